@@ -22,10 +22,10 @@
 #include "base/eal_host.h"
 #include "command.h"
 
-#define MIB          (UINT64_C(1) << 20)
-#define EAL_ARGS     16
-#define HUGE_SPARE   8 /* pages that the EAL's heap may lose at its ends */
-#define LCORES_TEXT  512
+#define MIB         (UINT64_C(1) << 20)
+#define EAL_ARGS    16
+#define HUGE_SPARE  8 /* pages that the EAL's heap may lose at its ends */
+#define LCORES_TEXT 512
 
 static uint64_t eal_bytes;
 static bool eal_huge;
@@ -52,7 +52,7 @@ free_huge_bytes(uint64_t page)
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%lukB/free_hugepages",
-			page >> 10);
+		page >> 10);
 	f = fopen(path, "r");
 	if (f == NULL)
 		return 0;
@@ -161,12 +161,13 @@ bench_eal_failed(const struct bench_options *o, uint64_t bytes, struct error *er
 	if (eal_explain_host(err) != 0)
 		return -ENOENT;
 	if (eal_huge)
-		return error_set(err, ENOMEM, "DPDK does not start with %lu MiB of hugepages (%s): "
-				"give --no-huge, or free some", bytes / MIB,
-				rte_strerror(rte_errno));
-	return error_set(err, ENOMEM, "DPDK does not start with %lu MiB of memory (%s): ask for "
-			"fewer queue pairs (now %u) or less depth (now %u)", bytes / MIB,
-			rte_strerror(rte_errno), o->qps, o->depth);
+		return error_set(err, ENOMEM,
+			"DPDK does not start with %lu MiB of hugepages (%s): give --no-huge, or free some",
+			bytes / MIB, rte_strerror(rte_errno));
+	return error_set(err, ENOMEM,
+		"DPDK does not start with %lu MiB of memory (%s): ask for "
+		"fewer queue pairs (now %u) or less depth (now %u)",
+		bytes / MIB, rte_strerror(rte_errno), o->qps, o->depth);
 }
 
 /* Fail now: otherwise the kernel would hand out pages until its OOM killer ends a process. */
@@ -177,9 +178,10 @@ check_fits(const struct bench_options *o, uint64_t bytes, struct error *err)
 
 	if (bytes <= all)
 		return 0;
-	return error_set(err, ENOMEM, "%lu MiB of memory are needed, this machine has %lu: ask for "
-			"fewer queue pairs (now %u) or less depth (now %u)", bytes / MIB, all / MIB,
-			o->qps, o->depth);
+	return error_set(err, ENOMEM,
+		"%lu MiB of memory are needed, this machine has %lu: ask for "
+		"fewer queue pairs (now %u) or less depth (now %u)",
+		bytes / MIB, all / MIB, o->qps, o->depth);
 }
 
 int
@@ -197,9 +199,10 @@ bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, stru
 
 	eal_huge = o->hugepages && free_huge_bytes(2 * MIB) >= wish->bytes;
 	if (wish->share_memory && !eal_huge)
-		return error_set(err, ENOMEM, "%s needs %lu MiB of free hugepages; there are %lu: "
-				"sysctl vm.nr_hugepages=N, N pages of 2 MiB", o->link,
-				wish->bytes / MIB, free_huge_bytes(2 * MIB) / MIB);
+		return error_set(err, ENOMEM,
+			"%s needs %lu MiB of free hugepages; there are %lu: "
+			"sysctl vm.nr_hugepages=N, N pages of 2 MiB",
+			o->link, wish->bytes / MIB, free_huge_bytes(2 * MIB) / MIB);
 	if (!eal_huge && check_fits(o, wish->bytes, err) != 0)
 		return -ENOMEM;
 	eal_bytes = RTE_ALIGN_CEIL(wish->bytes, 2 * MIB);

@@ -66,6 +66,6 @@ report_environment(struct report *r, const struct bench_options *o)
 	report_fact(r, "build", "%s, instructions up to %s", BENCH_BUILD, instructions());
 	report_fact(r, "lcores", "%s", bench_eal_lcores());
 	report_fact(r, "memory", "%lu MiB, %s", bench_eal_bytes() >> 20,
-			bench_eal_huge() ? "hugepages" : "no hugepages");
+		bench_eal_huge() ? "hugepages" : "no hugepages");
 	report_fact(r, "icrc", "%s, %s", o->icrc ? "made and checked" : "off", crc32_kernel());
 }

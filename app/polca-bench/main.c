@@ -42,7 +42,8 @@ static const struct command commands[] = {
 		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, bench_ping_run },
 	{ "cm", "connections in memory: connects and disconnects a second", NULL,
 		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, bench_cm_run },
-	{ "skeleton", "the least possible work for Sends (Writes, if longer than -m), to compare with",
+	{ "skeleton",
+		"the least possible work for Sends (Writes, if longer than -m), to compare with",
 		skeleton_modes, TAKES_COMMON | TAKES_LEAST, BENCH_SKELETON, skeleton_run_command },
 	{ "timers", "when packets are retransmitted, compared with RNR and Local ACK Timeout", NULL,
 		TAKES_COMMON | TAKES_TIME, BENCH_SEND, timers_run },
@@ -90,7 +91,8 @@ bench_help(void)
 
 	printf("polca-bench %s: measures Polca on this machine, with perftest's figures\n\n"
 	       "usage: polca-bench COMMAND [MODE] [OPTION...]\n"
-	       "       polca-bench COMMAND --help\n\nCommands:\n", POLCA_VERSION);
+	       "       polca-bench COMMAND --help\n\nCommands:\n",
+		POLCA_VERSION);
 	for (i = 0; i < RTE_DIM(commands); i++)
 		options_explain(printf("  %s", commands[i].name), commands[i].help);
 	printf("\n%s\nOptions of all commands:\n", modes_help);
@@ -129,12 +131,12 @@ find_command(const char *name, struct error *err)
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];
 		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s%s",
-				i > 0 ? ", " : "", commands[i].name);
+			i > 0 ? ", " : "", commands[i].name);
 		nearest_try(&near, commands[i].name);
 	}
 	error_set(err, EINVAL, "command: got \"%.32s\", allowed: %s%s%s%s", name, allowed,
-			near.word != NULL ? "; did you mean " : "",
-			near.word != NULL ? near.word : "", near.word != NULL ? "?" : "");
+		near.word != NULL ? "; did you mean " : "", near.word != NULL ? near.word : "",
+		near.word != NULL ? "?" : "");
 	return NULL;
 }
 
@@ -148,7 +150,7 @@ find_mode(const struct command *c, const struct parsed *p, struct bench_options 
 		return 0;
 	if (p->words > 2 || c->modes == NULL)
 		return error_set(err, EINVAL, "%s: \"%s\" is one word too many", c->name,
-				p->word[c->modes == NULL ? 1 : 2]);
+			p->word[c->modes == NULL ? 1 : 2]);
 	for (i = 0; c->modes[i] != NULL; i++) {
 		if (strcmp(c->modes[i], p->word[1]) == 0) {
 			o->mode = i;
@@ -156,7 +158,7 @@ find_mode(const struct command *c, const struct parsed *p, struct bench_options 
 		}
 	}
 	return error_set(err, EINVAL, "%s: got \"%s\", allowed %s, %s, %s", c->name, p->word[1],
-			c->modes[0], c->modes[1], c->modes[2]);
+		c->modes[0], c->modes[1], c->modes[2]);
 }
 
 static int
@@ -174,8 +176,9 @@ bench_run_command(const struct command *c, const struct bench_options *o)
 	int ret;
 
 	if (o->crc != NULL && crc32_use(o->crc) != 0) {
-		error_set(&err, EINVAL, "--crc: got \"%.32s\", allowed of portable, pclmul, vpclmul "
-				"what this CPU has", o->crc);
+		error_set(&err, EINVAL,
+			"--crc: got \"%.32s\", allowed of portable, pclmul, vpclmul what this CPU has",
+			o->crc);
 		return bench_usage(&err);
 	}
 	r = report_create(c->name, o->json);
@@ -220,7 +223,7 @@ main(int argc, char **argv)
 	}
 	o.verb = c->verb;
 	if (find_mode(c, &p, &o, &err) != 0 || options_allowed(&p, c->name, c->takes, &err) != 0 ||
-			options_complete(&o, &err) != 0)
+		options_complete(&o, &err) != 0)
 		return bench_usage(&err);
 	return bench_run_command(c, &o);
 }

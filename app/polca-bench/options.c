@@ -49,7 +49,7 @@ take_number(struct bench_options *o, const struct option_row *row, const char *t
 
 	if (!number_parse(text, &v) || v < row->min || v > row->max)
 		return error_set(err, EINVAL, "%s: got \"%s\", allowed %lu..%lu (4096, 4K, 0x1000)",
-				called(row, name, sizeof(name)), text, row->min, row->max);
+			called(row, name, sizeof(name)), text, row->min, row->max);
 	if (row->kind == OPTION_U64)
 		*(uint64_t *)field_of(o, row) = v;
 	else
@@ -66,7 +66,7 @@ take_seconds(struct bench_options *o, const struct option_row *row, const char *
 
 	if (end == text || *end != '\0' || !(v > 0 && v <= SECONDS_MAX))
 		return error_set(err, EINVAL, "%s: got \"%s\", allowed seconds above 0 up to %.0f",
-				called(row, name, sizeof(name)), text, SECONDS_MAX);
+			called(row, name, sizeof(name)), text, SECONDS_MAX);
 	*(double *)field_of(o, row) = v;
 	return 0;
 }
@@ -84,10 +84,10 @@ take_word(struct bench_options *o, const struct option_row *row, const char *tex
 			return 0;
 		}
 		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s%s",
-				i > 0 ? ", " : "", row->words[i]);
+			i > 0 ? ", " : "", row->words[i]);
 	}
-	return error_set(err, EINVAL, "%s: got \"%s\", allowed %s",
-			called(row, name, sizeof(name)), text, allowed);
+	return error_set(err, EINVAL, "%s: got \"%s\", allowed %s", called(row, name, sizeof(name)),
+		text, allowed);
 }
 
 static int
@@ -120,7 +120,7 @@ by_name(const char *name, size_t len)
 
 	for (i = 0; i < option_count; i++)
 		if (strlen(option_rows[i].name) == len &&
-				strncmp(option_rows[i].name, name, len) == 0)
+			strncmp(option_rows[i].name, name, len) == 0)
 			return &option_rows[i];
 	return NULL;
 }
@@ -148,7 +148,7 @@ take_option(struct bench_options *o, struct parsed *p, const struct option_row *
 	if (row->argument == NULL) {
 		if (value != NULL)
 			return error_set(err, EINVAL, "%s: takes no value, got \"%s\"",
-					called(row, name, sizeof(name)), value);
+				called(row, name, sizeof(name)), value);
 		take_value(o, row, NULL, err);
 		return 1;
 	}
@@ -157,7 +157,7 @@ take_option(struct bench_options *o, struct parsed *p, const struct option_row *
 		value = next;
 	if (value == NULL || value[0] == '\0')
 		return error_set(err, EINVAL, "%s: wants %s: %s", called(row, name, sizeof(name)),
-				row->argument, row->help);
+			row->argument, row->help);
 	return take_value(o, row, value, err) == 0 ? ret : -EINVAL;
 }
 
@@ -195,7 +195,7 @@ no_such_option(const char *word, size_t len, struct error *err)
 			nearest_try(&near, option_rows[i].name);
 	if (near.word != NULL)
 		return error_set(err, EINVAL, "there is no option %.*s; did you mean --%s?",
-				(int)len, word, near.word);
+			(int)len, word, near.word);
 	return error_set(err, EINVAL, "there is no option %.*s", (int)len, word);
 }
 
@@ -229,8 +229,7 @@ take(struct bench_options *o, struct parsed *p, const char *word, const char *ne
 }
 
 int
-options_parse(struct bench_options *o, struct parsed *p, int argc, char **argv,
-	struct error *err)
+options_parse(struct bench_options *o, struct parsed *p, int argc, char **argv, struct error *err)
 {
 	int i, n;
 
@@ -245,8 +244,7 @@ options_parse(struct bench_options *o, struct parsed *p, int argc, char **argv,
 }
 
 int
-options_allowed(const struct parsed *p, const char *command, unsigned int takes,
-	struct error *err)
+options_allowed(const struct parsed *p, const char *command, unsigned int takes, struct error *err)
 {
 	char name[64];
 	unsigned int i;
@@ -254,7 +252,7 @@ options_allowed(const struct parsed *p, const char *command, unsigned int takes,
 	for (i = 0; i < option_count; i++)
 		if ((p->given >> i & 1) != 0 && (option_rows[i].groups & takes) == 0)
 			return error_set(err, EINVAL, "%s: is no option of %s",
-					called(&option_rows[i], name, sizeof(name)), command);
+				called(&option_rows[i], name, sizeof(name)), command);
 	return 0;
 }
 

@@ -123,7 +123,9 @@ int options_complete(struct bench_options *o, struct error *err);
 bool options_connects(const struct bench_options *o);
 /** Is .peer not where to ask, but what to know, or "-" for what standard input tells? */
 bool options_given(const struct bench_options *o);
-/** Is .link a device of this host: "net_af_packet0,iface=eth1", or a PCI address? options_check.c */
+/**
+ * Is .link a device of this host: "net_af_packet0,iface=eth1", or a PCI address? options_check.c
+ */
 bool options_device(const struct bench_options *o);
 bool options_pci(const struct bench_options *o);
 /** A text of the help, in its column; @p at characters of the line are there already. */

@@ -47,7 +47,8 @@ options_connects(const struct bench_options *o)
 bool
 options_given(const struct bench_options *o)
 {
-	return o->peer != NULL && (strcmp(o->peer, "-") == 0 ||
+	return o->peer != NULL &&
+		(strcmp(o->peer, "-") == 0 ||
 			(strchr(o->peer, '=') != NULL && strchr(o->peer, '/') == NULL));
 }
 
@@ -101,13 +102,13 @@ static int
 check_operation(const struct bench_options *o, struct error *err)
 {
 	if (o->inline_size > 0 && o->verb != BENCH_SEND && o->verb != BENCH_WRITE)
-		return error_set(err, EINVAL, "-I, --inline_size: only of send and write: a Read or "
-				"an Atomic carries no data of ours");
+		return error_set(err, EINVAL,
+			"-I, --inline_size: only of send and write: a Read or an Atomic carries no data of ours");
 	if (o->check && o->verb == BENCH_ATOMIC && o->bidirectional)
 		return error_set(err, EINVAL, "--check: of atomic one way only: leave out -b");
 	if (o->check && o->verb == BENCH_READ && o->signal_every > 1)
-		return error_set(err, EINVAL, "--check: what a Read brought is compared when it is "
-				"told to be done: leave out -Q");
+		return error_set(err, EINVAL,
+			"--check: what a Read brought is compared when it is told to be done: leave out -Q");
 	return 0;
 }
 
@@ -115,15 +116,15 @@ static int
 check_latency(const struct bench_options *o, struct error *err)
 {
 	if (o->qps > 1 || o->depth > 1 || o->signal_every > 1)
-		return error_set(err, EINVAL, "lat: one message at a time on one queue pair: leave "
-				"out -q, -t and -Q");
+		return error_set(err, EINVAL,
+			"lat: one message at a time on one queue pair: leave out -q, -t and -Q");
 	if (o->bidirectional)
 		return error_set(err, EINVAL, "lat: a ping-pong goes both ways: leave out -b");
 	if (o->workers > 1)
 		return error_set(err, EINVAL, "lat: leave out -w");
 	if (o->check && o->verb == BENCH_WRITE)
-		return error_set(err, EINVAL, "write lat: the last byte is the signal, --check "
-				"compares Sends and Reads");
+		return error_set(err, EINVAL,
+			"write lat: the last byte is the signal, --check compares Sends and Reads");
 	return 0;
 }
 
@@ -134,12 +135,12 @@ check_paired(const struct bench_options *o, struct error *err)
 	bool memory = strcmp(o->link, "memory") == 0;
 
 	if (o->loss > 0 && (o->mode == BENCH_LAT || o->all_sizes || o->roofline || !memory))
-		return error_set(err, EINVAL, "--loss: for one size in memory: leave out lat, -a, "
-				"--roofline and --link");
-	if (o->beside > 0 && (o->verb != BENCH_SEND || o->mode != BENCH_LAT || o->all_sizes ||
-			!memory))
-		return error_set(err, EINVAL, "--beside: for send lat and one size in memory: leave "
-				"out -a and --link");
+		return error_set(err, EINVAL,
+			"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
+	if (o->beside > 0 &&
+		(o->verb != BENCH_SEND || o->mode != BENCH_LAT || o->all_sizes || !memory))
+		return error_set(err, EINVAL,
+			"--beside: for send lat and one size in memory: leave out -a and --link");
 	return 0;
 }
 
@@ -150,11 +151,11 @@ check_connect(const struct bench_options *o, struct error *err)
 	if (o->bidirectional || o->peer != NULL || o->workers > 1 || o->lcores > 1)
 		return error_set(err, EINVAL, "--connect: leave out -b, -w, --peer and --lcores");
 	if (o->verb == BENCH_WRITE && o->mode == BENCH_LAT)
-		return error_set(err, EINVAL, "--connect: nobody answers a Write there: read lat or "
-				"send lat");
+		return error_set(err, EINVAL,
+			"--connect: nobody answers a Write there: read lat or send lat");
 	if (o->check && (o->verb != BENCH_SEND || o->mode != BENCH_LAT))
-		return error_set(err, EINVAL, "--check: with --connect only of send lat, whose messages "
-				"come back");
+		return error_set(err, EINVAL,
+			"--check: with --connect only of send lat, whose messages come back");
 	return 0;
 }
 
@@ -163,13 +164,13 @@ static int
 check_foreign(const struct bench_options *o, const char *option, struct error *err)
 {
 	if (o->bidirectional || o->all_sizes || o->workers > 1 || o->lcores > 1 || o->check ||
-			o->connect != NULL)
-		return error_set(err, EINVAL, "%s: leave out -a, -b, -w, --lcores, --check and "
-				"--connect", option);
+		o->connect != NULL)
+		return error_set(err, EINVAL,
+			"%s: leave out -a, -b, -w, --lcores, --check and --connect", option);
 	if (o->iterations % ((uint64_t)o->qps * o->signal_every) != 0)
-		return error_set(err, EINVAL, "-n, --iters: got %lu, allowed with %s: multiples of "
-				"-q times -Q (%lu)", o->iterations, option,
-				(uint64_t)o->qps * o->signal_every);
+		return error_set(err, EINVAL,
+			"-n, --iters: got %lu, allowed with %s: multiples of -q times -Q (%lu)",
+			o->iterations, option, (uint64_t)o->qps * o->signal_every);
 	return 0;
 }
 
@@ -191,8 +192,8 @@ check_given(const struct bench_options *o, struct error *err)
 	if (o->qps > 1)
 		return error_set(err, EINVAL, "--peer gid=...: is one queue pair: leave out -q");
 	if (o->verb == BENCH_WRITE && o->mode == BENCH_LAT)
-		return error_set(err, EINVAL, "--peer gid=...: nobody answers a Write there: "
-				"read lat or send lat");
+		return error_set(err, EINVAL,
+			"--peer gid=...: nobody answers a Write there: read lat or send lat");
 	return check_foreign(o, "--peer gid=...", err);
 }
 
@@ -203,45 +204,52 @@ options_complete(struct bench_options *o, struct error *err)
 		return error_set(err, EINVAL, "-n, --iters and -D, --duration exclude each other");
 	complete(o);
 	if (o->verb == BENCH_ATOMIC && (o->size != ATOMIC_SIZE || o->all_sizes))
-		return error_set(err, EINVAL, "atomic: an operand has %d bytes: leave out -s and -a",
-				ATOMIC_SIZE);
+		return error_set(err, EINVAL,
+			"atomic: an operand has %d bytes: leave out -s and -a", ATOMIC_SIZE);
 	if (o->mtu < 256 || !rte_is_power_of_2(o->mtu))
-		return error_set(err, EINVAL, "-m, --mtu: got %u, allowed 256, 512, 1024, 2048, 4096",
-				o->mtu);
+		return error_set(err, EINVAL,
+			"-m, --mtu: got %u, allowed 256, 512, 1024, 2048, 4096", o->mtu);
 	if (o->signal_every > o->depth)
-		return error_set(err, EINVAL, "-Q, --cq-mod: got %u, allowed up to -t (%u): the "
-				"queue would fill without a completion", o->signal_every, o->depth);
+		return error_set(err, EINVAL,
+			"-Q, --cq-mod: got %u, allowed up to -t (%u): the queue would fill without a completion",
+			o->signal_every, o->depth);
 	if (o->check && (uint64_t)o->qps * RTE_MAX(o->depth, o->rx_depth) * o->size > CHECK_MAX)
-		return error_set(err, EINVAL, "--check: each message under way has a place of its "
-				"own, %lu MiB in all, allowed %lu: less with -s, -q, -t",
-				(uint64_t)o->qps * RTE_MAX(o->depth, o->rx_depth) * o->size >> 20,
-				CHECK_MAX >> 20);
+		return error_set(err, EINVAL,
+			"--check: each message under way has a place of its "
+			"own, %lu MiB in all, allowed %lu: less with -s, -q, -t",
+			(uint64_t)o->qps * RTE_MAX(o->depth, o->rx_depth) * o->size >> 20,
+			CHECK_MAX >> 20);
 	if (check_operation(o, err) != 0)
 		return -EINVAL;
 	if (o->handoff > 0 && o->workers < 2)
 		return error_set(err, EINVAL, "--handoff: got %u without -w, --workers 2 or more",
-				o->handoff);
+			o->handoff);
 	if (!o->rehome && o->workers < 2)
 		return error_set(err, EINVAL, "--no-rehome: wants -w, --workers 2 or more");
 	if ((o->workers > 1 || o->lcores > 1) && strcmp(o->link, "memory") != 0)
-		return error_set(err, EINVAL, "--lcores and -w, --workers: with --link memory only; "
-				"else each end has one lcore");
+		return error_set(err, EINVAL,
+			"--lcores and -w, --workers: with --link memory only; else each end has one lcore");
 	if (o->peer != NULL && strcmp(o->link, "memory") == 0)
-		return error_set(err, EINVAL, "--peer: got \"%.64s\", but with --link memory there "
-				"is no second process: --link memif or DEVICE", o->peer);
+		return error_set(err, EINVAL,
+			"--peer: got \"%.64s\", but with --link memory there "
+			"is no second process: --link memif or DEVICE",
+			o->peer);
 	if (o->workers > 1 && o->lcores > 1)
-		return error_set(err, EINVAL, "--lcores and -w, --workers exclude each other: each "
-				"worker is an lcore with both ends");
-	if (o->roofline && (o->workers > 1 || o->lcores > 1 || o->all_sizes ||
-			o->mode == BENCH_LAT || strcmp(o->link, "memory") != 0))
-		return error_set(err, EINVAL, "--roofline: for one size in memory on one lcore: leave "
-				"out lat, -a, -w, --lcores and --link");
+		return error_set(err, EINVAL,
+			"--lcores and -w, --workers exclude each other: each worker is an lcore with both ends");
+	if (o->roofline &&
+		(o->workers > 1 || o->lcores > 1 || o->all_sizes || o->mode == BENCH_LAT ||
+			strcmp(o->link, "memory") != 0))
+		return error_set(err, EINVAL,
+			"--roofline: for one size in memory on one lcore: leave "
+			"out lat, -a, -w, --lcores and --link");
 	if (o->plot != NULL && !o->all_sizes)
-		return error_set(err, EINVAL, "--plot: draws figures over message sizes: wants -a, "
-				"--all (with -s for the largest size)");
+		return error_set(err, EINVAL,
+			"--plot: draws figures over message sizes: wants -a, --all (with -s for the largest size)");
 	if (o->workers > o->qps)
-		return error_set(err, EINVAL, "-w, --workers: got %u for %u queue pair%s: more "
-				"with -q", o->workers, o->qps, o->qps == 1 ? "" : "s");
+		return error_set(err, EINVAL,
+			"-w, --workers: got %u for %u queue pair%s: more with -q", o->workers,
+			o->qps, o->qps == 1 ? "" : "s");
 	if (check_paired(o, err) != 0 || check_perftest(o, err) != 0 || check_given(o, err) != 0)
 		return -EINVAL;
 	if (o->connect != NULL && check_connect(o, err) != 0)

@@ -29,8 +29,7 @@ const struct bench_options bench_options_default = {
 
 const struct option_row option_rows[] = {
 	{ 's', "size", "BYTES", OPTION_U32, FIELD(size), MESSAGES, 1, GIB, NULL,
-		"of a message (default: 65536 for bw, 64 for rate and skeleton, 2 for lat; "
-		"atomic: 8)" },
+		"of a message (default: 65536 for bw, 64 for rate and skeleton, 2 for lat; atomic: 8)" },
 	{ 'a', "all", NULL, OPTION_FLAG, FIELD(all_sizes), TAKES_TRAFFIC, 0, 0, NULL,
 		"all sizes 2, 4, 8, ... up to 8M, or up to -s" },
 	{ 'q', "qp", "N", OPTION_U32, FIELD(qps), MESSAGES, 1, 1000000, NULL,
@@ -43,8 +42,8 @@ const struct option_row option_rows[] = {
 		"path MTU: 256, 512, 1024, 2048, 4096 (default 4096)" },
 	{ 'n', "iters", "N", OPTION_U64, FIELD(iterations), TAKES_TIME, 1, UINT64_MAX / 2, NULL,
 		"just so many messages, of all queue pairs together, instead of -D" },
-	{ 'D', "duration", "SECONDS", OPTION_SECONDS, FIELD(seconds), TAKES_TIME | TAKES_LEAST, 0, 0, NULL,
-		"how long, for each size (default 1)" },
+	{ 'D', "duration", "SECONDS", OPTION_SECONDS, FIELD(seconds), TAKES_TIME | TAKES_LEAST, 0,
+		0, NULL, "how long, for each size (default 1)" },
 	{ 'b', "bidirectional", NULL, OPTION_FLAG, FIELD(bidirectional), TAKES_TRAFFIC, 0, 0, NULL,
 		"both ends send" },
 	{ 'I', "inline_size", "BYTES", OPTION_U32, FIELD(inline_size), TAKES_TRAFFIC, 0, 512, NULL,

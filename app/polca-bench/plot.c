@@ -89,8 +89,10 @@ value_name(enum plot_unit unit, double v, char *buf, size_t len)
 		v *= 1000;
 	for (; unit != PLOT_NUMBER && v >= 999.5 && i < (unit == PLOT_TIME ? 3 : 4); i++)
 		v /= 1000;
-	snprintf(buf, len, "%.3g%s", v, unit == PLOT_NUMBER ? "" : unit == PLOT_TIME ? time[i]
-			: count[i]);
+	snprintf(buf, len, "%.3g%s", v,
+		unit == PLOT_NUMBER         ? ""
+			: unit == PLOT_TIME ? time[i]
+					    : count[i]);
 	return buf;
 }
 
@@ -168,10 +170,10 @@ put_value_line(FILE *f, const struct plot_panel *panel, const struct scale *s, d
 	if (y < s->top - 0.5 || y > s->top + PANEL_HEIGHT + 0.5)
 		return;
 	fprintf(f, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\"/>\n", LEFT, y,
-			LEFT + PANEL_WIDTH, y, strong ? "#cbd2d9" : "#eef1f4");
+		LEFT + PANEL_WIDTH, y, strong ? "#cbd2d9" : "#eef1f4");
 	if (label)
 		put_line(f, LEFT - 8, y + 4, 12, " text-anchor=\"end\" fill=\"#52606d\"",
-				value_name(panel->unit, v, name, sizeof(name)));
+			value_name(panel->unit, v, name, sizeof(name)));
 }
 
 static void
@@ -181,21 +183,25 @@ put_axes(const struct plot *p, const struct plot_panel *panel, const struct scal
 	unsigned int i;
 	int exponent;
 
-	fprintf(f, "<rect x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\" fill=\"#ffffff\" "
-			"stroke=\"#9aa5b1\"/>\n", LEFT, s->top, PANEL_WIDTH, PANEL_HEIGHT);
+	fprintf(f,
+		"<rect x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\" fill=\"#ffffff\" "
+		"stroke=\"#9aa5b1\"/>\n",
+		LEFT, s->top, PANEL_WIDTH, PANEL_HEIGHT);
 	for (i = 0; i < p->points; i++)
-		fprintf(f, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
-				"stroke=\"#eef1f4\"/>\n", x_of(p, i), s->top, x_of(p, i),
-				s->top + PANEL_HEIGHT);
+		fprintf(f,
+			"<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#eef1f4\"/>\n",
+			x_of(p, i), s->top, x_of(p, i), s->top + PANEL_HEIGHT);
 	for (exponent = (int)floor(s->low); exponent <= (int)ceil(s->high); exponent++) {
 		decade = pow(10, exponent);
 		for (i = 2; i < 10 && decades <= DECADES_ALL; i++)
 			put_value_line(f, panel, s, i * decade, false,
-					decades <= LABELS_ALL && (i == 2 || i == 5));
+				decades <= LABELS_ALL && (i == 2 || i == 5));
 		put_value_line(f, panel, s, decade, true, true);
 	}
-	fprintf(f, "<text transform=\"translate(22,%.1f) rotate(-90)\" font-size=\"13\" "
-			"text-anchor=\"middle\" fill=\"#1f2933\">", s->top + PANEL_HEIGHT / 2.0);
+	fprintf(f,
+		"<text transform=\"translate(22,%.1f) rotate(-90)\" font-size=\"13\" "
+		"text-anchor=\"middle\" fill=\"#1f2933\">",
+		s->top + PANEL_HEIGHT / 2.0);
 	svg_put_text(f, panel->label);
 	fputs("</text>\n", f);
 }
@@ -209,23 +215,24 @@ put_series(const struct plot *p, const struct plot_panel *panel, const struct sc
 	char size[16];
 	unsigned int i;
 
-	fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" "
-			"stroke-linejoin=\"round\" stroke-dasharray=\"%s\" points=\"", colour,
-			strokes[series].width, strokes[series].dashes);
+	fprintf(f,
+		"<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" "
+		"stroke-linejoin=\"round\" stroke-dasharray=\"%s\" points=\"",
+		colour, strokes[series].width, strokes[series].dashes);
 	for (i = 0; i < p->points; i++)
 		if (has_value_at(p, panel, series, i))
 			fprintf(f, "%.1f,%.1f ", x_of(p, i),
-					y_of(s, log10(panel->value[series][i])));
+				y_of(s, log10(panel->value[series][i])));
 	fputs("\"/>\n", f);
 	for (i = 0; i < p->points; i++) {
 		if (!has_value_at(p, panel, series, i))
 			continue;
-		fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"><title>", x_of(p, i),
-				y_of(s, log10(panel->value[series][i])),
-				series == PLOT_SERIES - 1 ? 2 : 3, colour);
+		fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"><title>",
+			x_of(p, i), y_of(s, log10(panel->value[series][i])),
+			series == PLOT_SERIES - 1 ? 2 : 3, colour);
 		svg_put_text(f, p->series[series]);
 		fprintf(f, ", %s: %.6g ", size_name(p->size[i], size, sizeof(size)),
-				panel->value[series][i]);
+			panel->value[series][i]);
 		svg_put_text(f, panel->figure_unit);
 		fputs("</title></circle>\n", f);
 	}
@@ -239,9 +246,9 @@ put_sizes(const struct plot *p, double top, FILE *f)
 
 	for (i = 0; i < p->points; i += every)
 		put_line(f, x_of(p, i), top + 18, 12, " text-anchor=\"middle\" fill=\"#52606d\"",
-				size_name(p->size[i], name, sizeof(name)));
+			size_name(p->size[i], name, sizeof(name)));
 	put_line(f, LEFT + PANEL_WIDTH / 2.0, top + 40, 13,
-			" text-anchor=\"middle\" fill=\"#1f2933\"", "message size in bytes");
+		" text-anchor=\"middle\" fill=\"#1f2933\"", "message size in bytes");
 }
 
 static void
@@ -253,9 +260,11 @@ put_legend(const struct plot *p, double y, FILE *f)
 	for (i = 0; i < PLOT_SERIES; i++) {
 		if (p->series[i] == NULL)
 			continue;
-		fprintf(f, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
-				"stroke-width=\"%.1f\" stroke-dasharray=\"%s\"/>\n", x, y - 4, x + 30,
-				y - 4, strokes[i].colour, strokes[i].width, strokes[i].dashes);
+		fprintf(f,
+			"<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
+			"stroke-width=\"%.1f\" stroke-dasharray=\"%s\"/>\n",
+			x, y - 4, x + 30, y - 4, strokes[i].colour, strokes[i].width,
+			strokes[i].dashes);
 		put_line(f, x + 37, y, 13, " fill=\"#1f2933\"", p->series[i]);
 		x += 37 + 7.2 * (double)strlen(p->series[i]) + 26;
 	}
@@ -270,12 +279,14 @@ plot_write(const struct plot *p, FILE *f)
 
 	for (i = 0; i < PLOT_FACTS; i++)
 		top += p->fact[i] != NULL ? LINE : 0;
-	height = top + 42 + p->panels * (PANEL_HEIGHT + PANEL_GAP) + 24 + (p->foot != NULL ? 26 : 0);
-	fprintf(f, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-			"<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" "
-			"height=\"%.0f\" viewBox=\"0 0 %d %.0f\" font-family=\"Helvetica, Arial, "
-			"sans-serif\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fbfcfd\"/>\n",
-			WIDTH, height, WIDTH, height);
+	height =
+		top + 42 + p->panels * (PANEL_HEIGHT + PANEL_GAP) + 24 + (p->foot != NULL ? 26 : 0);
+	fprintf(f,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" "
+		"height=\"%.0f\" viewBox=\"0 0 %d %.0f\" font-family=\"Helvetica, Arial, "
+		"sans-serif\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fbfcfd\"/>\n",
+		WIDTH, height, WIDTH, height);
 	put_line(f, LEFT, 32, 19, " font-weight=\"bold\" fill=\"#1f2933\"", p->title);
 	for (i = 0, top = 34; i < PLOT_FACTS; i++)
 		if (p->fact[i] != NULL)

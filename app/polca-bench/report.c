@@ -43,7 +43,7 @@ report_create(const char *command, bool json)
 	r->next_progress = time(NULL) + PROGRESS_S;
 	r->terminal = isatty(STDOUT_FILENO) || (json && isatty(STDERR_FILENO));
 	r->root = json_pack("{s:s, s:s, s:{}, s:{}, s:[], s:[]}", "command", command, "version",
-			POLCA_VERSION, "environment", "options", "tables", "notes");
+		POLCA_VERSION, "environment", "options", "tables", "notes");
 	return r;
 }
 
@@ -112,12 +112,13 @@ option_value(const struct bench_options *o, const struct option_row *row)
 	case OPTION_NO:
 		return json_boolean(*(const bool *)field == (row->kind == OPTION_FLAG));
 	case OPTION_U64:
-		return json_integer((json_int_t)*(const uint64_t *)field);
+		return json_integer((json_int_t) * (const uint64_t *)field);
 	case OPTION_SECONDS:
 		return json_real(*(const double *)field);
 	case OPTION_TEXT:
 		return *(const char *const *)field != NULL
-				? json_string(*(const char *const *)field) : json_null();
+			? json_string(*(const char *const *)field)
+			: json_null();
 	case OPTION_WORD:
 		return json_string(row->words[*(const uint32_t *)field]);
 	case OPTION_U32:
@@ -135,7 +136,7 @@ report_options(struct report *r, const struct bench_options *o, unsigned int tak
 	for (i = 0; i < option_count; i++)
 		if ((option_rows[i].groups & takes) != 0)
 			json_object_set_new(options, option_rows[i].name,
-					option_value(o, &option_rows[i]));
+				option_value(o, &option_rows[i]));
 }
 
 void

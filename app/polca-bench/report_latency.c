@@ -34,11 +34,16 @@ report_latency(struct report *r, double bytes, const struct histogram *h)
 {
 	double us = 1e6 / (double)rte_get_tsc_hz();
 	double row[] = {
-		bytes, (double)histogram_count(h),
-		us * (double)histogram_min(h), us * (double)histogram_max(h),
-		us * histogram_percentile(h, 50), us * histogram_mean(h),
-		us * histogram_stdev(h), us * histogram_percentile(h, 99),
-		us * histogram_percentile(h, 99.9), us * histogram_percentile(h, 99.99),
+		bytes,
+		(double)histogram_count(h),
+		us * (double)histogram_min(h),
+		us * (double)histogram_max(h),
+		us * histogram_percentile(h, 50),
+		us * histogram_mean(h),
+		us * histogram_stdev(h),
+		us * histogram_percentile(h, 99),
+		us * histogram_percentile(h, 99.9),
+		us * histogram_percentile(h, 99.99),
 	};
 
 	report_row(r, row);

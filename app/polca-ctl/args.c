@@ -49,8 +49,7 @@ params_add_to_map(struct args_parser *a, json_t *map, json_t *v)
 	json_t *value;
 	int rc = 0;
 
-	json_object_foreach(v, name, value)
-	{
+	json_object_foreach(v, name, value) {
 		if (json_object_get(map, name) != NULL)
 			rc = args_error(a, "%s is given twice", name);
 	}
@@ -140,8 +139,7 @@ short_param(const json_t *method, const char *word)
 
 	if (word[0] != '-' || word[1] == '-' || word[1] == '\0')
 		return NULL;
-	json_array_foreach(json_object_get(method, "params"), i, p)
-	{
+	json_array_foreach(json_object_get(method, "params"), i, p) {
 		if (method_text(p, "short")[0] == word[1])
 			return p;
 	}
@@ -193,8 +191,7 @@ args_take_value(struct args_parser *a, const char *text)
 	path.step[0] = args_map_param(a->method);
 	if (path.step[0] != NULL && args_name_length(text) > 0)
 		return params_store(a, &path, text, text) == 0 ? 1 : -1;
-	json_array_foreach(json_object_get(a->method, "params"), i, p)
-	{
+	json_array_foreach(json_object_get(a->method, "params"), i, p) {
 		if (!args_takes_word(p) || (params_have(a, p) && !args_takes_words(p)))
 			continue;
 		path.step[0] = p;
@@ -212,8 +209,7 @@ check_required(struct args_parser *a)
 	json_t *p;
 	size_t i;
 
-	json_array_foreach(json_object_get(a->method, "params"), i, p)
-	{
+	json_array_foreach(json_object_get(a->method, "params"), i, p) {
 		if (!json_is_true(json_object_get(p, "required")) || params_have(a, p))
 			continue;
 		method_words(method_text(a->method, "name"), words, sizeof(words));
@@ -227,8 +223,12 @@ check_required(struct args_parser *a)
 json_t *
 args_params(const json_t *method, char **words, int num, char *why, size_t size)
 {
-	struct args_parser a = { .method = method, .params = json_object(), .why = why,
-		.size = size };
+	struct args_parser a = {
+		.method = method,
+		.params = json_object(),
+		.why = why,
+		.size = size,
+	};
 	char **values = calloc((size_t)num + 1, sizeof(*values));
 	int i, n, num_values = 0;
 

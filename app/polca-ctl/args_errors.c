@@ -33,8 +33,7 @@ nearest_option(struct nearest *n, const json_t *table, const char *prefix, char 
 	json_t *p;
 	size_t i;
 
-	json_array_foreach(table, i, p)
-	{
+	json_array_foreach(table, i, p) {
 		snprintf(name, sizeof(name), "%s%s", prefix, method_text(p, "name"));
 		nearest_try(n, option_of(name, option, sizeof(option)));
 		if (n->word == option) {
@@ -63,7 +62,8 @@ args_no_such_option(struct args_parser *a, const char *option, const struct args
 	for (i = 0; args_globals[i] != NULL; i++)
 		nearest_try(&n, args_globals[i]);
 	if (n.word != NULL)
-		return args_error(a, "%s is no option of \"%s\"; did you mean %s? See polca-ctl %s --help",
+		return args_error(a,
+			"%s is no option of \"%s\"; did you mean %s? See polca-ctl %s --help",
 			option, words, n.word, words);
 	return args_error(a, "%s is no option of \"%s\"; see polca-ctl %s --help", option, words,
 		words);
@@ -78,8 +78,7 @@ print_taken(const json_t *method, char *buf, size_t size)
 	size_t i;
 
 	snprintf(buf, size, "takes");
-	json_array_foreach(json_object_get(method, "params"), i, p)
-	{
+	json_array_foreach(json_object_get(method, "params"), i, p) {
 		if (args_takes_word(p))
 			snprintf(buf + strlen(buf), size - strlen(buf), " %s%s",
 				method_text(p, "name"), args_takes_words(p) ? "..." : "");
@@ -102,8 +101,10 @@ args_no_such_value(struct args_parser *a, const char *text)
 	method_words(method_text(a->method, "name"), words, sizeof(words));
 	print_taken(a->method, taken, sizeof(taken));
 	if (n.word != NULL)
-		return args_error(a, "\"%s\" is one value too many; did you mean %s? See polca-ctl %s --help",
+		return args_error(a,
+			"\"%s\" is one value too many; did you mean %s? See polca-ctl %s --help",
 			text, n.word, words);
-	return args_error(a, "\"%s\" is one value too many: \"%s\" %s, and options begin with --; see polca-ctl %s --help",
+	return args_error(a,
+		"\"%s\" is one value too many: \"%s\" %s, and options begin with --; see polca-ctl %s --help",
 		text, words, taken, words);
 }

@@ -44,8 +44,7 @@ find_at_depth(const json_t *table, const char *option, size_t len, int depth, in
 	json_t *p;
 	int n, found = 0;
 
-	json_array_foreach(table, i, p)
-	{
+	json_array_foreach(table, i, p) {
 		deeper = *path;
 		deeper.step[at] = p;
 		skip = strlen(args_prefix(p));
@@ -74,7 +73,8 @@ args_find(const json_t *method, const char *option)
 	int depth, found;
 
 	for (depth = 0; depth < ARGS_DEPTH; depth++) {
-		found = find_at_depth(json_object_get(method, "params"), option, len, depth, 0, &path);
+		found = find_at_depth(json_object_get(method, "params"), option, len, depth, 0,
+			&path);
 		path.ambiguous = found > 1;
 		if (found > 0)
 			break;
@@ -94,10 +94,9 @@ label_step(const json_t *table, const char **path)
 	size_t i, len = strcspn(*path, ".[");
 	json_t *p;
 
-	json_array_foreach(table, i, p)
-	{
+	json_array_foreach(table, i, p) {
 		if (strlen(method_text(p, "name")) != len ||
-				strncmp(method_text(p, "name"), *path, len) != 0)
+			strncmp(method_text(p, "name"), *path, len) != 0)
 			continue;
 		*path += len;
 		if (strncmp(*path, "[0]", 3) == 0)
@@ -164,8 +163,7 @@ args_map_param(const json_t *method)
 	json_t *p;
 	size_t i;
 
-	json_array_foreach(json_object_get(method, "params"), i, p)
-	{
+	json_array_foreach(json_object_get(method, "params"), i, p) {
 		if (strcmp(method_text(p, "type"), "map") == 0)
 			return p;
 	}

@@ -19,7 +19,8 @@ parse_integer(struct args_parser *a, const char *text)
 	uint64_t v;
 
 	if (!number_parse_sum(text, &v)) {
-		args_error(a, "%s: got \"%s\", wanted a number (4096, 0x1000, 4K) or a sum (0x7f00+1K)",
+		args_error(a,
+			"%s: got \"%s\", wanted a number (4096, 0x1000, 4K) or a sum (0x7f00+1K)",
 			a->label, text);
 		return NULL;
 	}
@@ -59,8 +60,7 @@ object_field(const json_t *fields, const char *name, size_t len)
 	json_t *p;
 	size_t i;
 
-	json_array_foreach(fields, i, p)
-	{
+	json_array_foreach(fields, i, p) {
 		if (args_same_name(method_text(p, "name"), name, len))
 			return p;
 	}
@@ -72,7 +72,8 @@ object_field(const json_t *fields, const char *name, size_t len)
  * @param name  length of its field name; equals len if there is no "="
  */
 static int
-object_field_error(struct args_parser *a, const json_t *param, const char *text, size_t len, size_t name)
+object_field_error(struct args_parser *a, const json_t *param, const char *text, size_t len,
+	size_t name)
 {
 	char typed[64], near[80] = "";
 	struct nearest n;

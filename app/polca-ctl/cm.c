@@ -39,8 +39,7 @@ drop_zeros(json_t *rows, const char *name)
 	json_t *row;
 	size_t i;
 
-	json_array_foreach(rows, i, row)
-	{
+	json_array_foreach(rows, i, row) {
 		if (cm_number(row, name) != 0)
 			return;
 	}
@@ -55,8 +54,7 @@ drop_nulls(json_t *row)
 	json_t *v;
 	void *tmp;
 
-	json_object_foreach_safe(row, tmp, name, v)
-	{
+	json_object_foreach_safe(row, tmp, name, v) {
 		if (json_is_null(v))
 			json_object_del(row, name);
 	}
@@ -74,8 +72,7 @@ narrow(json_t *rows)
 	json_t *row;
 	size_t i;
 
-	json_array_foreach(rows, i, row)
-	{
+	json_array_foreach(rows, i, row) {
 		drop_nulls(row);
 		if (json_object_get(row, "port") != NULL)
 			json_object_del(row, "service_id");

@@ -43,10 +43,9 @@ client_row(const json_t *result, json_int_t connection)
 	json_t *row;
 	size_t i;
 
-	json_array_foreach(json_object_get(result, "services"), i, row)
-	{
+	json_array_foreach(json_object_get(result, "services"), i, row) {
 		if (json_object_get(row, "connection") != NULL &&
-				cm_connect_number(row, "connection") == connection)
+			cm_connect_number(row, "connection") == connection)
 			return json_incref(row);
 	}
 	return NULL;
@@ -110,7 +109,8 @@ print_service_end(const struct options *o, const json_t *row, json_int_t count)
 {
 	char of[32] = "";
 
-	bool good = cm_connect_number(row, "exchanges") >= count && cm_connect_number(row, "mismatches") == 0 &&
+	bool good = cm_connect_number(row, "exchanges") >= count &&
+		cm_connect_number(row, "mismatches") == 0 &&
 		cm_connect_number(row, "errors") == 0 && cm_connect_number(row, "violations") == 0;
 
 	if (count > 0)
@@ -119,9 +119,12 @@ print_service_end(const struct options *o, const json_t *row, json_int_t count)
 		printf("\n%s: %lld%s exchanges, %lld mismatches, %lld errors; %lld messages and %lld bytes out, %lld and %lld in\n",
 			method_text(row, "kind"), (long long)cm_connect_number(row, "exchanges"),
 			of, (long long)cm_connect_number(row, "mismatches"),
-			(long long)(cm_connect_number(row, "errors") + cm_connect_number(row, "violations")),
-			(long long)cm_connect_number(row, "messages_out"), (long long)cm_connect_number(row, "bytes_out"),
-			(long long)cm_connect_number(row, "messages_in"), (long long)cm_connect_number(row, "bytes_in"));
+			(long long)(cm_connect_number(row, "errors") +
+				cm_connect_number(row, "violations")),
+			(long long)cm_connect_number(row, "messages_out"),
+			(long long)cm_connect_number(row, "bytes_out"),
+			(long long)cm_connect_number(row, "messages_in"),
+			(long long)cm_connect_number(row, "bytes_in"));
 	return good ? EXIT_DONE : EXIT_STATUS;
 }
 
@@ -129,9 +132,11 @@ print_service_end(const struct options *o, const json_t *row, json_int_t count)
 static int
 unseen_end(json_int_t connection, const json_t *row)
 {
-	fprintf(stderr, "polca-ctl: cm connect: the end of connection 0x%08x was not seen: %s; see polca-ctl cm list\n",
+	fprintf(stderr,
+		"polca-ctl: cm connect: the end of connection 0x%08x was not seen: %s; see polca-ctl cm list\n",
 		(unsigned int)connection,
-		row != NULL ? "the counters are the last known" : "there are no counters of its service");
+		row != NULL ? "the counters are the last known"
+			    : "there are no counters of its service");
 	return EXIT_STATUS;
 }
 
@@ -166,7 +171,8 @@ print_established(const struct options *o, struct connection *c, json_t *result,
 		fflush(stdout);
 	}
 	if (attached && count == 0)
-		fprintf(stderr, "connected; Ctrl-C disconnects (--detach leaves the connection to the server)\n");
+		fprintf(stderr,
+			"connected; Ctrl-C disconnects (--detach leaves the connection to the server)\n");
 	if (attached)
 		rc = wait_for_end(o, c, cm_connect_number(result, "connection"), &row);
 	if (row != NULL) {
@@ -194,9 +200,9 @@ report_refused(const struct options *o, json_t *error)
 	if (private[0] != '\0')
 		fprintf(stderr, "  private data: %s\n", private);
 	return json_object_get(data, "reason") != NULL ||
-			strcmp(method_text(data, "errno"), "ETIMEDOUT") == 0 ?
-		EXIT_STATUS :
-		rc;
+			strcmp(method_text(data, "errno"), "ETIMEDOUT") == 0
+		? EXIT_STATUS
+		: rc;
 }
 
 /* The server gives up an attempt, or a connection, whose reply is unread when the socket closes. */
@@ -214,7 +220,8 @@ cm_connect_run(const struct options *o, struct connection *c, json_t *params)
 {
 	bool detach = json_is_true(json_object_get(params, "detach"));
 	bool attached = !detach && json_object_get(params, "service") != NULL;
-	json_int_t count = cm_connect_number(params, "count"), ms = cm_connect_number(params, "timeout_ms");
+	json_int_t count = cm_connect_number(params, "count"),
+		   ms = cm_connect_number(params, "timeout_ms");
 	json_t *result = NULL, *error = NULL;
 	int rc = cm_take_dest(params, "cm connect");
 

@@ -20,12 +20,12 @@
 
 #define DEST_HELP                                                                                  \
 	"the peer's address, or on a native InfiniBand port its LID as lid:N or N (also as --dlid; an address and a LID together select a GRH)"
-#define TARGET    "to port class_version "
-#define KEYS      "sm_key timeout_ms resp_time pkey_index sgid_index dlid dmac worker "
-#define PATH      "sgid_index traffic_class flow_label hop_limit sl dlid dmac "
+#define TARGET "to port class_version "
+#define KEYS   "sm_key timeout_ms resp_time pkey_index sgid_index dlid dmac worker "
+#define PATH   "sgid_index traffic_class flow_label hop_limit sl dlid dmac "
 #define QUEUES                                                                                     \
 	"pd send_cq recv_cq srq max_send_wr max_recv_wr max_send_sge max_recv_sge max_inline_data sq_sig_all qp_access_flags "
-#define CHOICE    "record fields " TARGET "component_mask rid "
+#define CHOICE "record fields " TARGET "component_mask rid "
 
 static const struct command {
 	const char *name;
@@ -102,7 +102,8 @@ static const struct own {
 } owns[] = {
 	{ "file", "live_watch", "string", "path, or - for standard input", NULL,
 		"more endports, the first word of each line; # begins a comment" },
-	{ "file", NULL, "string", "path, or - for standard input or output", NULL, "the file to read or write" },
+	{ "file", NULL, "string", "path, or - for standard input or output", NULL,
+		"the file to read or write" },
 	{ "action", NULL, "enum", "one of add, edit, delete", NULL, "what to do with the records" },
 	{ "sweep", NULL, "boolean", "true or false", NULL,
 		"instead of a file: read the records from the nodes of the live subnet" },
@@ -117,21 +118,25 @@ static const struct own {
 		"the peer: an address (on a native InfiniBand port a GID), or there its LID" },
 	{ "endport", NULL, "words", "IPv4 or IPv6 address, lid:N or N", NULL,
 		"the endports to watch: addresses, or on a native InfiniBand port LIDs" },
-	{ "interval", "live_watch", "seconds", "0.001 to 3600", "1", "time between two requests to the same endport" },
+	{ "interval", "live_watch", "seconds", "0.001 to 3600", "1",
+		"time between two requests to the same endport" },
 	{ "misses", NULL, "integer", "integer from 1", "3",
 		"an endport is down after this many requests in a row without a good answer" },
 	{ "report", NULL, "seconds", "0.001 to 1000000", "at the end only",
 		"time between two reports of all endports' states and round trips" },
-	{ "mode", "live_watch", "enum", "one of timestamp, echo, lidguid, ibping, sysstat_ping", "timestamp",
+	{ "mode", "live_watch", "enum", "one of timestamp, echo, lidguid, ibping, sysstat_ping",
+		"timestamp",
 		"which request to send: timestamp also measures residence times; ibping and sysstat_ping need those servers on the peer" },
 	{ "count", "live_watch", "integer", "integer from 1", "until it is interrupted",
 		"stop after this many requests to each endport" },
 	{ "count", "ping", "integer", "integer from 1", "until it is interrupted",
 		"stop after this many requests" },
-	{ "interval", NULL, "seconds", "0 to 3600, fractions allowed", "1", "time between two requests" },
+	{ "interval", NULL, "seconds", "0 to 3600, fractions allowed", "1",
+		"time between two requests" },
 	{ "flood", NULL, "boolean", "true or false", NULL,
 		"send the next request as soon as the last is answered; print a dot for each lost request" },
-	{ "deadline", NULL, "seconds", "0.001 to 1000000", "none", "stop after this time, even if requests are left" },
+	{ "deadline", NULL, "seconds", "0.001 to 1000000", "none",
+		"stop after this time, even if requests are left" },
 	{ "timeout", NULL, "seconds", "0.001 to 60", "1", "how long to wait for each answer" },
 	{ "detach", NULL, "boolean", "true or false", NULL,
 		"with --service: return as soon as the connection is established, and leave the connection to polca; cm disconnect ends it" },
@@ -161,7 +166,7 @@ own_param(const char *command, const char *name, size_t len)
 
 	for (own = owns; own < owns + sizeof(owns) / sizeof(owns[0]); own++) {
 		if (strlen(own->name) != len || strncmp(own->name, name, len) != 0 ||
-				(own->command != NULL && strcmp(own->command, command) != 0))
+			(own->command != NULL && strcmp(own->command, command) != 0))
 			continue;
 		p = json_object();
 		json_object_set_new(p, "name", json_string(own->name));
@@ -184,10 +189,9 @@ method_param(const json_t *method, const char *name, size_t len)
 	json_t *p;
 	size_t i;
 
-	json_array_foreach(json_object_get(method, "params"), i, p)
-	{
+	json_array_foreach(json_object_get(method, "params"), i, p) {
 		if (strlen(method_text(p, "name")) != len ||
-				strncmp(method_text(p, "name"), name, len) != 0)
+			strncmp(method_text(p, "name"), name, len) != 0)
 			continue;
 		p = json_copy(p);
 		if (strcmp(method_text(p, "name"), "format") == 0) /* run_import() detects it */
@@ -274,8 +278,7 @@ accept_lid(json_t *methods, const char *name, const char *param, bool required, 
 	json_t *p, *method = methods_find(methods, name);
 	size_t i;
 
-	json_array_foreach(json_object_get(method, "params"), i, p)
-	{
+	json_array_foreach(json_object_get(method, "params"), i, p) {
 		if (strcmp(method_text(p, "name"), param) != 0)
 			continue;
 		json_object_set_new(p, "required", json_boolean(required));
@@ -291,7 +294,8 @@ commands_add(json_t *methods)
 
 	accept_lid(methods, "qp_connect", "dgid", true, DEST_HELP);
 	accept_lid(methods, "live_ping", "dgid", true, DEST_HELP);
-	accept_lid(methods, "sa_query", "to", false, "address of the SA to ask, or its LID as lid:N or N");
+	accept_lid(methods, "sa_query", "to", false,
+		"address of the SA to ask, or its LID as lid:N or N");
 	accept_lid(methods, "cm_load_alternate", "dgid", true, DEST_HELP);
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		add_command(methods, &commands[i]);

@@ -56,8 +56,7 @@ complete_command(const json_t *methods, char **words, int num)
 
 	for (w = 0; w < num - 1; w++)
 		snprintf(prefix + strlen(prefix), sizeof(prefix) - strlen(prefix), "%s_", words[w]);
-	json_array_foreach(methods, i, m)
-	{
+	json_array_foreach(methods, i, m) {
 		if (strncmp(method_text(m, "name"), prefix, strlen(prefix)) != 0)
 			continue;
 		snprintf(name, sizeof(name), "%s", method_text(m, "name") + strlen(prefix));
@@ -75,8 +74,7 @@ complete_options(const json_t *params, const char *prefix, const char *typed)
 	json_t *p;
 	size_t i;
 
-	json_array_foreach(params, i, p)
-	{
+	json_array_foreach(params, i, p) {
 		snprintf(name, sizeof(name), "%s%s", prefix, method_text(p, "name"));
 		candidate(option_of(name, option, sizeof(option)), typed);
 		complete_options(json_object_get(p, "fields"), args_prefix(p), typed);
@@ -88,7 +86,8 @@ static void complete_object(const struct completer *k, const json_t *param, cons
 
 /* Complete enum words, the last of a comma-separated list of flags, and values from the server. */
 static void
-complete_value(const struct completer *k, const json_t *param, const char *before, const char *typed)
+complete_value(const struct completer *k, const json_t *param, const char *before,
+	const char *typed)
 {
 	const char *type = method_text(param, "type"), *comma = strrchr(typed, ',');
 	size_t i, len = comma != NULL ? (size_t)(comma + 1 - typed) : 0;
@@ -108,8 +107,7 @@ complete_value(const struct completer *k, const json_t *param, const char *befor
 		complete_candidate(before, "true", typed);
 		complete_candidate(before, "false", typed);
 	}
-	json_array_foreach(json_object_get(param, "words"), i, w)
-	{
+	json_array_foreach(json_object_get(param, "words"), i, w) {
 		snprintf(text, sizeof(text), "%.*s%s", (int)len, typed, json_string_value(w));
 		complete_candidate(before, text, typed);
 	}
@@ -118,7 +116,8 @@ complete_value(const struct completer *k, const json_t *param, const char *befor
 
 /* Complete the last part of "key=5,len": a field's name with "=", or the field's value. */
 static void
-complete_object(const struct completer *k, const json_t *param, const char *before, const char *typed)
+complete_object(const struct completer *k, const json_t *param, const char *before,
+	const char *typed)
 {
 	const char *comma = strrchr(typed, ','), *part = comma != NULL ? comma + 1 : typed;
 	const char *equals = strchr(part, '=');
@@ -129,8 +128,7 @@ complete_object(const struct completer *k, const json_t *param, const char *befo
 	more_follows = true;
 	snprintf(front, sizeof(front), "%s%.*s", before,
 		(int)((equals != NULL ? equals + 1 : part) - typed), typed);
-	json_array_foreach(json_object_get(param, "fields"), i, field)
-	{
+	json_array_foreach(json_object_get(param, "fields"), i, field) {
 		snprintf(text, sizeof(text), "%s=", method_text(field, "name"));
 		if (equals == NULL)
 			complete_candidate(front, text, part);
@@ -153,8 +151,7 @@ option_param(const json_t *method, const char *word)
 		path = args_find(method, word + 2);
 		return path.depth > 0 ? path.step[path.depth - 1] : NULL;
 	}
-	json_array_foreach(json_object_get(method, "params"), i, p)
-	{
+	json_array_foreach(json_object_get(method, "params"), i, p) {
 		if (word[0] == '-' && word[1] != '\0' && method_text(p, "short")[0] == word[1])
 			return p;
 	}
@@ -218,8 +215,7 @@ plain_param(const json_t *method, const struct typed_words *t, int n)
 	json_t *p;
 	size_t i;
 
-	json_array_foreach(json_object_get(method, "params"), i, p)
-	{
+	json_array_foreach(json_object_get(method, "params"), i, p) {
 		if (args_takes_word(p) && !param_given(t, p) && n-- == 0)
 			return p;
 	}
@@ -254,8 +250,7 @@ complete_field(const char *names, const char *name, const char *typed)
 	char text[80];
 	size_t i;
 
-	json_array_foreach(json_object_get(all, name), i, field)
-	{
+	json_array_foreach(json_object_get(all, name), i, field) {
 		snprintf(text, sizeof(text), "%s=", json_string_value(field));
 		candidate(text, typed);
 	}
@@ -350,9 +345,10 @@ complete_line(const json_t *methods, char **words, int num, const char *socket)
 		complete_global(typed, num == 1);
 		return;
 	}
-	k.name = method_text(k.method, json_object_get(k.method, "command") != NULL ? "command" : "name");
+	k.name = method_text(k.method,
+		json_object_get(k.method, "command") != NULL ? "command" : "name");
 	if (complete_option_value(&k, words + used, num - used) ||
-			complete_plain(&k, words + used, num - used))
+		complete_plain(&k, words + used, num - used))
 		return;
 	complete_options(json_object_get(k.method, "params"), "", typed);
 	candidate("--json", typed);

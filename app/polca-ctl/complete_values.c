@@ -70,8 +70,7 @@ source_of(const char *method, const char *param)
 
 	for (s = sources; s < sources + sizeof(sources) / sizeof(sources[0]); s++)
 		if (strcmp(s->param, param) == 0 &&
-				(s->method == NULL ||
-					strncmp(s->method, method, strlen(s->method)) == 0))
+			(s->method == NULL || strncmp(s->method, method, strlen(s->method)) == 0))
 			return s;
 	return NULL;
 }
@@ -105,13 +104,11 @@ complete_rows(const struct source *s, const json_t *result, const char *before, 
 	const char *name;
 	size_t i;
 
-	json_object_foreach((json_t *)(uintptr_t)result, name, list)
-	{
+	json_object_foreach((json_t *)(uintptr_t)result, name, list) {
 		if (json_is_array(list))
 			break;
 	}
-	json_array_foreach(list, i, row)
-	{
+	json_array_foreach(list, i, row) {
 		if (s->only != NULL && json_is_false(json_object_get(row, s->only)))
 			continue;
 		if (!s->own || !json_is_string(json_object_get(row, "service")))

@@ -80,7 +80,7 @@ connection_open(const char *path)
 		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (c == NULL || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 ||
-			check_server(fd) != 0) {
+		check_server(fd) != 0) {
 		eno = errno;
 		close(fd);
 		free(c);

@@ -100,8 +100,7 @@ help_all(const json_t *methods)
 	size_t i;
 
 	fputs(usage, stdout);
-	json_array_foreach(methods, i, m)
-	{
+	json_array_foreach(methods, i, m) {
 		if (strcmp(area, method_text(m, "area")) != 0)
 			printf("\n%s:\n", method_text(m, "area"));
 		area = method_text(m, "area");
@@ -121,8 +120,7 @@ help_group(const json_t *methods, char **words, int num)
 	for (w = 0; w < num; w++)
 		snprintf(prefix + strlen(prefix), sizeof(prefix) - strlen(prefix), "%s_", words[w]);
 	printf("Commands:\n");
-	json_array_foreach(methods, i, m)
-	{
+	json_array_foreach(methods, i, m) {
 		if (strncmp(method_text(m, "name"), prefix, strlen(prefix)) == 0)
 			list_method(m);
 	}
@@ -144,7 +142,7 @@ help_param(const json_t *p, const char *prefix, int indent)
 	snprintf(name, sizeof(name), "%s%s", prefix, method_text(p, "name"));
 	snprintf(text, sizeof(text), "%s", method_text(p, "help"));
 	if (strcmp(type, "object") != 0 && strcmp(type, "list") != 0 &&
-			strcmp(type, "address") != 0 && strcmp(type, "boolean") != 0)
+		strcmp(type, "address") != 0 && strcmp(type, "boolean") != 0)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s",
 			method_text(p, "allowed"));
 	if (json_is_true(json_object_get(p, "required")))
@@ -189,8 +187,7 @@ takes_fields(const json_t *params)
 	json_t *p;
 	size_t i;
 
-	json_array_foreach(params, i, p)
-	{
+	json_array_foreach(params, i, p) {
 		if (strcmp(method_text(p, "type"), "map") == 0)
 			return true;
 	}
@@ -206,10 +203,9 @@ help_method(const json_t *method)
 	size_t i;
 
 	print_wrapped(method_text(method, "help"), 0, 0);
-	printf("\nUsage: polca-ctl %s", method_words(method_text(method, "name"), words,
-		sizeof(words)));
-	json_array_foreach(params, i, p)
-	{
+	printf("\nUsage: polca-ctl %s",
+		method_words(method_text(method, "name"), words, sizeof(words)));
+	json_array_foreach(params, i, p) {
 		if (json_is_true(json_object_get(p, "required")))
 			printf(" %s", method_text(p, "name"));
 		else if (json_is_true(json_object_get(p, "plain")))
@@ -220,8 +216,7 @@ help_method(const json_t *method)
 	printf("%s\n", json_array_size(params) > 0 ? " [--PARAMETER VALUE...]" : "");
 	if (json_array_size(params) > 0)
 		printf("\nParameters:\n");
-	json_array_foreach(params, i, p)
-	{
+	json_array_foreach(params, i, p) {
 		help_param(p, "", 2);
 		nested |= json_object_get(p, "fields") != NULL;
 	}

@@ -22,9 +22,9 @@
 #include "report.h"
 #include "table.h"
 
-#define WAIT_MS  10000
+#define WAIT_MS      10000
 #define WAIT_ALLOWED "--wait: got \"%s\", allowed: seconds, 0.001 to 1000000"
-#define ROWS_MAX 100000 /* limit for lists that are read page by page */
+#define ROWS_MAX     100000 /* limit for lists that are read page by page */
 
 /* True for "--wait" and "--wait=5". */
 static bool
@@ -119,8 +119,7 @@ list_in(json_t *result)
 	const char *name;
 	json_t *v;
 
-	json_object_foreach(result, name, v)
-	{
+	json_object_foreach(result, name, v) {
 		if (json_is_array(v))
 			return v;
 	}
@@ -137,7 +136,7 @@ rest_of_list(struct connection *c, const char *name, json_t *params, json_t *res
 	if (json_object_get(params, "cursor") != NULL || json_object_get(params, "max") != NULL)
 		return 0;
 	while ((cursor = json_object_get(result, "cursor")) != NULL && !json_is_null(cursor) &&
-			json_array_size(list_in(result)) < ROWS_MAX) {
+		json_array_size(list_in(result)) < ROWS_MAX) {
 		json_object_set(params, "cursor", cursor);
 		rc = connection_call(c, name, params, 0, &page, error);
 		if (rc != 0)
@@ -303,7 +302,7 @@ run_completion(int argc, char **argv)
 		n = 1;
 	}
 	if (cword > 0 && 3 + cword >= argc)
-		words[num++] = (char *)(uintptr_t)""; /* an empty word is at the cursor */
+		words[num++] = (char *)(uintptr_t) ""; /* an empty word is at the cursor */
 	end = complete_print(methods, words, num, o.socket);
 out:
 	json_decref(methods);

@@ -32,8 +32,7 @@ methods_find(const json_t *methods, const char *name)
 	json_t *m;
 	size_t i;
 
-	json_array_foreach(methods, i, m)
-	{
+	json_array_foreach(methods, i, m) {
 		if (strcmp(method_text(m, "name"), name) == 0)
 			return m;
 	}
@@ -76,10 +75,9 @@ is_prefix_of_method(const json_t *methods, const char *name)
 	size_t i, len = strlen(name);
 	json_t *m;
 
-	json_array_foreach(methods, i, m)
-	{
+	json_array_foreach(methods, i, m) {
 		if (strncmp(method_text(m, "name"), name, len) == 0 &&
-				method_text(m, "name")[len] == '_')
+			method_text(m, "name")[len] == '_')
 			return true;
 	}
 	return false;

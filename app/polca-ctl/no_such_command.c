@@ -26,8 +26,7 @@ similar_command(const struct options *o, const json_t *methods, int known, char 
 
 	for (w = 0; w < known; w++)
 		snprintf(noun + strlen(noun), sizeof(noun) - strlen(noun), "%s_", o->words[w]);
-	json_array_foreach(methods, i, m)
-	{
+	json_array_foreach(methods, i, m) {
 		len = strlen(noun);
 		if (strncmp(method_text(m, "name"), noun, len) != 0)
 			continue;
@@ -95,7 +94,7 @@ no_such_command(const struct options *o, const json_t *methods)
 		fprintf(stderr, "%s%s", i > 0 ? " " : "", o->words[i]);
 	fputc('"', stderr);
 	if (swapped_command(o, methods, similar, sizeof(similar)) ||
-			similar_command(o, methods, known, similar, sizeof(similar)))
+		similar_command(o, methods, known, similar, sizeof(similar)))
 		fprintf(stderr, "; did you mean \"%s\"?%s\n",
 			method_words(similar, words, sizeof(words)),
 			known > 0 ? "" : " See polca-ctl --help");

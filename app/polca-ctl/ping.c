@@ -52,8 +52,9 @@ ping_take_seconds(json_t *params, const char *name, double min, double max, doub
 	int rc = 0;
 
 	if (text[0] != '\0' && !ping_seconds(text, min, max, ms)) {
-		fprintf(stderr, "polca-ctl: ping: --%s: got \"%s\", allowed: %.10g to %.10g seconds\n", name,
-			text, min, max);
+		fprintf(stderr,
+			"polca-ctl: ping: --%s: got \"%s\", allowed: %.10g to %.10g seconds\n",
+			name, text, min, max);
 		rc = EXIT_USAGE;
 	}
 	json_object_del(params, name);

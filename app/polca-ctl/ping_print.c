@@ -14,7 +14,8 @@
 void
 ping_print_head(const char *dest, const json_t *params)
 {
-	const json_t *mode = json_object_get(params, "mode"), *size = json_object_get(params, "size");
+	const json_t *mode = json_object_get(params, "mode"),
+		     *size = json_object_get(params, "size");
 	const char *name = mode != NULL ? json_string_value(mode) : "echo";
 
 	printf("PING %s: %s", dest, name);
@@ -74,8 +75,8 @@ ping_print_reply(const char *dest, uint64_t seq, const json_t *reply)
 	else if (strcmp(error, "TIMEOUT") == 0)
 		printf("no answer from %s: seq=%llu\n", dest, (unsigned long long)seq);
 	else
-		printf("no good answer from %s: seq=%llu %s: %s\n", dest,
-			(unsigned long long)seq, error, method_text(reply, "message"));
+		printf("no good answer from %s: seq=%llu %s: %s\n", dest, (unsigned long long)seq,
+			error, method_text(reply, "message"));
 }
 
 void

@@ -67,7 +67,7 @@ ping_seconds(const char *text, double min, double max, double *ms)
 	double s = strtod(text, &end);
 
 	if (!isdigit((unsigned char)text[text[0] == '.']) || *end != '\0' ||
-			!(s >= min && s <= max))
+		!(s >= min && s <= max))
 		return false;
 	*ms = s * 1000;
 	return true;

@@ -83,8 +83,8 @@ owner_of(const char *path, char *buf, size_t size)
 static void
 explain_not_running(const char *path, int eno, char *hint, size_t size)
 {
-	const char *why = eno == ENOENT ? "there is no such socket" :
-					  "the socket is left from a polca that has ended";
+	const char *why = eno == ENOENT ? "there is no such socket"
+					: "the socket is left from a polca that has ended";
 	char other[256];
 
 	if (other_socket(path, other, sizeof(other)))
@@ -111,7 +111,8 @@ explain_connect_error(const char *path, int eno, char *hint, size_t size)
 	} else if (eno == ENAMETOOLONG) {
 		snprintf(hint, size, "the path of a socket has 107 bytes at most");
 	} else if (path[0] == '\0') {
-		snprintf(hint, size, "the path is empty: name polca's socket with -s PATH or POLCA_SOCKET");
+		snprintf(hint, size,
+			"the path is empty: name polca's socket with -s PATH or POLCA_SOCKET");
 	} else if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
 		snprintf(hint, size, "it is no socket: name polca's with -s PATH or POLCA_SOCKET");
 	} else if (eno == ECONNREFUSED || eno == ENOENT) {
@@ -136,8 +137,8 @@ int
 no_reply(int eno)
 {
 	fprintf(stderr, "polca-ctl: no reply: %s\n  %s\n", strerror(eno),
-		eno == ETIMEDOUT ? "wait longer with --wait SECONDS, or look at polca's log" :
-				   "the server closed the connection: look at its log");
+		eno == ETIMEDOUT ? "wait longer with --wait SECONDS, or look at polca's log"
+				 : "the server closed the connection: look at its log");
 	return EXIT_CONNECTION;
 }
 
@@ -199,7 +200,8 @@ ask_server(const struct options *o, struct connection *c, const char *words, con
 int
 status_end(const char *words, const json_t *result)
 {
-	const char *status = method_text(result, "status"), *mad = method_text(result, "mad_status");
+	const char *status = method_text(result, "status"),
+		   *mad = method_text(result, "mad_status");
 
 	if (strcmp(status, "OK") == 0)
 		return EXIT_DONE;

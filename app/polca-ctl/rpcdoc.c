@@ -81,8 +81,7 @@ print_parameters(FILE *f, const json_t *params, const char *prefix)
 	json_t *p;
 	size_t i;
 
-	json_array_foreach(params, i, p)
-	{
+	json_array_foreach(params, i, p) {
 		snprintf(name, sizeof(name), "%s%s", prefix,
 			json_string_value(json_object_get(p, "name")));
 		def = json_string_value(json_object_get(p, "default"));
@@ -108,13 +107,12 @@ print_markdown_members(FILE *f, const json_t *rows, int depth)
 	json_t *row;
 	size_t i;
 
-	json_array_foreach(rows, i, row)
-	{
+	json_array_foreach(rows, i, row) {
 		help = json_string_value(json_object_get(row, "help"));
 		fprintf(f, "%*s* `%s` (%s)%s%s\n", 2 * depth, "",
 			json_string_value(json_object_get(row, "name")),
-			json_string_value(json_object_get(row, "type")), help[0] != '\0' ? ": " : "",
-			help);
+			json_string_value(json_object_get(row, "type")),
+			help[0] != '\0' ? ": " : "", help);
 		print_markdown_members(f, json_object_get(row, "fields"), depth + 1);
 	}
 }
@@ -127,8 +125,7 @@ print_markdown(FILE *f)
 	size_t i;
 
 	fputs(intro, f);
-	json_array_foreach(methods, i, m)
-	{
+	json_array_foreach(methods, i, m) {
 		area = json_string_value(json_object_get(m, "area"));
 		if (strcmp(area, last) != 0)
 			fprintf(f, "\n## %s\n", area);
@@ -137,12 +134,15 @@ print_markdown(FILE *f)
 			json_string_value(json_object_get(m, "help")));
 		params = json_object_get(m, "params");
 		if (json_array_size(params) > 0) {
-			fprintf(f, "| Parameter | Allowed | Default | Meaning |\n|---|---|---|---|\n");
+			fprintf(f,
+				"| Parameter | Allowed | Default | Meaning |\n|---|---|---|---|\n");
 			print_parameters(f, params, "");
 			fprintf(f, "\n");
 		}
-		fprintf(f, json_array_size(json_object_get(m, "results")) > 0
-				? "Result:\n\n" : "Result: an empty object.\n");
+		fprintf(f,
+			json_array_size(json_object_get(m, "results")) > 0
+				? "Result:\n\n"
+				: "Result: an empty object.\n");
 		print_markdown_members(f, json_object_get(m, "results"), 0);
 		fprintf(f, "\n");
 		fprintf(f, "```\n%s\n```\n", json_string_value(json_object_get(m, "example")));
@@ -218,9 +218,9 @@ c_text(FILE *f)
 	json_t *m, *methods = rpc_describe(NULL, false);
 	size_t i;
 
-	fprintf(f, "/* made by polca-rpcdoc */\n#include \"methods.h\"\nconst char methods_built_in[] =\n\"[\"\n");
-	json_array_foreach(methods, i, m)
-	{
+	fprintf(f,
+		"/* made by polca-rpcdoc */\n#include \"methods.h\"\nconst char methods_built_in[] =\n\"[\"\n");
+	json_array_foreach(methods, i, m) {
 		fprintf(f, "\"%s", i == 0 ? "" : ",");
 		c_string(f, m);
 		fprintf(f, "\"\n");

@@ -14,15 +14,15 @@
 #include "sa.h"
 #include "stopped.h"
 
-#define PAGE          500 /* records per reply */
-#define PAGE_WAIT_MS  500
-#define QUIET_MS      2000 /* a query that ends sooner shows no progress report */
-#define REPORT_MS     2000 /* time between two progress reports that are not on a terminal */
-#define IMPORT_MS     3600000
-#define EVENTS        1000 /* events per call */
+#define PAGE           500 /* records per reply */
+#define PAGE_WAIT_MS   500
+#define QUIET_MS       2000 /* a query that ends sooner shows no progress report */
+#define REPORT_MS      2000 /* time between two progress reports that are not on a terminal */
+#define IMPORT_MS      3600000
+#define EVENTS         1000 /* events per call */
 #define FOLLOW_WAIT_MS 1000 /* how long one call waits for an event */
-#define EVERY_S       60 /* seconds between two sweeps with --follow */
-#define TEXT_MAX      (1 << 19) /* limit for standard input, which is sent inside the request */
+#define EVERY_S        60 /* seconds between two sweeps with --follow */
+#define TEXT_MAX       (1 << 19) /* limit for standard input, which is sent inside the request */
 
 struct query {
 	const struct options *o;
@@ -82,7 +82,7 @@ print_progress(struct query *q, const json_t *page)
 	const json_t *percent = json_object_get(page, "percent");
 
 	if (ms < QUIET_MS || (q->records_scroll && n > 0) ||
-			(!q->on_terminal && now - q->reported < REPORT_MS))
+		(!q->on_terminal && now - q->reported < REPORT_MS))
 		return;
 	q->reported = now;
 	clear_report(q);
@@ -198,8 +198,9 @@ static int
 config_file(const char *file, json_t *params)
 {
 	json_error_t why;
-	json_t *list, *json = strcmp(file, "-") == 0 ? json_loadf(stdin, 0, &why) :
-						       json_load_file(file, 0, &why);
+	json_t *list,
+		*json = strcmp(file, "-") == 0 ? json_loadf(stdin, 0, &why)
+					       : json_load_file(file, 0, &why);
 
 	if (json == NULL) {
 		fprintf(stderr, "polca-ctl: %s: %s (line %d)\n", file, why.text, why.line);
@@ -208,7 +209,9 @@ config_file(const char *file, json_t *params)
 	list = json_is_object(json) ? json_object_get(json, "records") : json;
 	if (!json_is_array(list)) {
 		json_decref(json);
-		return usage_error("%s: wrong content, allowed: a list of records, or {\"records\": [...]}", file);
+		return usage_error(
+			"%s: wrong content, allowed: a list of records, or {\"records\": [...]}",
+			file);
 	}
 	json_object_set(params, "records", list);
 	json_decref(json);
@@ -224,7 +227,8 @@ run_config(struct query *q, json_t *params)
 	char op[32];
 	int rc;
 
-	if (strcmp(action, "add") != 0 && strcmp(action, "edit") != 0 && strcmp(action, "delete") != 0)
+	if (strcmp(action, "add") != 0 && strcmp(action, "edit") != 0 &&
+		strcmp(action, "delete") != 0)
 		return usage_error("sa config: action: got \"%s\", allowed: add, edit, delete",
 			action);
 	snprintf(op, sizeof(op), "config_%s", action);
@@ -238,15 +242,18 @@ run_config(struct query *q, json_t *params)
 	}
 	records = json_object_get(params, "records");
 	if (records == NULL)
-		return usage_error("%s: nothing to configure: give FIELD=VALUE words, or --file", q->words);
+		return usage_error("%s: nothing to configure: give FIELD=VALUE words, or --file",
+			q->words);
 	n = json_is_array(records) ? json_array_size(records) : 1;
 	json_object_del(params, "fields");
 	json_object_del(params, "action");
 	json_object_del(params, "file");
 	rc = run_query(q, params);
 	if (rc == EXIT_DONE && q->printer.form != SA_JSON)
-		printf("%zu record%s %s\n", n, n == 1 ? "" : "s", op[7] == 'a' ? "added" :
-			op[7] == 'e' ? "edited" : "deleted");
+		printf("%zu record%s %s\n", n, n == 1 ? "" : "s",
+			op[7] == 'a'           ? "added"
+				: op[7] == 'e' ? "edited"
+					       : "deleted");
 	return rc;
 }
 
@@ -278,9 +285,11 @@ take_stdin(json_t *params)
 	else if (json_object_set_new(params, "text", json_stringn(text, len)) != 0)
 		rc = usage_error("%s: not UTF-8", "standard input");
 	else if (json_object_get(params, "format") == NULL)
-		json_object_set_new(params, "format", json_string(
-			text[strspn(text, " \t\r\n")] == '{' || text[strspn(text, " \t\r\n")] == '[' ?
-			"json" : "ibnetdiscover"));
+		json_object_set_new(params, "format",
+			json_string(text[strspn(text, " \t\r\n")] == '{' ||
+						text[strspn(text, " \t\r\n")] == '['
+					? "json"
+					: "ibnetdiscover"));
 	free(text);
 	return rc;
 }
@@ -301,7 +310,8 @@ print_import(const struct query *q, const json_t *result)
 static int
 sweep_once(struct query *q, const json_t *params)
 {
-	json_t *what = json_pack("{s:b}", "replace", json_is_true(json_object_get(params, "replace")));
+	json_t *what =
+		json_pack("{s:b}", "replace", json_is_true(json_object_get(params, "replace")));
 	json_t *result = NULL;
 	int rc = sa_call(q, "sa_sweep", what, IMPORT_MS, &result);
 
@@ -331,8 +341,8 @@ calls_for_sweep(const json_t *event)
 		if (strcmp(method_text(event, "event"), names[i]) == 0)
 			return true;
 	for (i = 0; i < sizeof(traps) / sizeof(traps[0]); i++)
-		if (notice != NULL
-			&& json_integer_value(json_object_get(notice, "trap_num")) == traps[i])
+		if (notice != NULL &&
+			json_integer_value(json_object_get(notice, "trap_num")) == traps[i])
 			return true;
 	return false;
 }
@@ -360,7 +370,9 @@ look_at_events(struct query *q, json_int_t *since, unsigned int wait_ms, bool *c
 	return rc;
 }
 
-/* The SM of another port keeps the subnet's traps: sweep after this time even if we hear nothing. */
+/*
+ * The SM of another port keeps the subnet's traps: sweep after this time even if we hear nothing.
+ */
 static uint64_t
 sweep_interval_us(const json_t *params)
 {
@@ -370,8 +382,8 @@ sweep_interval_us(const json_t *params)
 }
 
 /*
- * Sweep. With --follow, sweep again after each change of the subnet and after each interval, until a
- * signal ends the program.
+ * Sweep. With --follow, sweep again after each change of the subnet and after each interval, until
+ * a signal ends the program.
  */
 static int
 run_sweep(struct query *q, const json_t *params)
@@ -494,8 +506,14 @@ sa_command_run(const struct options *o, struct connection *c, const json_t *comm
 	const char *method = method_text(command, "command"), *op = method_text(command, "op");
 	bool oneline = json_is_true(json_object_get(params, "oneline"));
 	char words[64];
-	struct query q = { .o = o, .c = c, .printer.f = stdout,
-		.printer.form = o->json ? SA_JSON : oneline ? SA_ONE_LINE : SA_BLOCKS };
+	struct query q = {
+		.o = o,
+		.c = c,
+		.printer.f = stdout,
+		.printer.form = o->json ? SA_JSON
+			: oneline       ? SA_ONE_LINE
+					: SA_BLOCKS,
+	};
 
 	q.words = method_words(method_text(command, "name"), words, sizeof(words));
 	json_object_del(params, "oneline");

@@ -51,7 +51,8 @@ print_unit(FILE *f, const char *name, const json_t *v)
 	size_t i;
 
 	if (json_is_integer(v) && is_exponent(name) && json_integer_value(v) < 32) {
-		units_time(4.096 * (double)(UINT64_C(1) << json_integer_value(v)), buf, sizeof(buf));
+		units_time(4.096 * (double)(UINT64_C(1) << json_integer_value(v)), buf,
+			sizeof(buf));
 		fprintf(f, " (%s)", buf);
 	}
 	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++)
@@ -70,12 +71,12 @@ print_block(FILE *f, const json_t *record)
 	if (json_object_get(record, "rid") != NULL)
 		fprintf(f, " %s", method_text(record, "rid"));
 	fputc('\n', f);
-	json_object_foreach((json_t *)(uintptr_t)record, name, v)
-	{
+	json_object_foreach((json_t *)(uintptr_t)record, name, v) {
 		if (strcmp(name, "record") == 0 || strcmp(name, "rid") == 0)
 			continue;
 		fprintf(f, "    %s", name);
-		fprintf(f, " %.*s ", (int)(NAME_WIDTH > strlen(name) ? NAME_WIDTH - strlen(name) : 1),
+		fprintf(f, " %.*s ",
+			(int)(NAME_WIDTH > strlen(name) ? NAME_WIDTH - strlen(name) : 1),
 			"..........................");
 		print_value(f, v);
 		print_unit(f, name, v);
@@ -90,8 +91,7 @@ print_record_line(FILE *f, const json_t *record)
 	json_t *v;
 
 	fprintf(f, "%s", method_text(record, "record"));
-	json_object_foreach((json_t *)(uintptr_t)record, name, v)
-	{
+	json_object_foreach((json_t *)(uintptr_t)record, name, v) {
 		if (strcmp(name, "record") == 0)
 			continue;
 		fprintf(f, " %s=", name);
@@ -139,8 +139,7 @@ sa_print_end(struct sa_printer *p, const json_t *rest)
 		return;
 	fputs("\n]", p->f);
 	if (rest != NULL) {
-		json_object_foreach((json_t *)(uintptr_t)rest, name, v)
-		{
+		json_object_foreach((json_t *)(uintptr_t)rest, name, v) {
 			fprintf(p->f, ",\n\"%s\": ", name);
 			json_dumpf(v, p->f, JSON_ENCODE_ANY | JSON_COMPACT);
 		}

@@ -59,7 +59,8 @@ smp_param_or(const json_t *params, const char *name, json_int_t def)
 static unsigned int
 wait_of(const struct options *o, const json_t *params)
 {
-	json_int_t tries = 1 + smp_param_or(params, "retries", 2), ms = smp_param_or(params, "timeout_ms", 1000);
+	json_int_t tries = 1 + smp_param_or(params, "retries", 2),
+		   ms = smp_param_or(params, "timeout_ms", 1000);
 
 	return o->wait_ms + (unsigned int)(2 * tries * ms);
 }

@@ -89,8 +89,8 @@ label_split(const char *label)
 	size_t len = strlen(label), at = 0, i;
 
 	for (i = 1; i < len; i++)
-		if (label[i] == '_' && (at == 0 || labs(2 * (long)i - (long)len) <
-						       labs(2 * (long)at - (long)len)))
+		if (label[i] == '_' &&
+			(at == 0 || labs(2 * (long)i - (long)len) < labs(2 * (long)at - (long)len)))
 			at = i;
 	return at;
 }
@@ -133,10 +133,8 @@ measure_columns(struct columns *c, const json_t *rows, bool stacked)
 
 	memset(c, 0, sizeof(*c));
 	c->stacked = stacked;
-	json_array_foreach(rows, r, row)
-	{
-		json_object_foreach(row, name, v)
-		{
+	json_array_foreach(rows, r, row) {
+		json_object_foreach(row, name, v) {
 			i = column_of(c, name);
 			if (i < 0)
 				continue;
@@ -192,8 +190,7 @@ print_down(FILE *f, const struct columns *c, const json_t *rows, int indent)
 	if (c->stacked)
 		print_labels(f, c, indent, true);
 	print_labels(f, c, indent, false);
-	json_array_foreach(rows, r, row)
-	{
+	json_array_foreach(rows, r, row) {
 		fprintf(f, "%*s", indent, "");
 		for (i = 0; i < c->num; i++)
 			print_cell(f, cell_of(row, c->name[i], cell), c->width[i], c->right[i],
@@ -262,10 +259,8 @@ has_objects(const json_t *rows)
 	json_t *row, *v;
 	size_t r;
 
-	json_array_foreach(rows, r, row)
-	{
-		json_object_foreach(row, name, v)
-		{
+	json_array_foreach(rows, r, row) {
+		json_object_foreach(row, name, v) {
 			if (json_is_object(v) || is_table(name, v))
 				return true;
 		}
@@ -286,11 +281,10 @@ print_rows(FILE *f, const json_t *rows, int indent)
 	if (!has_objects(rows) && c.num <= DOWN_MAX && c.total <= terminal_width(f)) {
 		print_down(f, &c, rows, indent);
 	} else if (!has_objects(rows) &&
-			(c.num > DOWN_MAX || json_array_size(rows) <= ACROSS_MAX)) {
+		(c.num > DOWN_MAX || json_array_size(rows) <= ACROSS_MAX)) {
 		print_across(f, &c, rows, indent);
 	} else {
-		json_array_foreach(rows, r, row)
-		{
+		json_array_foreach(rows, r, row) {
 			if (r > 0)
 				fputc('\n', f);
 			print_object(f, row, indent);
@@ -316,8 +310,7 @@ print_plain(FILE *f, const json_t *obj, int indent)
 	bool numbers = true;
 	json_t *v;
 
-	json_object_foreach((json_t *)(uintptr_t)obj, name, v)
-	{
+	json_object_foreach((json_t *)(uintptr_t)obj, name, v) {
 		if (!is_plain(name, v))
 			continue;
 		units_print(name, v, cell, sizeof(cell));
@@ -328,8 +321,7 @@ print_plain(FILE *f, const json_t *obj, int indent)
 			value = width_of(cell);
 		numbers &= json_is_integer(v);
 	}
-	json_object_foreach((json_t *)(uintptr_t)obj, name, v)
-	{
+	json_object_foreach((json_t *)(uintptr_t)obj, name, v) {
 		if (!is_plain(name, v))
 			continue;
 		fprintf(f, "%*s", indent, "");
@@ -346,8 +338,7 @@ print_object(FILE *f, const json_t *obj, int indent)
 	json_t *v;
 
 	print_plain(f, obj, indent);
-	json_object_foreach((json_t *)(uintptr_t)obj, name, v)
-	{
+	json_object_foreach((json_t *)(uintptr_t)obj, name, v) {
 		if (is_plain(name, v))
 			continue;
 		if (!only || indent > 0)

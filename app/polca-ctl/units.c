@@ -121,9 +121,9 @@ print_integer(const char *name, json_int_t v, char *buf, size_t size)
 	else if (strcmp(name, "crc32") == 0)
 		snprintf(buf, size, "0x%08" PRIx64, (uint64_t)v);
 	else if (ends_with(name, "_bytes") || strcmp(name, "length") == 0 ||
-			strcmp(name, "byte_len") == 0 || strcmp(name, "bytes") == 0 ||
-			strcmp(name, "bytes_in") == 0 || strcmp(name, "bytes_out") == 0 ||
-			strcmp(name, "memory_used") == 0 || strcmp(name, "memory_total") == 0)
+		strcmp(name, "byte_len") == 0 || strcmp(name, "bytes") == 0 ||
+		strcmp(name, "bytes_in") == 0 || strcmp(name, "bytes_out") == 0 ||
+		strcmp(name, "memory_used") == 0 || strcmp(name, "memory_total") == 0)
 		units_bytes((uint64_t)v, buf, size);
 	else if (ends_with(name, "_us"))
 		units_time((double)v, buf, size);
@@ -162,8 +162,7 @@ print_list(const char *name, const json_t *list, char *buf, size_t size)
 	size_t i;
 
 	buf[0] = '\0';
-	json_array_foreach(list, i, v)
-	{
+	json_array_foreach(list, i, v) {
 		if (json_is_object(v) && json_object_get(v, "gid") != NULL)
 			v = json_object_get(v, "gid");
 		units_print(name, v, cell, sizeof(cell));

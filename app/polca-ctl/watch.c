@@ -102,8 +102,7 @@ add_endports(struct watch *w, json_t *params)
 	size_t i;
 	int rc = 0;
 
-	json_array_foreach(json_object_get(params, "endport"), i, name)
-	{
+	json_array_foreach(json_object_get(params, "endport"), i, name) {
 		if (rc == 0)
 			rc = add_endport(w, json_string_value(name));
 	}
@@ -124,8 +123,9 @@ watch_take_seconds(json_t *params, const char *name, double min, double max, dou
 
 	if (text[0] == '\0' || ping_seconds(text, min, max, ms))
 		return 0;
-	fprintf(stderr, "polca-ctl: live watch: --%s: got \"%s\", allowed: %.10g to %.10g seconds\n",
-		name, text, min, max);
+	fprintf(stderr,
+		"polca-ctl: live watch: --%s: got \"%s\", allowed: %.10g to %.10g seconds\n", name,
+		text, min, max);
 	return EXIT_USAGE;
 }
 
@@ -287,7 +287,8 @@ take_error(struct watch *w, struct watch_endport *e, json_t *error)
 	const char *why = method_text(json_object_get(error, "data"), "errno");
 	json_t *row;
 
-	if (strcmp(why, "ENOSPC") == 0) /* too many requests are under way at the server: retry later */
+	/* too many requests are under way at the server: retry later */
+	if (strcmp(why, "ENOSPC") == 0)
 		return 0;
 	if (strcmp(why, "EHOSTUNREACH") != 0 && strcmp(why, "ENETUNREACH") != 0)
 		return server_error(w->o, error, "live watch");
@@ -443,8 +444,13 @@ watch_loop(struct watch *w)
 int
 watch_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
 {
-	struct watch w = { .o = o, .lane = { { .c = c } }, .num_lanes = 1, .max_lanes = LANES,
-		.started = clock_us() };
+	struct watch w = {
+		.o = o,
+		.lane = { { .c = c } },
+		.num_lanes = 1,
+		.max_lanes = LANES,
+		.started = clock_us(),
+	};
 	unsigned int i;
 	size_t k;
 	int rc;

@@ -22,8 +22,7 @@
  * @return the exit status: 0 if all endports are up at the end, else 1; 2 for a wrong command line,
  * 3 without a server
  */
-int watch_run(const struct options *o, struct connection *c, const json_t *command,
-	json_t *params);
+int watch_run(const struct options *o, struct connection *c, const json_t *command, json_t *params);
 
 /* --- watch_state.c: one endport --- */
 

@@ -69,8 +69,7 @@ watch_print_change(const struct options *o, const struct watch_endport *e,
 	}
 	printf("%s %s %s", time_text(time), e->name, watch_state_name(e->state));
 	if (e->state == WATCH_UP)
-		printf(": answered in %.1f us",
-			json_real_value(json_object_get(row, "time_us")));
+		printf(": answered in %.1f us", json_real_value(json_object_get(row, "time_us")));
 	else
 		printf(": %s, %u in a row", method_text(row, "message"), e->missed);
 	units_time((double)change->lasted, lasted, sizeof(lasted));
@@ -87,8 +86,8 @@ watch_print_report(const struct options *o, json_t *rows)
 	json_t *v;
 
 	if (o->json) {
-		print_json_line(json_pack("{s:s, s:s, s:o}", "time", time_text(time), "event", "report",
-			"endports", rows));
+		print_json_line(json_pack("{s:s, s:s, s:o}", "time", time_text(time), "event",
+			"report", "endports", rows));
 		return;
 	}
 	v = json_pack("{s:o}", "endports", rows);

@@ -77,8 +77,8 @@ fill_services(struct config *c)
 }
 
 /*
- * Read the file up to its end, or to the first NUL byte, which is then the last of what is read: the
- * parser refuses it, as JSON has no NUL. NULL: errno says why.
+ * Read the file up to its end, or to the first NUL byte, which is then the last of what is read:
+ * the parser refuses it, as JSON has no NUL. NULL: errno says why.
  */
 static char *
 read_text(const char *path, size_t *len)
@@ -113,7 +113,10 @@ parse_config(const char *text, size_t len, struct config_errors *errs)
 	return root;
 }
 
-/* Log components of drivers are checked when the EAL runs: keep the line of each for the error message. */
+/*
+ * Log components of drivers are checked when the EAL runs: keep the line of each for the error
+ * message.
+ */
 static void
 note_lines(struct config *c, const struct config_errors *errs)
 {
@@ -182,6 +185,6 @@ config_apply_log(const struct config *c, struct error *err)
 	for (i = 0; i < c->num_log; i++)
 		if (log_level_set(c->log[i].component, c->log[i].level, &why) != 0)
 			return error_set(err, EINVAL, "%.100s:%u: log[%u].component: %s", c->file,
-					c->log[i].line, i, why.text);
+				c->log[i].line, i, why.text);
 	return 0;
 }

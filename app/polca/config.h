@@ -41,7 +41,8 @@ struct config_port {
 	bool has_sm;
 	uint32_t vls; /* virtual lanes */
 	uint32_t sm_state;
-	struct sma_port_config sma; /* .guid, .pkeys, .vl_cap and .sm_state are filled in from here */
+	/* .guid, .pkeys, .vl_cap and .sm_state are filled in from here */
+	struct sma_port_config sma;
 };
 
 struct config_service {
@@ -71,7 +72,7 @@ struct config {
 	uint32_t memory_mb;
 	struct config_arg arg[CONFIG_ARGS_MAX];
 	unsigned int num_args;
-	uint32_t workers;            /* 0: as many as are useful */
+	uint32_t workers; /* 0: as many as are useful */
 	struct engine_config engine; /* .link is filled in by config_load() */
 	struct config_port port[LINK_PORTS_MAX];
 	unsigned int num_ports;
@@ -111,11 +112,16 @@ void config_check(const struct config *c, struct config_errors *errs);
 
 /* --- config_errors.c --- */
 
-/* Add an error. Its text begins with a JSON path and a colon, which give its line. @return -EINVAL */
+/*
+ * Add an error. Its text begins with a JSON path and a colon, which give its line. @return -EINVAL
+ */
 int config_error(struct config_errors *errs, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void config_error_at(struct config_errors *errs, int line, int column, const char *text);
-/* True if the value of this JSON path, or one inside it, is wrong: do not report what follows from it. */
+/*
+ * True if the value of this JSON path, or one inside it, is wrong: do not report what follows from
+ * it.
+ */
 bool config_errors_below(const struct config_errors *errs, const char *path);
 /* Print each error in a line "polca: FILE:LINE: PATH: ...", in the order of the file. */
 void config_errors_print(const struct config_errors *errs, FILE *f);

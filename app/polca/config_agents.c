@@ -15,7 +15,7 @@ const struct table_row config_mad_keys[] = {
 	MAD(max_sessions, 16, 1 << 22, "Sessions of a worker, either side."),
 	MAD(max_sessions_per_peer, 1, 1 << 22, "Sessions that one peer may have on a worker."),
 	MAD(max_bytes, 1 << 16, UINT64_C(1) << 36,
-			"Bytes of many-packet requests that a worker reassembles at one time."),
+		"Bytes of many-packet requests that a worker reassembles at one time."),
 	MAD(max_bytes_per_peer, 1 << 12, UINT64_C(1) << 36, "The same of one peer."),
 	MAD(v1_window, 64, 65535, "Class version 1: window that our requests ask for, packets."),
 	MAD(rmpp_window, 1, 65535, "RMPP: packets that we let a sender be ahead."),
@@ -23,23 +23,21 @@ const struct table_row config_mad_keys[] = {
 	MAD(retries, 0, 7, "A packet is sent again, or asked for again, so often."),
 	MAD(resp_time, 0, 31, "Time that we take to answer at most: 4.096 us * 2^it."),
 	BOOL(struct config, engine.mad.v1_flags_lsb, "v1_flags_lsb",
-			"Class version 1: read FragmentFlag from its least significant bit, as "
-			"some early managers did."),
+		"Class version 1: read FragmentFlag from its least significant bit, as "
+		"some early managers did."),
 	BOOL(struct config, engine.mad.v1_early_resend, "v1_early_resend",
-			"Class version 1: send again, too, what is overdue by round trips, and not "
-			"only when the standard's timeouts end. A loss then costs milliseconds."),
+		"Class version 1: send again, too, what is overdue by round trips, and not "
+		"only when the standard's timeouts end. A loss then costs milliseconds."),
 	MAD(rmpp_total_ms, 100, 86400000,
-			"RMPP: a message that is not whole after so many milliseconds is given "
-			"up."),
+		"RMPP: a message that is not whole after so many milliseconds is given up."),
 	MAD(keepalive_total_ms, 100, 86400000,
-			"Class version 1: a session that only KeepAlives keep ends after so many "
-			"milliseconds."),
+		"Class version 1: a session that only KeepAlives keep ends after so many milliseconds."),
 	ROW_END,
 };
 
-#define SA(f, low, high, text) UINT(struct config, engine.sa.f, #f, low, high, text)
+#define SA(f, low, high, text)     UINT(struct config, engine.sa.f, #f, low, high, text)
 #define SERVER(f, low, high, text) UINT(struct config, engine.sa.server.f, #f, low, high, text)
-#define EDIT(i, key, text) UINT(struct config, engine.sa.server.edit_codes[i], key, 1, 255, text)
+#define EDIT(i, key, text)         UINT(struct config, engine.sa.server.edit_codes[i], key, 1, 255, text)
 
 static const struct table_word trust_words[] = {
 	{ "key", SA_TRUST_KEY },
@@ -57,22 +55,20 @@ static const struct table_row partition_keys[] = {
 
 const struct table_row config_sa_keys[] = {
 	BOOL(struct config, engine.sa.enabled, "enabled",
-			"Serve subnet administration. Asking others works without."),
+		"Serve subnet administration. Asking others works without."),
 	TEXT(struct config, engine.sa.path, "path",
-			"Directory of the database, made when only it is missing. Default: memory "
-			"only."),
+		"Directory of the database, made when only it is missing. Default: memory only."),
 	SA(map_mb, 1, 1 << 24, "The most that the database may grow to, MiB."),
 	SERVER(sm_key, 0, INT64_MAX,
-			"SM_Key of trusted requesters. The default, 1, is opensm's and saquery's, "
-			"which everybody knows: who gives it sees everything, but changes only "
-			"what is its own. 0: nobody is trusted for a key."),
+		"SM_Key of trusted requesters. The default, 1, is opensm's and saquery's, "
+		"which everybody knows: who gives it sees everything, but changes only "
+		"what is its own. 0: nobody is trusted for a key."),
 	ENUM(struct config, engine.sa.server.trust, "trust", trust_words,
 		"key: who gives the SM_Key sees and, unless it is 1, changes "
-		"everything, others see their partition; all: everybody may do "
-		"everything."),
+		"everything, others see their partition; all: everybody may do everything."),
 	SERVER(master_sm_lid, 0, 0xBFFF,
-			"LID of the Master SM: Config is taken from it whatever its SM_Key, besides "
-			"from those who may change everything. 0: from those alone."),
+		"LID of the Master SM: Config is taken from it whatever its SM_Key, besides "
+		"from those who may change everything. 0: from those alone."),
 	EDIT(0, "edit_add", "Class version 1: EditModifier that adds, as server and as client."),
 	EDIT(1, "edit_delete", "The one that deletes."),
 	EDIT(2, "edit_edit", "The one that edits."),
@@ -86,50 +82,48 @@ const struct table_row config_sa_keys[] = {
 	SA(max_result_mb, 1, 4095, "Memory of gathered results, per worker, MiB."),
 	SERVER(max_queries, 1, 1 << 20, "Queries that are not answered yet, per worker."),
 	SERVER(max_transfers, 1, 1 << 20,
-			"Answers of many packets under way, per worker; about 250 bytes each."),
+		"Answers of many packets under way, per worker; about 250 bytes each."),
 	SERVER(path_ports, 1, 1 << 20,
-			"Ports that a worker keeps at hand to compute paths, rounded up to a power "
-			"of two; those of a larger fabric are read from the database again."),
+		"Ports that a worker keeps at hand to compute paths, rounded up to a power "
+		"of two; those of a larger fabric are read from the database again."),
 	SERVER(path_switches, 1, 49151,
-			"Switches of the fabric at most; in a larger one paths are refused."),
+		"Switches of the fabric at most; in a larger one paths are refused."),
 	SERVER(path_links, 1, 1 << 22, "Links between switches at most, each counted twice."),
 	SERVER(path_routes, 1, 49151,
-			"Switches whose routes a worker keeps; best as many as have hosts. Each takes "
-			"4 bytes times path_switches."),
+		"Switches whose routes a worker keeps; best as many as have hosts. Each takes "
+		"4 bytes times path_switches."),
 	SERVER(max_writes, 1, 65535, "Changes under way, per worker."),
 	SA(max_versions, 1, 1 << 20,
-			"Versions of the database that transfers may hold at one time."),
+		"Versions of the database that transfers may hold at one time."),
 	SA(old_mb, 1, 1 << 20,
-			"Memory that old versions may keep, MiB; beyond, the oldest transfer "
-			"ends."),
+		"Memory that old versions may keep, MiB; beyond, the oldest transfer ends."),
 	SERVER(notice_retries, 0, 255, "A Report that nobody answers is sent again so often."),
 	SERVER(notice_interval_ms, 10, 3600000, "Milliseconds between two of them."),
 	SERVER(notices_max, 1, 1 << 20, "Reports under way, per worker."),
 	SA(query_mb, 1, 1 << 20,
-			"Memory for the records that one query of ours may bring, MiB: about 8000 "
-			"NodeRecords each."),
+		"Memory for the records that one query of ours may bring, MiB: about 8000 "
+		"NodeRecords each."),
 	ROW_END,
 };
 
-#define SMA(f, low, high, text) UINT(struct config, engine.sma.f, #f, low, high, text)
+#define SMA(f, low, high, text)  UINT(struct config, engine.sma.f, #f, low, high, text)
 #define TRAP(f, low, high, text) UINT(struct config, engine.sma.limits.f, #f, low, high, text)
 
 const struct table_row config_sma_keys[] = {
 	TEXT(struct config, engine.sma.node_desc, "node_description",
-			"NodeDescription. Default: \"polca \" and the name of this host."),
+		"NodeDescription. Default: \"polca \" and the name of this host."),
 	HEX(struct config, engine.sma.node_guid, "node_guid", 1, UINT64_MAX,
-			"NodeGUID. Default: the EUI-64 of the first port's MAC address."),
+		"NodeGUID. Default: the EUI-64 of the first port's MAC address."),
 	HEX(struct config, engine.sma.system_image_guid, "system_image_guid", 1, UINT64_MAX,
-			"SystemImageGUID. Default: the NodeGUID."),
+		"SystemImageGUID. Default: the NodeGUID."),
 	HEX(struct config, engine.sma.vendor_id, "vendor_id", 0, 0xFFFFFF, "VendorID, an OUI."),
 	HEX(struct config, engine.sma.device_id, "device_id", 0, 0xFFFF, "DeviceID."),
 	HEX(struct config, engine.sma.revision, "revision", 0, UINT32_MAX, "Revision."),
 	SMA(vl15_buffer, 1, ENGINE_VL15_MAX,
-			"SMPs that wait in a port's VL15 buffer; more are dropped, silently but "
-			"counted."),
+		"SMPs that wait in a port's VL15 buffer; more are dropped, silently but counted."),
 	TRAP(trap_interval_ms, 10, 3600000,
-			"Milliseconds between repeats of a trap, if the port's SubnetTimeOut does "
-			"not ask for more."),
+		"Milliseconds between repeats of a trap, if the port's SubnetTimeOut does "
+		"not ask for more."),
 	TRAP(trap_retries, 0, 65535, "A trap that nobody represses is sent again so often."),
 	TRAP(trap_rate, 1, 1000000, "New traps a second, per port."),
 	TRAP(trap_burst, 1, 1000000, "New traps at once, per port."),
@@ -141,10 +135,9 @@ const struct table_row config_sma_keys[] = {
 const struct table_row config_live_keys[] = {
 	BOOL(struct config, engine.live.ibping, "ibping", "Answer ibping (class 0x32)."),
 	BOOL(struct config, engine.live.sysstat, "sysstat",
-			"Answer ibsysstat (class 0x33): it tells anybody this host's name and "
-			"CPUs."),
+		"Answer ibsysstat (class 0x33): it tells anybody this host's name and CPUs."),
 	LIVE(rate, 0, 100000000,
-			"Requests a second that one source may send, per worker. 0: any number."),
+		"Requests a second that one source may send, per worker. 0: any number."),
 	LIVE(burst, 1, 100000000, "And so many at once."),
 	POWER2(struct config, engine.live.sources, "sources", 16, 1 << 20,
 		"Sources that are told apart, per worker."),
@@ -156,19 +149,18 @@ const struct table_row config_live_keys[] = {
 
 const struct table_row config_cm_keys[] = {
 	CM(max_connections, 1, 1 << 20,
-			"Connections of a worker, those that ended a moment ago (TIMEWAIT) included."),
+		"Connections of a worker, those that ended a moment ago (TIMEWAIT) included."),
 	CM(max_half_open, 1, 1 << 20, "Requests of others not yet established, per worker."),
 	CM(max_half_open_per_peer, 1, 1 << 20, "The same of one peer."),
 	CM(max_connections_per_peer, 1, 1 << 20, "Connections with one peer, per worker."),
 	CM(max_listeners, 1, 65535, "Service IDs that listen."),
 	CM(response_timeout, 0, 31,
-			"Time that we take to answer a message at most: 4.096 us * 2^it."),
+		"Time that we take to answer a message at most: 4.096 us * 2^it."),
 	CM(max_retries, 0, 15, "A message that nobody answers is sent again so often."),
 	CM(ack_delay, 0, 31, "Our share of the peer's Local ACK Timeout: 4.096 us * 2^it."),
-	CM(packet_life, 0, 31,
-			"PacketLifeTime of RoCE paths, where no SA tells: 4.096 us * 2^it."),
+	CM(packet_life, 0, 31, "PacketLifeTime of RoCE paths, where no SA tells: 4.096 us * 2^it."),
 	BOOL(struct config, engine.cm.send_mra, "send_mra",
-			"Answer a repeated request that still waits by MRA."),
+		"Answer a repeated request that still waits by MRA."),
 	ROW_END,
 };
 
@@ -183,22 +175,22 @@ static const struct table_word port_space_words[] = {
 
 const struct table_row config_service_keys[] = {
 	ROW_NAMED(struct config_service, "kind", svc.kind, TABLE_CHARS, .flags = TABLE_REQUIRED,
-		.help = "What answers: memory, echo, sink, rping, ...; polca-ctl cm listen "
-		"--help tells all."),
-	TEXT(struct config_service, svc.name, "name", "The operator's name for it. Default: the kind."),
+		.help = "What answers: memory, echo, sink, rping, ...; polca-ctl cm listen --help tells all."),
+	TEXT(struct config_service, svc.name, "name",
+		"The operator's name for it. Default: the kind."),
 	UINT(struct config_service, port, "port", 1, 65535,
-			"Port that it listens on, as rdma_cm programs count them."),
+		"Port that it listens on, as rdma_cm programs count them."),
 	ENUM(struct config_service, port_space, "port_space", port_space_words,
 		"Port space of port."),
 	HEX(struct config_service, svc.service_id, "service_id", 1, UINT64_MAX,
-			"Instead of port: the service ID itself."),
+		"Instead of port: the service ID itself."),
 	UINT(struct config_service, svc.tcp_port, "tcp_port", 1, 65535,
-			"perftest: port of its exchange over TCP. Default: none."),
+		"perftest: port of its exchange over TCP. Default: none."),
 	SERVICE(length, 1, UINT64_C(1) << 40, "Bytes of its memory. Default: the kind's."),
 	SERVICE(size, 1, UINT32_MAX, "Bytes of a message at most. Default: the kind's."),
 	SERVICE(depth, 1, 1 << 20, "Receives kept posted. Default: the kind's."),
 	BOOL(struct config_service, svc.per_connection, "per_connection",
-			"memory: each connection has its own."),
+		"memory: each connection has its own."),
 	SERVICE(max_connections, 1, 1 << 20, "Connections at most. Default: the kind's."),
 	ROW_END,
 };

@@ -47,43 +47,38 @@ check_attachment(const struct config *c, unsigned int i, struct config_errors *e
 
 	if (p->device[0] != '\0' && p->link.back_to_back[0] != '\0')
 		return config_error(errs,
-				"ports[%u]: got both device and back_to_back, allowed: one of them",
-				i);
+			"ports[%u]: got both device and back_to_back, allowed: one of them", i);
 	if (pci_address_complete(p->device, full, sizeof(full)))
 		return config_error(errs,
-				"ports[%u].device: got \"%.64s\", allowed: a PCI address with its "
-				"function, such as \"%s\"",
-				i, p->device, full);
+			"ports[%u].device: got \"%.64s\", allowed: a PCI address with its "
+			"function, such as \"%s\"",
+			i, p->device, full);
 	if (p->device[0] != '\0')
 		return 0;
 	if (p->link.back_to_back[0] == '\0')
 		return config_error(errs,
-				"ports[%u]: got neither device nor back_to_back, allowed: one of "
-				"them",
-				i);
+			"ports[%u]: got neither device nor back_to_back, allowed: one of them", i);
 	/* the partner may be a port whose name is wrong: that was reported already */
 	peer = port_by_name(c, p->link.back_to_back);
 	if (peer < 0 && config_errors_below(errs, "ports"))
 		return 0;
 	if (peer < 0 || (unsigned int)peer == i)
 		return config_error(errs,
-				"ports[%u].back_to_back: got \"%s\", allowed: the name of another "
-				"port",
-				i, p->link.back_to_back);
+			"ports[%u].back_to_back: got \"%s\", allowed: the name of another port", i,
+			p->link.back_to_back);
 	if (port_is_wrong(errs, (unsigned int)peer))
 		return 0;
 	if (strcmp(c->port[peer].link.back_to_back, p->link.name) != 0)
 		return config_error(errs,
-				"ports[%u].back_to_back: got \"%s\", but ports[%d].back_to_back is "
-				"\"%s\", allowed: "
-				"\"%s\"",
-				i, p->link.back_to_back, peer, c->port[peer].link.back_to_back,
-				p->link.name);
+			"ports[%u].back_to_back: got \"%s\", but ports[%d].back_to_back is \"%s\", allowed: "
+			"\"%s\"",
+			i, p->link.back_to_back, peer, c->port[peer].link.back_to_back,
+			p->link.name);
 	if ((unsigned int)peer > i && c->port[peer].encapsulation != p->encapsulation)
 		return config_error(errs,
-				"ports[%u].encapsulation: differs from that of ports[%d], its other "
-				"end: expected the same, or they would not understand each other",
-				i, peer);
+			"ports[%u].encapsulation: differs from that of ports[%d], its other "
+			"end: expected the same, or they would not understand each other",
+			i, peer);
 	return 0;
 }
 
@@ -99,15 +94,13 @@ check_gateway(const struct link_addr *a, unsigned int port, unsigned int i,
 	gid_print(&a->gid, addr);
 	if (gid_is_ipv4(&a->gateway) != gid_is_ipv4(&a->gid))
 		return config_error(errs,
-				"ports[%u].addresses[%u].gateway: got \"%s\", allowed: one of %s's "
-				"family",
-				port, i, gw, addr);
+			"ports[%u].addresses[%u].gateway: got \"%s\", allowed: one of %s's family",
+			port, i, gw, addr);
 	if (!gid_is_link_local(&a->gateway) &&
-			!gid_same_subnet(&a->gateway, &a->gid, a->prefix_len))
+		!gid_same_subnet(&a->gateway, &a->gid, a->prefix_len))
 		return config_error(errs,
-				"ports[%u].addresses[%u].gateway: got \"%s\", allowed: one within "
-				"%s/%u",
-				port, i, gw, addr, a->prefix_len);
+			"ports[%u].addresses[%u].gateway: got \"%s\", allowed: one within %s/%u",
+			port, i, gw, addr, a->prefix_len);
 	return 0;
 }
 
@@ -126,9 +119,8 @@ check_unique(const struct config *c, unsigned int port, unsigned int i, struct c
 			if (p != port && gid_is_link_local(&a->gid))
 				continue;
 			return config_error(errs,
-					"ports[%u].addresses[%u]: got \"%s\", which "
-					"ports[%u].addresses[%u] has already",
-					port, i, gid_print(&a->gid, text), p, k);
+				"ports[%u].addresses[%u]: got \"%s\", which ports[%u].addresses[%u] has already",
+				port, i, gid_print(&a->gid, text), p, k);
 		}
 	return 0;
 }
@@ -143,9 +135,8 @@ check_lids(const struct link_port_config *p, unsigned int port, struct config_er
 		for (k = 0; k < i; k++)
 			if (p->lids[k].lid == p->lids[i].lid)
 				return config_error(errs,
-						"ports[%u].ib.lids[%u].lid: got %u, which "
-						"ports[%u].ib.lids[%u] has already",
-						port, i, p->lids[i].lid, port, k);
+					"ports[%u].ib.lids[%u].lid: got %u, which ports[%u].ib.lids[%u] has already",
+					port, i, p->lids[i].lid, port, k);
 	return 0;
 }
 
@@ -156,35 +147,32 @@ check_ib_keys(const struct config_port *p, unsigned int i, struct config_errors 
 	if (p->encapsulation != CONFIG_IB) {
 		if (p->has_ib)
 			config_error(errs,
-					"ports[%u].ib: given, but ports[%u].encapsulation is "
-					"\"roce\", allowed: \"ib\"",
-					i, i);
+				"ports[%u].ib: given, but ports[%u].encapsulation is \"roce\", allowed: \"ib\"",
+				i, i);
 		return;
 	}
 	if (p->link.num_addr > 0)
 		config_error(errs,
-				"ports[%u].addresses: given, but a native InfiniBand port "
-				"(encapsulation \"ib\") has LIDs and no IP addresses",
-				i);
+			"ports[%u].addresses: given, but a native InfiniBand port "
+			"(encapsulation \"ib\") has LIDs and no IP addresses",
+			i);
 	if (p->link.rocev1)
 		config_error(errs,
-				"ports[%u].rocev1: got true, allowed: false with encapsulation "
-				"\"ib\"",
-				i);
+			"ports[%u].rocev1: got true, allowed: false with encapsulation \"ib\"", i);
 	if (p->sma.lid & ((1u << p->sma.lmc) - 1))
 		config_error(errs,
-				"ports[%u].ib.lid: got %u, allowed: a multiple of %u with lmc %u",
-				i, p->sma.lid, 1u << p->sma.lmc, p->sma.lmc);
+			"ports[%u].ib.lid: got %u, allowed: a multiple of %u with lmc %u", i,
+			p->sma.lid, 1u << p->sma.lmc, p->sma.lmc);
 	if (p->sma.active && p->sma.lid == 0)
 		config_error(errs,
-				"ports[%u].ib.active: got true, but ports[%u].ib.lid is missing: "
-				"nobody could reach the port",
-				i, i);
+			"ports[%u].ib.active: got true, but ports[%u].ib.lid is missing: "
+			"nobody could reach the port",
+			i, i);
 	if (p->sm_state == SMA_SM_MASTER)
 		config_error(errs,
-				"ports[%u].ib.sm.state: got \"master\", but no subnet manager serves "
-				"the port when it starts",
-				i);
+			"ports[%u].ib.sm.state: got \"master\", but no subnet manager serves "
+			"the port when it starts",
+			i);
 	check_lids(&p->link, i, errs);
 }
 
@@ -199,7 +187,7 @@ check_port_keys(const struct config *c, unsigned int port, struct config_errors 
 		config_error(errs, "ports[%u].name: got \"\", allowed: a name", port);
 	else if (i != port)
 		config_error(errs, "ports[%u].name: got \"%s\", which ports[%u] has already", port,
-				p->name, i);
+			p->name, i);
 	check_attachment(c, port, errs);
 	check_ib_keys(&c->port[port], port, errs);
 	for (i = 0; i < p->num_addr; i++) {
@@ -218,22 +206,19 @@ check_service(const struct config *c, unsigned int i, struct config_errors *errs
 
 	if (svc_kind(s->svc.kind) == NULL || !svc_kind(s->svc.kind)->server)
 		config_error(errs, "services[%u].kind: got \"%s\", which is no kind of service", i,
-				s->svc.kind);
+			s->svc.kind);
 	if (s->port != 0 && s->svc.service_id != 0)
 		config_error(errs,
-				"services[%u]: got both port and service_id, allowed: one of them",
-				i);
+			"services[%u]: got both port and service_id, allowed: one of them", i);
 	if (s->port == 0 && s->svc.service_id == 0 && s->svc.tcp_port == 0)
 		config_error(errs,
-				"services[%u]: got neither port nor service_id, allowed: one of "
-				"them",
-				i);
+			"services[%u]: got neither port nor service_id, allowed: one of them", i);
 	for (k = 0; k < i; k++)
 		if (all[k].service_id == all[i].service_id && all[i].service_id != 0)
 			config_error(errs,
-					"services[%u]: listens on service ID 0x%016" PRIx64
-					", as services[%u] does already",
-					i, all[i].service_id, k);
+				"services[%u]: listens on service ID 0x%016" PRIx64
+				", as services[%u] does already",
+				i, all[i].service_id, k);
 }
 
 /* Components of Polca's own exist already; drivers' come when the EAL loads them. */
@@ -245,7 +230,7 @@ check_log(const struct config *c, struct config_errors *errs)
 
 	for (i = 0; i < c->num_log; i++)
 		if (strncmp(c->log[i].component, "polca.", strlen("polca.")) == 0 &&
-				log_component_check(c->log[i].component, &why) != 0)
+			log_component_check(c->log[i].component, &why) != 0)
 			config_error(errs, "log[%u].component: %s", i, why.text);
 }
 
@@ -258,14 +243,13 @@ check_partitions(const struct config *c, struct config_errors *errs)
 
 	for (i = 0; i < sa->num_partitions; i++) {
 		if ((sa->partition[i].pkey & 0x7FFF) == 0)
-			config_error(errs, "sa.partitions[%u].pkey: got 0x%04x, which is no P_Key", i,
-					sa->partition[i].pkey);
+			config_error(errs, "sa.partitions[%u].pkey: got 0x%04x, which is no P_Key",
+				i, sa->partition[i].pkey);
 		for (k = 0; k < i; k++)
 			if (((sa->partition[k].pkey ^ sa->partition[i].pkey) & 0x7FFF) == 0)
 				config_error(errs,
-						"sa.partitions[%u]: the partition of P_Key 0x%04x "
-						"has an SL already, in sa.partitions[%u]",
-						i, sa->partition[i].pkey, k);
+					"sa.partitions[%u]: the partition of P_Key 0x%04x has an SL already, in sa.partitions[%u]",
+					i, sa->partition[i].pkey, k);
 	}
 }
 
@@ -276,11 +260,10 @@ check_process(const struct config *c, struct config_errors *errs)
 
 	if (rate->min_rate > rate->max_rate && !config_errors_below(errs, "congestion"))
 		config_error(errs, "congestion.min_rate: got %u, above max_rate, which is %u",
-				rate->min_rate, rate->max_rate);
+			rate->min_rate, rate->max_rate);
 	if (c->multi_process && !c->hugepages && !config_errors_below(errs, "eal"))
 		config_error(errs,
-				"eal.multi_process: got true, but eal.hugepages is false: only "
-				"hugepages can be shared");
+			"eal.multi_process: got true, but eal.hugepages is false: only hugepages can be shared");
 }
 
 void

@@ -191,7 +191,7 @@ config_errors_below(const struct config_errors *errs, const char *path)
 		return true; /* errors that were not kept may be below the path */
 	for (i = 0; i < errs->values; i++)
 		if (strncmp(errs->error[i].text, path, len) == 0 &&
-				strchr(".[:", errs->error[i].text[len]) != NULL)
+			strchr(".[:", errs->error[i].text[len]) != NULL)
 			return true;
 	return false;
 }

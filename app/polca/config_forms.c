@@ -3,7 +3,8 @@
  */
 
 /*
- * Addresses in the configuration: stricter than those of RPC parameters, as they are to be this machine's own.
+ * Addresses in the configuration: stricter than those of RPC parameters, as they are to be this
+ * machine's own.
  */
 
 #include <stdio.h>
@@ -54,13 +55,13 @@ config_parse_prefix(const char *text, void *field)
 	char *end;
 
 	if (slash == NULL || (size_t)(slash - text) >= sizeof(address) || slash[1] < '0' ||
-			slash[1] > '9')
+		slash[1] > '9')
 		return false;
 	memcpy(address, text, (size_t)(slash - text));
 	address[slash - text] = '\0';
 	len = strtoul(slash + 1, &end, 10);
 	if (*end != '\0' || !config_parse_address(address, &a->gid) ||
-			len > (gid_is_ipv4(&a->gid) ? 32u : 128u))
+		len > (gid_is_ipv4(&a->gid) ? 32u : 128u))
 		return false;
 	a->prefix_len = (uint8_t)len;
 	return true;
@@ -77,12 +78,10 @@ config_print_prefix(const void *field, char buf[TABLE_FORM_MAX])
 }
 
 const struct table_form config_form_mac = { "mac",
-	"a unicast MAC address such as \"02:00:00:00:00:01\"", "^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$",
-	config_parse_mac,
-	config_print_mac };
+	"a unicast MAC address such as \"02:00:00:00:00:01\"",
+	"^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$", config_parse_mac, config_print_mac };
 const struct table_form config_form_address = { "address",
-	"an address such as \"10.0.0.254\" or \"fe80::1\"", "^[0-9A-Fa-f:.]+$", config_parse_address,
-	config_print_address };
-const struct table_form config_form_prefix = { "prefix",
-	"ADDRESS/PREFIX such as \"10.0.0.1/24\"", "^[0-9A-Fa-f:.]+/[0-9]{1,3}$", config_parse_prefix,
-	config_print_prefix };
+	"an address such as \"10.0.0.254\" or \"fe80::1\"", "^[0-9A-Fa-f:.]+$",
+	config_parse_address, config_print_address };
+const struct table_form config_form_prefix = { "prefix", "ADDRESS/PREFIX such as \"10.0.0.1/24\"",
+	"^[0-9A-Fa-f:.]+/[0-9]{1,3}$", config_parse_prefix, config_print_prefix };

@@ -17,15 +17,20 @@
 #define HEX(S, f, key, low, high, text)                                                            \
 	ROW_NAMED(S, key, f, TABLE_UINT, .digits = 1, .min = low, .max = high, .help = text)
 #define POWER2(S, f, key, low, high, text)                                                         \
-	ROW_NAMED(S, key, f, TABLE_UINT, .flags = TABLE_POWER2, .min = low, .max = high, .help = text)
+	ROW_NAMED(S, key, f, TABLE_UINT, .flags = TABLE_POWER2, .min = low, .max = high,           \
+		.help = text)
 #define BOOL(S, f, key, text) ROW_NAMED(S, key, f, TABLE_BOOL, .help = text)
-#define TEXT(S, f, key, text) ROW_NAMED(S, key, f, TABLE_CHARS, .flags = TABLE_OPTIONAL, .help = text)
+#define TEXT(S, f, key, text)                                                                      \
+	ROW_NAMED(S, key, f, TABLE_CHARS, .flags = TABLE_OPTIONAL, .help = text)
 #define ENUM(S, f, key, list, text) ROW_NAMED(S, key, f, TABLE_ENUM, .words = list, .help = text)
 #define FORM(S, f, key, kind, text)                                                                \
 	ROW_NAMED(S, key, f, TABLE_FORM, .flags = TABLE_OPTIONAL, .form = &kind, .help = text)
+/* clang-format off */
 #define OBJECT(key, table, text)                                                                   \
 	{ .name = key, .type = TABLE_OBJECT, .fields = table, .help = text }
+/* clang-format on */
 /* An object whose presence the bool says. */
+/* clang-format off */
 #define NOTED(S, note, key, table, text)                                                           \
 	{ .name = key, .type = TABLE_OBJECT, .flags = TABLE_NOTED, .count = offsetof(S, note),     \
 		.fields = table, .help = text }
@@ -34,6 +39,7 @@
 		.offset = offsetof(S, f), .fields = rows, .min = least, .max = most,               \
 		.item_size = sizeof(((S *)0)->f[0]), .count = offsetof(S, num), .init = first,     \
 		.help = text }
+/* clang-format on */
 
 /* config_forms.c */
 extern const struct table_form config_form_mac; /* unicast */

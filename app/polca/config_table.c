@@ -14,9 +14,8 @@
 
 static const struct table_row control_keys[] = {
 	TEXT(struct config, socket, "socket",
-			"Unix socket of the control interface. Default: /run/polca/polca.sock for "
-			"root, "
-			"$XDG_RUNTIME_DIR/polca.sock for others, else /tmp/polca-UID/polca.sock."),
+		"Unix socket of the control interface. Default: /run/polca/polca.sock for root, "
+		"$XDG_RUNTIME_DIR/polca.sock for others, else /tmp/polca-UID/polca.sock."),
 	ROW_END,
 };
 
@@ -26,24 +25,19 @@ static const struct table_row arg_item[] = {
 
 static const struct table_row eal_keys[] = {
 	TEXT(struct config, lcores, "lcores",
-			"DPDK's --lcores, with lcore 0 for the control thread and one lcore per "
-			"worker from 1 on. "
-			"Default: one CPU for each worker in turn, the control thread on any."),
+		"DPDK's --lcores, with lcore 0 for the control thread and one lcore per "
+		"worker from 1 on. Default: one CPU for each worker in turn, the control thread on any."),
 	BOOL(struct config, hugepages, "hugepages",
-			"Take memory from hugepages: what real NICs need. Without, any user may "
-			"run polca."),
+		"Take memory from hugepages: what real NICs need. Without, any user may run polca."),
 	UINT(struct config, memory_mb, "memory_mb", 0, 1048576,
-		"Memory for packets and objects in MiB. 0: without hugepages a "
-		"share for each "
+		"Memory for packets and objects in MiB. 0: without hugepages a share for each "
 		"port and worker, with hugepages as much as is needed."),
 	TEXT(struct config, file_prefix, "file_prefix",
-			"Name of this instance's runtime directory, for dpdk-telemetry.py -f."),
+		"Name of this instance's runtime directory, for dpdk-telemetry.py -f."),
 	BOOL(struct config, multi_process, "multi_process",
-			"Let DPDK secondary processes attach, such as dpdk-dumpcap. Needs "
-			"hugepages."),
-	LIST(struct config, arg, num_args, "args", 0, CONFIG_ARGS_MAX, TABLE_VALUES, arg_item,
-		NULL,
-			"More arguments for the EAL, one text each."),
+		"Let DPDK secondary processes attach, such as dpdk-dumpcap. Needs hugepages."),
+	LIST(struct config, arg, num_args, "args", 0, CONFIG_ARGS_MAX, TABLE_VALUES, arg_item, NULL,
+		"More arguments for the EAL, one text each."),
 	ROW_END,
 };
 
@@ -55,25 +49,22 @@ static const struct table_word idle_words[] = {
 
 static const struct table_row worker_keys[] = {
 	UINT(struct config, workers, "count", 0, LINK_WORKERS_MAX,
-			"Worker lcores. 0: one for each port, but no more than there are CPUs."),
+		"Worker lcores. 0: one for each port, but no more than there are CPUs."),
 	ENUM(struct config, engine.idle, "idle", idle_words,
-		"What a worker without work does: poll for ever, or back off to "
-		"sleeping."),
+		"What a worker without work does: poll for ever, or back off to sleeping."),
 	UINT(struct config, engine.idle_spin_us, "idle_spin_us", 0, 1000000,
-			"backoff: microseconds without work before the first sleep."),
+		"backoff: microseconds without work before the first sleep."),
 	UINT(struct config, engine.idle_sleep_us, "idle_sleep_us", 1, 10000,
-			"backoff: longest sleep in microseconds; it bounds how late a first packet "
-			"is seen."),
+		"backoff: longest sleep in microseconds; it bounds how late a first packet is seen."),
 	POWER2(struct config, engine.handoff_ring, "handoff_ring", 64, 65536,
-		"Packets that wait from one worker to another before they are "
-		"dropped."),
+		"Packets that wait from one worker to another before they are dropped."),
 	BOOL(struct config, engine.rehome, "rehome",
-			"Queue pairs move to the worker at whose receive queues nearly all of their "
-			"packets arrive, on ports with a queue for each worker."),
+		"Queue pairs move to the worker at whose receive queues nearly all of their "
+		"packets arrive, on ports with a queue for each worker."),
 	UINT(struct config, engine.stall_ms, "stall_ms", 10, 3600000,
-			"A worker that has not polled for so many milliseconds raises an alarm."),
+		"A worker that has not polled for so many milliseconds raises an alarm."),
 	BOOL(struct config, engine.icrc_unchecked, "icrc_unchecked",
-			"Do not verify invariant CRCs: trust the link."),
+		"Do not verify invariant CRCs: trust the link."),
 	ROW_END,
 };
 
@@ -81,8 +72,7 @@ static const struct table_row worker_keys[] = {
 #define TABLE(f, high, text)      UINT(struct config, engine.f, #f, 1, high, text)
 
 static const struct table_row limit_keys[] = {
-	POWER2(struct config, engine.limits.max_qp, "max_qp", 32, 1 << 23,
-		"Queue pairs."),
+	POWER2(struct config, engine.limits.max_qp, "max_qp", 32, 1 << 23, "Queue pairs."),
 	LIMIT(max_cq, 1, 1 << 20, "Completion queues."),
 	LIMIT(max_srq, 0, 1 << 20, "Shared receive queues."),
 	TABLE(max_pd, 1 << 20, "Protection domains."),
@@ -95,13 +85,11 @@ static const struct table_row limit_keys[] = {
 	LIMIT(max_cqe, 1, 1 << 24, "Entries in a completion queue."),
 	LIMIT(max_rd_atomic, 1, 255, "Outstanding Reads and Atomics of a queue pair, either way."),
 	LIMIT(min_ack_timeout, 0, 31,
-			"Local ACK Timeouts below this code (but 0, which is off) are raised to "
-			"it."),
+		"Local ACK Timeouts below this code (but 0, which is off) are raised to it."),
 	LIMIT(window, 1, 1 << 23, "Packets that a queue pair may have in flight."),
 	LIMIT(ack_interval, 1, 1 << 16, "Ask for an ACK at least every so many request packets."),
 	LIMIT(quarantine, 0, 1 << 22,
-			"A destroyed queue pair's number rests until so many others were "
-			"destroyed."),
+		"A destroyed queue pair's number rests until so many others were destroyed."),
 	ROW_END,
 };
 
@@ -110,26 +98,25 @@ static const struct table_row limit_keys[] = {
 
 static const struct table_row congestion_keys[] = {
 	BOOL(struct config, engine.limits.congestion.dcqcn, "dcqcn",
-			"RoCEv2: send packets as ECN capable, and slow a queue pair down when its peer "
-			"answers with congestion notification packets. Those are sent either way."),
+		"RoCEv2: send packets as ECN capable, and slow a queue pair down when its peer "
+		"answers with congestion notification packets. Those are sent either way."),
 	CONGESTION(max_rate, 1, 800000,
-			"Mbit/s of the ports. A queue pair begins at it and is not limited when it has "
-			"it again."),
+		"Mbit/s of the ports. A queue pair begins at it and is not limited when it has it again."),
 	CONGESTION(min_rate, 1, 800000, "Mbit/s: no queue pair is made slower."),
 	CONGESTION(g, 1, 65536,
-			"The estimate of congestion moves by 1/g of its way with each notification, and "
-			"back without."),
+		"The estimate of congestion moves by 1/g of its way with each notification, and "
+		"back without."),
 	CONGESTION(alpha_timer, 1, 1000000000,
-			"Microseconds without notification after which that estimate decays."),
+		"Microseconds without notification after which that estimate decays."),
 	CONGESTION(cut_interval, 0, 1000000,
-			"Notifications so many microseconds after another that had effect have none."),
+		"Notifications so many microseconds after another that had effect have none."),
 	CONGESTION(increase_timer, 1, 1000000000, "Microseconds after which the rate rises."),
 	CONGESTION(byte_counter, 4096, UINT32_MAX, "Bytes sent after which it rises, too."),
 	CONGESTION(fast_recovery, 1, 1000,
-			"So many rises go half of the way back, each; those after them go beyond."),
+		"So many rises go half of the way back, each; those after them go beyond."),
 	CONGESTION(rate_ai, 1, 100000, "Mbit/s that such a rise adds to the target."),
 	CONGESTION(rate_hai, 0, 100000,
-			"Mbit/s that it adds when both timer and counter have gone on for so long."),
+		"Mbit/s that it adds when both timer and counter have gone on for so long."),
 	ROW_END,
 };
 
@@ -138,10 +125,9 @@ static const struct table_word level_words[] = { LOG_LEVEL_WORDS, { NULL, 0 } };
 static const struct table_row log_keys[] = {
 	ROW_NAMED(struct config_log, "component", component, TABLE_CHARS, .flags = TABLE_REQUIRED,
 		.help = "Log component, with * for any text: \"polca.*\", \"lib.eal\", "
-		"\"pmd.*\". Those of DPDK are known, and checked, only when polca "
-		"starts."),
-	ROW_NAMED(struct config_log, "level", level, TABLE_ENUM, .flags = TABLE_REQUIRED, .words = level_words,
-		.help = "The least severe messages that are shown."),
+			"\"pmd.*\". Those of DPDK are known, and checked, only when polca starts."),
+	ROW_NAMED(struct config_log, "level", level, TABLE_ENUM, .flags = TABLE_REQUIRED,
+		.words = level_words, .help = "The least severe messages that are shown."),
 	ROW_END,
 };
 
@@ -155,16 +141,16 @@ const struct table_row config_rows[] = {
 	OBJECT("mad", config_mad_keys, "Management datagrams: sessions and their bounds."),
 	OBJECT("sa", config_sa_keys, "Subnet administration."),
 	OBJECT("sma", config_sma_keys,
-			"The channel adapter as subnet managers see it, on native IB ports."),
+		"The channel adapter as subnet managers see it, on native IB ports."),
 	OBJECT("live", config_live_keys, "Answers to pings over management datagrams."),
 	OBJECT("cm", config_cm_keys, "The communication manager: who connects, and how many."),
-	LIST(struct config, service, num_services, "services", 0, ENGINE_SERVICES_MAX,
-		0, config_service_keys, &config_service_init,
-			"Services that listen for connections from the start."),
+	LIST(struct config, service, num_services, "services", 0, ENGINE_SERVICES_MAX, 0,
+		config_service_keys, &config_service_init,
+		"Services that listen for connections from the start."),
 	LIST(struct config, port, num_ports, "ports", 1, LINK_PORTS_MAX, TABLE_REQUIRED,
 		config_port_keys, &config_port_init, "The ports, numbered from 0 in this order."),
 	LIST(struct config, log, num_log, "log", 0, CONFIG_LOG_MAX, 0, log_keys, NULL,
-			"What is logged, later entries over earlier ones."),
+		"What is logged, later entries over earlier ones."),
 	ROW_END,
 };
 

@@ -56,8 +56,8 @@ start_environment(const struct config *c, const char *extra, struct error *err)
 		return -ENOENT;
 	if (refused)
 		return error_set(err, EINVAL, "DPDK rejects its arguments: %s. Check %s%.60s%s",
-				reason, extra != NULL ? "--eal \"" : "eal.lcores, eal.args",
-				extra != NULL ? extra : "", extra != NULL ? "\" and eal.args" : "");
+			reason, extra != NULL ? "--eal \"" : "eal.lcores, eal.args",
+			extra != NULL ? extra : "", extra != NULL ? "\" and eal.args" : "");
 	return failed ? eal_explain(c, &args, err) : 0;
 }
 
@@ -70,7 +70,7 @@ serve_captures(void)
 	if (rte_pdump_init() == 0)
 		return;
 	snprintf(text, sizeof(text), "DPDK's packet capture is not available: %s",
-			rte_strerror(rte_errno));
+		rte_strerror(rte_errno));
 	say_warning(NULL, text);
 }
 
@@ -116,8 +116,8 @@ hold_interrupts(void)
 	static uint32_t there;
 
 	if (h != NULL && rte_intr_type_set(h, RTE_INTR_HANDLE_EXT) == 0 &&
-			rte_intr_fd_set(h, eventfd(1, EFD_CLOEXEC)) == 0 &&
-			rte_intr_callback_register(h, stay, &there) == 0)
+		rte_intr_fd_set(h, eventfd(1, EFD_CLOEXEC)) == 0 &&
+		rte_intr_callback_register(h, stay, &there) == 0)
 		while (__atomic_load_n(&there, __ATOMIC_ACQUIRE) == 0)
 			rte_delay_us_sleep(LOOK_US);
 	rte_intr_instance_free(h); /* the EAL has a copy */

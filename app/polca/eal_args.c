@@ -34,9 +34,10 @@
  * only themselves.
  */
 static const struct {
-	char letter;      /* 0: none */
+	char letter; /* 0: none */
 	const char *name; /* DPDK 25.11 has a long name for each letter */
-	const char *role; /* a later option replaces earlier ones of the same role; NULL: they add up */
+	/* a later option replaces earlier ones of the same role; NULL: they add up */
+	const char *role;
 } options[] = {
 	{ 'a', "allow", NULL },
 	{ 'b', "block", NULL },
@@ -73,10 +74,9 @@ find_option(const char *word)
 	size_t len = strcspn(word, "="), i;
 
 	for (i = 0; i < RTE_DIM(options); i++)
-		if (is_long_option(word)
-				? strlen(options[i].name) == len - 2 &&
-						strncmp(options[i].name, word + 2, len - 2) == 0
-				: options[i].letter != 0 && options[i].letter == word[1])
+		if (is_long_option(word) ? strlen(options[i].name) == len - 2 &&
+					strncmp(options[i].name, word + 2, len - 2) == 0
+					 : options[i].letter != 0 && options[i].letter == word[1])
 			return (int)i;
 	return -1;
 }
@@ -89,7 +89,7 @@ same_role(const char *a, const char *b)
 
 	if (i >= 0 && j >= 0)
 		return options[i].role != NULL && options[j].role != NULL &&
-		       strcmp(options[i].role, options[j].role) == 0;
+			strcmp(options[i].role, options[j].role) == 0;
 	if (i >= 0 || j >= 0 || is_long_option(a) != is_long_option(b))
 		return false;
 	if (!is_long_option(a))
@@ -155,9 +155,8 @@ add_word(struct eal_args *a, const char *word, struct error *err)
 	}
 	if (!a->last_is_users || has_value(option))
 		return error_set(err, EINVAL,
-				"eal: got \"%.64s\", allowed: an option of DPDK's EAL, such as "
-				"--file-prefix=NAME",
-				word);
+			"eal: got \"%.64s\", allowed: an option of DPDK's EAL, such as --file-prefix=NAME",
+			word);
 	a->argv[--a->argc] = NULL;
 	ret = eal_arg_add(a, is_long_option(option) ? "%s=%s" : "%s%s", option, word);
 	free(option);
@@ -195,8 +194,8 @@ add_lcores(struct eal_args *a, const struct config *c)
 	if (text == NULL)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
-		len += (size_t)snprintf(
-				text + len, size - len, "%s%u", i == 0 ? "0@(" : ",", cpu[i]);
+		len += (size_t)snprintf(text + len, size - len, "%s%u", i == 0 ? "0@(" : ",",
+			cpu[i]);
 	len += (size_t)snprintf(text + len, size - len, ")");
 	numa_order_cpus(c, "/sys", cpu, n);
 	for (i = 0; i < workers; i++)
@@ -223,7 +222,7 @@ add_memory(struct eal_args *a, const struct config *c)
 		ret |= eal_arg_add(a, "--no-shconf");
 		if (mb == 0)
 			mb = PLAIN_MB_BASE + PLAIN_MB_PORT * c->num_ports +
-			     PLAIN_MB_WORKER * eal_worker_count(c, CPU_SETSIZE);
+				PLAIN_MB_WORKER * eal_worker_count(c, CPU_SETSIZE);
 	}
 	if (mb > 0)
 		ret |= eal_arg_add(a, "-m%u", mb);
@@ -296,8 +295,7 @@ eal_args(const struct config *c, const char *extra, struct eal_args *a, struct e
 	eal_args_free(a);
 	if (ret == -EINVAL)
 		return ret;
-	return error_set(
-			err, -ret, "eal: no memory, or more than %zu arguments", RTE_DIM(a->argv));
+	return error_set(err, -ret, "eal: no memory, or more than %zu arguments", RTE_DIM(a->argv));
 }
 
 const char *

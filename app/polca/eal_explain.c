@@ -30,7 +30,7 @@ hugepages_mib(const char *file)
 
 	for (i = 0; i < RTE_DIM(size_kb); i++) {
 		snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%ukB/%s",
-				size_kb[i], file);
+			size_kb[i], file);
 		f = fopen(path, "r");
 		if (f == NULL)
 			continue;
@@ -77,16 +77,15 @@ explain_hugepages(const struct eal_args *a, const char *why, struct error *err)
 
 	if (all == 0)
 		return error_set(err, ENOMEM,
-				"DPDK does not start (%s): there are no hugepages. Reserve some with "
-				"config/setup-host.sh, or set eal.hugepages to false",
-				why);
+			"DPDK does not start (%s): there are no hugepages. Reserve some with "
+			"config/setup-host.sh, or set eal.hugepages to false",
+			why);
 	if (free == 0 || free < wanted)
 		return error_set(err, ENOMEM,
-				"DPDK does not start (%s): %" PRIu64 " MiB of hugepages are needed, "
-				"%" PRIu64 " MiB of %" PRIu64 " MiB are free. Reserve more: "
-				"config/setup-host.sh --hugepages %" PRIu64,
-				why, RTE_MAX(wanted, 2u), free, all,
-				all - free + RTE_MAX(wanted, 2u));
+			"DPDK does not start (%s): %" PRIu64
+			" MiB of hugepages are needed, %" PRIu64 " MiB of %" PRIu64
+			" MiB are free. Reserve more: config/setup-host.sh --hugepages %" PRIu64,
+			why, RTE_MAX(wanted, 2u), free, all, all - free + RTE_MAX(wanted, 2u));
 	return 0;
 }
 
@@ -99,22 +98,21 @@ eal_explain(const struct config *c, const struct eal_args *a, struct error *err)
 		return -ENOMEM;
 	if (geteuid() != 0 && (c->hugepages || wants_pci(c)))
 		return error_set(err, EPERM,
-				"DPDK does not start (%s): hugepages and PCI devices need root, or "
-				"access to /dev/hugepages and /dev/vfio and a larger memlock limit "
-				"(ulimit -l)",
-				why);
+			"DPDK does not start (%s): hugepages and PCI devices need root, or "
+			"access to /dev/hugepages and /dev/vfio and a larger memlock limit (ulimit -l)",
+			why);
 	if (c->multi_process && !hugetlbfs_mounted())
 		return error_set(err, ENOENT,
-				"DPDK does not start (%s): eal.multi_process needs a mounted "
-				"hugetlbfs: mount -t hugetlbfs none /dev/hugepages",
-				why);
+			"DPDK does not start (%s): eal.multi_process needs a mounted "
+			"hugetlbfs: mount -t hugetlbfs none /dev/hugepages",
+			why);
 	if (wants_pci(c) && access("/dev/vfio/vfio", F_OK) != 0)
 		return error_set(err, ENODEV,
-				"DPDK does not start (%s): there is no /dev/vfio/vfio. Give the "
-				"device to vfio-pci: config/setup-host.sh ADDRESS",
-				why);
-	return error_set(err, EIO,
-			"DPDK does not start (%s): see its messages above. Check eal.*, each "
-			"ports[].device and --eal",
+			"DPDK does not start (%s): there is no /dev/vfio/vfio. Give the "
+			"device to vfio-pci: config/setup-host.sh ADDRESS",
 			why);
+	return error_set(err, EIO,
+		"DPDK does not start (%s): see its messages above. Check eal.*, each "
+		"ports[].device and --eal",
+		why);
 }

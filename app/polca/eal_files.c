@@ -77,7 +77,7 @@ remove_eal_files(const char *path, const char *begin, bool keep_held)
 		return;
 	while ((d = readdir(dir)) != NULL)
 		if (strncmp(d->d_name, begin, strlen(begin)) == 0 && d->d_type != DT_DIR &&
-				!(keep_held && hugepage_file_in_use(dirfd(dir), d->d_name)))
+			!(keep_held && hugepage_file_in_use(dirfd(dir), d->d_name)))
 			unlinkat(dirfd(dir), d->d_name, 0);
 	closedir(dir);
 }

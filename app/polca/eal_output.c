@@ -70,9 +70,8 @@ eal_output_hold(void)
 	fflush(stdout);
 	kept_stdout = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 	kept_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-	if (file < 0 || kept_stdout < 0 || kept_stderr < 0 ||
-			fcntl(file, F_SETFL, O_APPEND) != 0 || dup2(file, STDOUT_FILENO) < 0 ||
-			dup2(file, STDERR_FILENO) < 0)
+	if (file < 0 || kept_stdout < 0 || kept_stderr < 0 || fcntl(file, F_SETFL, O_APPEND) != 0 ||
+		dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0)
 		return; /* nothing is held back */
 	held = file;
 	atexit(print_held_at_exit);

@@ -47,8 +47,9 @@ log_choose(const char *name, struct error *err)
 	unsigned int i;
 
 	if (name == NULL) {
-		format = stderr_is_journal() ? LOG_JOURNAL :
-			isatty(STDERR_FILENO) ? LOG_TIME : LOG_PLAIN;
+		format = stderr_is_journal()    ? LOG_JOURNAL
+			: isatty(STDERR_FILENO) ? LOG_TIME
+						: LOG_PLAIN;
 		return 0;
 	}
 	for (i = 0; i < RTE_DIM(format_names); i++) {
@@ -57,8 +58,8 @@ log_choose(const char *name, struct error *err)
 		format = (enum log_format)i;
 		return 0;
 	}
-	return error_set(err, EINVAL, "--log-format: got \"%.32s\", allowed plain, time, journal, json",
-		name);
+	return error_set(err, EINVAL,
+		"--log-format: got \"%.32s\", allowed plain, time, journal, json", name);
 }
 
 static const char *

@@ -18,7 +18,7 @@
 /** How a line looks. */
 enum log_format {
 	LOG_PLAIN, /**< the text alone, for a file or a pipe */
-	LOG_TIME,  /**< local time and the text, for a terminal */
+	LOG_TIME, /**< local time and the text, for a terminal */
 	LOG_JOURNAL, /**< "<4>text": the journal takes the priority from it (sd-daemon(3)) */
 	LOG_JSON, /**< an object: time (UTC), level, component, text */
 };

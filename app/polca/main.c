@@ -62,12 +62,9 @@ polca_help(void)
 	       "\n"
 	       "usage: polca [-c FILE] [-s SOCKET] [--eal \"ARGS\"]\n"
 	       "\n"
-	       "Without -c it needs no NIC, no hugepages and no privileges: two ports, 192.0.2.1 "
-	       "and\n"
-	       "192.0.2.2, are joined back to back inside the process. With -c, FILE selects the "
-	       "NICs,\n"
-	       "addresses, CPUs and limits to use; the files in config/ are examples to start "
-	       "from.\n"
+	       "Without -c it needs no NIC, no hugepages and no privileges: two ports, 192.0.2.1 and\n"
+	       "192.0.2.2, are joined back to back inside the process. With -c, FILE selects the NICs,\n"
+	       "addresses, CPUs and limits to use; the files in config/ are examples to start from.\n"
 	       "\n"
 	       "  -c, --config FILE   JSON configuration\n"
 	       "  -s, --socket PATH   control socket, instead of the configuration's\n"
@@ -75,8 +72,7 @@ polca_help(void)
 	       "      --log-format F  plain, time (with the time of day), journal (with systemd's\n"
 	       "                      priorities) or json; default: journal under systemd, time on a\n"
 	       "                      terminal, else plain\n"
-	       "      --print-config  check the configuration, print it with all defaults, and "
-	       "exit\n"
+	       "      --print-config  check the configuration, print it with all defaults, and exit\n"
 	       "      --print-schema  print the configuration's JSON schema, and exit\n"
 	       "  -v, --version       print versions, and exit\n"
 	       "  -h, --help          print this, and exit\n"
@@ -88,7 +84,7 @@ polca_help(void)
 	       "SIGTERM, SIGINT and SIGHUP (unless ignored, see nohup) stop polca: requests under way\n"
 	       "may finish for up to %d s.\n"
 	       "Exit codes: 0 stopped by a signal, 1 cannot start or continue, 2 wrong usage.\n",
-			POLCA_VERSION, DRAIN_MS / 1000);
+		POLCA_VERSION, DRAIN_MS / 1000);
 }
 
 static void
@@ -162,9 +158,8 @@ private_dir(const char *path, struct error *err)
 		return error_set(err, errno, "%s: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
 		return error_set(err, EPERM,
-				"%s: other users can write here: remove it, set "
-				"XDG_RUNTIME_DIR, or use -s",
-				path);
+			"%s: other users can write here: remove it, set XDG_RUNTIME_DIR, or use -s",
+			path);
 	return 0;
 }
 
@@ -206,8 +201,8 @@ make_socket_directory(const char *socket, struct error *err)
 	dir = dirname(copy);
 	if (mkdir(dir, 0755) == 0 || errno == EEXIST)
 		return 0;
-	return error_set(err, errno, "control.socket: cannot create %s: %s; create it, or use -s", dir,
-			strerror(errno));
+	return error_set(err, errno, "control.socket: cannot create %s: %s; create it, or use -s",
+		dir, strerror(errno));
 }
 
 static int
@@ -217,7 +212,7 @@ choose_socket(struct config *c, const struct options *o, struct error *err)
 		return c->socket[0] != '\0' ? 0 : default_socket(c->socket, sizeof(c->socket), err);
 	if (strlen(o->socket) >= sizeof(c->socket))
 		return error_set(err, EINVAL, "--socket: got %zu bytes, allowed up to %zu",
-				strlen(o->socket), sizeof(c->socket) - 1);
+			strlen(o->socket), sizeof(c->socket) - 1);
 	strcpy(c->socket, o->socket);
 	return 0;
 }
@@ -288,9 +283,9 @@ polca_serve(struct engine *e, const char *socket, struct error *err)
 	}
 	ctl_telemetry(e);
 	APP_LOG(NOTICE, "ready: %u ports, %u workers, control socket %s",
-			link_num_ports(engine_link(e)), engine_workers(e), socket);
+		link_num_ports(engine_link(e)), engine_workers(e), socket);
 	notify("READY=1\nSTATUS=%u ports, %u workers, control socket %s",
-			link_num_ports(engine_link(e)), engine_workers(e), socket);
+		link_num_ports(engine_link(e)), engine_workers(e), socket);
 	while (stop_signal == 0 && ret == 0) {
 		ret = ctl_run_once(ctl, WATCH_MS);
 		engine_watch(e);

@@ -17,8 +17,8 @@
 #include <rte_common.h>
 
 /**
- * Send one message, as "READY=1\nSTATUS=2 ports". Does nothing without NOTIFY_SOCKET. A message that
- * cannot be sent is lost: the service manager then acts as if Polca were silent.
+ * Send one message, as "READY=1\nSTATUS=2 ports". Does nothing without NOTIFY_SOCKET. A message
+ * that cannot be sent is lost: the service manager then acts as if Polca were silent.
  */
 void notify(const char *fmt, ...) __rte_format_printf(1, 2);
 

@@ -27,7 +27,7 @@ typedef void (*numa_warn_fn)(void *arg, const char *text);
  *
  * @return number of warnings
  */
-unsigned int numa_check_hugepages(
-		const struct config *c, const char *sys, numa_warn_fn warn, void *arg);
+unsigned int numa_check_hugepages(const struct config *c, const char *sys, numa_warn_fn warn,
+	void *arg);
 
 #endif

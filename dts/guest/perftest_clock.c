@@ -5,19 +5,19 @@
 /*
  * A clock for perftest's calibration, preloaded into its programs.
  *
- * perftest measures the TSC cycles per microsecond: 200 times it waits for gettimeofday() to advance,
- * and reads the TSC before and after. It reports nothing ("Can't produce a report") if the two
- * correlate badly. This happens on an emulated CPU if the host deschedules it between the readings of
- * the two clocks.
+ * perftest measures the TSC cycles per microsecond: 200 times it waits for gettimeofday() to
+ * advance, and reads the TSC before and after. It reports nothing ("Can't produce a report") if the
+ * two correlate badly. This happens on an emulated CPU if the host deschedules it between the
+ * readings of the two clocks.
  *
  * get_cpu_mhz() calls gettimeofday() for this only, and then opens /proc/cpuinfo. In between, both
- * clocks are one counter here: gettimeofday() advances it, and RDTSC traps and reads it, at the rate
- * that /proc/cpuinfo names. perftest's own measurements use the real TSC.
+ * clocks are one counter here: gettimeofday() advances it, and RDTSC traps and reads it, at the
+ * rate that /proc/cpuinfo names. perftest's own measurements use the real TSC.
  *
- * Only the very first reading, before the first gettimeofday(), is of the real TSC. 5 ms between the
- * two make the calibration fail, and the dynamic linker and an emulator that translates each
- * instruction for the first time take that long. So the programs are linked completely at their start
- * (LD_BIND_NOW), and the constructor makes a calibration's calls once.
+ * Only the very first reading, before the first gettimeofday(), is of the real TSC. 5 ms between
+ * the two make the calibration fail, and the dynamic linker and an emulator that translates each
+ * instruction for the first time take that long. So the programs are linked completely at their
+ * start (LD_BIND_NOW), and the constructor makes a calibration's calls once.
  */
 
 #define _GNU_SOURCE
@@ -31,7 +31,7 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
-#define STEP_US 5	/* simulated duration of a gettimeofday() call */
+#define STEP_US 5 /* simulated duration of a gettimeofday() call */
 
 typedef FILE *(*fopen_fn)(const char *path, const char *mode);
 
@@ -69,11 +69,12 @@ emulate_rdtsc(int number, siginfo_t *info, void *context)
 	(void)info;
 	if (calibrating && memcmp(code, "\x0f\x31", 2) == 0) {
 		regs[REG_RIP] += 2;
-	} else if (calibrating && memcmp(code, "\x0f\x01\xf9", 3) == 0) { /* RDTSCP, of the vDSO's clocks */
+	} else if (calibrating &&
+		memcmp(code, "\x0f\x01\xf9", 3) == 0) { /* RDTSCP, of the vDSO's clocks */
 		regs[REG_RCX] = 0;
 		regs[REG_RIP] += 3;
 	} else {
-		signal(number, SIG_DFL);	/* a real fault: let it happen again */
+		signal(number, SIG_DFL); /* a real fault: let it happen again */
 		return;
 	}
 	regs[REG_RAX] = (greg_t)(cycles & UINT32_MAX);

@@ -3,8 +3,9 @@
  */
 
 /*
- * A verbs program that executes commands line by line: "command key=value ..." in, then lines of data, then one line
- * "ok key=value ..." or "err errno what". Objects are small numbers that the commands return.
+ * A verbs program that executes commands line by line: "command key=value ..." in, then lines of
+ * data, then one line "ok key=value ..." or "err errno what". Objects are small numbers that the
+ * commands return.
  *
  *	ping token=WORD			returns the word, to test the connection
  *	mr size= access=		a registered buffer		-> mr addr lkey rkey
@@ -43,7 +44,7 @@
 
 #include <infiniband/verbs.h>
 
-#define SLOTS 64
+#define SLOTS     64
 #define MAX_WORDS 40
 
 struct region {
@@ -159,7 +160,7 @@ cmd_mr(void)
 	r->buf = p;
 	r->size = size;
 	printf("ok mr=%d addr=0x%llx lkey=0x%x rkey=0x%x\n", i, (unsigned long long)(uintptr_t)p,
-	       r->mr->lkey, r->mr->rkey);
+		r->mr->lkey, r->mr->rkey);
 	return 0;
 }
 
@@ -216,7 +217,7 @@ cmd_check(void)
 	for (i = 0; i < len; i++)
 		if (p[i] != pattern(seed, i)) {
 			printf("ok same=0 at=%zu got=0x%02x want=0x%02x\n", i, p[i],
-			       pattern(seed, i));
+				pattern(seed, i));
 			return 0;
 		}
 	printf("ok same=1\n");
@@ -262,8 +263,8 @@ cmd_qp(void)
 		.qp_type = IBV_QPT_RC,
 		.pd = pd,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+		.send_ops_flags =
+			IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
 	};
 	struct pair *p;
 	int i;
@@ -300,20 +301,27 @@ cmd_init(void)
 		.qp_access_flags = number_of("access", 14),
 	};
 
-	return p == NULL ? fail(ENOENT, "qp") :
-	       done(ibv_modify_qp(p->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				  IBV_QP_ACCESS_FLAGS), "to INIT");
+	return p == NULL ? fail(ENOENT, "qp")
+			 : done(ibv_modify_qp(p->qp, &a,
+					IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						IBV_QP_ACCESS_FLAGS),
+				   "to INIT");
 }
 
 static enum ibv_mtu
 mtu_of_line(void)
 {
 	switch (number_of("mtu", 1024)) {
-	case 256: return IBV_MTU_256;
-	case 512: return IBV_MTU_512;
-	case 2048: return IBV_MTU_2048;
-	case 4096: return IBV_MTU_4096;
-	default: return IBV_MTU_1024;
+	case 256:
+		return IBV_MTU_256;
+	case 512:
+		return IBV_MTU_512;
+	case 2048:
+		return IBV_MTU_2048;
+	case 4096:
+		return IBV_MTU_4096;
+	default:
+		return IBV_MTU_1024;
 	}
 }
 
@@ -343,9 +351,11 @@ cmd_rtr(void)
 		return fail(ENOENT, "qp");
 	if (inet_pton(AF_INET6, text_of("gid", ""), &a.ah_attr.grh.dgid) != 1)
 		return fail(EINVAL, "gid");
-	return done(ibv_modify_qp(p->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				  IBV_QP_MIN_RNR_TIMER), "to RTR");
+	return done(ibv_modify_qp(p->qp, &a,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER),
+		"to RTR");
 }
 
 static int
@@ -361,10 +371,12 @@ cmd_rts(void)
 		.max_rd_atomic = number_of("rd", 16),
 	};
 
-	return p == NULL ? fail(ENOENT, "qp") :
-	       done(ibv_modify_qp(p->qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				  IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-		    "to RTS");
+	return p == NULL
+		? fail(ENOENT, "qp")
+		: done(ibv_modify_qp(p->qp, &a,
+			       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+			  "to RTS");
 }
 
 static const char *const state_names[] = { "reset", "init", "rtr", "rts", "sqd", "sqe", "err" };
@@ -453,11 +465,12 @@ cmd_mw_bind(void)
 	struct pair *p = pair_of_line();
 	struct region *r = region_of_line();
 	struct ibv_mw **w = window_of_line();
-	struct ibv_send_wr *bad, wr = {
-		.wr_id = number_of("wr_id", 0),
-		.opcode = IBV_WR_BIND_MW,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
+	struct ibv_send_wr *bad,
+		wr = {
+			.wr_id = number_of("wr_id", 0),
+			.opcode = IBV_WR_BIND_MW,
+			.send_flags = IBV_SEND_SIGNALED,
+		};
 	uint32_t rkey;
 	size_t len;
 	int rc;
@@ -541,10 +554,10 @@ post_atomic(struct ibv_qp *qp, const struct ibv_send_wr *wr)
 	x->wr_flags = wr->send_flags;
 	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
 		ibv_wr_atomic_cmp_swp(x, number_of("rkey", 0), wr->wr.rdma.remote_addr,
-				      number_of("cmp", 0), number_of("swap", 0));
+			number_of("cmp", 0), number_of("swap", 0));
 	else
 		ibv_wr_atomic_fetch_add(x, number_of("rkey", 0), wr->wr.rdma.remote_addr,
-					number_of("add", 0));
+			number_of("add", 0));
 	if (wr->num_sge != 0)
 		ibv_wr_set_sge(x, wr->sg_list->lkey, wr->sg_list->addr, wr->sg_list->length);
 	return ibv_wr_complete(x);
@@ -583,7 +596,7 @@ cmd_post(void)
 		wr.wr.rdma.remote_addr = number_of("raddr", 0) + i * stride;
 		wr.wr.rdma.rkey = number_of("rkey", 0);
 		if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		    wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+			wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 			rc = post_atomic(p->qp, &wr);
 		else
 			rc = ibv_post_send(p->qp, &wr, &bad);
@@ -636,8 +649,8 @@ static void
 print_wc(const struct ibv_wc *w)
 {
 	printf("wc wr_id=%llu status=%d opcode=%d byte_len=%u flags=%u qp_num=0x%x",
-	       (unsigned long long)w->wr_id, w->status, w->opcode, w->byte_len, w->wc_flags,
-	       w->qp_num);
+		(unsigned long long)w->wr_id, w->status, w->opcode, w->byte_len, w->wc_flags,
+		w->qp_num);
 	if (w->wc_flags & IBV_WC_WITH_IMM)
 		printf(" imm=0x%x", ntohl(w->imm_data));
 	/* rxe of Linux 6.1 passes the kernel's value of this flag, 4, instead of the verbs' 8 */

@@ -3,14 +3,15 @@
  */
 
 /*
- * LD_PRELOAD for programs that use libibumad: replaces their user-MAD device and its entries in /sys
- * by those of the bridge whose directory is in UMAD_BRIDGE.
+ * LD_PRELOAD for programs that use libibumad: replaces their user-MAD device and its entries in
+ * /sys by those of the bridge whose directory is in UMAD_BRIDGE.
  *
  *   /sys/class/infiniband...  -> $UMAD_BRIDGE/sys/class/infiniband...
  *   /dev/infiniband/umadN     -> a connection to $UMAD_BRIDGE/socket
  *   /dev/infiniband/issmN     -> the same, "is a subnet manager" while it is open
  *
- * The connection is a real descriptor: poll() and close() work unchanged. clients.py describes the messages.
+ * The connection is a real descriptor: poll() and close() work unchanged. clients.py describes the
+ * messages.
  */
 
 #define _GNU_SOURCE
@@ -222,8 +223,12 @@ read_mad(int fd, uint8_t *buf, size_t size)
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = { buf, size };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
-			      .msg_controllen = sizeof(control.room) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room),
+	};
 	uint8_t header[UMAD_HDR];
 	uint32_t len;
 	ssize_t n;

@@ -38,7 +38,7 @@ static bool
 component_read(const char *line, struct component *c)
 {
 	return sscanf(line, "id %" SCNu32 ": %127[^,], level is %31s", &c->type, c->name,
-			c->level) == 3;
+		       c->level) == 3;
 }
 
 void
@@ -105,7 +105,7 @@ list_component(void *arg, const char *component, const char *level)
 	if (l->more)
 		return false;
 	l->len += (size_t)snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s",
-			l->len > 0 ? ", " : "", component);
+		l->len > 0 ? ", " : "", component);
 	return true;
 }
 
@@ -120,9 +120,8 @@ refuse_component(const char *pattern, struct error *err)
 		l = (struct name_list){ .kind = "polca.", .kind_len = sizeof("polca.") - 1 };
 		log_components(list_component, &l);
 	}
-	return error_set(err, EINVAL,
-			"got \"%.40s\", allowed %s%s (all: polca-ctl log level get)", pattern,
-			l.text, l.more ? ", ..." : "");
+	return error_set(err, EINVAL, "got \"%.40s\", allowed %s%s (all: polca-ctl log level get)",
+		pattern, l.text, l.more ? ", ..." : "");
 }
 
 int
@@ -140,6 +139,7 @@ log_level_set(const char *pattern, uint32_t level, struct error *err)
 	if (log_component_check(pattern, err) != 0)
 		return -EINVAL;
 	if (rte_log_set_level_pattern(pattern, level) < 0)
-		return error_set(err, EINVAL, "got \"%.40s\", which is not a valid pattern", pattern);
+		return error_set(err, EINVAL, "got \"%.40s\", which is not a valid pattern",
+			pattern);
 	return 0;
 }

@@ -58,8 +58,8 @@ nearest_distance(const char *a, const char *b)
 			if (now[j - 1] + 1 < best)
 				best = now[j - 1] + 1;
 			if (i > 1 && j > 1 && two[j - 2] + 1 < best &&
-					nearest_fold(a[i - 1]) == nearest_fold(b[j - 2]) &&
-					nearest_fold(a[i - 2]) == nearest_fold(b[j - 1]))
+				nearest_fold(a[i - 1]) == nearest_fold(b[j - 2]) &&
+				nearest_fold(a[i - 2]) == nearest_fold(b[j - 1]))
 				best = two[j - 2] + 1;
 			now[j] = best;
 		}

@@ -43,7 +43,7 @@ number_parse(const char *text, uint64_t *value)
 		}
 	}
 	if (errno != 0 || *end != '\0' || !isxdigit((unsigned char)text[0]) ||
-			v << shift >> shift != v)
+		v << shift >> shift != v)
 		return false;
 	*value = v << shift;
 	return true;

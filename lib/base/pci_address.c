@@ -29,7 +29,7 @@ pci_address_parse(const char *device, struct rte_pci_addr *addr)
 
 	/* rte_pci_addr_parse() accepts blanks and signs before a number */
 	return device_name(device, name) && isxdigit((unsigned char)name[0]) &&
-			rte_pci_addr_parse(name, addr != NULL ? addr : &unused) == 0;
+		rte_pci_addr_parse(name, addr != NULL ? addr : &unused) == 0;
 }
 
 bool

@@ -16,9 +16,9 @@
 
 #include "base/timer_wheel.h"
 
-#define SLOTS 65536
+#define SLOTS     65536
 #define SLOT_MASK (SLOTS - 1)
-#define WORDS (SLOTS / 64)
+#define WORDS     (SLOTS / 64)
 
 struct timer_wheel {
 	uint64_t bound;
@@ -232,7 +232,7 @@ slot_next(struct timer_wheel *w, unsigned int from, unsigned int *distance)
 	unsigned int slot;
 
 	if (!slot_find(w, from, SLOTS - 1, &slot) &&
-			(from == 0 || !slot_find(w, 0, from - 1, &slot)))
+		(from == 0 || !slot_find(w, 0, from - 1, &slot)))
 		return false;
 	*distance = (slot - from) & SLOT_MASK;
 	return true;

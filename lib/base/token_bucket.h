@@ -48,8 +48,7 @@ token_bucket_take(struct token_bucket *b, uint64_t now)
 static inline bool
 token_bucket_low(const struct token_bucket *b, uint64_t now)
 {
-	return b->slack >= b->interval && b->drawn > now &&
-		b->drawn - now > b->slack - b->interval;
+	return b->slack >= b->interval && b->drawn > now && b->drawn - now > b->slack - b->interval;
 }
 
 #endif

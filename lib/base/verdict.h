@@ -22,6 +22,7 @@ enum verdict_kind {
 };
 
 /* X(NAME, name, kind, help) */
+/* clang-format off */
 #define VERDICTS(X)                                                                                \
 	/* served */                                                                               \
 	X(REQUEST, request, SERVED, "new request packet executed")                                 \
@@ -91,12 +92,13 @@ enum verdict_kind {
 	X(SMP_ROUTE, smp_route, DROPPED, "directed route that does not end at this port")          \
 	X(SMP_NO_SM, smp_no_sm, DROPPED, "SMP for a subnet manager, and none runs here")           \
 	X(MKEY, mkey_violation, DROPPED, "M_Key does not match")
+/* clang-format on */
 
 enum verdict {
 #define X(NAME, name, kind, help) VERDICT_##NAME,
 	VERDICTS(X)
 #undef X
-	VERDICT_COUNT
+		VERDICT_COUNT
 };
 
 struct verdict_info {

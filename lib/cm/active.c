@@ -134,8 +134,7 @@ active_conn_drop(struct cm_conn *c)
 }
 
 int
-cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id,
-	struct error *err)
+cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id, struct error *err)
 {
 	struct cm_conn *c;
 	int ret;
@@ -146,7 +145,8 @@ cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id
 	c = active_conn_new(cm, what, now);
 	if (c == NULL) {
 		cm_count(cm, no_resources);
-		return error_set(err, ENOSPC, "worker %u has no more connections for this peer "
+		return error_set(err, ENOSPC,
+			"worker %u has no more connections for this peer "
 			"(cm.max_connections %u, cm.max_connections_per_peer %u)",
 			cm->config.id, cm->limits.max_connections,
 			cm->limits.max_connections_per_peer);
@@ -266,8 +266,10 @@ cm_active_rep_again(struct cm_conn *c, struct cm_rx *rx)
 void
 cm_stray_rep(struct cm_conn *c, struct cm_rx *rx)
 {
-	static const struct cm_refusal r = { .answers = CM_ANSWERS_REP,
-		.reason = CM_REJ_INVALID_ID };
+	static const struct cm_refusal r = {
+		.answers = CM_ANSWERS_REP,
+		.reason = CM_REJ_INVALID_ID,
+	};
 
 	RTE_SET_USED(c);
 	cm_count(rx->cm, unmatched);
@@ -296,7 +298,7 @@ cm_mra(struct cm_conn *c, struct cm_rx *rx)
 	uint32_t ms = cm_mra_interval_ms(m->service_timeout, c->ack_timeout);
 
 	if (m->answers != mra_of[c->state].answers ||
-			(c->state == CM_STATE_ESTABLISHED && !c->lap_waiting)) {
+		(c->state == CM_STATE_ESTABLISHED && !c->lap_waiting)) {
 		cm_count(c->cm, unmatched);
 		rx->verdict = VERDICT_MAD_UNMATCHED;
 		return;

@@ -28,11 +28,11 @@ static struct cm_conn *
 conn_of_req(const struct cm_rx *rx)
 {
 	const struct cm_req *req = &rx->msg.req;
-	struct cm_conn *c = cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id,
-		rx->peer);
+	struct cm_conn *c =
+		cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id, rx->peer);
 
 	if (c == NULL || c->active || c->tid != rx->msg.tid || c->remote_qpn != req->qpn ||
-			c->sq_psn != req->psn)
+		c->sq_psn != req->psn)
 		return NULL;
 	return c;
 }
@@ -143,8 +143,12 @@ cm_no_reply(struct mad_request *req, enum verdict verdict)
 static enum mad_outcome
 cm_agent_request(void *arg, struct mad_request *req)
 {
-	struct cm_rx rx = { .cm = arg, .peer = req->peer, .now = req->now,
-		.verdict = VERDICT_DATAGRAM };
+	struct cm_rx rx = {
+		.cm = arg,
+		.peer = req->peer,
+		.now = req->now,
+		.verdict = VERDICT_DATAGRAM,
+	};
 
 	if (req->mad[MAD_OFF_METHOD] != MAD_SEND)
 		return other_method(arg, req);
@@ -167,7 +171,7 @@ reject_version(struct cm_rx *rx, const struct mad_request *req)
 		.tid = get_be64(req->mad + MAD_OFF_TID),
 		.remote_id = get_be32(req->mad + MAD_HEADER_LEN),
 		.rej = { .answers = CM_ANSWERS_REQ, .reason = CM_REJ_INVALID_CLASS_VERSION,
-			.ari_len = 1, .ari = { CM_CLASS_VERSION } },
+			.ari_len = 1, .ari = { CM_CLASS_VERSION }, },
 	};
 	uint8_t mad[MAD_LEN];
 

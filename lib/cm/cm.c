@@ -9,7 +9,7 @@
 #include "cm/private.h"
 
 #define RESPONSE_TIMEOUT_MAX 31
-#define RETRIES_MAX 15
+#define RETRIES_MAX          15
 
 static uint32_t
 cm_clamp(uint32_t v, uint32_t low, uint32_t high)

@@ -328,6 +328,7 @@ cm_id cm_of_qp(const struct cm *cm, uint32_t qpn);
 bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info *info);
 
 /* X(name, help): single writer, relaxed readers */
+/* clang-format off */
 #define CM_COUNTERS(X)                                                                             \
 	X(connections, "connections established")                                                  \
 	X(disconnects, "connections ended by DREQ, either side's")                                 \
@@ -344,6 +345,7 @@ bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info
 	X(half_open_evicted, "half-open connections ended for newer ones of the same peer")        \
 	X(no_resources, "requests rejected or not sent for lack of a QP or connection")            \
 	X(tx_stall, "times a message had to wait for the sink")
+/* clang-format on */
 
 struct cm_counters {
 #define X(name, help) uint64_t name;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 /* X(NAME, attribute ID, name) */
+/* clang-format off */
 #define CM_MESSAGE_LIST(X)                                                                         \
 	X(REQ, 0x0010, "REQ")                                                                      \
 	X(MRA, 0x0011, "MRA")                                                                      \
@@ -25,15 +26,17 @@
 	X(SIDR_REP, 0x0018, "SIDR_REP")                                                            \
 	X(LAP, 0x0019, "LAP")                                                                      \
 	X(APR, 0x001A, "APR")
+/* clang-format on */
 
 enum cm_message {
 #define X(NAME, id, name) CM_##NAME,
 	CM_MESSAGE_LIST(X)
 #undef X
-	CM_MESSAGES
+		CM_MESSAGES
 };
 
 /* X(NAME, number, name) */
+/* clang-format off */
 #define CM_REASON_LIST(X)                                                                          \
 	X(NO_QP, 1, "no QP")                                                                       \
 	X(NO_EEC, 2, "no EE context")                                                              \
@@ -69,15 +72,17 @@ enum cm_message {
 	X(INVALID_FLOW_LABEL, 32, "primary flow label rejected")                                   \
 	X(INVALID_ALT_FLOW_LABEL, 33, "alternate flow label rejected")                             \
 	X(VENDOR_OPTION, 35, "vendor option not supported")
+/* clang-format on */
 
 enum cm_reason {
 #define X(NAME, number, name) CM_REJ_##NAME = number,
 	CM_REASON_LIST(X)
 #undef X
-	CM_REASONS = 36 /* length of arrays by reason; element 0 counts unknown reasons */
+		CM_REASONS = 36 /* length of arrays by reason; element 0 counts unknown reasons */
 };
 
 /* The states of cm.md 6 */
+/* clang-format off */
 #define CM_STATE_LIST(X)                                                                           \
 	X(IDLE)                                                                                    \
 	X(REQ_SENT) /* active */                                                                   \
@@ -91,12 +96,13 @@ enum cm_reason {
 	X(DREQ_SENT)                                                                               \
 	X(DREQ_RCVD)                                                                               \
 	X(TIMEWAIT)
+/* clang-format on */
 
 enum cm_state {
 #define X(name) CM_STATE_##name,
 	CM_STATE_LIST(X)
 #undef X
-	CM_STATES
+		CM_STATES
 };
 
 /* APR status, SIDR status (cm.md 3) */

@@ -34,9 +34,12 @@ cm_send_dreq(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64
 static void
 cm_abandon(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
 {
-	const struct cm_refusal consumer = { .answers = CM_ANSWERS_OTHER,
-		.reason = CM_REJ_CONSUMER, .private_data = private_data,
-		.private_len = RTE_MIN(len, CM_REJ_PRIVATE) };
+	const struct cm_refusal consumer = {
+		.answers = CM_ANSWERS_OTHER,
+		.reason = CM_REJ_CONSUMER,
+		.private_data = private_data,
+		.private_len = RTE_MIN(len, CM_REJ_PRIVATE),
+	};
 	bool rts = c->state == CM_STATE_REP_SENT || c->state == CM_STATE_MRA_REP_RCVD;
 
 	if (c->active)
@@ -75,8 +78,12 @@ cm_disconnect(struct cm *cm, cm_id id, const uint8_t *private_data, uint8_t len,
 static void
 send_drep(const struct cm_rx *rx)
 {
-	const struct cm_msg m = { .type = CM_DREP, .tid = rx->msg.tid,
-		.local_id = rx->msg.remote_id, .remote_id = rx->msg.local_id };
+	const struct cm_msg m = {
+		.type = CM_DREP,
+		.tid = rx->msg.tid,
+		.local_id = rx->msg.remote_id,
+		.remote_id = rx->msg.local_id,
+	};
 
 	cm_send(rx->cm, rx->peer, &m);
 }

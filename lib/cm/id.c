@@ -12,15 +12,15 @@
 #include "cm/private.h"
 
 #define GENERATION_BITS_MIN 6
-#define ROUNDS 4
+#define ROUNDS              4
 
 /* fields that cm_owner() reads, in a message that nobody has checked yet (cm.md 2) */
-#define OFF_ATTRIBUTE  MAD_OFF_ATTRIBUTE
-#define OFF_REMOTE_ID  (MAD_HEADER_LEN + 4)
-#define OFF_LOCAL_ID   MAD_HEADER_LEN
-#define OFF_REQ_GUID   (MAD_HEADER_LEN + 16)
-#define OFF_REQ_QPN    (MAD_HEADER_LEN + 32)
-#define OFF_REJ_ARI    (MAD_HEADER_LEN + 12)
+#define OFF_ATTRIBUTE MAD_OFF_ATTRIBUTE
+#define OFF_REMOTE_ID (MAD_HEADER_LEN + 4)
+#define OFF_LOCAL_ID  MAD_HEADER_LEN
+#define OFF_REQ_GUID  (MAD_HEADER_LEN + 16)
+#define OFF_REQ_QPN   (MAD_HEADER_LEN + 32)
+#define OFF_REJ_ARI   (MAD_HEADER_LEN + 12)
 
 /* --- the permutation: four Feistel rounds over 16-bit halves --- */
 

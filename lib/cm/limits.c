@@ -132,8 +132,10 @@ cm_half_open_remove(struct cm_conn *c)
 static bool
 evict_oldest_half_open(struct cm *cm, struct cm_peer *p, uint64_t now)
 {
-	static const struct cm_refusal full = { .answers = CM_ANSWERS_OTHER,
-		.reason = CM_REJ_NO_RESOURCES };
+	static const struct cm_refusal full = {
+		.answers = CM_ANSWERS_OTHER,
+		.reason = CM_REJ_NO_RESOURCES,
+	};
 	struct cm_conn *c = p != NULL ? TAILQ_FIRST(&p->half_open_list) : NULL;
 
 	if (c == NULL || now - c->opened < c->dreq_interval)
@@ -151,7 +153,7 @@ cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now)
 	struct cm_peer *p = cm_peer_find(cm, &addr);
 
 	if (cm->half_open < cm->limits.max_half_open &&
-			(p == NULL || p->half_open < cm->limits.max_half_open_per_peer))
+		(p == NULL || p->half_open < cm->limits.max_half_open_per_peer))
 		return true;
 	if (evict_oldest_half_open(cm, p, now))
 		return true;

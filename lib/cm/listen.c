@@ -15,7 +15,7 @@ listener_exact(struct cm *cm, uint64_t service_id, uint64_t mask)
 
 	for (i = 0; i < cm->num_listeners; i++)
 		if (cm->listeners[i].mask == mask &&
-				cm->listeners[i].service_id == (service_id & mask))
+			cm->listeners[i].service_id == (service_id & mask))
 			return &cm->listeners[i];
 	return NULL;
 }
@@ -41,11 +41,16 @@ cm_listen(struct cm *cm, uint64_t service_id, uint64_t mask, const struct cm_use
 		return -EEXIST;
 	if (i == cm->limits.max_listeners)
 		return -ENOSPC;
-	for (; i > 0 && __builtin_popcountll(cm->listeners[i - 1].mask) <
-			__builtin_popcountll(mask); i--)
+	for (; i > 0 &&
+		__builtin_popcountll(cm->listeners[i - 1].mask) < __builtin_popcountll(mask);
+		i--)
 		cm->listeners[i] = cm->listeners[i - 1];
-	cm->listeners[i] = (struct cm_listener){ .service_id = service_id & mask, .mask = mask,
-		.ops = user, .listener = listener };
+	cm->listeners[i] = (struct cm_listener){
+		.service_id = service_id & mask,
+		.mask = mask,
+		.ops = user,
+		.listener = listener,
+	};
 	cm->num_listeners++;
 	return 0;
 }

@@ -99,9 +99,10 @@ encode_fields(const struct cm_msg_layout *l, const struct cm_msg *m, uint8_t *da
 static void
 cut_info_len(struct cm_msg *m)
 {
-	uint8_t *len = m->type == CM_REJ ? &m->rej.ari_len :
-		m->type == CM_APR ? &m->apr.info_len :
-		m->type == CM_SIDR_REP ? &m->sidr_rep.info_len : NULL;
+	uint8_t *len = m->type == CM_REJ ? &m->rej.ari_len
+		: m->type == CM_APR      ? &m->apr.info_len
+		: m->type == CM_SIDR_REP ? &m->sidr_rep.info_len
+					 : NULL;
 
 	if (len != NULL && *len > CM_INFO_LEN)
 		*len = CM_INFO_LEN;
@@ -124,7 +125,7 @@ cm_msg_decode(const uint8_t mad[MAD_LEN], struct cm_msg *m)
 	int type;
 
 	if (mad[MAD_OFF_BASE_VERSION] != MAD_BASE_VERSION || mad[MAD_OFF_CLASS] != CM_CLASS ||
-			mad[MAD_OFF_CLASS_VERSION] != CM_CLASS_VERSION)
+		mad[MAD_OFF_CLASS_VERSION] != CM_CLASS_VERSION)
 		return -EPROTONOSUPPORT;
 	if (mad[MAD_OFF_METHOD] != MAD_SEND)
 		return -EOPNOTSUPP;

@@ -14,15 +14,18 @@
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* member: of struct cm_msg; byte: the first byte; bit: bits to skip in it; width: in bits */
+/* clang-format off */
 #define G(name, member, byte, bit, width)                                                          \
 	{ name, byte, bit, width, offsetof(struct cm_msg, member),                                 \
 		sizeof(((struct cm_msg *)0)->member) }
+/* clang-format on */
 #define F(part, member, byte, bit, width) G(#member, part.member, byte, bit, width)
 
 #define LOCAL_ID  G("local_id", local_id, 0, 0, 32)
 #define REMOTE_ID G("remote_id", remote_id, 4, 0, 32)
 
 /* a path in a REQ; its first byte is a parameter */
+/* clang-format off */
 #define REQ_PATH(path, byte)                                                                       \
 	F(req, path.local_lid, (byte), 0, 16), F(req, path.remote_lid, (byte) + 2, 0, 16),         \
 	F(req, path.local_gid, (byte) + 4, 0, 128), F(req, path.remote_gid, (byte) + 20, 0, 128),  \
@@ -30,6 +33,7 @@
 	F(req, path.traffic_class, (byte) + 40, 0, 8), F(req, path.hop_limit, (byte) + 41, 0, 8),  \
 	F(req, path.sl, (byte) + 42, 0, 4), F(req, path.subnet_local, (byte) + 42, 4, 1),          \
 	F(req, path.ack_timeout, (byte) + 43, 0, 5)
+/* clang-format on */
 
 static const struct cm_msg_field req_fields[] = {
 	LOCAL_ID,
@@ -152,9 +156,11 @@ enum {
 #undef X
 };
 /* private_offset: where the private data begin; NAME gives their length and the attribute ID */
+/* clang-format off */
 #define LAYOUT(NAME, private_offset, fields)                                                       \
 	[CM_##NAME] = { ATTRIBUTE_##NAME, private_offset, CM_##NAME##_PRIVATE, fields,             \
 		ARRAY_LEN(fields) }
+/* clang-format on */
 const struct cm_msg_layout cm_msg_layouts[CM_MESSAGES] = {
 	LAYOUT(REQ, 140, req_fields),
 	LAYOUT(MRA, 10, mra_fields),

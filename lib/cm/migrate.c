@@ -28,8 +28,10 @@ cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t 
 	c->proposed_timeout = cm_ack_timeout(cm_packet_life(cm, path), cm->limits.ack_delay);
 	c->lap_waiting = true;
 	m.tid = cm_new_tid(c);
-	m.lap = (struct cm_lap){ .qpn = c->remote_qpn,
-		.remote_response_timeout = cm->limits.response_timeout };
+	m.lap = (struct cm_lap){
+		.qpn = c->remote_qpn,
+		.remote_response_timeout = cm->limits.response_timeout,
+	};
 	cm_path_say(cm, path, c->proposed_timeout, &m.lap.alternate);
 	cm_ask(c, &m, c->dreq_interval, now);
 	return 0;
@@ -52,7 +54,7 @@ cm_apr(struct cm_conn *c, struct cm_rx *rx)
 	}
 	cm_lap_give_up(c);
 	if (rx->msg.apr.status != CM_APR_OK ||
-			cm_qp_arm(c, &c->proposed, c->proposed_timeout) != CM_APR_OK)
+		cm_qp_arm(c, &c->proposed, c->proposed_timeout) != CM_APR_OK)
 		return;
 	c->alternate = c->proposed;
 	c->alternate_timeout = c->proposed_timeout;
@@ -63,9 +65,13 @@ cm_apr(struct cm_conn *c, struct cm_rx *rx)
 static void
 send_apr(const struct cm_rx *rx, uint8_t status)
 {
-	const struct cm_msg m = { .type = CM_APR, .tid = rx->msg.tid,
-		.local_id = rx->msg.remote_id, .remote_id = rx->msg.local_id,
-		.apr = { .status = status } };
+	const struct cm_msg m = {
+		.type = CM_APR,
+		.tid = rx->msg.tid,
+		.local_id = rx->msg.remote_id,
+		.remote_id = rx->msg.local_id,
+		.apr = { .status = status },
+	};
 
 	cm_send(rx->cm, rx->peer, &m);
 }

@@ -234,8 +234,7 @@ cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t n
 	 * cm.md 4: our initiator depth is limited by the peer's responder resources, and vice versa
 	 */
 	wanted = c->initiator_depth;
-	c->initiator_depth = RTE_MIN(RTE_MIN(param->initiator_depth, most),
-		c->responder_resources);
+	c->initiator_depth = RTE_MIN(RTE_MIN(param->initiator_depth, most), c->responder_resources);
 	c->responder_resources = RTE_MIN(RTE_MIN(param->responder_resources, most), wanted);
 	c->rq_psn = rng_u32(cm->config.rng) & PSN_MASK;
 	ret = cm_qp_create(c, param, &err);
@@ -257,8 +256,12 @@ int
 cm_refuse(struct cm *cm, cm_id id, uint16_t reason, const uint8_t *private_data, uint8_t len,
 	uint64_t now)
 {
-	const struct cm_refusal r = { .answers = CM_ANSWERS_REQ, .reason = reason,
-		.private_data = private_data, .private_len = RTE_MIN(len, CM_REJ_PRIVATE) };
+	const struct cm_refusal r = {
+		.answers = CM_ANSWERS_REQ,
+		.reason = reason,
+		.private_data = private_data,
+		.private_len = RTE_MIN(len, CM_REJ_PRIVATE),
+	};
 	struct cm_conn *c = cm_conn_of(cm, id);
 
 	if (c == NULL)

@@ -6,8 +6,8 @@
 
 #include "cm/private.h"
 
-#define HOPS_DEFAULT 64 /* used if struct av's hop_limit is 0 */
-#define VL_NONE 15 /* in sl_to_vl: the port drops this SL */
+#define HOPS_DEFAULT  64 /* used if struct av's hop_limit is 0 */
+#define VL_NONE       15 /* in sl_to_vl: the port drops this SL */
 #define RATE_RESERVED 1
 
 const struct port_attr *
@@ -138,8 +138,7 @@ port_named(const struct cm_rx *rx, const struct cm_msg_path *m, int *index)
 	const struct av *av = &rx->peer->av;
 
 	if (!by_lid(m, av->encap) || !gid_is_zero(&m->remote_gid))
-		return port_of_gid(rx->cm, av->port, &m->remote_gid, gid_type_of(av->encap),
-			index);
+		return port_of_gid(rx->cm, av->port, &m->remote_gid, gid_type_of(av->encap), index);
 	*index = 0;
 	return port_of_lid(rx->cm, av->port, m->remote_lid);
 }
@@ -232,12 +231,14 @@ cm_path_back(const struct cm_rx *rx, const struct cm_msg_path *m, struct cm_path
 /* --- reasons --- */
 
 /* X(primary, alternate, APR status): cm.md 3 */
+/* clang-format off */
 #define PATH_REASONS(X)                                                                            \
 	X(INVALID_GID, INVALID_ALT_GID, INVALID_GID)                                               \
 	X(INVALID_LID, INVALID_ALT_LID, INVALID_LID)                                               \
 	X(INVALID_SL, INVALID_ALT_SL, INVALID_SL)                                                  \
 	X(INVALID_HOP_LIMIT, INVALID_ALT_HOP_LIMIT, INVALID_HOP_LIMIT)                             \
 	X(INVALID_RATE, INVALID_ALT_RATE, INVALID_RATE)
+/* clang-format on */
 
 uint16_t
 cm_reason_alternate(uint16_t reason)

@@ -25,7 +25,7 @@
 #include "cm/timing.h"
 #include "wire/bytes.h"
 
-#define CM_PORTS_MAX RC_PORTS_MAX
+#define CM_PORTS_MAX           RC_PORTS_MAX
 #define CM_MRA_SERVICE_TIMEOUT 24 /* in MRAs that we send: 65 s, as Linux's rdma_cm (cm.md 5) */
 
 /* The keys a connection is found by, besides our ID. */
@@ -318,8 +318,8 @@ void cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint
 /* End a connection: cm_end_timewait() goes to TIMEWAIT, cm_end_idle() releases @p c at once. */
 void cm_end_timewait(struct cm_conn *c, enum cm_end end, uint16_t reason,
 	const uint8_t *private_data, uint8_t len, uint64_t now);
-void cm_end_idle(struct cm_conn *c, enum cm_end end, uint16_t reason,
-	const uint8_t *private_data, uint8_t len, uint64_t now);
+void cm_end_idle(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *private_data,
+	uint8_t len, uint64_t now);
 /* Destroy the QP, return the connection to the pool, call released(). */
 void cm_release(struct cm_conn *c);
 static inline uint64_t

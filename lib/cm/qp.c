@@ -74,9 +74,9 @@ cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error 
 	ret = c->ops->prepare(c->user, id, c->qpn);
 	if (!cm_lives(c, id))
 		return error_set(err, ECANCELED, "the connection was given up meanwhile");
-	return ret == 0 ? 0
-			: error_set(err, -ret, "service %s is not ready for a connection",
-				  c->ops->name);
+	return ret == 0
+		? 0
+		: error_set(err, -ret, "service %s is not ready for a connection", c->ops->name);
 }
 
 int
@@ -142,8 +142,8 @@ cm_qp_arm(struct cm_conn *c, const struct cm_path *path, uint8_t ack_timeout)
 		.alt_timeout = ack_timeout,
 		.path_mig_state = MIG_REARM,
 	};
-	int ret = rc_qp_modify(rc_of(c), c->qpn, &attr,
-		QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE, NULL);
+	int ret = rc_qp_modify(rc_of(c), c->qpn, &attr, QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE,
+		NULL);
 
 	if (ret == 0)
 		return CM_APR_OK;

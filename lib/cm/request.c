@@ -88,7 +88,8 @@ check_req_pkey(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 	uint16_t pkey = rx->msg.req.pkey;
 
 	return (cm_path_take_pkey(rx->cm, &req->path, pkey) &&
-		(!req->alternate.present || cm_path_take_pkey(rx->cm, &req->alternate, pkey))) ||
+		       (!req->alternate.present ||
+			       cm_path_take_pkey(rx->cm, &req->alternate, pkey))) ||
 		request_refuse(r, CM_REJ_CONSUMER);
 }
 
@@ -106,15 +107,9 @@ check_req_rdma(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 	return true;
 }
 
-static bool (*const checks[])(struct cm_rx *, struct cm_request *, struct cm_refusal *) = {
-	check_req_transport,
-	check_req_qpn,
-	check_req_primary,
-	check_req_alternate,
-	check_req_mtu,
-	check_req_pkey,
-	check_req_rdma,
-};
+static bool (*const checks[])(struct cm_rx *, struct cm_request *,
+	struct cm_refusal *) = { check_req_transport, check_req_qpn, check_req_primary,
+	check_req_alternate, check_req_mtu, check_req_pkey, check_req_rdma };
 
 uint16_t
 cm_request_check(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)

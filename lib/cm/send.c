@@ -101,8 +101,11 @@ static void
 fill_rej(struct cm_msg *m, const struct cm_refusal *r)
 {
 	m->type = CM_REJ;
-	m->rej = (struct cm_rej){ .answers = r->answers, .reason = r->reason,
-		.ari_len = r->ari_len };
+	m->rej = (struct cm_rej){
+		.answers = r->answers,
+		.reason = r->reason,
+		.ari_len = r->ari_len,
+	};
 	memcpy(m->rej.ari, r->ari, sizeof(r->ari));
 	m->private_data = r->private_data;
 	m->private_len = r->private_len;
@@ -120,8 +123,11 @@ count_rej(struct cm *cm, uint16_t reason)
 void
 cm_reject_message(const struct cm_rx *rx, const struct cm_refusal *r)
 {
-	struct cm_msg m = { .tid = rx->msg.tid, .remote_id = rx->msg.local_id,
-		.local_id = rx->msg.remote_id };
+	struct cm_msg m = {
+		.tid = rx->msg.tid,
+		.remote_id = rx->msg.local_id,
+		.local_id = rx->msg.remote_id,
+	};
 
 	fill_rej(&m, r);
 	count_rej(rx->cm, r->reason);
@@ -146,8 +152,11 @@ cm_reject(struct cm_conn *c, const struct cm_refusal *r)
 void
 cm_reject_timeout(struct cm_conn *c)
 {
-	struct cm_refusal r = { .answers = CM_ANSWERS_OTHER, .reason = CM_REJ_TIMEOUT,
-		.ari_len = 8 };
+	struct cm_refusal r = {
+		.answers = CM_ANSWERS_OTHER,
+		.reason = CM_REJ_TIMEOUT,
+		.ari_len = 8,
+	};
 
 	put_be64(r.ari, c->cm->config.ca_guid);
 	cm_reject(c, &r);

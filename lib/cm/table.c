@@ -56,7 +56,7 @@ cm_table_create(struct cm *cm)
 		ok = ok && cm->buckets[k] != NULL;
 	}
 	if (!ok || cm->conns == NULL || cm->peers == NULL || cm->peer_buckets == NULL ||
-			cm->listeners == NULL)
+		cm->listeners == NULL)
 		return -ENOMEM;
 	cm_fill_pools(cm);
 	return 0;
@@ -95,8 +95,12 @@ cm_conn_of(const struct cm *cm, cm_id id)
 static void
 conn_clear(struct cm_conn *c)
 {
-	struct cm_conn keep = { .cm = c->cm, .index = c->index, .generation = c->generation,
-		.timer = c->timer };
+	struct cm_conn keep = {
+		.cm = c->cm,
+		.index = c->index,
+		.generation = c->generation,
+		.timer = c->timer,
+	};
 
 	*c = keep;
 }
@@ -151,8 +155,9 @@ static void
 conn_key(const struct cm_conn *c, enum cm_key key, uint64_t word[2])
 {
 	word[0] = key == CM_KEY_QPN ? 0 : c->remote_ca_guid;
-	word[1] = key == CM_KEY_QPN ? c->qpn : key == CM_KEY_REMOTE_QPN ? c->remote_qpn
-									 : c->remote_id;
+	word[1] = key == CM_KEY_QPN        ? c->qpn
+		: key == CM_KEY_REMOTE_QPN ? c->remote_qpn
+					   : c->remote_id;
 }
 
 static struct cm_conn **
@@ -202,7 +207,7 @@ cm_key_remove(struct cm_conn *c, enum cm_key key)
 	while (*at != c)
 		at = &(*at)->chain[key];
 	*at = c->chain[key];
-	c->keyed &= (uint8_t)~(1u << key);
+	c->keyed &= (uint8_t) ~(1u << key);
 }
 
 /* --- the work list of cm_run() --- */

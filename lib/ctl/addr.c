@@ -68,8 +68,9 @@ make_ah(struct rpc_call *call, const struct ah_args *a, uint16_t port, struct en
 	if (check_ah_peer(call, a, port) != 0)
 		return -EINVAL;
 	if ((a->present & AH_SGID_INDEX) == 0)
-		index = gid_is_zero(&a->dgid) ? 0 :
-			pick_sgid(link_port_attr(engine_link(call->e), port), &a->dgid);
+		index = gid_is_zero(&a->dgid)
+			? 0
+			: pick_sgid(link_port_attr(engine_link(call->e), port), &a->dgid);
 	if (index < 0)
 		return error_set(&call->err, EINVAL,
 			"dgid: got %s, but port %u has no address of that kind (port_list shows what it has)",
@@ -97,8 +98,8 @@ hop_known(struct rpc_call *call, const struct engine_ah *ah)
 	uint32_t cursor;
 
 	if (ah->has_dmac || port->ib || ah->sgid_index >= port->num_gids ||
-			link_neighbour(engine_link(call->e), ah->port,
-				&port->gid[ah->sgid_index].gid, &ah->dgid, &cursor, NULL) != 0)
+		link_neighbour(engine_link(call->e), ah->port, &port->gid[ah->sgid_index].gid,
+			&ah->dgid, &cursor, NULL) != 0)
 		return true;
 	return !link_neighbour_next(engine_link(call->e), &cursor, &hop) || hop.resolved;
 }

@@ -327,7 +327,7 @@ client_run(struct client *cl, struct rpc_state *state, uint64_t now)
 	if (cl->stalled_since != 0 && now - cl->stalled_since > cl->limits->stall_ms)
 		return CLIENT_CLOSE; /* it does not read */
 	if (cl->half_since != 0 && cl->call == NULL && buffer_len(&cl->out) == 0 &&
-			now - cl->half_since > cl->limits->half_request_ms)
+		now - cl->half_since > cl->limits->half_request_ms)
 		client_refuse(cl, RPC_INVALID_REQUEST, "the request's line did not end in time");
 	set_interest(cl);
 	return next_want(cl, done);

@@ -75,10 +75,11 @@ no_such_kind(struct rpc_call *call, const char *what, const char *kind, bool act
 	}
 	call->data = json_object();
 	json_set(call->data, "kinds", names);
-	return error_set(&call->err, EINVAL, "%s: got \"%.32s\", which %s, allowed: %s%s%s%s", what, kind,
-		svc_kind(kind) == NULL ? "is none" :
-			active         ? "only waits to be connected" :
-					 "only connects",
+	return error_set(&call->err, EINVAL, "%s: got \"%.32s\", which %s, allowed: %s%s%s%s", what,
+		kind,
+		svc_kind(kind) == NULL ? "is none"
+			: active       ? "only waits to be connected"
+				       : "only connects",
 		list, near.word != NULL ? "; did you mean " : "",
 		near.word != NULL ? near.word : "", near.word != NULL ? "?" : "");
 }

@@ -24,6 +24,7 @@ struct service_id_args {
 
 extern const struct table_word words_port_space[];
 
+/* clang-format off */
 #define SERVICE_ID_ROW(at, field, t, ...)                                                          \
 	{ .name = #field, .type = t, .offset = (at) + offsetof(struct service_id_args, field),     \
 		.size = sizeof(((struct service_id_args *)0)->field), __VA_ARGS__ }
@@ -34,6 +35,7 @@ extern const struct table_word words_port_space[];
 		.words = words_port_space, .help = "with port: its port space"),          \
 	SERVICE_ID_ROW(at, service_id, TABLE_UINT, .min = 1,                                       \
 		.help = "service ID, instead of port")
+/* clang-format on */
 
 /**
  * The service ID that is meant.
@@ -53,6 +55,7 @@ struct service_id_info {
 };
 #define SERVICE_ID_GIVEN 0x1
 #define SERVICE_ID_RDMA  0x2
+/* clang-format off */
 #define SERVICE_ID_RESULT_ROWS(more)                                                               \
 	ROW(struct service_id_info, service_id, TABLE_UINT, .flags = more, .digits = 16,           \
 		.bit = SERVICE_ID_GIVEN),                                                          \
@@ -60,6 +63,7 @@ struct service_id_info {
 		.words = words_port_space, .bit = SERVICE_ID_RDMA,                                 \
 		.help = "where the service ID is one of rdma_cm's"),                               \
 	ROW(struct service_id_info, port, TABLE_UINT, .flags = more, .bit = SERVICE_ID_RDMA)
+/* clang-format on */
 extern const struct table_row rows_service_id[];
 struct service_id_info service_id_info(uint64_t id);
 
@@ -79,10 +83,13 @@ struct service_args {
 	const char *path;
 };
 
+/* clang-format off */
 #define SERVICE_ROW(at, field, t, ...)                                                             \
 	{ .name = #field, .type = t, .offset = (at) + offsetof(struct service_args, field),        \
 		.size = sizeof(((struct service_args *)0)->field), __VA_ARGS__ }
+/* clang-format on */
 #define KINDS_OWN .flags = TABLE_DEFAULT, .def_text = "the kind's"
+/* clang-format off */
 #define SERVICE_ROWS(at)                                                                           \
 	SERVICE_ROW(at, length, TABLE_UINT, KINDS_OWN, .help = "bytes of the service's memory"),             \
 	SERVICE_ROW(at, size, TABLE_UINT, KINDS_OWN, .help = "bytes of a message"),                \
@@ -90,6 +97,7 @@ struct service_args {
 		.help = "number of receives kept posted, or of sends in flight"),                               \
 	SERVICE_ROW(at, access, TABLE_FLAGS, .flags = TABLE_DEFAULT, .words = words_remote_access, \
 		.def_text = "the kind's", .help = "kind memory: what peers may do with its memory")
+/* clang-format on */
 
 /**
  * A kind of service by name, and its parameters.

@@ -76,9 +76,8 @@ ctl_create_limited(struct engine *e, const char *socket_path, const struct ctl_l
 	if (listener_open(&c->listener, socket_path, err) != 0)
 		goto fail;
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (c->epoll_fd < 0 ||
-			epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->listener.fd, &ev) != 0 ||
-			rpc_state_init(&c->state, e) != 0) {
+	if (c->epoll_fd < 0 || epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->listener.fd, &ev) != 0 ||
+		rpc_state_init(&c->state, e) != 0) {
 		error_set(err, ENOMEM, "control socket: no epoll descriptor or no memory");
 		goto fail;
 	}
@@ -165,9 +164,11 @@ accept_some(struct ctl *c, uint64_t now)
 		if (cl == NULL) {
 			close(fd);
 		} else if (!peer_allowed(fd)) {
-			turn_client_away(cl, c, "only root and the server's own user may connect", now);
+			turn_client_away(cl, c, "only root and the server's own user may connect",
+				now);
 		} else if (!make_reply_room(c, now)) {
-			turn_client_away(cl, c, "too many clients: close one that is not needed", now);
+			turn_client_away(cl, c, "too many clients: close one that is not needed",
+				now);
 		} else {
 			LIST_INSERT_HEAD(&c->clients, cl, link);
 			c->num_clients++;

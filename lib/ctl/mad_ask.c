@@ -71,7 +71,8 @@ static const struct {
 	{ MAD_STATUS_BUSY, "it is busy: try again" },
 	{ MAD_STATUS_BAD_VERSION, "it does not serve this class, or not this version of it" },
 	{ MAD_STATUS_BAD_METHOD, "it does not know this method" },
-	{ MAD_STATUS_BAD_METHOD_ATTR, "it does not have this attribute, or does not do this with it" },
+	{ MAD_STATUS_BAD_METHOD_ATTR,
+		"it does not have this attribute, or does not do this with it" },
 	{ MAD_STATUS_INVALID_FIELD, "a field, or the modifier, has a value that cannot be" },
 };
 

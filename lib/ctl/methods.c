@@ -121,9 +121,9 @@ no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t
 		snprintf(mean, sizeof(mean), "; did you mean %.40s?", near.word);
 	call->data = json_object();
 	json_set(call->data, "fields", names);
-	snprintf(err->text, sizeof(err->text), "fields.%.64s: %s has no such field; it has", unknown, of);
-	json_array_foreach(names, i, v)
-	{
+	snprintf(err->text, sizeof(err->text), "fields.%.64s: %s has no such field; it has",
+		unknown, of);
+	json_array_foreach(names, i, v) {
 		name = json_string_value(v);
 		len = strlen(err->text);
 		if (len + strlen(name) + strlen(mean) + 8 > sizeof(err->text)) {

@@ -83,11 +83,13 @@ struct page_reply {
 	struct table_list rows;
 	uint64_t cursor; /**< 0: that was all */
 };
+/* clang-format off */
 #define PAGE_ROWS(text, S, table)                                                                  \
 	ROW_NAMED(struct page_reply, text, rows, TABLE_LIST, .fields = table,                      \
 		.item_size = sizeof(S)),                                                           \
 	ROW(struct page_reply, cursor, TABLE_UINT, .flags = TABLE_NULL, .min = 1,                  \
 		.help = "pass it to get the rows that follow; null: there are none")
+/* clang-format on */
 /** Handler of all lists: args begin with struct page_args, and the method has .next. */
 int page_list(struct rpc_call *call);
 
@@ -150,6 +152,7 @@ void counter_take(void *arg, const char *name, uint64_t value);
 json_t *json_rc_counters(struct rpc_call *call, const struct rc_counters *c, bool nonzero);
 
 /* --- queue pairs to be made: rows of a structure that has a struct qp_init_attr at @p at --- */
+/* clang-format off */
 #define QP_INIT_ROW(at, field, t, ...)                                                             \
 	{ .name = #field, .type = t, .offset = (at) + offsetof(struct qp_init_attr, field),        \
 		.size = sizeof(((struct qp_init_attr *)0)->field), __VA_ARGS__ }
@@ -171,6 +174,7 @@ json_t *json_rc_counters(struct rpc_call *call, const struct rc_counters *c, boo
 		.help = "bytes of inline_data"),                                                   \
 	QP_INIT_ROW(at, sq_sig_all, TABLE_BOOL, .flags = TABLE_DEFAULT, .def = 1,                  \
 		.help = "every work request completes, SIGNALED or not")
+/* clang-format on */
 
 /* methods_post.c */
 struct recv_wr_args {
@@ -213,10 +217,13 @@ struct ah_args {
  * Rows of an address in a structure that has a struct ah_args at @p at (0: it is one, or begins
  * with one).
  */
+/* clang-format off */
 #define AH_ROW_NAMED(at, text, field, t, ...)                                                      \
 	{ .name = text, .type = t, .offset = (at) + offsetof(struct ah_args, field),               \
 		.size = sizeof(((struct ah_args *)0)->field), __VA_ARGS__ }
+/* clang-format on */
 #define AH_ROW(at, field, t, ...) AH_ROW_NAMED(at, #field, field, t, __VA_ARGS__)
+/* clang-format off */
 #define AH_ROWS(at)                                                                                \
 	AH_ROW(at, dgid, TABLE_GID,                                                                \
 		.help = "the peer's address; native IB: its GID, where packets shall have a GRH"), \
@@ -234,6 +241,7 @@ struct ah_args {
 	AH_ROW(at, dlid, TABLE_UINT, .flags = TABLE_DEFAULT, .help = "native IB: the peer's LID"), \
 	AH_ROW(at, dmac, TABLE_MAC, .bit = AH_DMAC, .def_text = "found by ARP or IPv6 ND",         \
 		.help = "MAC address of the next hop")
+/* clang-format on */
 
 /**
  * Fill in what the verbs want of an address.

@@ -30,12 +30,13 @@ struct bytes_args {
 #define BYTES_LENGTH 0x1
 
 #define ROW_KEY                                                                                    \
-	ROW(struct bytes_args, key, TABLE_UINT, .flags = TABLE_REQUIRED, .help = "key of the region")
+	ROW(struct bytes_args, key, TABLE_UINT, .flags = TABLE_REQUIRED,                           \
+		.help = "key of the region")
 #define ROW_OFFSET                                                                                 \
-	ROW(struct bytes_args, offset, TABLE_UINT, .flags = TABLE_DEFAULT,                           \
+	ROW(struct bytes_args, offset, TABLE_UINT, .flags = TABLE_DEFAULT,                         \
 		.help = "first byte, counted from the region's first")
 #define ROW_LENGTH(limit)                                                                          \
-	ROW(struct bytes_args, length, TABLE_UINT, .max = limit, .bit = BYTES_LENGTH,                \
+	ROW(struct bytes_args, length, TABLE_UINT, .max = limit, .bit = BYTES_LENGTH,              \
 		.def_text = "the rest of the region", .help = "bytes")
 
 static const struct table_row mr_read_params[] = {
@@ -67,8 +68,12 @@ static const struct table_row mr_checksum_params[] = { ROW_KEY, ROW_OFFSET, ROW_
 	ROW_END };
 
 static const struct table_row mr_read_results[] = {
-	{ .name = "data", .type = TABLE_BYTES, .size = sizeof(struct table_bytes),
-		.help = "the bytes as hex text" },
+	{
+		.name = "data",
+		.type = TABLE_BYTES,
+		.size = sizeof(struct table_bytes),
+		.help = "the bytes as hex text",
+	},
 	ROW_END,
 };
 
@@ -220,8 +225,8 @@ mr_checksum(struct rpc_call *call)
 }
 
 const struct rpc_method methods_bytes[] = {
-	{ "mr_read", mr_read, mr_read_params, sizeof(struct bytes_args),
-		"Read bytes of a region.", "polca-ctl mr read 0x1a2b3c4d --length 64",
+	{ "mr_read", mr_read, mr_read_params, sizeof(struct bytes_args), "Read bytes of a region.",
+		"polca-ctl mr read 0x1a2b3c4d --length 64",
 		RESULTS(mr_read_results, struct table_bytes) },
 	{ "mr_write", mr_write, mr_write_params, sizeof(struct bytes_args),
 		"Write bytes into a region.", "polca-ctl mr write 0x1a2b3c4d --data 68656c6c6f",

@@ -125,8 +125,8 @@ static const struct table_row cm_show_results[] = {
 	INFO("rdma_cm", rdma, TABLE_OBJECT, .fields = rdma_rows, .bit = CONNECTION_RDMA,
 		.help = "where RDMA-CM's header came or went, as its sender says"),
 	INFO("path", path, TABLE_OBJECT, .fields = path_rows),
-	INFO("alternate", alternate, TABLE_OBJECT, .fields = path_rows,
-		.bit = CONNECTION_ALTERNATE, .help = "the alternate path, if there is one"),
+	INFO("alternate", alternate, TABLE_OBJECT, .fields = path_rows, .bit = CONNECTION_ALTERNATE,
+		.help = "the alternate path, if there is one"),
 	ROW_END,
 };
 
@@ -166,8 +166,8 @@ struct alternate_args {
 	bool proposed;
 	uint64_t since;
 };
-#define AGREE_MS  1000 /* that the reply waits for the peer */
-#define AH offsetof(struct alternate_args, ah)
+#define AGREE_MS 1000 /* that the reply waits for the peer */
+#define AH       offsetof(struct alternate_args, ah)
 
 static const struct table_row alternate_params[] = {
 	ROW(struct alternate_args, connection, TABLE_UINT, .flags = TABLE_REQUIRED, .min = 1,
@@ -214,8 +214,7 @@ static bool
 alternate_agreed(const struct cm_info *info, const struct engine_ah *ah)
 {
 	return info->alternate.present && gid_equal(&info->alternate.av.dgid, &ah->dgid) &&
-		info->alternate.av.dlid == ah->dlid &&
-		info->alternate.sgid_index == ah->sgid_index;
+		info->alternate.av.dlid == ah->dlid && info->alternate.sgid_index == ah->sgid_index;
 }
 
 struct alternate_reply {

@@ -10,8 +10,7 @@
 #include "ctl/cm_args.h"
 #include "svc/grant.h"
 
-#define DEFAULT_ACCESS                                                                             \
-	(MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
+#define DEFAULT_ACCESS (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
 #define TIMEOUT_MAX_MS 600000
 #define SPIN_MS        2 /* most peers answer at once: look without pause so long */
 
@@ -63,11 +62,13 @@ static const struct table_row connect_params[] = {
 	AH_ROW_NAMED(AH, "local_port", port, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.max = LINK_PORTS_MAX - 1, .help = "local port to connect from, counted from 0"),
 	ROW(struct connect_args, service, TABLE_STRING, .max = SVC_NAME_MAX - 1,
-		.def_text = "none: the caller uses the queue pair, by post_send, post_recv and cq_poll",
+		.def_text =
+			"none: the caller uses the queue pair, by post_send, post_recv and cq_poll",
 		.help = "kind of client that uses the connection (polca-ctl service kinds lists all)"),
 	SERVICE_ROWS(SVC),
 	SERVICE_ROW(SVC, count, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.def_text = "the kind's, or without end", .help = "with service: disconnect after so many exchanges"),
+		.def_text = "the kind's, or without end",
+		.help = "with service: disconnect after so many exchanges"),
 	SERVICE_ROW(SVC, verify, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "with service: check the data that comes back"),
 	SERVICE_ROW(SVC, path, TABLE_STRING, .max = SVC_PATH_MAX - 1, .def_text = "polca.rcopy",
@@ -88,12 +89,13 @@ static const struct table_row connect_params[] = {
 		.help = "RDMA Reads and Atomics that the peer may have outstanding here, at most"),
 	ROW(struct connect_args, initiator_depth, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 16,
 		.help = "RDMA Reads and Atomics that may be outstanding at the peer, at most"),
-	ROW(struct connect_args, retry_count, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 7, .def = 7,
-		.help = "retries of both sides before RETRY_EXC_ERR"),
+	ROW(struct connect_args, retry_count, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 7,
+		.def = 7, .help = "retries of both sides before RETRY_EXC_ERR"),
 	ROW(struct connect_args, rnr_retry_count, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 7,
 		.def = 7, .help = "retries of the peer after our RNR NAKs; 7: without end"),
 	ROW(struct connect_args, min_rnr_timer, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 31,
-		.def = 12, .help = "code of the time that our RNR NAKs ask the peer to wait; 12: 0.64 ms, 0: 655.36 ms"),
+		.def = 12,
+		.help = "code of the time that our RNR NAKs ask the peer to wait; 12: 0.64 ms, 0: 655.36 ms"),
 	ROW(struct connect_args, path_mtu, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 4096,
 		.def_text = "the port's active_mtu, or what the SA says",
 		.help = "payload bytes of a packet: 256, 512, 1024, 2048 or 4096"),
@@ -105,8 +107,9 @@ static const struct table_row connect_params[] = {
 	ROW(struct connect_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1,
 		.max = TIMEOUT_MAX_MS, .def = 20000,
 		.help = "give up if the connection is not established within this time"),
-	ROW(struct connect_args, worker, TABLE_UINT, .bit = CONNECT_WORKER, .max = RC_WORKERS_MAX - 1,
-		.def_text = "the SRQ's, or each in turn", .help = "worker that owns the connection"),
+	ROW(struct connect_args, worker, TABLE_UINT, .bit = CONNECT_WORKER,
+		.max = RC_WORKERS_MAX - 1, .def_text = "the SRQ's, or each in turn",
+		.help = "worker that owns the connection"),
 	ROW_END,
 };
 
@@ -144,7 +147,8 @@ static int
 connect_driver(struct rpc_call *call, const struct connect_args *a, struct svc_config *config,
 	struct engine_cm_connect *c)
 {
-	if (a->service == NULL && (!connect_given(a, CONNECT_PD) || !connect_given(a, CONNECT_SEND_CQ)))
+	if (a->service == NULL &&
+		(!connect_given(a, CONNECT_PD) || !connect_given(a, CONNECT_SEND_CQ)))
 		return error_set(&call->err, EINVAL,
 			"service: missing, allowed: a kind of service, or pd and send_cq for a queue pair of your own");
 	c->param.qp = a->qp;
@@ -166,7 +170,8 @@ connect_driver(struct rpc_call *call, const struct connect_args *a, struct svc_c
 }
 
 static int
-connect_private_data(struct rpc_call *call, const struct connect_args *a, struct engine_cm_connect *c)
+connect_private_data(struct rpc_call *call, const struct connect_args *a,
+	struct engine_cm_connect *c)
 {
 	size_t room = c->rdma ? CM_REQ_USER_PRIVATE : CM_REQ_PRIVATE;
 
@@ -254,9 +259,10 @@ static const struct table_row grant_rows[] = {
 	ROW_END,
 };
 
-#define REPLY(field, t, ...)     ROW(struct connect_reply, field, t, __VA_ARGS__)
-#define INFO(name, field, ...) ROW_NAMED(struct connect_reply, name, info.field, TABLE_UINT, __VA_ARGS__)
-#define PRIVATE_ROW            REPLY(private_data, TABLE_BYTES, .help = "the peer's, as hex text")
+#define REPLY(field, t, ...) ROW(struct connect_reply, field, t, __VA_ARGS__)
+#define INFO(name, field, ...)                                                                     \
+	ROW_NAMED(struct connect_reply, name, info.field, TABLE_UINT, __VA_ARGS__)
+#define PRIVATE_ROW REPLY(private_data, TABLE_BYTES, .help = "the peer's, as hex text")
 
 static const struct table_row cm_connect_results[] = {
 	INFO("connection", id, .help = "its number, for cm_show and cm_disconnect"),
@@ -335,14 +341,15 @@ fail_connect(struct rpc_call *call, const struct engine_cm_outcome *o)
 	int eno = o->error < 0 ? -o->error : silence ? ETIMEDOUT : ECONNABORTED;
 
 	if (o->error == 0 && !o->timed_out &&
-			(o->info.end == CM_END_REJECTED || o->info.end == CM_END_REFUSED))
+		(o->info.end == CM_END_REJECTED || o->info.end == CM_END_REFUSED))
 		return fail_rejected(call, o);
 	if (o->timed_out)
 		return error_set(&call->err, ETIMEDOUT,
 			"no answer within %u ms: is a communication manager there, and the address right?",
 			a->timeout_ms);
 	if (o->why.text[0] != '\0')
-		return error_set(&call->err, eno, "%.*s", (int)sizeof(o->why.text) - 1, o->why.text);
+		return error_set(&call->err, eno, "%.*s", (int)sizeof(o->why.text) - 1,
+			o->why.text);
 	return error_set(&call->err, eno, "%s: %s", cm_end_word(o->info.end),
 		silence ? "no answer, retries included" : "it ended before it stood");
 }

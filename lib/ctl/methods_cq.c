@@ -106,8 +106,7 @@ struct wc_row {
 #define WC_INV       0x4
 #define WC_MW        0x8
 
-#define COMPLETION(name, field, t, ...)                                                            \
-	ROW_NAMED(struct wc_row, name, wc.field, t, __VA_ARGS__)
+#define COMPLETION(name, field, t, ...) ROW_NAMED(struct wc_row, name, wc.field, t, __VA_ARGS__)
 
 static const struct table_row wc_rows[] = {
 	COMPLETION("wr_id", wr_id, TABLE_UINT),
@@ -116,8 +115,7 @@ static const struct table_row wc_rows[] = {
 	ROW(struct wc_row, opcode, TABLE_STRING, .bit = WC_SUCCEEDED,
 		.help = "this and what follows: where status is SUCCESS"),
 	COMPLETION("byte_len", byte_len, TABLE_UINT, .bit = WC_SUCCEEDED),
-	COMPLETION("wc_flags", wc_flags, TABLE_FLAGS, .words = words_wc_flags,
-		.bit = WC_SUCCEEDED),
+	COMPLETION("wc_flags", wc_flags, TABLE_FLAGS, .words = words_wc_flags, .bit = WC_SUCCEEDED),
 	COMPLETION("imm_data", imm_data, TABLE_UINT, .bit = WC_IMM, .help = "WITH_IMM"),
 	COMPLETION("invalidated_rkey", imm_data, TABLE_UINT, .bit = WC_INV, .help = "WITH_INV"),
 	COMPLETION("mw_key", mw_key, TABLE_UINT, .bit = WC_MW, .help = "a TYPE_1 bind"),
@@ -177,7 +175,7 @@ cq_poll(struct rpc_call *call)
 				return -ENOMEM;
 	} while (n == 64);
 	if (n >= 0 && reply->wc.num < a->max && reply->wc.num < a->min &&
-			!waited(call, a->timeout_ms))
+		!waited(call, a->timeout_ms))
 		return RPC_WAIT;
 	return 0;
 }
@@ -208,15 +206,16 @@ const struct rpc_method methods_cq[] = {
 		"Make a completion queue.", "polca-ctl cq create --depth 1024",
 		RESULTS(cq_create_results, struct number_args) },
 	{ "cq_destroy", cq_destroy, cq_params, sizeof(struct number_args),
-		"Destroy a completion queue. EBUSY while a queue pair uses it.", "polca-ctl cq destroy 1" },
+		"Destroy a completion queue. EBUSY while a queue pair uses it.",
+		"polca-ctl cq destroy 1" },
 	{ "cq_list", page_list, params_page, sizeof(struct page_args), "List completion queues.",
-		"polca-ctl cq list", RESULTS(cq_list_results, struct page_reply),
-		.next = next_cq },
+		"polca-ctl cq list", RESULTS(cq_list_results, struct page_reply), .next = next_cq },
 	{ "cq_poll", cq_poll, cq_poll_params, sizeof(struct cq_poll_args),
 		"Take completions from a queue, waiting for them if asked to. While it waits, later requests of the same connection wait too; other connections do not.",
 		"polca-ctl cq poll 1 --max 16 --timeout-ms 1000",
 		RESULTS(cq_poll_results, struct cq_poll_reply) },
 	{ "cq_arm", cq_arm, cq_arm_params, sizeof(struct cq_arm_args),
-		"Ask for one event CQ_COMPLETION at the next completion (ibv_req_notify_cq).", "polca-ctl cq arm 1" },
+		"Ask for one event CQ_COMPLETION at the next completion (ibv_req_notify_cq).",
+		"polca-ctl cq arm 1" },
 	{ NULL },
 };

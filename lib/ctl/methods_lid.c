@@ -72,8 +72,8 @@ static const struct table_row lid_set_params[] = {
 		.help = "MAC address that it is reached by from now on, whatever is heard"),
 	ROW(struct lid_set_args, forget, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "take the route away instead, fixed or learned"),
-	ROW(struct lid_set_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
-		.help = "native InfiniBand port"),
+	ROW(struct lid_set_args, port, TABLE_UINT, .flags = TABLE_DEFAULT,
+		.max = LINK_PORTS_MAX - 1, .help = "native InfiniBand port"),
 	ROW_END,
 };
 
@@ -98,6 +98,7 @@ const struct rpc_method methods_lid[] = {
 		"polca-ctl lid list --port 0", RESULTS(lid_list_results, struct page_reply),
 		.next = next_lid },
 	{ "lid_set", lid_set, lid_set_params, sizeof(struct lid_set_args),
-		"Give a LID a fixed route, or forget the one it has.", "polca-ctl lid set 5 --mac 02:00:00:00:00:05" },
+		"Give a LID a fixed route, or forget the one it has.",
+		"polca-ctl lid set 5 --mac 02:00:00:00:00:05" },
 	{ NULL },
 };

@@ -65,9 +65,11 @@ static const struct table_row ping_params[] = {
 	ROW(struct ping_args, sequence, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 1,
 		.help = "number of the first request; the others count on"),
 	ROW(struct ping_args, count, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 1, .min = 1,
-		.max = COUNT_MAX, .help = "requests, each once the one before is answered or given up"),
+		.max = COUNT_MAX,
+		.help = "requests, each once the one before is answered or given up"),
 	ROW(struct ping_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 1000, .min = 1,
-		.max = TIMEOUT_MAX_MS, .help = "wait so long for each answer; nothing of one packet is sent twice"),
+		.max = TIMEOUT_MAX_MS,
+		.help = "wait so long for each answer; nothing of one packet is sent twice"),
 	ROW(struct ping_args, pkey_index, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.max = PORT_PKEYS_MAX - 1, .help = "P_Key to ask with"),
 	ROW_END,
@@ -134,11 +136,12 @@ static int
 check_args(struct rpc_call *call, const struct ping_args *a)
 {
 	if (a->mode != LIVE_MODE_ECHO &&
-			((a->ah.present & PING_SIZE) != 0 || a->pattern.data != NULL))
+		((a->ah.present & PING_SIZE) != 0 || a->pattern.data != NULL))
 		return error_set(&call->err, EINVAL, "size, pattern: got mode %s, allowed: echo",
 			words_mode[a->mode].name);
 	if (a->pattern.data != NULL && a->pattern.len == 0)
-		return error_set(&call->err, EINVAL, "pattern: got nothing, allowed: 1 to 208 bytes");
+		return error_set(&call->err, EINVAL,
+			"pattern: got nothing, allowed: 1 to 208 bytes");
 	return 0;
 }
 
@@ -155,8 +158,8 @@ make_data(struct rpc_call *call, struct ping_args *a)
 	if (a->data == NULL || a->body == NULL)
 		return error_set(&call->err, ENOMEM, "size: no memory for %u bytes", a->req.len);
 	for (i = 0; i < a->req.len; i++)
-		a->data[i] = a->pattern.data != NULL ? a->pattern.data[i % a->pattern.len] :
-						       (uint8_t)i;
+		a->data[i] =
+			a->pattern.data != NULL ? a->pattern.data[i % a->pattern.len] : (uint8_t)i;
 	a->req.data = a->data;
 	return 0;
 }
@@ -194,8 +197,14 @@ static int
 send_ping(struct rpc_call *call, struct ping_args *a, struct engine_mad_answer *answer)
 {
 	const struct ping_reply *reply = call->reply;
-	struct engine_mad_ask ask = { .ah = &a->to, .qpn = QPN_GSI, .pkey_index = a->pkey_index,
-		.no_retry = true, .timeout_ms = a->timeout_ms, .data_offset = LIVE_OFF_TYPE };
+	struct engine_mad_ask ask = {
+		.ah = &a->to,
+		.qpn = QPN_GSI,
+		.pkey_index = a->pkey_index,
+		.no_retry = true,
+		.timeout_ms = a->timeout_ms,
+		.data_offset = LIVE_OFF_TYPE,
+	};
 
 	if (!a->asked.under_way) {
 		a->req.sequence = (uint16_t)(a->sequence + reply->sent);

@@ -11,12 +11,10 @@
 
 #include "ctl/methods.h"
 
-#define DEFAULT_ACCESS                                                                             \
-	(MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
+#define DEFAULT_ACCESS (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
 
 #define NEXT_HOP_WAIT_MS 500
-#define WARN_RNR_TIMER                                                                             \
-	"min_rnr_timer 0 means 655.36 ms, the longest of all; 12 (0.64 ms) is usual"
+#define WARN_RNR_TIMER   "min_rnr_timer 0 means 655.36 ms, the longest of all; 12 (0.64 ms) is usual"
 
 struct modify_reply {
 	uint32_t qp_state;
@@ -54,8 +52,9 @@ warn_rnr_timer(struct rpc_call *call, uint8_t min_rnr_timer)
 }
 
 /*
- * The reply waits until the next hop's MAC is known: a packet sent before is lost, and costs its sender a
- * Local ACK Timeout. The queue pair is as asked for already; a peer that is not there yet earns a warning.
+ * The reply waits until the next hop's MAC is known: a packet sent before is lost, and costs its
+ * sender a Local ACK Timeout. The queue pair is as asked for already; a peer that is not there yet
+ * earns a warning.
  */
 static int
 wait_next_hop(struct rpc_call *call, uint32_t qpn)
@@ -70,7 +69,7 @@ wait_next_hop(struct rpc_call *call, uint32_t qpn)
 		return 0;
 	cursor = info.attr.neighbour;
 	if (cursor == PATH_NO_NEIGHBOUR ||
-			!link_neighbour_next(engine_link(call->e), &cursor, &hop) || hop.resolved)
+		!link_neighbour_next(engine_link(call->e), &cursor, &hop) || hop.resolved)
 		return 0;
 	if (call->now - call->start < NEXT_HOP_WAIT_MS) {
 		call->progress = 1;
@@ -82,9 +81,11 @@ wait_next_hop(struct rpc_call *call, uint32_t qpn)
 	return 0;
 }
 
+/* clang-format off */
 #define ATTR(S, field, t, mask, ...)                                                               \
 	{ .name = #field, .type = t, .offset = offsetof(S, attr.field),                            \
 		.size = sizeof(((S *)0)->attr.field), .bit = mask, __VA_ARGS__ }
+/* clang-format on */
 
 /* What both methods say of the same attribute. */
 #define HELP_PATH_MTU     "payload bytes of a packet: 256, 512, 1024, 2048 or 4096"
@@ -260,8 +261,7 @@ static const struct table_row qp_connect_params[] = {
 		.def_text = "the port's active_mtu", .help = HELP_PATH_MTU),
 	C(timeout, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 31, .def = 14,
 		.help = HELP_TIMEOUT),
-	C(retry_cnt, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 7, .def = 7,
-		.help = HELP_RETRY),
+	C(retry_cnt, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 7, .def = 7, .help = HELP_RETRY),
 	C(rnr_retry, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 7, .def = 7,
 		.help = HELP_RNR_RETRY),
 	C(min_rnr_timer, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 31, .def = 12,
@@ -296,9 +296,8 @@ run_steps(struct rpc_call *call, uint32_t qpn, const struct qp_attr *attr,
 		s = &connect_steps[i];
 		step = *attr;
 		step.qp_state = s->to;
-		rc = engine_qp_modify(call->e, qpn, &step,
-			(s->mask & QP_ATTR_AV) != 0 ? ah : NULL, s->mask | QP_ATTR_STATE,
-			&call->err);
+		rc = engine_qp_modify(call->e, qpn, &step, (s->mask & QP_ATTR_AV) != 0 ? ah : NULL,
+			s->mask | QP_ATTR_STATE, &call->err);
 	}
 	if (rc != 0) { /* as it was before: the caller may mend its parameters and try again */
 		step = (struct qp_attr){ .qp_state = QPS_RESET };

@@ -69,8 +69,9 @@ rss_functions(uint64_t rss)
 		functions |= RSS_IPV6_UDP;
 	if (rss & (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_FRAG_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_OTHER))
 		functions |= RSS_IPV4;
-	if (rss & (RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_FRAG_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_OTHER |
-		    RTE_ETH_RSS_IPV6_EX))
+	if (rss &
+		(RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_FRAG_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_OTHER |
+			RTE_ETH_RSS_IPV6_EX))
 		functions |= RSS_IPV6;
 	return functions;
 }
@@ -117,7 +118,8 @@ static const struct table_row port_rows[] = {
 	ROW(struct port_row, rss, TABLE_FLAGS, .words = words_rss,
 		.help = "what the device hashes to choose a receive queue; empty: it does not"),
 	ROW_LIST(struct port_row, gids, struct gid_row, gid_rows),
-	ROW_NAMED(struct port_row, "pkeys", attr.pkey, TABLE_LIST, .flags = TABLE_INLINE | TABLE_VALUES, .fields = pkey_value,
+	ROW_NAMED(struct port_row, "pkeys", attr.pkey, TABLE_LIST,
+		.flags = TABLE_INLINE | TABLE_VALUES, .fields = pkey_value,
 		.item_size = sizeof(uint16_t), .count = offsetof(struct port_row, attr.num_pkeys)),
 	IB(lid, .help = "this and what follows: null unless the port is an InfiniBand port"),
 	IB(lmc),
@@ -285,9 +287,11 @@ worker_list(struct rpc_call *call)
 }
 
 const struct rpc_method methods_port[] = {
-	{ "port_list", port_list, params_none, 0, "Ports and their addresses.", "polca-ctl port list", RESULTS(port_list_results, struct rows_reply) },
+	{ "port_list", port_list, params_none, 0, "Ports and their addresses.",
+		"polca-ctl port list", RESULTS(port_list_results, struct rows_reply) },
 	{ "neighbour_list", page_list, params_page, sizeof(struct page_args),
-		"Next hops that ARP and IPv6 neighbour discovery have found or look for.", "polca-ctl neighbour list", RESULTS(neighbour_list_results, struct page_reply),
+		"Next hops that ARP and IPv6 neighbour discovery have found or look for.",
+		"polca-ctl neighbour list", RESULTS(neighbour_list_results, struct page_reply),
 		.next = next_neighbour },
 	{ "worker_list", worker_list, params_none, 0,
 		"The lcores that do the work, and how they fare.", "polca-ctl worker list",

@@ -43,7 +43,7 @@ static const struct table_row params_sge[] = {
 };
 
 #define SG_LIST_ROW(S)                                                                             \
-	ROW(S, sg_list, TABLE_LIST, .max = RC_SGE_MAX, .fields = params_sge,                         \
+	ROW(S, sg_list, TABLE_LIST, .max = RC_SGE_MAX, .fields = params_sge,                       \
 		.item_size = sizeof(struct sge_args), .def_text = "no bytes",                      \
 		.help = "the pieces of memory it works on")
 
@@ -55,7 +55,7 @@ make_sge(struct rpc_call *call, const struct sge_args *a, struct sge *sge)
 
 	sge->length = a->length;
 	if ((a->present & (SGE_LKEY | SGE_ADDR)) == (SGE_LKEY | SGE_ADDR) &&
-			(a->present & (SGE_KEY | SGE_OFFSET)) == 0) {
+		(a->present & (SGE_KEY | SGE_OFFSET)) == 0) {
 		sge->lkey = a->lkey;
 		sge->addr = a->addr;
 		return 0;
@@ -157,7 +157,7 @@ struct post_args {
 };
 
 #define QP_ROW                                                                                     \
-	ROW(struct post_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,          \
+	ROW(struct post_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,        \
 		.help = "the queue pair")
 
 static const struct table_row post_recv_params[] = {
@@ -231,18 +231,17 @@ static const struct table_row params_send_wr[] = {
 		.words = words_send_flags,
 		.help = "SIGNALED matters on queue pairs made with sq_sig_all false; INLINE is set by inline_data"),
 	ROW(struct send_wr_args, inline_data, TABLE_BYTES, .max = RC_INLINE_MAX,
-		.bit = SEND_HAS_INLINE,
-		.help = "the bytes themselves, in place of sg_list"),
+		.bit = SEND_HAS_INLINE, .help = "the bytes themselves, in place of sg_list"),
 	ROW(struct send_wr_args, imm_data, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "..._WITH_IMM: 32 bits that reach the peer's completion"),
 	ROW(struct send_wr_args, invalidate_rkey, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "SEND_WITH_INV: the peer's key to invalidate; LOCAL_INV: our own"),
-	ROW(struct send_wr_args, remote_addr, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = UINT64_MAX, .help = "RDMA and Atomics: address at the peer"),
+	ROW(struct send_wr_args, remote_addr, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
+		.help = "RDMA and Atomics: address at the peer"),
 	ROW(struct send_wr_args, rkey, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "RDMA and Atomics: the peer's key"),
-	ROW(struct send_wr_args, compare_add, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = UINT64_MAX, .help = "Atomics: value to compare with, or to add"),
+	ROW(struct send_wr_args, compare_add, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
+		.help = "Atomics: value to compare with, or to add"),
 	ROW(struct send_wr_args, swap, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
 		.help = "ATOMIC_CMP_AND_SWP: value to store when equal"),
 	ROW(struct send_wr_args, bind_mw, TABLE_OBJECT, .bit = SEND_HAS_BIND, .fields = params_bind,

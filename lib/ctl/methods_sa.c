@@ -15,8 +15,8 @@
 #include "ctl/methods.h"
 #include "sa/json.h"
 
-#define CONFIG_MAX       20000 /* records in a request: its line is bounded anyway */
-#define WAIT_MAX_MS      60000
+#define CONFIG_MAX  20000 /* records in a request: its line is bounded anyway */
+#define WAIT_MAX_MS 60000
 
 /* --- sa_query --- */
 
@@ -37,13 +37,13 @@ struct sa_query_args {
 	uint32_t timeout_ms;
 	uint32_t worker;
 };
-#define SA_TO      (AH_LAST << 1)
-#define SA_VERSION (AH_LAST << 2)
-#define SA_MASK    (AH_LAST << 3)
-#define SA_RID     (AH_LAST << 4)
-#define SA_END_RID (AH_LAST << 5)
-#define SA_SM_KEY  (AH_LAST << 6)
-#define SA_WORKER  (AH_LAST << 7)
+#define SA_TO        (AH_LAST << 1)
+#define SA_VERSION   (AH_LAST << 2)
+#define SA_MASK      (AH_LAST << 3)
+#define SA_RID       (AH_LAST << 4)
+#define SA_END_RID   (AH_LAST << 5)
+#define SA_SM_KEY    (AH_LAST << 6)
+#define SA_WORKER    (AH_LAST << 7)
 #define SA_RESP_TIME (AH_LAST << 8)
 
 static const struct table_word words_op[] = {
@@ -66,16 +66,28 @@ static const struct table_row query_params[] = {
 		.help = "type of record by name (node, port, link, path, ...; NodeRecord) or attribute ID; required but for bulk"),
 	ROW(struct sa_query_args, fields, TABLE_MAP,
 		.help = "components by name: what a record must have to match, or what is set; a name that does not exist is answered with those that do"),
-	{ .name = "to", .type = TABLE_GID, .offset = offsetof(struct sa_query_args, ah.dgid),
-		.size = sizeof(union gid), .bit = SA_TO,
+	{
+		.name = "to",
+		.type = TABLE_GID,
+		.offset = offsetof(struct sa_query_args, ah.dgid),
+		.size = sizeof(union gid),
+		.bit = SA_TO,
 		.def_text = "this appliance's own SA",
-		.help = "address of the SA to ask" },
+		.help = "address of the SA to ask",
+	},
 	AH_ROW(offsetof(struct sa_query_args, ah), port, TABLE_UINT, .bit = AH_PORT,
 		.max = LINK_PORTS_MAX - 1, .def_text = "0", .help = "local port to ask from"),
-	{ .name = "class_version", .type = TABLE_UINT,
-		.offset = offsetof(struct sa_query_args, class_version), .size = 1, .min = 1,
-		.max = 2, .bit = SA_VERSION, .def_text = "2; of bulk and config_... 1",
-		.help = "1: IBA 1.0's SA and its multi-packet protocol; 2: today's, with RMPP" },
+	{
+		.name = "class_version",
+		.type = TABLE_UINT,
+		.offset = offsetof(struct sa_query_args, class_version),
+		.size = 1,
+		.min = 1,
+		.max = 2,
+		.bit = SA_VERSION,
+		.def_text = "2; of bulk and config_... 1",
+		.help = "1: IBA 1.0's SA and its multi-packet protocol; 2: today's, with RMPP",
+	},
 	ROW(struct sa_query_args, component_mask, TABLE_UINT, .bit = SA_MASK,
 		.def_text = "of the fields given",
 		.help = "components that count, in class version 2's numbering"),
@@ -131,8 +143,8 @@ no_such_record(struct rpc_call *call, const char *name)
 
 	for (i = 0; i < sa_num_record_types; i++) {
 		json_array_append_new(names, json_string(sa_record_types[i].alias));
-		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i > 0 ? ", " : "",
-			sa_record_types[i].alias);
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+			i > 0 ? ", " : "", sa_record_types[i].alias);
 	}
 	call->data = json_object();
 	json_set(call->data, "records", names);
@@ -145,8 +157,8 @@ no_such_record(struct rpc_call *call, const char *name)
 static int
 field_error(struct rpc_call *call, const struct sa_record_type *t, const char *unknown)
 {
-	return unknown == NULL ? -EINVAL :
-				 no_such_field(call, unknown, t->name, json_field_names(t));
+	return unknown == NULL ? -EINVAL
+			       : no_such_field(call, unknown, t->name, json_field_names(t));
 }
 
 static int
@@ -185,7 +197,7 @@ query_records(struct rpc_call *call, const struct sa_query_args *a, struct sa_qu
 			return field_error(call, q->type, unknown);
 		rid = sa_rid(q->type, recs + i * SA_RECORD_MAX);
 		if (json_object_get(v, "rid") != NULL &&
-				(!value_u64(json_object_get(v, "rid"), &rid) || rid > UINT32_MAX))
+			(!value_u64(json_object_get(v, "rid"), &rid) || rid > UINT32_MAX))
 			return error_set(&call->err, EINVAL,
 				"records[%zu].rid: expected 32 bits, as a number or \"0x...\"", i);
 		rids[i] = (uint32_t)rid;
@@ -202,8 +214,9 @@ query_of_args(struct rpc_call *call, const struct sa_query_args *a, struct sa_qu
 	bool v1 = a->op == SA_OP_BULK || is_config_op(a->op);
 
 	q->op = (enum sa_op)a->op;
-	q->version = query_given(a, SA_VERSION) ? (enum sa_version)a->class_version :
-					    v1 ? SA_V1 : SA_V2;
+	q->version = query_given(a, SA_VERSION) ? (enum sa_version)a->class_version
+		: v1                            ? SA_V1
+						: SA_V2;
 	if (q->op != SA_OP_BULK) {
 		q->type = a->record != NULL ? sa_record_type_named(a->record) : NULL;
 		if (q->type == NULL)
@@ -211,7 +224,8 @@ query_of_args(struct rpc_call *call, const struct sa_query_args *a, struct sa_qu
 	}
 	if (is_config_op(a->op) != (a->records != NULL))
 		return error_set(&call->err, EINVAL, "records: %s",
-			a->records == NULL ? "missing: what to configure" : "only config_... has them");
+			a->records == NULL ? "missing: what to configure"
+					   : "only config_... has them");
 	q->resp_time = query_given(a, SA_RESP_TIME) ? a->resp_time : SA_RESP_TIME_ASK;
 	q->sa_key = a->sa_key;
 	q->by_rid = query_given(a, SA_RID);
@@ -310,9 +324,11 @@ static const struct {
 	{ MAD_STATUS_BAD_METHOD_ATTR, "the SA does not do this with such records" },
 	{ MAD_STATUS_INVALID_FIELD, "a field has a value that cannot be here" },
 	{ SA_STATUS_NO_RESOURCES, "the SA has met a bound of its own: try again, or ask for less" },
-	{ SA_STATUS_REQ_INVALID, "the SA takes no such request: the record is there already, something is missing, or (class version 1) sm_key is not the SA's" },
+	{ SA_STATUS_REQ_INVALID,
+		"the SA takes no such request: the record is there already, something is missing, or (class version 1) sm_key is not the SA's" },
 	{ SA_STATUS_NO_RECORDS, "no record matches" },
-	{ SA_STATUS_TOO_MANY, "several records match, and get wants one: give more fields, or ask for the table" },
+	{ SA_STATUS_TOO_MANY,
+		"several records match, and get wants one: give more fields, or ask for the table" },
 	{ SA_STATUS_INVALID_GID, "a GID is not known to the SA" },
 	{ SA_STATUS_INSUFFICIENT, "the SA wants more fields" },
 	{ SA_STATUS_DENIED, "not permitted: is sm_key the SA's?" },
@@ -377,7 +393,8 @@ static const struct table_row sa_result_results[] = {
 	PROGRESS("segments", segments, .help = "packets in all; 0: not known"),
 	RESULT(percent, TABLE_UINT, .bit = SA_SEGMENTED,
 		.help = "of segments, where they are known"),
-	PROGRESS("elapsed_us", elapsed_us, .help = "from the first request to the end, or until now"),
+	PROGRESS("elapsed_us", elapsed_us,
+		.help = "from the first request to the end, or until now"),
 	RESULT(status, TABLE_STRING, .bit = SA_DONE,
 		.help = "once done: OK, a status of the SA (NO_RECORDS, TOO_MANY_RECORDS, ...) or of the transfer (TIMEOUT, ...)"),
 	PROGRESS("sa_key", sa_key, .bit = SA_OK,
@@ -430,12 +447,12 @@ sa_result(struct rpc_call *call)
 	if (rc != 0)
 		return rc;
 	if (!p->done && p->records < a->cursor + (a->max > 0 ? a->max : 1) &&
-			!waited(call, a->timeout_ms))
+		!waited(call, a->timeout_ms))
 		return RPC_WAIT;
 	reply->query = a->query;
 	reply->records = arena_json(&call->arena, json_array());
 	while (json_array_size(reply->records) < a->max &&
-			engine_sa_next(call->e, a->query, &cursor, &rec))
+		engine_sa_next(call->e, a->query, &cursor, &rec))
 		json_array_append_new(reply->records, json_record(rec.type, rec.rid, rec.bytes));
 	fill_progress(reply);
 	reply->cursor = cursor;
@@ -462,6 +479,7 @@ const struct rpc_method methods_sa[] = {
 		"polca-ctl sa result 33 --timeout-ms 1000",
 		RESULTS(sa_result_results, struct sa_result_reply) },
 	{ "sa_cancel", sa_cancel, cancel_params, sizeof(struct sa_result_args),
-		"End a query, if it still runs, and forget what it brought.", "polca-ctl sa cancel 33" },
+		"End a query, if it still runs, and forget what it brought.",
+		"polca-ctl sa cancel 33" },
 	{ NULL },
 };

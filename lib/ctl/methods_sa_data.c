@@ -51,7 +51,8 @@ static const engine_sa_parser parsers[] = {
 static const struct table_row import_params[] = {
 	ROW(struct import_args, path, TABLE_STRING, .max = 4095,
 		.help = "file on the server's host; it or text is required"),
-	ROW(struct import_args, text, TABLE_STRING, .max = 1 << 20, .help = "what such a file holds"),
+	ROW(struct import_args, text, TABLE_STRING, .max = 1 << 20,
+		.help = "what such a file holds"),
 	ROW(struct import_args, format, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = FORMAT_JSON,
 		.words = words_format,
 		.help = "json: as sa export and sa table --json write it; ibnetdiscover: that tool's output, LIDs included, and dump_fts's behind it or alone"),

@@ -71,8 +71,10 @@ static const struct table_row session_rows[] = {
 	INFO("tid", tid, .digits = 16),
 	INFO("mgmt_class", mgmt_class),
 	INFO("class_version", class_version),
-	SESSION(method, TABLE_STRING, .help = "Get, GetTable, ...; a number where it is not the SA's"),
-	SESSION(attribute, TABLE_STRING, .help = "node, path, ...; a number where it is not the SA's"),
+	SESSION(method, TABLE_STRING,
+		.help = "Get, GetTable, ...; a number where it is not the SA's"),
+	SESSION(attribute, TABLE_STRING,
+		.help = "node, path, ...; a number where it is not the SA's"),
 	SESSION(role, TABLE_STRING, .help = "requester, responder"),
 	ROW_NAMED(struct session_row, "state", s.info.state, TABLE_STRING),
 	INFO("segment", segment, .help = "last acknowledged or received in order"),
@@ -113,8 +115,9 @@ struct sa_stats_args {
 #define STATS_WORKER 0x1
 
 static const struct table_row stats_params[] = {
-	ROW(struct sa_stats_args, worker, TABLE_UINT, .bit = STATS_WORKER, .max = RC_WORKERS_MAX - 1,
-		.def_text = "the sum of all", .help = "what this worker counted"),
+	ROW(struct sa_stats_args, worker, TABLE_UINT, .bit = STATS_WORKER,
+		.max = RC_WORKERS_MAX - 1, .def_text = "the sum of all",
+		.help = "what this worker counted"),
 	ROW(struct sa_stats_args, per_worker, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "each worker's share too, as workers"),
 	ROW(struct sa_stats_args, nonzero, TABLE_BOOL, .flags = TABLE_DEFAULT,
@@ -145,7 +148,8 @@ static const struct table_row sa_share_rows[] = {
 		.help = "RMPP sessions that peers ended, by status"),
 	SHARE("memory_used", stats.memory_used, TABLE_UINT,
 		.help = "bytes of sessions and requests"),
-	SHARE("memory_total", stats.memory_total, TABLE_UINT, .help = "bytes that there are for them"),
+	SHARE("memory_total", stats.memory_total, TABLE_UINT,
+		.help = "bytes that there are for them"),
 	ROW_END,
 };
 
@@ -183,7 +187,8 @@ struct sa_stats_reply {
 #define SA_WORKERS 0x2
 
 static const struct table_row sa_stats_results[] = {
-	ROW(struct sa_stats_reply, enabled, TABLE_BOOL, .help = "whether this appliance serves an SA"),
+	ROW(struct sa_stats_reply, enabled, TABLE_BOOL,
+		.help = "whether this appliance serves an SA"),
 	ROW_INCLUDE(struct sa_stats_reply, share, sa_share_rows),
 	ROW_NAMED(struct sa_stats_reply, "store", share.stats.store, TABLE_OBJECT,
 		.fields = store_rows, .bit = SA_ENABLED, .help = "where it serves an SA"),
@@ -207,14 +212,17 @@ static void
 fill_sa_share(struct rpc_call *call, struct sa_share *share, int worker)
 {
 	const struct sa_stats_args *a = call->args;
-	struct counter_sink mad = counter_sink(call, a->nonzero), sa = counter_sink(call, a->nonzero);
+	struct counter_sink mad = counter_sink(call, a->nonzero),
+			    sa = counter_sink(call, a->nonzero);
 	struct engine_sa_stats *s = &share->stats;
 	uint64_t ended;
 
 	engine_sa_stats(call->e, worker, s);
 	counters_mad(&s->mad, counter_take, &mad);
 	counters_sa(&s->sa, counter_take, &sa);
-	/* the counters are read one after the other while workers count: an end may be seen first */
+	/*
+	 * the counters are read one after the other while workers count: an end may be seen first
+	 */
 	ended = s->mad.sessions_completed + s->mad.sessions_failed;
 	share->sessions = s->mad.sessions_opened > ended ? s->mad.sessions_opened - ended : 0;
 	share->mad = mad.obj;
@@ -254,6 +262,7 @@ const struct rpc_method methods_sa_stats[] = {
 		"polca-ctl sa sessions", RESULTS(sa_sessions_results, struct page_reply),
 		.next = next_session },
 	{ "sa_stats", sa_stats, stats_params, sizeof(struct sa_stats_args),
-		"Figures of management datagrams, of the SA and of its store.", "polca-ctl sa stats --nonzero", RESULTS(sa_stats_results, struct sa_stats_reply) },
+		"Figures of management datagrams, of the SA and of its store.",
+		"polca-ctl sa stats --nonzero", RESULTS(sa_stats_results, struct sa_stats_reply) },
 	{ NULL },
 };

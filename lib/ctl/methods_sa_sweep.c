@@ -113,11 +113,21 @@ send_sweep_get(struct rpc_call *call, const struct sweep_args *a, struct under_w
 {
 	static const uint8_t nothing[SMP_DATA_LEN];
 	struct engine_ah ah = { .port = a->port };
-	struct engine_mad_ask ask = { .ah = &ah, .timeout_ms = a->timeout_ms,
-		.retries = a->retries, .no_retry = a->retries == 0 };
+	struct engine_mad_ask ask = {
+		.ah = &ah,
+		.timeout_ms = a->timeout_ms,
+		.retries = a->retries,
+		.no_retry = a->retries == 0,
+	};
 	struct smp_path path = { .hops = u->request.hops };
-	struct smp_request smp = { .method = MAD_GET, .attribute = u->request.attribute,
-		.modifier = u->request.modifier, .m_key = a->m_key, .data = nothing, .path = &path };
+	struct smp_request smp = {
+		.method = MAD_GET,
+		.attribute = u->request.attribute,
+		.modifier = u->request.modifier,
+		.m_key = a->m_key,
+		.data = nothing,
+		.path = &path,
+	};
 	int rc;
 
 	memcpy(path.port, u->request.port, sizeof(path.port));
@@ -149,7 +159,8 @@ take_sweep_answers(struct rpc_call *call)
 		if (!answer.done)
 			continue;
 		sweep_answer(job->sweep, &u->request,
-			answer.end == MAD_END_OK && answer.has_mad ? answer.mad + SMP_OFF_DATA : NULL);
+			answer.end == MAD_END_OK && answer.has_mad ? answer.mad + SMP_OFF_DATA
+								   : NULL);
 		engine_mad_forget(call->e, u->id);
 		u->used = false;
 		taken++;
@@ -200,14 +211,17 @@ static int
 import_records(struct rpc_call *call, const struct sweep_args *a)
 {
 	const struct sa_import_sink sink = { job, add_sweep_record };
-	struct engine_sa_import import = { .parser = sa_import_changes,
-		.replace = a->replace ? SA_REPLACE_SUBNET : SA_REPLACE_NOTHING };
+	struct engine_sa_import import = {
+		.parser = sa_import_changes,
+		.replace = a->replace ? SA_REPLACE_SUBNET : SA_REPLACE_NOTHING,
+	};
 	int rc = sweep_error(job->sweep);
 
 	if (rc == 0)
 		rc = sweep_records(job->sweep, &sink);
 	if (rc != 0)
-		return error_set(&call->err, -rc, "the sweep cannot be finished: %s", strerror(-rc));
+		return error_set(&call->err, -rc, "the sweep cannot be finished: %s",
+			strerror(-rc));
 	sweep_counts(job->sweep, &job->counts);
 	if (job->num == 0)
 		return error_set(&call->err, ENETUNREACH,
@@ -223,7 +237,8 @@ import_records(struct rpc_call *call, const struct sweep_args *a)
 static int
 step_asking(struct rpc_call *call, const struct sweep_args *a)
 {
-	int taken = take_sweep_answers(call), under_way = taken < 0 ? taken : send_sweep_gets(call, a);
+	int taken = take_sweep_answers(call),
+	    under_way = taken < 0 ? taken : send_sweep_gets(call, a);
 
 	if (under_way < 0)
 		return under_way;

@@ -59,8 +59,12 @@ static const struct table_row rpc_list_params[] = {
 };
 
 static const struct table_row rpc_list_results[] = {
-	{ .name = "methods", .type = TABLE_MAPS, .size = sizeof(json_t *),
-		.help = "list of area, name, help, params (list of name, type, required, default, allowed, unit, help, and where they apply words, fields), result, example; with schema also results (rows as params), params_schema, result_schema" },
+	{
+		.name = "methods",
+		.type = TABLE_MAPS,
+		.size = sizeof(json_t *),
+		.help = "list of area, name, help, params (list of name, type, required, default, allowed, unit, help, and where they apply words, fields), result, example; with schema also results (rows as params), params_schema, result_schema",
+	},
 	ROW_END,
 };
 
@@ -155,8 +159,13 @@ static const struct table_row event_rows[] = {
 	ABOUT("worker", EVENT_OF_WORKER),
 	ABOUT("smp", EVENT_OF_SMP,
 		.help = "SM_SMP: with what sm_take says of it, as long as it is kept"),
-	{ .name = "", .type = TABLE_INCLUDE, .offset = offsetof(struct event_row, smp),
-		.fields = rows_sm_smp, .bit = EVENT_SMP_KEPT },
+	{
+		.name = "",
+		.type = TABLE_INCLUDE,
+		.offset = offsetof(struct event_row, smp),
+		.fields = rows_sm_smp,
+		.bit = EVENT_SMP_KEPT,
+	},
 	ROW_END,
 };
 
@@ -307,11 +316,11 @@ set_log_level(struct rpc_call *call)
 }
 
 const struct rpc_method methods_server[] = {
-	{ "version_get", version_get, params_none, 0, "Which server this is.", "polca-ctl version get", RESULTS(version_get_results, struct version_reply) },
+	{ "version_get", version_get, params_none, 0, "Which server this is.",
+		"polca-ctl version get", RESULTS(version_get_results, struct version_reply) },
 	{ "rpc_list", rpc_list, rpc_list_params, sizeof(struct rpc_list_args),
 		"Describe the methods: what help, completion and the reference are made from.",
-		"polca-ctl rpc list --method qp_create",
-		RESULTS(rpc_list_results, json_t *) },
+		"polca-ctl rpc list --method qp_create", RESULTS(rpc_list_results, json_t *) },
 	{ "events", events, events_params, sizeof(struct events_args),
 		"Asynchronous events, oldest first. Without since each is given once, to whoever asks first.",
 		"polca-ctl events --timeout-ms 1000",
@@ -320,6 +329,7 @@ const struct rpc_method methods_server[] = {
 		"Log components and their levels.", "polca-ctl log level get --component polca",
 		RESULTS(log_level_get_results, struct log_reply) },
 	{ "log_level_set", set_log_level, log_set_params, sizeof(struct log_args),
-		"Set how much log components say.", "polca-ctl log level set --component 'polca.*' --level debug" },
+		"Set how much log components say.",
+		"polca-ctl log level set --component 'polca.*' --level debug" },
 	{ NULL },
 };

@@ -39,8 +39,8 @@ check_name(struct rpc_call *call, const char *name)
 		return error_set(&call->err, EINVAL,
 			"name: got \"%s\", which would be taken for a number", name);
 	if (find_service(call, name, &info))
-		return error_set(&call->err, EEXIST,
-			"name: service %u is called \"%s\" already", info.id, name);
+		return error_set(&call->err, EEXIST, "name: service %u is called \"%s\" already",
+			info.id, name);
 	return 0;
 }
 
@@ -68,7 +68,8 @@ struct listen_args {
 #define SVC offsetof(struct listen_args, svc)
 
 static const struct table_row listen_params[] = {
-	ROW(struct listen_args, kind, TABLE_STRING, .flags = TABLE_REQUIRED, .max = SVC_NAME_MAX - 1,
+	ROW(struct listen_args, kind, TABLE_STRING, .flags = TABLE_REQUIRED,
+		.max = SVC_NAME_MAX - 1,
 		.help = "kind of service: memory, echo, rping, ... (polca-ctl service kinds lists all)"),
 	SERVICE_ID_ROWS(offsetof(struct listen_args, id)),
 	ROW(struct listen_args, service_mask, TABLE_UINT, .flags = TABLE_DEFAULT, .def = UINT64_MAX,
@@ -76,7 +77,8 @@ static const struct table_row listen_params[] = {
 	ROW(struct listen_args, name, TABLE_STRING, .max = SVC_NAME_MAX - 1, .def_text = "the kind",
 		.help = "what it is called"),
 	SERVICE_ROWS(SVC),
-	SERVICE_ROW(SVC, mr, TABLE_UINT, .flags = TABLE_DEFAULT, .def_text = "a new one; rcopy: none",
+	SERVICE_ROW(SVC, mr, TABLE_UINT, .flags = TABLE_DEFAULT,
+		.def_text = "a new one; rcopy: none",
 		.help = "memory, rcopy: key of a region that is there"),
 	SERVICE_ROW(SVC, per_connection, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "memory: each connection has its own"),
@@ -160,7 +162,10 @@ cm_unlisten_method(struct rpc_call *call)
 
 /* --- service_list --- */
 
-/* A client's connection has ended from TIMEWAIT on, as cm_list says too: what rests there is its QP. */
+/*
+ * A client's connection has ended from TIMEWAIT on, as cm_list says too: what rests there is its
+ * QP.
+ */
 static bool
 client_ended(const struct engine_service_info *info)
 {
@@ -185,7 +190,8 @@ struct service_row {
 };
 #define SERVICE_CLIENT 0x1
 
-static const struct table_row service_id_or_null[] = { SERVICE_ID_RESULT_ROWS(TABLE_NULL), ROW_END };
+static const struct table_row service_id_or_null[] = { SERVICE_ID_RESULT_ROWS(TABLE_NULL),
+	ROW_END };
 
 #define INFO(name, field, t, ...) ROW_NAMED(struct service_row, name, info.field, t, __VA_ARGS__)
 
@@ -200,7 +206,8 @@ static const struct table_row service_rows[] = {
 		.help = "of ours"),
 	ROW_INCLUDE(struct service_row, id, service_id_or_null),
 	INFO("tcp_port", config.tcp_port, TABLE_UINT, .flags = TABLE_NULL, .min = 1),
-	ROW(struct service_row, counters, TABLE_MEMBERS, .help = "stats_describe says what they mean"),
+	ROW(struct service_row, counters, TABLE_MEMBERS,
+		.help = "stats_describe says what they mean"),
 	ROW_END,
 };
 
@@ -240,7 +247,8 @@ static const struct table_row kind_rows[] = {
 	KIND("kind", name, TABLE_STRING),
 	KIND("listens", server, TABLE_BOOL, .help = "cm_listen takes it"),
 	KIND("connects", client, TABLE_BOOL, .help = "cm_connect does"),
-	KIND_DEFAULT(length, .help = "default; null, as in the next three: none, or it depends on others"),
+	KIND_DEFAULT(length,
+		.help = "default; null, as in the next three: none, or it depends on others"),
 	KIND_DEFAULT(size),
 	KIND_DEFAULT(depth),
 	KIND_DEFAULT(max_connections),
@@ -275,7 +283,8 @@ service_kinds(struct rpc_call *call)
 
 const struct rpc_method methods_service[] = {
 	{ "cm_listen", cm_listen_method, listen_params, sizeof(struct listen_args),
-		"Let a service answer who connects. It is served on all ports and workers.", "polca-ctl cm listen rping --port 7471",
+		"Let a service answer who connects. It is served on all ports and workers.",
+		"polca-ctl cm listen rping --port 7471",
 		RESULTS(cm_listen_results, struct listen_reply) },
 	{ "cm_unlisten", cm_unlisten_method, unlisten_params, sizeof(struct unlisten_args),
 		"Let a service listen no more. It is gone when its last connection is; one that drives a connection of ours may be ended so too.",
@@ -285,7 +294,6 @@ const struct rpc_method methods_service[] = {
 		"polca-ctl service list", RESULTS(service_list_results, struct page_reply),
 		.next = next_service },
 	{ "service_kinds", service_kinds, params_none, 0, "List the kinds of services there are.",
-		"polca-ctl service kinds",
-		RESULTS(service_kinds_results, struct kinds_reply) },
+		"polca-ctl service kinds", RESULTS(service_kinds_results, struct kinds_reply) },
 	{ NULL },
 };

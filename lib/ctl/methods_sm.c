@@ -34,8 +34,8 @@ struct sm_set_args {
 static const struct table_row sm_set_params[] = {
 	ROW(struct sm_set_args, state, TABLE_ENUM, .flags = TABLE_REQUIRED, .words = words_sm_state,
 		.help = "SMInfo.SMState from now on"),
-	ROW(struct sm_set_args, priority, TABLE_UINT, .flags = TABLE_DEFAULT, .max = SMA_SM_PRIORITY_MAX,
-		.help = "SMInfo.Priority from now on"),
+	ROW(struct sm_set_args, priority, TABLE_UINT, .flags = TABLE_DEFAULT,
+		.max = SMA_SM_PRIORITY_MAX, .help = "SMInfo.Priority from now on"),
 	ROW(struct sm_set_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = "the port that it is behind"),
 	ROW_END,
@@ -58,8 +58,8 @@ struct sm_take_args {
 };
 
 static const struct table_row sm_take_params[] = {
-	ROW(struct sm_take_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
-		.help = "the port that it is behind"),
+	ROW(struct sm_take_args, port, TABLE_UINT, .flags = TABLE_DEFAULT,
+		.max = LINK_PORTS_MAX - 1, .help = "the port that it is behind"),
 	ROW(struct sm_take_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1,
 		.max = ENGINE_SM_SMPS, .def = 32, .help = "rows in the reply at most"),
 	ROW(struct sm_take_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 60000,
@@ -171,8 +171,8 @@ fill_repress(struct rpc_call *call, const struct sm_repress_args *a, struct engi
 
 	if (smp == NULL || smp->mad[MAD_OFF_METHOD] != MAD_TRAP)
 		return error_set(&call->err, ENOENT,
-			"smp: got %u, which is no Trap of the last %d that came in (sm_take)", a->smp,
-			ENGINE_SM_SMPS);
+			"smp: got %u, which is no Trap of the last %d that came in (sm_take)",
+			a->smp, ENGINE_SM_SMPS);
 	ah->port = smp->port;
 	ah->dlid = smp->slid;
 	memcpy(ask->mad, smp->mad, MAD_LEN);
@@ -209,6 +209,7 @@ const struct rpc_method methods_sm[] = {
 		"polca-ctl sm take --timeout-ms 10000",
 		RESULTS(sm_take_results, struct sm_take_reply) },
 	{ "sm_repress", sm_repress, sm_repress_params, sizeof(struct sm_repress_args),
-		"Send TrapRepress to who sent a trap: it stops repeating it.", "polca-ctl sm repress 3" },
+		"Send TrapRepress to who sent a trap: it stops repeating it.",
+		"polca-ctl sm repress 3" },
 	{ NULL },
 };

@@ -41,9 +41,10 @@ struct smp_args {
 	uint8_t set[SMP_DATA_LEN];
 	struct mad_asked asked;
 };
-#define SMP_PORT    0x1
-#define SMP_DLID    0x2
+#define SMP_PORT 0x1
+#define SMP_DLID 0x2
 
+/* clang-format off */
 #define SMP_ROWS                                                                                   \
 	ROW(struct smp_args, attribute, TABLE_STRING, .flags = TABLE_REQUIRED, .max = 32,            \
 		.help = "attribute by name (PortInfo, NodeInfo, ... or as smpquery has it: pkeys, sl2vl, ...) or number"), \
@@ -62,6 +63,7 @@ struct smp_args {
 		.max = TIMEOUT_MAX_MS, .help = "wait so long for the answer to each try"),         \
 	ROW(struct smp_args, retries, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 2,                  \
 		.max = RETRIES_MAX, .help = "ask again so many times where nobody answers")
+/* clang-format on */
 
 static const struct table_row get_params[] = { SMP_ROWS, ROW_END };
 static const struct table_row set_params[] = {
@@ -156,8 +158,9 @@ check_smp_fields(struct rpc_call *call, const struct smp_args *a)
 		return error_set(&call->err, EINVAL,
 			"fields: attribute 0x%04x has none that are known here: give data", a->id);
 	unknown = smp_field_unknown(a->known, a->fields);
-	return unknown == NULL ? 0 :
-		no_such_field(call, unknown, a->known->name, smp_field_names(a->known));
+	return unknown == NULL
+		? 0
+		: no_such_field(call, unknown, a->known->name, smp_field_names(a->known));
 }
 
 static int
@@ -174,11 +177,21 @@ static int
 ask_smp(struct rpc_call *call, struct smp_args *a, uint8_t method, struct engine_mad_answer *answer)
 {
 	struct engine_ah ah = { .port = a->port, .dlid = a->dlid };
-	struct smp_request req = { .method = method, .attribute = a->id, .modifier = a->modifier,
-		.m_key = a->m_key, .data = a->set, .path = a->path != NULL ? &a->route : NULL };
+	struct smp_request req = {
+		.method = method,
+		.attribute = a->id,
+		.modifier = a->modifier,
+		.m_key = a->m_key,
+		.data = a->set,
+		.path = a->path != NULL ? &a->route : NULL,
+	};
 	static const uint8_t nothing[SMP_DATA_LEN];
-	struct engine_mad_ask ask = { .ah = &ah, .timeout_ms = a->timeout_ms,
-		.retries = a->retries, .no_retry = a->retries == 0 };
+	struct engine_mad_ask ask = {
+		.ah = &ah,
+		.timeout_ms = a->timeout_ms,
+		.retries = a->retries,
+		.no_retry = a->retries == 0,
+	};
 
 	if (method == MAD_GET)
 		req.data = nothing;
@@ -247,8 +260,8 @@ fill_smp_reply(struct rpc_call *call, const struct smp_args *a, const char *meth
 	reply->mad_status = answer->status;
 	reply->message = answer->end != MAD_END_OK ? mad_answer_text(answer) : NULL;
 	reply->method = method;
-	reply->attribute = a->known != NULL ? a->known->name :
-					      arena_printf(&call->arena, "0x%04x", a->id);
+	reply->attribute =
+		a->known != NULL ? a->known->name : arena_printf(&call->arena, "0x%04x", a->id);
 	reply->modifier = a->modifier;
 	reply->data = (struct table_bytes){ reply->bytes, SMP_DATA_LEN };
 	if (a->known != NULL && shown)
@@ -297,8 +310,9 @@ parse_smp_set(struct rpc_call *call, struct smp_args *a)
 		memcpy(a->set, a->data.data, a->data.len);
 		a->read = true;
 	}
-	return a->read && a->fields != NULL ?
-		smp_fields_put(a->known, a->fields, a->set, &call->err) : 0;
+	return a->read && a->fields != NULL
+		? smp_fields_put(a->known, a->fields, a->set, &call->err)
+		: 0;
 }
 
 /* @return 0: a->set is what is there; 1: it could not be read, the call has its answer; or else */
@@ -345,8 +359,7 @@ smp_set(struct rpc_call *call)
 const struct rpc_method methods_smp[] = {
 	{ "smp_get", smp_get, get_params, sizeof(struct smp_args),
 		"Read an attribute of subnet management: of this port, along a directed route, or of a LID.",
-		"polca-ctl smp get PortInfo --path 0,1",
-		RESULTS(smp_results, struct smp_reply) },
+		"polca-ctl smp get PortInfo --path 0,1", RESULTS(smp_results, struct smp_reply) },
 	{ "smp_set", smp_set, set_params, sizeof(struct smp_args),
 		"Write an attribute of subnet management, and see what it is then. States that 0 leaves alone (port_state, link_width_enabled, ...) are written only where they are given.",
 		"polca-ctl smp set PortInfo --path 0,1 base_lid=5 sm_lid=1",

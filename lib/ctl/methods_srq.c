@@ -14,8 +14,8 @@ struct srq_create_args {
 static const struct table_row srq_create_params[] = {
 	ROW(struct srq_create_args, pd, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "protection domain of its buffers"),
-	ROW(struct srq_create_args, max_wr, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .def = 256,
-		.help = "receive requests it holds"),
+	ROW(struct srq_create_args, max_wr, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1,
+		.def = 256, .help = "receive requests it holds"),
 	ROW(struct srq_create_args, max_sge, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .def = 1,
 		.max = RC_SGE_MAX, .help = "scatter entries of a request"),
 	ROW(struct srq_create_args, worker, TABLE_UINT, .flags = TABLE_DEFAULT,
@@ -24,9 +24,11 @@ static const struct table_row srq_create_params[] = {
 	ROW_END,
 };
 
+/* clang-format off */
 #define SRQ_ROW                                                                                    \
 	{ "srq", TABLE_UINT, TABLE_REQUIRED, 0, sizeof(uint32_t),                                  \
 		.help = "number of the shared receive queue" }
+/* clang-format on */
 
 struct srq_modify_args {
 	uint32_t srq;
@@ -124,14 +126,17 @@ const struct rpc_method methods_srq[] = {
 		"Make a shared receive queue.", "polca-ctl srq create --pd 1",
 		RESULTS(srq_create_results, struct number_args) },
 	{ "srq_modify", srq_modify, srq_modify_params, sizeof(struct srq_modify_args),
-		"Arm the limit event of a shared receive queue.", "polca-ctl srq modify 1 --limit 16" },
+		"Arm the limit event of a shared receive queue.",
+		"polca-ctl srq modify 1 --limit 16" },
 	{ "srq_destroy", srq_destroy, srq_params, sizeof(struct number_args),
-		"Destroy a shared receive queue. EBUSY while a queue pair uses it.", "polca-ctl srq destroy 1" },
+		"Destroy a shared receive queue. EBUSY while a queue pair uses it.",
+		"polca-ctl srq destroy 1" },
 	{ "srq_list", page_list, params_page, sizeof(struct page_args),
 		"List shared receive queues.", "polca-ctl srq list",
 		RESULTS(srq_list_results, struct page_reply), .next = next_srq },
 	{ "srq_post", srq_post, srq_post_params, sizeof(struct srq_post_args),
-		"Post receive requests to a shared receive queue.", "polca-ctl srq post 1 --wr wr_id=7 --sg-list key=0x1a2b3c4d,length=4096",
+		"Post receive requests to a shared receive queue.",
+		"polca-ctl srq post 1 --wr wr_id=7 --sg-list key=0x1a2b3c4d,length=4096",
 		RESULTS(results_posted, struct posted_reply) },
 	{ NULL },
 };

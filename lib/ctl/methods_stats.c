@@ -185,7 +185,8 @@ static const struct table_row stats_get_results[] = {
 		.help = "with qp_num: the queue pair; rc is its counters, and the others are absent"),
 	ROW_INCLUDE(struct stats_reply, share, share_rows),
 	ROW_LIST(struct stats_reply, workers, struct worker_stats, worker_stats_rows,
-		.bit = REPLY_WORKERS, .help = "with per_worker, handoff_... and rehomed_... as worker_list"),
+		.bit = REPLY_WORKERS,
+		.help = "with per_worker, handoff_... and rehomed_... as worker_list"),
 	ROW_END,
 };
 
@@ -202,7 +203,7 @@ fill_stats_share(struct rpc_call *call, struct stats_share *share, int worker)
 
 	for (port = 0; port < link_num_ports(engine_link(call->e)); port++)
 		if (((a->present & STATS_PORT) == 0 || a->port == port) &&
-				add_port(call, &share->ports, port, worker) != 0)
+			add_port(call, &share->ports, port, worker) != 0)
 			return -ENOMEM;
 	engine_rc_counters(call->e, worker, &rc);
 	engine_live_counters(call->e, worker, &l);
@@ -297,18 +298,9 @@ struct meanings_reply {
 };
 #define MEANINGS(field) ROW_LIST(struct meanings_reply, field, struct meaning, meaning_rows)
 
-static const struct table_row stats_describe_results[] = {
-	MEANINGS(served),
-	MEANINGS(dropped),
-	MEANINGS(rc),
-	MEANINGS(mad),
-	MEANINGS(sa),
-	MEANINGS(sma),
-	MEANINGS(live),
-	MEANINGS(cm),
-	MEANINGS(services),
-	ROW_END,
-};
+static const struct table_row stats_describe_results[] = { MEANINGS(served), MEANINGS(dropped),
+	MEANINGS(rc), MEANINGS(mad), MEANINGS(sa), MEANINGS(sma), MEANINGS(live), MEANINGS(cm),
+	MEANINGS(services), ROW_END };
 
 static void
 add_meaning(struct rpc_call *call, struct table_list *list, const char *name, const char *help)
@@ -357,6 +349,8 @@ const struct rpc_method methods_stats[] = {
 		"Counters since start. Every packet received ends in exactly one of served or dropped, so these sum to rx_packets.",
 		"polca-ctl stats get --nonzero", RESULTS(stats_get_results, struct stats_reply) },
 	{ "stats_describe", stats_describe, params_none, 0,
-		"What each counter of stats_get, sa_stats and service_list means.", "polca-ctl stats describe", RESULTS(stats_describe_results, struct meanings_reply) },
+		"What each counter of stats_get, sa_stats and service_list means.",
+		"polca-ctl stats describe",
+		RESULTS(stats_describe_results, struct meanings_reply) },
 	{ NULL },
 };

@@ -72,8 +72,8 @@ static int
 fill_trap(struct rpc_call *call, struct trap_row *row)
 {
 	const struct trap_list_args *a = call->args;
-	json_t *fields = arena_json(&call->arena,
-		smp_fields(smp_attribute(SMA_NOTICE), row->info.notice));
+	json_t *fields =
+		arena_json(&call->arena, smp_fields(smp_attribute(SMA_NOTICE), row->info.notice));
 
 	if (fields == NULL)
 		return -ENOMEM;
@@ -126,8 +126,8 @@ struct trap_send_args {
 #define SEND_NUMBER 0x1
 
 static const struct table_row trap_send_params[] = {
-	ROW(struct trap_send_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
-		.help = "port that sends it"),
+	ROW(struct trap_send_args, port, TABLE_UINT, .flags = TABLE_DEFAULT,
+		.max = LINK_PORTS_MAX - 1, .help = "port that sends it"),
 	ROW(struct trap_send_args, number, TABLE_UINT, .bit = SEND_NUMBER,
 		.help = "129 local link integrity, 130 buffer overrun, 131 flow control watchdog, 144 capability or local change, 145 system image GUID changed: details come from the port"),
 	ROW(struct trap_send_args, notice, TABLE_BYTES, .max = SMA_DATA_LEN,
@@ -160,7 +160,8 @@ trap_send(struct rpc_call *call)
 			numbered ? "both" : "none");
 	if (numbered && !raised_by_hand(a->number))
 		return error_set(&call->err, EINVAL,
-			"number: got %u, allowed: 129, 130, 131, 144, 145 (others as notice)", a->number);
+			"number: got %u, allowed: 129, 130, 131, 144, 145 (others as notice)",
+			a->number);
 	rc = ctl_check_ib_port(call, a->port);
 	if (rc != 0)
 		return rc;
@@ -194,6 +195,7 @@ const struct rpc_method methods_trap[] = {
 		"Raise a trap by hand.", "polca-ctl trap send --port 0 --number 144",
 		RESULTS(trap_send_results, struct number_args) },
 	{ "trap_repress", trap_repress, trap_repress_params, sizeof(struct number_args),
-		"Stop repeating a trap, as the SM's TrapRepress does.", "polca-ctl trap repress 3" },
+		"Stop repeating a trap, as the SM's TrapRepress does.",
+		"polca-ctl trap repress 3" },
 	{ NULL },
 };

@@ -86,10 +86,9 @@ request_fault(const json_t *req)
 		return "batch arrays are not supported: send one request object a line";
 	if (!json_is_object(req))
 		return "a request is an object {\"jsonrpc\": \"2.0\", \"id\", \"method\", \"params\"}";
-	json_object_foreach((json_t *)(uintptr_t)req, key, v)
-	{
+	json_object_foreach((json_t *)(uintptr_t)req, key, v) {
 		if (strcmp(key, "jsonrpc") != 0 && strcmp(key, "id") != 0 &&
-				strcmp(key, "method") != 0 && strcmp(key, "params") != 0)
+			strcmp(key, "method") != 0 && strcmp(key, "params") != 0)
 			return "a request has only the members jsonrpc, id, method and params";
 	}
 	version = json_string_value(json_object_get(req, "jsonrpc"));
@@ -187,9 +186,9 @@ rpc_open(struct rpc_state *s, const char *line, size_t len, uint64_t now)
 	if (call->request == NULL) {
 		call->id = json_null();
 		snprintf(text, sizeof(text), "column %d: %s%s", error.column, error.text,
-			json_error_code(&error) == json_error_numeric_overflow ?
-				" (numbers beyond 2^63 - 1 go as \"0x...\" text)" :
-				"");
+			json_error_code(&error) == json_error_numeric_overflow
+				? " (numbers beyond 2^63 - 1 go as \"0x...\" text)"
+				: "");
 		fail(call, RPC_PARSE_ERROR, text);
 		return call;
 	}

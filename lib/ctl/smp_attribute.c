@@ -11,19 +11,45 @@
 
 /* Those that no record of subnet administration has (smp-sma 3). */
 static const struct sa_field led_fields[] = {
-	{ .name = "led", .offset = 0, .bits = 1, .mask_bit = -1, .kind = SA_DEC,
-		.help = "1: the LED is on" },
+	{
+		.name = "led",
+		.offset = 0,
+		.bits = 1,
+		.mask_bit = -1,
+		.kind = SA_DEC,
+		.help = "1: the LED is on",
+	},
 };
 static const struct sa_field diag_fields[] = {
-	{ .name = "next_index", .offset = 0, .bits = 16, .mask_bit = -1, .kind = SA_DEC,
-		.help = "modifier that brings more, 0: there is none" },
-	{ .name = "diag_data", .offset = 16, .bits = 62 * 8, .mask_bit = -1, .kind = SA_BYTES,
-		.help = "the vendor's own" },
+	{
+		.name = "next_index",
+		.offset = 0,
+		.bits = 16,
+		.mask_bit = -1,
+		.kind = SA_DEC,
+		.help = "modifier that brings more, 0: there is none",
+	},
+	{
+		.name = "diag_data",
+		.offset = 16,
+		.bits = 62 * 8,
+		.mask_bit = -1,
+		.kind = SA_BYTES,
+		.help = "the vendor's own",
+	},
 };
-static const struct sa_record_type led_info = { .len = SMA_DATA_LEN, .name = "LedInfo",
-	.fields = led_fields, .num_fields = 1 };
-static const struct sa_record_type vendor_diag = { .len = SMA_DATA_LEN, .name = "VendorDiag",
-	.fields = diag_fields, .num_fields = 2 };
+static const struct sa_record_type led_info = {
+	.len = SMA_DATA_LEN,
+	.name = "LedInfo",
+	.fields = led_fields,
+	.num_fields = 1,
+};
+static const struct sa_record_type vendor_diag = {
+	.len = SMA_DATA_LEN,
+	.name = "VendorDiag",
+	.fields = diag_fields,
+	.num_fields = 2,
+};
 
 const struct smp_attribute smp_attributes[] = {
 	{ SMA_NODE_DESCRIPTION, "NodeDescription", "nodedesc", SA_NODE, NULL, 44, 108, "" },
@@ -60,7 +86,7 @@ smp_attribute_named(const char *name)
 
 	for (t = smp_attributes; t->name != NULL; t++)
 		if (strcasecmp(t->name, name) == 0 ||
-				(t->alias != NULL && strcasecmp(t->alias, name) == 0))
+			(t->alias != NULL && strcasecmp(t->alias, name) == 0))
 			return t;
 	return NULL;
 }
@@ -117,8 +143,7 @@ smp_field_unknown(const struct smp_attribute *t, json_t *fields)
 	const char *name;
 	json_t *v;
 
-	json_object_foreach(fields, name, v)
-	{
+	json_object_foreach(fields, name, v) {
 		f = sa_field_named(attribute_type(t), name);
 		if (f == NULL || !has(t, f))
 			return name;

@@ -196,7 +196,8 @@ static const struct telemetry_row {
 		"Counters of the liveness agent, as stats_get. Parameters: int worker (none: the sum)" },
 	{ "/polca/cm", show_cm,
 		"Counters of the communication manager, as stats_get. Parameters: int worker (none: the sum)" },
-	{ "/polca/worker", show_worker, "State of a worker, as worker_list. Parameters: int worker" },
+	{ "/polca/worker", show_worker,
+		"State of a worker, as worker_list. Parameters: int worker" },
 };
 #define NUM_ROWS (sizeof(rows) / sizeof(rows[0]))
 

@@ -26,7 +26,7 @@ int
 bad_keys_create(struct worker *w, struct error *err)
 {
 	w->bad_keys = engine_ring("bad_keys", sizeof(struct bad_key), BAD_KEY_RING,
-			(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
+		(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
 	return w->bad_keys != NULL ? 0 : error_set(err, ENOMEM, "no memory for worker %u", w->id);
 }
 
@@ -80,10 +80,12 @@ bad_keys_take(struct worker *w, uint64_t now)
 	struct bad_key bad[BAD_KEY_RING];
 	unsigned int i, k, n;
 
-	/* at most one ringful per worker: a flood may fill the rings faster than this empties them */
+	/*
+	 * at most one ringful per worker: a flood may fill the rings faster than this empties them
+	 */
 	for (i = 0; i < w->workers; i++) {
 		n = rte_ring_sc_dequeue_burst_elem(w->engine->worker[i]->bad_keys, bad,
-				sizeof(bad[0]), BAD_KEY_RING, NULL);
+			sizeof(bad[0]), BAD_KEY_RING, NULL);
 		for (k = 0; k < n; k++)
 			sma_bad_key(w->sma, bad[k].port, &bad[k].key, now);
 	}

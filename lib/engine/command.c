@@ -3,9 +3,9 @@
  */
 
 /*
- * Commands: a worker runs a function for the control thread between two bursts. The caller waits for
- * the result, so the command can be on its stack, and it need not touch the worker's memory itself.
- * A command is never dropped: if the ring is full, the caller waits.
+ * Commands: a worker runs a function for the control thread between two bursts. The caller waits
+ * for the result, so the command can be on its stack, and it need not touch the worker's memory
+ * itself. A command is never dropped: if the ring is full, the caller waits.
  */
 
 #include <errno.h>

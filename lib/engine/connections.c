@@ -38,9 +38,9 @@ connections_create(struct worker *w, struct error *err)
 	w->cm = cm_create(&config);
 	return w->cm != NULL ? 0
 			     : error_set(err, ENOMEM,
-					       "no memory for %u connections on worker %u: lower "
-					       "cm.max_connections, or raise eal.memory_mb",
-					       config.limits.max_connections, w->id);
+				       "no memory for %u connections on worker %u: lower "
+				       "cm.max_connections, or raise eal.memory_mb",
+				       config.limits.max_connections, w->id);
 }
 
 void

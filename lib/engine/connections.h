@@ -6,10 +6,9 @@
 #define ENGINE_CONNECTIONS_H
 
 /**
- * @file
- * Private to lib/engine: connections and the services that use them. Each worker has a communication
- * manager and its part of every service. The control thread has the tables of services and of
- * attempts to connect.
+ * @file Private to lib/engine: connections and the services that use them. Each worker has a
+ * communication manager and its part of every service. The control thread has the tables of
+ * services and of attempts to connect.
  */
 
 #include "engine/verbs.h"
@@ -19,11 +18,17 @@
 
 /** Call after the worker's mad_worker and rc_worker were created. */
 int connections_create(struct worker *w, struct error *err);
-/** Services stop to listen and their connections end without a DREQ. Call before rc_worker_destroy(). */
+/**
+ * Services stop to listen and their connections end without a DREQ. Call before
+ * rc_worker_destroy().
+ */
 void connections_destroy(struct worker *w);
 /** struct rc_worker_config.event */
 void connections_event(void *worker, const struct event *ev);
-/** Run the services on their completions, before rc_run(), so that what they post leaves in the same turn. */
+/**
+ * Run the services on their completions, before rc_run(), so that what they post leaves in the same
+ * turn.
+ */
 unsigned int connections_serve(struct worker *w, uint64_t now);
 /** True for a CM message: its communication ID names the owner, not a hash of its addresses. */
 static inline bool
@@ -40,7 +45,10 @@ int connections_end(struct worker *w, void *arg);
 /* --- services.c --- */
 
 int services_create(struct engine *e, struct error *err);
-/** Call after connections_destroy() on all workers and after all QPs, which may use objects of services. */
+/**
+ * Call after connections_destroy() on all workers and after all QPs, which may use objects of
+ * services.
+ */
 void services_destroy(struct engine *e);
 /** Control thread, before the workers stop: no service accepts connections any more. */
 void services_unlisten(struct engine *e);
@@ -74,13 +82,19 @@ struct conn_path_args {
 	uint16_t path_mtu;
 	uint8_t packet_life; /* 0: from the PathRecord, or cm.packet_life */
 };
-/** Build the path as far as possible without the SA. @return enum conn_path_step, or a negative errno */
+/**
+ * Build the path as far as possible without the SA. @return enum conn_path_step, or a negative
+ * errno
+ */
 int conn_path_begin(struct engine *e, const struct conn_path_args *a, struct cm_path *path,
 	struct error *err);
 /** Query the SA for a PathRecord. */
 int conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout_ms,
 	uint32_t *query, struct error *err);
-/** Build the path from the SA's answer. @retval -EAGAIN no answer yet; otherwise the query has been cancelled */
+/**
+ * Build the path from the SA's answer. @retval -EAGAIN no answer yet; otherwise the query has been
+ * cancelled
+ */
 int conn_path_answer(struct engine *e, uint32_t query, struct conn_path_args *a,
 	struct cm_path *path, struct error *err);
 /** @retval -EAGAIN  the next hop's MAC is not resolved yet */

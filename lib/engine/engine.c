@@ -107,19 +107,17 @@ create_device(struct engine *e, struct error *err)
 	e->mem = mem_create(&mem);
 	if (e->mem == NULL)
 		return error_set(err, ENOMEM,
-				"no memory for %u protection domains, %u regions and %u windows: "
-				"lower limits.max_pd, "
-				"max_mr or max_mw, or raise eal.memory_mb",
-				mem.max_pd, mem.max_mr, mem.max_mw);
+			"no memory for %u protection domains, %u regions and %u windows: lower limits.max_pd, "
+			"max_mr or max_mw, or raise eal.memory_mb",
+			mem.max_pd, mem.max_mr, mem.max_mw);
 	dev.mem = e->mem;
 	e->dev = rc_dev_create(&dev);
 	if (e->dev == NULL)
 		return error_set(err, ENOMEM,
-				"no channel adapter of %u queue pairs, %u completion queues and %u "
-				"shared receive queues: "
-				"lower limits.max_qp, max_cq or max_srq (max_qp: a power of two), "
-				"or raise eal.memory_mb",
-				dev.limits.max_qp, dev.limits.max_cq, dev.limits.max_srq);
+			"no channel adapter of %u queue pairs, %u completion queues and %u "
+			"shared receive queues: lower limits.max_qp, max_cq or max_srq (max_qp: a power of two), "
+			"or raise eal.memory_mb",
+			dev.limits.max_qp, dev.limits.max_cq, dev.limits.max_srq);
 	return 0;
 }
 
@@ -157,16 +155,17 @@ worker_fill(struct engine *e, struct worker *w, struct error *err)
 	unsigned int port;
 
 	w->out = mem_zalloc(e->alloc, e->num_workers * sizeof(w->out[0]), RTE_CACHE_LINE_SIZE);
-	w->arrived = mem_zalloc(e->alloc, e->num_workers * sizeof(w->arrived[0]), RTE_CACHE_LINE_SIZE);
+	w->arrived =
+		mem_zalloc(e->alloc, e->num_workers * sizeof(w->arrived[0]), RTE_CACHE_LINE_SIZE);
 	w->commands = engine_ring("commands", sizeof(void *), COMMAND_RING, socket,
-			RING_F_SP_ENQ | RING_F_SC_DEQ);
+		RING_F_SP_ENQ | RING_F_SC_DEQ);
 	w->events = engine_ring("events", sizeof(struct event_record), EVENT_RING, socket,
-			RING_F_SP_ENQ | RING_F_SC_DEQ);
+		RING_F_SP_ENQ | RING_F_SC_DEQ);
 	w->wheel = timer_wheel_create(e->alloc, engine_wheel_tick(e->hz), rte_get_tsc_cycles());
 	if (w->out == NULL || w->arrived == NULL || w->commands == NULL || w->events == NULL ||
-			w->wheel == NULL)
-		return error_set(
-				err, ENOMEM, "no memory for worker %u: raise eal.memory_mb", w->id);
+		w->wheel == NULL)
+		return error_set(err, ENOMEM, "no memory for worker %u: raise eal.memory_mb",
+			w->id);
 	w->link = link_worker_create(e->link, w->id, err);
 	if (w->link == NULL)
 		return -ENODEV;
@@ -186,7 +185,9 @@ engine_read_tsc(void)
 static int
 worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct error *err)
 {
-	struct rc_worker_config rc = { .id = id, .event = connections_event, .violation = bad_key_rc };
+	struct rc_worker_config rc = { .id = id,
+		.event = connections_event,
+		.violation = bad_key_rc };
 	struct worker *w;
 	int ret;
 
@@ -227,8 +228,7 @@ create_workers(struct engine *e, struct error *err)
 	rte_cpuset_t before;
 	int ret;
 
-	RTE_LCORE_FOREACH_WORKER(lcore)
-	{
+	RTE_LCORE_FOREACH_WORKER(lcore) {
 		if (skip > 0) {
 			skip--;
 			continue;
@@ -278,16 +278,16 @@ engine_create_parts(struct engine *e, struct error *err)
 	e->num_workers = e->config.workers > 0 ? e->config.workers : lcores;
 	if (e->num_workers == 0 || e->num_workers > LINK_WORKERS_MAX)
 		return error_set(err, EINVAL,
-				"got %u worker lcores, expected 1 to %d (the main lcore is none)",
-				e->num_workers, LINK_WORKERS_MAX);
+			"got %u worker lcores, expected 1 to %d (the main lcore is none)",
+			e->num_workers, LINK_WORKERS_MAX);
 	if (e->config.first_worker + e->num_workers > lcores)
 		return error_set(err, EINVAL,
-				"workers: got %u from worker lcore %u on, there are %u of them",
-				e->num_workers, e->config.first_worker, lcores);
+			"workers: got %u from worker lcore %u on, there are %u of them",
+			e->num_workers, e->config.first_worker, lcores);
 	if (!rte_is_power_of_2(e->config.handoff_ring) || e->config.handoff_ring < 2)
 		return error_set(err, EINVAL,
-				"handoff_ring: got %u, expected a power of two from 2 on",
-				e->config.handoff_ring);
+			"handoff_ring: got %u, expected a power of two from 2 on",
+			e->config.handoff_ring);
 	e->hz = rte_get_tsc_hz();
 	if (e->config.limits.max_qp == 0)
 		e->config.limits = rc_limits_default;
@@ -361,7 +361,7 @@ engine_start(struct engine *e, struct error *err)
 			e->running = true;
 			engine_stop(e, 0);
 			return error_set(err, -ret, "lcore %u does not start worker %u",
-					e->worker[i]->lcore, i);
+				e->worker[i]->lcore, i);
 		}
 	}
 	e->running = true;
@@ -377,11 +377,11 @@ engine_worker_is_busy(struct worker *w, void *arg)
 
 	RTE_SET_USED(arg);
 	if (rc_pending(w->rc) || gsi_pending(w) || handoff_depth(w) > 0 ||
-			w->rehome.num_leaving > 0 || w->rehome.num_arriving > 0)
+		w->rehome.num_leaving > 0 || w->rehome.num_arriving > 0)
 		return 1; /* neither worker finds a QP that is moving between them */
 	while (rc_qp_next(w->rc, &cursor, &qpn))
 		if (rc_qp_query(w->rc, qpn, &info) == 0 && info.sq_posted > 0 &&
-				info.attr.qp_state == QPS_RTS)
+			info.attr.qp_state == QPS_RTS)
 			return 1;
 	return 0;
 }
@@ -403,8 +403,8 @@ engine_wait_while(struct engine *e, worker_fn busy_fn, uint64_t end)
 }
 
 /*
- * Posted work has half of the time to finish. Then all connections are disconnected by DREQ, so that
- * the peers know.
+ * Posted work has half of the time to finish. Then all connections are disconnected by DREQ, so
+ * that the peers know.
  */
 static void
 engine_drain(struct engine *e, unsigned int ms)
@@ -423,8 +423,9 @@ engine_drain(struct engine *e, unsigned int ms)
 	if (busy > 0)
 		ENGINE_LOG(WARNING, "%u workers still had work under way after %u ms", busy, ms);
 	if (standing > 0)
-		ENGINE_LOG(WARNING, "on %u workers peers did not confirm the end of connections "
-				"within %u ms", standing, ms);
+		ENGINE_LOG(WARNING,
+			"on %u workers peers did not confirm the end of connections within %u ms",
+			standing, ms);
 }
 
 void

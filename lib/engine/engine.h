@@ -6,9 +6,8 @@
 #define ENGINE_ENGINE_H
 
 /**
- * @file
- * The engine: worker lcores that connect lib/link with lib/rc and the management agents, hand-off of
- * packets between workers, and commands from the control thread.
+ * @file The engine: worker lcores that connect lib/link with lib/rc and the management agents,
+ * hand-off of packets between workers, and commands from the control thread.
  */
 
 #include <stdbool.h>
@@ -42,8 +41,8 @@ struct engine_sa_config {
 	uint32_t max_versions; /**< versions of the database that transfers may hold at one time */
 	uint32_t old_mb; /**< memory that old versions may occupy */
 	/**
-	 * .max_queries 0: sa_config_default. The engine fills in .store, .hz, .alloc, .rng, .workers,
-	 * .own_key and .resp_time, and rounds .path_ports up to a power of two.
+	 * .max_queries 0: sa_config_default. The engine fills in .store, .hz, .alloc, .rng,
+	 * .workers, .own_key and .resp_time, and rounds .path_ports up to a power of two.
 	 */
 	struct sa_config server;
 	uint32_t max_result_mb; /**< .server.max_result_bytes, in MiB */
@@ -61,7 +60,10 @@ struct engine_sma_config {
 	uint32_t revision;
 	uint32_t vl15_buffer; /**< SMPs that a port's VL15 buffer holds, 1..ENGINE_VL15_MAX */
 	struct sma_limits limits;
-	/** Indexed by port; native IB ports only. The engine fills in .port, .guid, .mtu and the speeds. */
+	/**
+	 * Indexed by port; native IB ports only. The engine fills in .port, .guid, .mtu and the
+	 * speeds.
+	 */
 	struct sma_port_config port[LINK_PORTS_MAX];
 };
 #define ENGINE_VL15_MAX 256
@@ -130,7 +132,8 @@ struct worker_info {
 	unsigned int lcore;
 	int cpu;
 	int numa_node;
-	int memory_node; /**< NUMA node of the worker's own memory; -1: not known, without hugepages */
+	/** NUMA node of the worker's own memory; -1: not known, without hugepages */
+	int memory_node;
 	uint64_t polls;
 	uint64_t busy_polls;
 	double busy_share; /**< of time since start, 0..1 */

@@ -3,9 +3,9 @@
  */
 
 /*
- * Asynchronous events. Each worker has an SPSC ring to the control thread, which merges them by time
- * with the events that it raises itself. An event that finds its ring full is lost and counted: an
- * event only reports a change, and the state itself can always be queried.
+ * Asynchronous events. Each worker has an SPSC ring to the control thread, which merges them by
+ * time with the events that it raises itself. An event that finds its ring full is lost and
+ * counted: an event only reports a change, and the state itself can always be queried.
  */
 
 #include <rte_cycles.h>
@@ -43,8 +43,8 @@ static const struct event_record *
 events_head(struct worker *w)
 {
 	if (!w->has_staged)
-		w->has_staged = rte_ring_sc_dequeue_elem(
-						w->events, &w->staged, sizeof(w->staged)) == 0;
+		w->has_staged =
+			rte_ring_sc_dequeue_elem(w->events, &w->staged, sizeof(w->staged)) == 0;
 	return w->has_staged ? &w->staged : NULL;
 }
 

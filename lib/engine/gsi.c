@@ -42,9 +42,9 @@ gsi_create_mad(struct worker *w, struct error *err)
 	w->mad = mad_worker_create(&config);
 	if (w->mad == NULL)
 		return error_set(err, ENOMEM,
-				"no memory for %u sessions of management datagrams on worker %u: "
-				"lower mad.max_sessions or mad.max_bytes, or raise eal.memory_mb",
-				config.limits.max_sessions, w->id);
+			"no memory for %u sessions of management datagrams on worker %u: "
+			"lower mad.max_sessions or mad.max_bytes, or raise eal.memory_mb",
+			config.limits.max_sessions, w->id);
 	w->client = sa_client_create(w->mad, e->alloc, ENGINE_SA_QUERIES);
 	if (w->client == NULL)
 		return error_set(err, ENOMEM, "no memory for worker %u's SA queries", w->id);
@@ -67,16 +67,16 @@ gsi_create_sa(struct worker *w, struct error *err)
 
 	/* in the worst case all outstanding changes complete at once */
 	w->written = engine_ring("written", sizeof(void *),
-			rte_align32pow2(e->config.sa.server.max_writes + 1),
-			(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
+		rte_align32pow2(e->config.sa.server.max_writes + 1),
+		(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
 	if (w->written != NULL)
 		w->sa = sa_worker_create(e->sa, &config);
-	return w->sa != NULL ? 0
-			     : error_set(err, ENOMEM,
-					       "no memory for the SA on worker %u: lower "
-					       "sa.max_result_mb, sa.max_writes or sa.path_routes, or raise "
-					       "eal.memory_mb",
-					       w->id);
+	return w->sa != NULL
+		? 0
+		: error_set(err, ENOMEM,
+			  "no memory for the SA on worker %u: lower "
+			  "sa.max_result_mb, sa.max_writes or sa.path_routes, or raise eal.memory_mb",
+			  w->id);
 }
 
 int
@@ -151,5 +151,5 @@ bool
 gsi_pending(const struct worker *w)
 {
 	return mad_pending(w->mad) || (w->sa != NULL && sa_pending(w->sa)) ||
-	       (w->vl15 != NULL && vl15_pending(w));
+		(w->vl15 != NULL && vl15_pending(w));
 }

@@ -30,11 +30,11 @@ create_smp_rings(struct engine *e, struct error *err)
 
 	for (from = 1; from < e->num_workers && has_vl15(e); from++) {
 		w->smps_in[from] = engine_ring("smps", sizeof(struct packet *),
-				rte_align32pow2(e->config.sma.vl15_buffer + 1),
-				(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
+			rte_align32pow2(e->config.sma.vl15_buffer + 1),
+			(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (w->smps_in[from] == NULL)
-			return error_set(err, ENOMEM, "no memory for hand-off rings of SMPs: lower "
-					"sma.vl15_buffer");
+			return error_set(err, ENOMEM,
+				"no memory for hand-off rings of SMPs: lower sma.vl15_buffer");
 	}
 	return 0;
 }
@@ -51,15 +51,13 @@ handoff_create(struct engine *e, struct error *err)
 			if (from == to)
 				continue;
 			w->in[from] = engine_ring("handoff", sizeof(struct packet *),
-					e->config.handoff_ring,
-					(int)rte_lcore_to_socket_id(w->lcore),
-					RING_F_SP_ENQ | RING_F_SC_DEQ);
+				e->config.handoff_ring, (int)rte_lcore_to_socket_id(w->lcore),
+				RING_F_SP_ENQ | RING_F_SC_DEQ);
 			if (w->in[from] == NULL)
 				return error_set(err, ENOMEM,
-						"no memory for hand-off rings of %u entries "
-						"between %u workers: "
-						"raise eal.memory_mb or lower workers.handoff_ring",
-						e->config.handoff_ring, e->num_workers);
+					"no memory for hand-off rings of %u entries between %u workers: "
+					"raise eal.memory_mb or lower workers.handoff_ring",
+					e->config.handoff_ring, e->num_workers);
 		}
 	}
 	return create_smp_rings(e, err);
@@ -133,7 +131,10 @@ handoff_send(struct worker *w, unsigned int to, struct packet **pkts, unsigned i
 	sent = rte_ring_sp_enqueue_burst(peer->in[w->id], (void *const *)pkts, n, NULL);
 	if (unlikely(sent < n))
 		handoff_drop(w, pkts + sent, n - sent);
-	/* a relaxed load is enough: a worker checks its rings before it sleeps, and sleeps are short */
+	/*
+	 * a relaxed load is enough: a worker checks its rings before it sleeps, and sleeps are
+	 * short
+	 */
 	if (unlikely(__atomic_load_n(&peer->asleep, __ATOMIC_RELAXED) != 0))
 		idle_wake(peer);
 	return sent;
@@ -171,7 +172,8 @@ handoff_smp(struct worker *w, struct packet *pkt)
 unsigned int
 handoff_take_smps(struct worker *w, unsigned int from, struct packet **pkts)
 {
-	unsigned int n = rte_ring_sc_dequeue_burst(w->smps_in[from], (void **)pkts, LINK_BURST, NULL);
+	unsigned int n =
+		rte_ring_sc_dequeue_burst(w->smps_in[from], (void **)pkts, LINK_BURST, NULL);
 
 	w->stats.handoff_in += n;
 	return n;

@@ -52,9 +52,9 @@ engine_watch(struct engine *e)
 			continue;
 		}
 		ENGINE_LOG(WARNING,
-				"worker %u on lcore %u has not polled for %" PRIu64
-				" ms: is its CPU shared?",
-				i, w->lcore, age / 1000);
+			"worker %u on lcore %u has not polled for %" PRIu64
+			" ms: is its CPU shared?",
+			i, w->lcore, age / 1000);
 		events_put_control(e, EVENT_WORKER_STALL, i);
 	}
 }
@@ -77,8 +77,9 @@ handoff_percent(const struct worker *w)
 
 	for (port = 0; port < link_num_ports(w->engine->link); port++)
 		received += relaxed(&w->counters[port]->rx_packets);
-	return received == 0 ? 0 : RTE_MIN(100.0 * (double)relaxed(&w->stats.handoff_out) /
-			(double)received, 100.0);
+	return received == 0
+		? 0
+		: RTE_MIN(100.0 * (double)relaxed(&w->stats.handoff_out) / (double)received, 100.0);
 }
 
 void
@@ -136,8 +137,8 @@ add_counters(void *sum, const void *from, size_t size)
 }
 
 void
-engine_port_counters(
-		const struct engine *e, unsigned int port, int worker, struct link_counters *sum)
+engine_port_counters(const struct engine *e, unsigned int port, int worker,
+	struct link_counters *sum)
 {
 	unsigned int i;
 

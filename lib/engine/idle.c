@@ -49,8 +49,8 @@ futex_sleep(struct worker *w, uint32_t us)
 	__atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
 	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (rte_ring_empty(w->commands) && handoff_depth(w) == 0 && !rehome_has_mail(w) &&
-			(w->written == NULL || rte_ring_empty(w->written)) &&
-			__atomic_load_n(&w->stop, __ATOMIC_RELAXED) == 0) {
+		(w->written == NULL || rte_ring_empty(w->written)) &&
+		__atomic_load_n(&w->stop, __ATOMIC_RELAXED) == 0) {
 		/* a sleeping worker holds no reference: grace periods need not wait for it */
 		rte_rcu_qsbr_thread_offline(w->rcu, w->id);
 		syscall(SYS_futex, &w->asleep, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);

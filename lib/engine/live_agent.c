@@ -52,8 +52,10 @@ live_agent_read_cpus(struct engine *e, FILE *f)
 		}
 		if (cpu == NULL)
 			continue;
-		live_agent_copy_value(cpu->model, sizeof(cpu->model), live_agent_value_of(line, "model name"));
-		live_agent_copy_value(cpu->mhz, sizeof(cpu->mhz), live_agent_value_of(line, "cpu MHz"));
+		live_agent_copy_value(cpu->model, sizeof(cpu->model),
+			live_agent_value_of(line, "model name"));
+		live_agent_copy_value(cpu->mhz, sizeof(cpu->mhz),
+			live_agent_value_of(line, "cpu MHz"));
 	}
 }
 
@@ -112,11 +114,11 @@ live_agent_create(struct worker *w, struct error *err)
 
 	live_agent_host_name(config.host, sizeof(config.host));
 	w->live = live_create(&config);
-	return w->live != NULL ? 0
-			       : error_set(err, ENOMEM,
-					       "no memory for %u sources of liveness requests on "
-					       "worker %u: lower live.sources",
-					       config.limits.sources, w->id);
+	return w->live != NULL
+		? 0
+		: error_set(err, ENOMEM,
+			  "no memory for %u sources of liveness requests on worker %u: lower live.sources",
+			  config.limits.sources, w->id);
 }
 
 void
@@ -134,5 +136,5 @@ live_agent_tick(struct worker *w, uint64_t now)
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	live_set_clock(w->live, now,
-			(uint32_t)(ts.tv_sec % 86400) * 1000 + (uint32_t)(ts.tv_nsec / 1000000));
+		(uint32_t)(ts.tv_sec % 86400) * 1000 + (uint32_t)(ts.tv_nsec / 1000000));
 }

@@ -6,9 +6,8 @@
 #define ENGINE_LIVE_AGENT_H
 
 /**
- * @file
- * Private to lib/engine: the liveness agent of each worker, and the description of this host that it
- * reports.
+ * @file Private to lib/engine: the liveness agent of each worker, and the description of this host
+ * that it reports.
  */
 
 #include "engine/worker.h"

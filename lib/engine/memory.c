@@ -97,7 +97,7 @@ engine_allocator(void)
 
 struct rte_ring *
 engine_ring(const char *name, unsigned int esize, unsigned int count, int socket,
-		unsigned int flags)
+	unsigned int flags)
 {
 	ssize_t size = rte_ring_get_memsize_elem(esize, count);
 	struct rte_ring *r;

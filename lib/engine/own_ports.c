@@ -85,7 +85,7 @@ put_speed(struct filler *f, struct sa_change *c, const struct port_attr *port)
 	const struct port_speed *s = port_speed(f->engine->link, port->index);
 
 	own_ports_put(c, "capability_mask",
-			SMA_CAP_ANY_PORT | (s->speed_ext != 0 ? SMA_CAP_EXT_SPEEDS : 0));
+		SMA_CAP_ANY_PORT | (s->speed_ext != 0 ? SMA_CAP_EXT_SPEEDS : 0));
 	own_ports_put(c, "link_width_enabled", s->width);
 	own_ports_put(c, "link_width_supported", s->width);
 	own_ports_put(c, "link_width_active", s->width);
@@ -152,7 +152,7 @@ add_pkeys(struct filler *f, const struct port_attr *port)
 	own_ports_put(c, "port_num", port->index + 1u);
 	for (i = 0; i < PKEYS_IN_BLOCK; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s0x%04x",
-				i > 0 ? "," : "", i < port->num_pkeys ? port->pkey[i] : 0);
+			i > 0 ? "," : "", i < port->num_pkeys ? port->pkey[i] : 0);
 	sa_parse(sa_field_named(c->type, "pkeys"), c->rec, text, NULL);
 }
 

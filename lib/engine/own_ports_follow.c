@@ -4,8 +4,8 @@
 
 /*
  * Records of our own native IB ports in our own SA. They are copies of the attributes of the port's
- * subnet management agent, and are updated whenever subnet management changes a port. Old records of
- * a port are found by its GUID, whatever LID they have. A port without LID has no records.
+ * subnet management agent, and are updated whenever subnet management changes a port. Old records
+ * of a port are found by its GUID, whatever LID they have. A port without LID has no records.
  */
 
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-#define OWN_RECORDS    16 /* most records of a port: see own_rows */
-#define OWN_CHANGES    64 /* most changes for a port: records put and removed */
+#define OWN_RECORDS 16 /* most records of a port: see own_rows */
+#define OWN_CHANGES 64 /* most changes for a port: records put and removed */
 
 /* Number of blocks of an attribute that are in use. */
 static unsigned int
@@ -70,8 +70,10 @@ static const struct own_row {
 	{ SA_PKEY_TABLE, SMA_PKEY_TABLE, pkey_blocks, 0, 0, "port_num", "block_num" },
 	{ SA_SLTOVL, SMA_SLTOVL, one_block, 0, 0, "out_port", NULL },
 	{ SA_VLARB, SMA_VLARB, vlarb_parts, 1, 16, "port_num", "block_num" },
-	{ SA_SM_INFO, SMA_SM_INFO, one_block, 0, 0, NULL, NULL }, /* if an SM is configured (ib.sm) */
-	{ SA_LINK, 0, no_block, 0, 0, "from_port", NULL }, /* not from the agent: follow_add_link() */
+	/* if an SM is configured (ib.sm) */
+	{ SA_SM_INFO, SMA_SM_INFO, one_block, 0, 0, NULL, NULL },
+	/* not from the agent: follow_add_link() */
+	{ SA_LINK, 0, no_block, 0, 0, "from_port", NULL },
 };
 
 struct own {
@@ -94,8 +96,8 @@ read_block(struct worker *w, struct own *own, const struct own_row *row, unsigne
 	uint8_t data[SMA_DATA_LEN] = { 0 };
 
 	if (own->num_put == OWN_RECORDS ||
-			sma_read(w->sma, own->port.index, row->attribute,
-					(row->first + block) << row->shift, data) != MAD_STATUS_OK)
+		sma_read(w->sma, own->port.index, row->attribute,
+			(row->first + block) << row->shift, data) != MAD_STATUS_OK)
 		return; /* the port does not have this attribute */
 	*c = (struct sa_change){ .type = t };
 	sa_put_named(t, "lid", c->rec, own->port.lid);
@@ -114,8 +116,8 @@ follow_add_description(struct worker *w, struct own *own)
 	struct sa_change *c = &own->put[0];
 	uint8_t data[SMA_DATA_LEN];
 
-	if (own->num_put > 0 && sma_read(w->sma, own->port.index, SMA_NODE_DESCRIPTION, 0, data) ==
-			MAD_STATUS_OK)
+	if (own->num_put > 0 &&
+		sma_read(w->sma, own->port.index, SMA_NODE_DESCRIPTION, 0, data) == MAD_STATUS_OK)
 		memcpy(c->rec + c->type->len - SMA_NODE_DESC_LEN, data, SMA_NODE_DESC_LEN);
 }
 
@@ -150,7 +152,7 @@ follow_is_put(const struct own *own, const struct store_record *r)
 
 	for (i = 0; i < own->num_put; i++)
 		if (own->put[i].type->table == r->table &&
-				sa_rid(own->put[i].type, own->put[i].rec) == r->rid)
+			sa_rid(own->put[i].type, own->put[i].rec) == r->rid)
 			return true;
 	return false;
 }
@@ -158,18 +160,18 @@ follow_is_put(const struct own *own, const struct store_record *r)
 /* Remove the port's records of a LID it had, except those that are about to be put. */
 static void
 remove_of_lid(struct own *own, const struct store_version *v, const struct own_row *row,
-		uint16_t lid)
+	uint16_t lid)
 {
 	const struct sa_record_type *t = sa_record_type(row->record);
 	const struct store_record *r;
 	struct store_cursor c;
 
 	for (r = sa_first_of_lid(v, t->table, lid, &c); r != NULL && r->rid >> 16 == lid;
-			r = store_next(&c, NULL)) {
+		r = store_next(&c, NULL)) {
 		struct sa_change gone = { .type = t, .remove = true, .rid = r->rid };
 
 		if (row->port_field != NULL &&
-				sa_get_named(t, row->port_field, r->bytes) != own->port.index + 1u)
+			sa_get_named(t, row->port_field, r->bytes) != own->port.index + 1u)
 			continue; /* another port's of this LID */
 		if (!follow_is_put(own, r))
 			follow_add_change(own, &gone);
@@ -202,7 +204,7 @@ follow_put_new(struct own *own, const struct store_version *v)
 
 		r = store_get(v, c->type->table, sa_rid(c->type, c->rec));
 		if (r == NULL || r->len != c->type->len ||
-				memcmp(r->bytes, c->rec, c->type->len) != 0)
+			memcmp(r->bytes, c->rec, c->type->len) != 0)
 			follow_add_change(own, c);
 	}
 }
@@ -233,8 +235,9 @@ follow_add_link(struct own *own)
 
 	for (i = 0; i < config->num_ports && own->num_put < OWN_RECORDS; i++) {
 		peer = link_port_attr(own->engine->link, i);
-		if (peer->lid == 0 || strcmp(config->port[own->port.index].back_to_back,
-				config->port[i].name) != 0)
+		if (peer->lid == 0 ||
+			strcmp(config->port[own->port.index].back_to_back, config->port[i].name) !=
+				0)
 			continue;
 		c = &own->put[own->num_put++];
 		*c = (struct sa_change){ .type = t };
@@ -260,7 +263,7 @@ follow_port(struct engine *e, const struct port_attr *port)
 	}
 	if (store_thread_call(e, follow_change_store, own) != 0)
 		ENGINE_LOG(WARNING, "%s: its records in the SA are not up to date: %s", port->name,
-				own->err.text);
+			own->err.text);
 	free(own);
 }
 

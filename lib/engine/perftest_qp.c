@@ -118,11 +118,11 @@ find_native(const struct engine *e, const struct perftest_dest *theirs, struct e
 
 static int
 perftest_find_path(struct engine *e, const struct perftest_dest *theirs, struct qp_attr *attr,
-		const struct port_attr **port, struct error *err)
+	const struct port_attr **port, struct error *err)
 {
 	struct engine_ah ah = { 0 };
-	bool found = theirs->lid != 0 ? find_native(e, theirs, &ah) :
-			theirs->has_gid && find_ethernet(e, theirs, &ah);
+	bool found = theirs->lid != 0 ? find_native(e, theirs, &ah)
+				      : theirs->has_gid && find_ethernet(e, theirs, &ah);
 
 	if (!found)
 		return error_set(err, EINVAL, "no port of ours reaches the client's address");
@@ -206,6 +206,6 @@ perftest_close_qps(struct perftest_session *s)
 	while (s->num_qps > 0) {
 		s->num_qps--;
 		engine_call(s->engine, s->qp[s->num_qps].worker, close_here,
-				s->qp[s->num_qps].conn);
+			s->qp[s->num_qps].conn);
 	}
 }

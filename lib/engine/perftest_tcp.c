@@ -36,7 +36,10 @@ struct perftest_sockets {
 	struct perftest_session session[SESSIONS_MAX];
 };
 
-/* The number is what epoll reports: a listener's place, or ENGINE_SERVICE_PLACES + a session's index. */
+/*
+ * The number is what epoll reports: a listener's place, or ENGINE_SERVICE_PLACES + a session's
+ * index.
+ */
 static int
 perftest_tcp_add_epoll(struct perftest_sockets *t, int fd, unsigned int number)
 {
@@ -82,7 +85,8 @@ begin_session(struct engine *e, unsigned int place, int fd)
 	while (s < t->session + SESSIONS_MAX && s->used)
 		s++;
 	if (s == t->session + SESSIONS_MAX ||
-			perftest_tcp_add_epoll(t, fd, ENGINE_SERVICE_PLACES + (unsigned int)(s - t->session)) != 0)
+		perftest_tcp_add_epoll(t, fd,
+			ENGINE_SERVICE_PLACES + (unsigned int)(s - t->session)) != 0)
 		return false;
 	set_options(fd);
 	s->used = true;
@@ -112,7 +116,10 @@ accept_all(struct engine *e, unsigned int place)
 			close(fd);
 }
 
-/* Answers are short and sent one at a time: if the socket has no room for one, the client does not read. */
+/*
+ * Answers are short and sent one at a time: if the socket has no room for one, the client does not
+ * read.
+ */
 static bool
 perftest_tcp_answer(struct perftest_session *s, size_t len)
 {
@@ -178,7 +185,7 @@ perftest_watch(struct engine *e, uint64_t now)
 
 	for (; s < e->perftest->session + SESSIONS_MAX; s++)
 		if (s->used && s->exchange.step == PERFTEST_VERSION_STEP && now > s->started &&
-				now - s->started > GREETING_S * e->hz)
+			now - s->started > GREETING_S * e->hz)
 			end_session(s);
 }
 
@@ -212,7 +219,7 @@ open_listener(uint16_t port)
 
 int
 perftest_listen(struct engine *e, unsigned int place, const struct svc_config *config,
-		struct error *err)
+	struct error *err)
 {
 	struct perftest_sockets *t = e->perftest;
 	int fd;
@@ -224,7 +231,7 @@ perftest_listen(struct engine *e, unsigned int place, const struct svc_config *c
 	fd = open_listener(config->tcp_port);
 	if (fd < 0)
 		return error_set(err, -fd, "tcp_port: cannot listen on %u: %s", config->tcp_port,
-				strerror(-fd));
+			strerror(-fd));
 	t->listener[place] = fd;
 	if (perftest_tcp_add_epoll(t, fd, place) == 0)
 		return 0;

@@ -44,10 +44,13 @@ placement_nodes_differ(int a, int b)
 	return a >= 0 && b >= 0 && a != b;
 }
 
-/* Print the numbers of the workers that poll the port from another node, as "0, 2". @return how many */
+/*
+ * Print the numbers of the workers that poll the port from another node, as "0, 2". @return how
+ * many
+ */
 static unsigned int
 placement_remote_pollers(const struct placement *p, const struct placement_port *port, char *text,
-		size_t size)
+	size_t size)
 {
 	unsigned int i, n = 0;
 	size_t len = 0;
@@ -56,7 +59,8 @@ placement_remote_pollers(const struct placement *p, const struct placement_port 
 		if (!placement_nodes_differ(port->node, p->worker[i].node))
 			continue;
 		if (len < size)
-			len += (size_t)snprintf(text + len, size - len, "%s%u", n > 0 ? ", " : "", i);
+			len += (size_t)snprintf(text + len, size - len, "%s%u", n > 0 ? ", " : "",
+				i);
 		n++;
 	}
 	return n;
@@ -71,20 +75,25 @@ placement_check_port(const struct placement *p, const struct placement_port *por
 	if (!port->physical)
 		return;
 	if (!p->hugepages)
-		placement_say(r, "%s is a network card, and eal.hugepages is false: every packet pays for it, "
+		placement_say(r,
+			"%s is a network card, and eal.hugepages is false: every packet pays for it, "
 			"and under uio_pci_generic nothing arrives. Reserve some with " SETUP
-			" and set eal.hugepages", port->name);
+			" and set eal.hugepages",
+			port->name);
 	if (placement_nodes_differ(port->node, port->memory_node))
-		placement_say(r, "%s is on NUMA node %d, its packet buffers are on node %d: node %d has too few "
-			"free hugepages. Reserve more with " SETUP " --node %d --hugepages MIB, or set "
-			"ports[].mbufs lower", port->name, port->node, port->memory_node, port->node,
-			port->node);
+		placement_say(r,
+			"%s is on NUMA node %d, its packet buffers are on node %d: node %d has too few "
+			"free hugepages. Reserve more with " SETUP
+			" --node %d --hugepages MIB, or set ports[].mbufs lower",
+			port->name, port->node, port->memory_node, port->node, port->node);
 	n = placement_remote_pollers(p, port, workers, sizeof(workers));
 	if (n > 0)
-		placement_say(r, "%s is on NUMA node %d, but is polled from another node, by worker%s %s. Give "
-			"workers CPUs of node %d%s%s%s (eal.lcores), or put the card into a slot of "
-			"theirs", port->name, port->node, n > 1 ? "s" : "", workers, port->node,
-			port->cpus[0] != '\0' ? " (" : "", port->cpus, port->cpus[0] != '\0' ? ")" : "");
+		placement_say(r,
+			"%s is on NUMA node %d, but is polled from another node, by worker%s %s. Give "
+			"workers CPUs of node %d%s%s%s (eal.lcores), or put the card into a slot of theirs",
+			port->name, port->node, n > 1 ? "s" : "", workers, port->node,
+			port->cpus[0] != '\0' ? " (" : "", port->cpus,
+			port->cpus[0] != '\0' ? ")" : "");
 }
 
 static void
@@ -92,7 +101,8 @@ placement_check_cpus(const struct placement *p, struct report *r)
 {
 	if (p->num_cpus == 0 || p->num_workers <= p->num_cpus)
 		return;
-	placement_say(r, "%u workers run on %u CPU%s: those that share one wait for each other, some "
+	placement_say(r,
+		"%u workers run on %u CPU%s: those that share one wait for each other, some "
 		"milliseconds at a time, and packets are lost meanwhile. Set workers.count to %u, or "
 		"run polca on more CPUs (eal.lcores, taskset, CPUAffinity= of its service)",
 		p->num_workers, p->num_cpus, p->num_cpus > 1 ? "s" : "", p->num_cpus);
@@ -111,9 +121,11 @@ placement_check(const struct placement *p, placement_warn_fn warn, void *arg)
 	for (i = 0; i < p->num_workers; i++) {
 		w = &p->worker[i];
 		if (placement_nodes_differ(w->node, w->memory_node))
-			placement_say(&r, "worker %u runs on NUMA node %d (CPU %d), its memory is on node %d: node "
-				"%d has too few free hugepages. Reserve more with " SETUP " --node %d "
-				"--hugepages MIB", i, w->node, w->cpu, w->memory_node, w->node, w->node);
+			placement_say(&r,
+				"worker %u runs on NUMA node %d (CPU %d), its memory is on node %d: node "
+				"%d has too few free hugepages. Reserve more with " SETUP
+				" --node %d --hugepages MIB",
+				i, w->node, w->cpu, w->memory_node, w->node, w->node);
 	}
 	return r.warnings;
 }
@@ -183,8 +195,11 @@ placement_look(const struct engine *e)
 		engine_worker_info(e, i, &info);
 		cpus = rte_lcore_cpuset(info.lcore);
 		CPU_OR(&used, &used, &cpus);
-		p.worker[i] = (struct placement_worker){ .cpu = info.cpu,
-			.node = placement_node(info.lcore), .memory_node = info.memory_node };
+		p.worker[i] = (struct placement_worker){
+			.cpu = info.cpu,
+			.node = placement_node(info.lcore),
+			.memory_node = info.memory_node,
+		};
 	}
 	p.num_cpus = (unsigned int)CPU_COUNT(&used);
 	placement_check(&p, placement_log_warning, NULL);
@@ -202,7 +217,8 @@ placement_move_to(const rte_cpuset_t *cpus)
 	rte_cpuset_t copy = *cpus;
 
 	if (rte_socket_count() > 1 && rte_thread_set_affinity(&copy) != 0)
-		ENGINE_LOG(WARNING, "the main thread stays where it is: memory may end up on another "
+		ENGINE_LOG(WARNING,
+			"the main thread stays where it is: memory may end up on another "
 			"NUMA node than its worker");
 }
 

@@ -48,8 +48,7 @@ struct placement {
 /** @param text  one line: the problem and its remedy */
 typedef void (*placement_warn_fn)(void *arg, const char *text);
 /** Check a placement; has no side effects but the warnings. @return number of warnings */
-unsigned int placement_check(
-		const struct placement *p, placement_warn_fn warn, void *arg);
+unsigned int placement_check(const struct placement *p, placement_warn_fn warn, void *arg);
 
 /** After engine_create() has created everything: check the placement and log warnings. */
 void placement_look(const struct engine *e);

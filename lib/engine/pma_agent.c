@@ -16,7 +16,7 @@
 #include "wire/wire.h"
 
 #define WIDTH_4X 2 /* PortInfo's code */
-#define UNIT 4 /* PortXmitData and PortRcvData count units of 4 octets */
+#define UNIT     4 /* PortXmitData and PortRcvData count units of 4 octets */
 
 /* Bytes per frame that do not count: the Ethernet header, and a native IB packet's VCRC. */
 static uint64_t
@@ -38,9 +38,9 @@ pma_agent_data_words(const struct port_attr *port, uint64_t bytes, uint64_t pad,
 static uint64_t
 receive_errors(const struct link_counters *c, uint64_t missed)
 {
-	static const enum verdict errors[] = { VERDICT_RUNT, VERDICT_IP_HEADER,
-		VERDICT_IP_CHECKSUM, VERDICT_UDP_LENGTH, VERDICT_LENGTH, VERDICT_GRH,
-		VERDICT_ICRC, VERDICT_VCRC, VERDICT_NO_MBUF, VERDICT_HANDOFF_FULL };
+	static const enum verdict errors[] = { VERDICT_RUNT, VERDICT_IP_HEADER, VERDICT_IP_CHECKSUM,
+		VERDICT_UDP_LENGTH, VERDICT_LENGTH, VERDICT_GRH, VERDICT_ICRC, VERDICT_VCRC,
+		VERDICT_NO_MBUF, VERDICT_HANDOFF_FULL };
 	uint64_t sum = missed;
 	unsigned int i;
 
@@ -67,8 +67,8 @@ pma_agent_totals(void *worker, uint16_t port, struct pma_totals *t)
 	}
 	t->value[PMA_XMIT_DISCARDS] = c.tx_full + c.tx_unresolved + c.tx_port_state;
 	t->value[PMA_VL15_DROPPED] = c.verdict[VERDICT_VL15_DROPPED];
-	t->value[PMA_QP1_DROPPED] = c.verdict[VERDICT_MAD_REFUSED] +
-		c.verdict[VERDICT_RATE_LIMITED];
+	t->value[PMA_QP1_DROPPED] =
+		c.verdict[VERDICT_MAD_REFUSED] + c.verdict[VERDICT_RATE_LIMITED];
 	t->value[PMA_XMIT_DATA] = pma_agent_data_words(attr, c.tx_bytes, c.tx_pad, c.tx_packets);
 	t->value[PMA_RCV_DATA] = pma_agent_data_words(attr, c.rx_bytes, c.rx_pad, c.rx_packets);
 	t->value[PMA_XMIT_PKTS] = t->value[PMA_UNICAST_XMIT] = c.tx_packets;

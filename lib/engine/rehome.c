@@ -28,8 +28,8 @@ struct move_message {
 };
 
 /*
- * Most messages from A to B at a time: for each place of A's an OFFER, and the TAKE of the move that
- * used the place before; and one answer for each move of B's
+ * Most messages from A to B at a time: for each place of A's an OFFER, and the TAKE of the move
+ * that used the place before; and one answer for each move of B's
  */
 #define MAIL_RING 64
 _Static_assert(3 * REHOME_OUT < MAIL_RING, "a message always has room");
@@ -89,8 +89,9 @@ rehome_offer(struct worker *w, uint32_t qpn, unsigned int to, struct error *err)
 	if (ret != 0)
 		return ret;
 	if (r->num_leaving == REHOME_OUT || find_leaving(w, qpn) != NULL)
-		return error_set(err, EBUSY, "qp: 0x%06x, or %u others of worker %u, are moving: "
-				"try again", qpn, REHOME_OUT, w->id);
+		return error_set(err, EBUSY,
+			"qp: 0x%06x, or %u others of worker %u, are moving: try again", qpn,
+			REHOME_OUT, w->id);
 	while (l->step != LEAVING_FREE)
 		l++;
 	*l = (struct leaving){ .qpn = qpn, .step = LEAVING_OFFERED, .to = (uint16_t)to };
@@ -248,8 +249,8 @@ rehome_take(struct worker *w, uint64_t now)
 	if (__atomic_exchange_n(&w->mail, 0, __ATOMIC_ACQUIRE) == 0)
 		return 0;
 	for (from = 0; from < w->workers; from++)
-		while (from != w->id && rte_ring_sc_dequeue_elem(w->rehome.mail[from], &m,
-				sizeof(m)) == 0) {
+		while (from != w->id &&
+			rte_ring_sc_dequeue_elem(w->rehome.mail[from], &m, sizeof(m)) == 0) {
 			rehome_read_message(w, from, &m, now);
 			n++;
 		}
@@ -321,7 +322,7 @@ rehome_create_worker(struct engine *e, struct worker *w)
 		if (i == w->id)
 			continue;
 		r->mail[i] = engine_ring("rehome", sizeof(struct move_message), MAIL_RING, socket,
-				RING_F_SP_ENQ | RING_F_SC_DEQ);
+			RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (r->mail[i] == NULL)
 			return -ENOMEM;
 	}
@@ -335,8 +336,9 @@ rehome_create(struct engine *e, struct error *err)
 
 	for (i = 0; i < e->num_workers; i++)
 		if (rehome_create_worker(e, e->worker[i]) != 0)
-			return error_set(err, ENOMEM, "no memory for moves between %u workers: "
-					"raise eal.memory_mb", e->num_workers);
+			return error_set(err, ENOMEM,
+				"no memory for moves between %u workers: raise eal.memory_mb",
+				e->num_workers);
 	return 0;
 }
 
@@ -348,7 +350,8 @@ rehome_destroy_worker(struct engine *e, struct worker *w)
 	unsigned int i;
 
 	for (i = 0; i < e->num_workers; i++) {
-		while (r->mail[i] != NULL && rte_ring_sc_dequeue_elem(r->mail[i], &m, sizeof(m)) == 0)
+		while (r->mail[i] != NULL &&
+			rte_ring_sc_dequeue_elem(r->mail[i], &m, sizeof(m)) == 0)
 			if (m.what == MOVE_TAKE)
 				rc_qp_import(w->rc, m.qpn, i);
 		engine_ring_free(r->mail[i]);

@@ -24,8 +24,8 @@
 
 #include "engine/engine.h"
 
-#define REHOME_OUT  16 /* simultaneous moves away from a worker */
-#define REHOME_IN   16 /* simultaneous moves to a worker */
+#define REHOME_OUT 16 /* simultaneous moves away from a worker */
+#define REHOME_IN  16 /* simultaneous moves to a worker */
 /* most packets parked for one move, and for all moves to a worker: more are dropped and counted */
 #define REHOME_PARK     256
 #define REHOME_PARK_ALL 512

@@ -3,8 +3,8 @@
  */
 
 /*
- * The choice of QPs that move automatically: those of which nearly all packets come by hand-off from
- * one other worker. Only packets received by hand-off are counted; the tick decides.
+ * The choice of QPs that move automatically: those of which nearly all packets come by hand-off
+ * from one other worker. Only packets received by hand-off are counted; the tick decides.
  *
  * Only ports with a receive queue for each worker count. With fewer queues one worker must receive
  * for the others, and hand-off is how those get their share of the work.
@@ -12,11 +12,13 @@
 
 #include "engine/worker.h"
 
-#define ENOUGH       64 /* packets to count before a QP may move */
+#define ENOUGH 64 /* packets to count before a QP may move */
+/* clang-format off */
 #define SHARE(n)     ((n) - (n) / 8) /* seven eighths: "nearly all" of n */
-#define REST_TICKS   WORKER_TICK_HZ /* least time between two moves of a QP */
-#define STALE_TICKS  WORKER_TICK_HZ /* a count that took longer is discarded */
-#define LOAD_ONE     256 /* a worker that is always busy */
+/* clang-format on */
+#define REST_TICKS  WORKER_TICK_HZ /* least time between two moves of a QP */
+#define STALE_TICKS WORKER_TICK_HZ /* a count that took longer is discarded */
+#define LOAD_ONE    256 /* a worker that is always busy */
 
 static struct handed *
 rehome_entry(const struct worker *w, uint32_t qpn)
@@ -127,8 +129,8 @@ rehome_consider(struct worker *w, uint32_t qpn, uint64_t now)
 		return; /* the QP has just moved, or another QP has the entry */
 	total = rehome_received(w, qpn) - h->base;
 	if (w->rehome.tick - h->tick < STALE_TICKS && h->count >= SHARE(total) &&
-			(int32_t)(w->rehome.tick - h->rest) >= 0 && rehome_has_time(w, h->from) &&
-			rehome_by_chance(now))
+		(int32_t)(w->rehome.tick - h->rest) >= 0 && rehome_has_time(w, h->from) &&
+		rehome_by_chance(now))
 		rehome_offer(w, qpn, h->from, NULL);
 	h->count = 0; /* count again if it stays */
 }

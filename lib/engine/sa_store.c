@@ -12,7 +12,9 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Records are many and small: they come from the C library, so no memory must be reserved for them. */
+/*
+ * Records are many and small: they come from the C library, so no memory must be reserved for them.
+ */
 static int
 open_store(struct engine *e, struct error *err)
 {

@@ -36,7 +36,9 @@ callers_pd(const struct engine *e, uint32_t pd, struct error *err)
 {
 	const struct svc *s = service_owning(e, svc_has_pd, pd);
 
-	return s == NULL ? 0 : error_set(err, EPERM, "pd: %u belongs to service \"%s\"", pd, service_name_of(s));
+	return s == NULL
+		? 0
+		: error_set(err, EPERM, "pd: %u belongs to service \"%s\"", pd, service_name_of(s));
 }
 
 int
@@ -46,7 +48,7 @@ callers_cq(const struct engine *e, const char *what, uint32_t cqn, struct error 
 
 	return s == NULL ? 0
 			 : error_set(err, EPERM, "%s: %u belongs to service \"%s\"", what, cqn,
-					   service_name_of(s));
+				   service_name_of(s));
 }
 
 /* A key without object is not an error here: the verb reports it. */
@@ -57,7 +59,7 @@ callers_key(const struct engine *e, const char *what, uint32_t key, uint32_t pd,
 
 	return s == NULL ? 0
 			 : error_set(err, EPERM, "%s: 0x%08x belongs to service \"%s\"", what, key,
-					   service_name_of(s));
+				   service_name_of(s));
 }
 
 int
@@ -65,8 +67,7 @@ callers_mr(const struct engine *e, const char *what, uint32_t key, struct error 
 {
 	struct mem_mr_info info;
 
-	return mem_mr_query(e->mem, key, &info) != 0 ? 0
-						     : callers_key(e, what, key, info.pd, err);
+	return mem_mr_query(e->mem, key, &info) != 0 ? 0 : callers_key(e, what, key, info.pd, err);
 }
 
 int
@@ -74,8 +75,7 @@ callers_mw(const struct engine *e, uint32_t key, struct error *err)
 {
 	struct mem_mw_info info;
 
-	return mem_mw_query(e->mem, key, &info) != 0 ? 0
-						     : callers_key(e, "key", key, info.pd, err);
+	return mem_mw_query(e->mem, key, &info) != 0 ? 0 : callers_key(e, "key", key, info.pd, err);
 }
 
 int
@@ -95,7 +95,7 @@ callers_qp(const struct engine *e, const struct rc_qp_info *info, struct error *
 
 	return s == NULL ? 0
 			 : error_set(err, EPERM, "qp: 0x%06x belongs to service \"%s\"", info->qpn,
-					   service_name_of(s));
+				   service_name_of(s));
 }
 
 int

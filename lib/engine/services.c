@@ -81,8 +81,8 @@ add_here(struct worker *w, void *arg)
 	remove_here(w, arg);
 	if (ret == -EEXIST)
 		return error_set(a->err, EEXIST, "service_id: another service listens there");
-	return error_set(a->err, -ret, "worker %u has no room for another listener "
-			"(cm.max_listeners)", w->id);
+	return error_set(a->err, -ret,
+		"worker %u has no room for another listener (cm.max_listeners)", w->id);
 }
 
 static int
@@ -209,8 +209,8 @@ service_place(struct engine *e, struct error *err)
 
 /* Add a service to the workers first to end - 1, or on error to none. */
 static int
-service_add(struct engine *e, const struct svc_config *config, unsigned int first,
-		unsigned int end, struct service **added, struct error *err)
+service_add(struct engine *e, const struct svc_config *config, unsigned int first, unsigned int end,
+	struct service **added, struct error *err)
 {
 	struct svc_env env = {
 		.alloc = e->alloc,
@@ -237,7 +237,9 @@ service_add(struct engine *e, const struct svc_config *config, unsigned int firs
 	a.place = (unsigned int)(s - e->services);
 	e->num_services = RTE_MAX(e->num_services, a.place + 1);
 	*s = (struct service){
-		.svc = a.svc, .listening = !config->active, .client = config->active,
+		.svc = a.svc,
+		.listening = !config->active,
+		.client = config->active,
 	};
 	for (i = first; i < end && ret == 0; i++)
 		ret = engine_call(e, i, add_here, &a);
@@ -252,8 +254,7 @@ service_add(struct engine *e, const struct svc_config *config, unsigned int firs
 /* --- services that listen --- */
 
 int
-engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id,
-		struct error *err)
+engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id, struct error *err)
 {
 	struct svc_config c = *config;
 	struct service *s;
@@ -337,7 +338,7 @@ engine_cm_service_name(struct engine *e, cm_id id)
 
 int
 service_client(struct engine *e, const struct svc_config *config, unsigned int worker,
-		unsigned int *place, struct error *err)
+	unsigned int *place, struct error *err)
 {
 	struct svc_config c = *config;
 	struct service *s;
@@ -426,8 +427,8 @@ services_create(struct engine *e, struct error *err)
 {
 	int ret;
 
-	e->services = mem_zalloc(&allocator_malloc,
-			ENGINE_SERVICE_PLACES * sizeof(struct service), 64);
+	e->services =
+		mem_zalloc(&allocator_malloc, ENGINE_SERVICE_PLACES * sizeof(struct service), 64);
 	if (e->services == NULL)
 		return error_set(err, ENOMEM, "no memory for the table of services");
 	ret = perftest_create(e, err);

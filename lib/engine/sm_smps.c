@@ -34,7 +34,7 @@ int
 sm_smps_create(struct worker *w, struct error *err)
 {
 	w->sm_smps = engine_ring("sm_smps", sizeof(struct engine_sm_smp), SM_RING,
-			(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
+		(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
 	return w->sm_smps != NULL ? 0 : error_set(err, ENOMEM, "no memory for a queue to the SM");
 }
 
@@ -147,12 +147,12 @@ sm_call(struct engine *e, unsigned int port, struct sm_args *a, struct error *er
 	if (engine_sma_managed(e, port) && engine_call(e, 0, sm_call_here, a) == 0)
 		return 0;
 	return error_set(err, EINVAL,
-			"port: got %u, behind which no subnet manager is configured (ib.sm)", port);
+		"port: got %u, behind which no subnet manager is configured (ib.sm)", port);
 }
 
 int
 engine_sm_set(struct engine *e, unsigned int port, uint8_t state, uint8_t priority,
-		struct error *err)
+	struct error *err)
 {
 	struct sm_args a = { .set = true, .state = state, .priority = priority };
 
@@ -179,7 +179,7 @@ sm_inbox_take(const struct engine *e, unsigned int port, struct engine_sm_smp *s
 
 int
 engine_sm_take(struct engine *e, unsigned int port, struct engine_sm_smp *smp, unsigned int n,
-		uint64_t *lost, struct error *err)
+	uint64_t *lost, struct error *err)
 {
 	struct sm_args a = { .set = false };
 	int ret = sm_call(e, port, &a, err);

@@ -72,7 +72,7 @@ store_thread_has_work(struct store_thread *t)
 	unsigned int i;
 
 	if (__atomic_load_n(&t->job, __ATOMIC_RELAXED) != NULL ||
-			__atomic_load_n(&t->stop, __ATOMIC_RELAXED) != 0)
+		__atomic_load_n(&t->stop, __ATOMIC_RELAXED) != 0)
 		return true;
 	for (i = 0; i < t->engine->num_workers; i++)
 		if (!rte_ring_empty(t->in[i]))
@@ -88,7 +88,7 @@ store_thread_sleep(struct store_thread *t)
 
 	if (t->reclaim > now)
 		ts.tv_nsec = RTE_MIN(ts.tv_nsec,
-				(long)((t->reclaim - now) * 1000 / (t->engine->hz / 1000000 + 1)));
+			(long)((t->reclaim - now) * 1000 / (t->engine->hz / 1000000 + 1)));
 	__atomic_store_n(&t->asleep, 1, __ATOMIC_SEQ_CST);
 	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!store_thread_has_work(t))
@@ -110,7 +110,9 @@ store_thread_submit(void *arg, struct sa_write *write)
 	return true;
 }
 
-/* Each worker gets an equal share of the batch, so that a flood from one does not delay the others. */
+/*
+ * Each worker gets an equal share of the batch, so that a flood from one does not delay the others.
+ */
 static unsigned int
 store_thread_gather(struct store_thread *t)
 {
@@ -130,7 +132,9 @@ store_thread_hand_back(struct store_thread *t, unsigned int n)
 	for (i = 0; i < n; i++) {
 		struct worker *w = e->worker[sa_write_worker(t->batch[i])];
 
-		/* full only for a moment: the ring is as large as the number of outstanding changes */
+		/*
+		 * full only for a moment: the ring is as large as the number of outstanding changes
+		 */
 		while (rte_ring_sp_enqueue(w->written, t->batch[i]) != 0)
 			sched_yield();
 	}
@@ -260,13 +264,12 @@ store_thread_create(struct engine *e, struct error *err)
 	pthread_cond_init(&t->job_done, NULL);
 	for (i = 0; i < e->num_workers; i++) {
 		t->in[i] = engine_ring("writes", sizeof(void *),
-				rte_align32pow2(e->config.sa.server.max_writes + 1), SOCKET_ID_ANY,
-				RING_F_SP_ENQ | RING_F_SC_DEQ);
+			rte_align32pow2(e->config.sa.server.max_writes + 1), SOCKET_ID_ANY,
+			RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (t->in[i] == NULL)
 			return error_set(err, ENOMEM,
-					"no memory for rings of %u changes: lower sa.max_writes or "
-					"raise eal.memory_mb",
-					e->config.sa.server.max_writes);
+				"no memory for rings of %u changes: lower sa.max_writes or raise eal.memory_mb",
+				e->config.sa.server.max_writes);
 	}
 	return 0;
 }

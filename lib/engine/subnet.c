@@ -15,7 +15,9 @@
 
 #include "engine/subnet.h"
 
-/* Subnet management changed a port: worker 0 applies it at once, other workers at their next tick. */
+/*
+ * Subnet management changed a port: worker 0 applies it at once, other workers at their next tick.
+ */
 static void
 subnet_apply(void *worker, uint16_t port, const struct port_settings *s)
 {
@@ -45,8 +47,8 @@ subnet_fill_node(const struct engine *e, struct sma_config *c)
 		snprintf(c->node_desc, sizeof(c->node_desc), "polca %.58s", host);
 	}
 	c->node_guid = node_guid(e);
-	c->system_image_guid = node->system_image_guid != 0 ? node->system_image_guid
-							    : c->node_guid;
+	c->system_image_guid =
+		node->system_image_guid != 0 ? node->system_image_guid : c->node_guid;
 	c->vendor_id = node->vendor_id;
 	c->device_id = node->device_id;
 	c->revision = node->revision;

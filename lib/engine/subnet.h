@@ -8,8 +8,8 @@
 /**
  * @file
  * Private to lib/engine: subnet management of the native IB ports. Their agent (SMA) runs on worker
- * 0. Its decisions change lib/link and lib/rc on all workers; violations and errors that the workers
- * count are reported to it.
+ * 0. Its decisions change lib/link and lib/rc on all workers; violations and errors that the
+ * workers count are reported to it.
  */
 
 #include "engine/worker.h"

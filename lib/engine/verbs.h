@@ -15,7 +15,10 @@
 #include "engine/engine.h"
 #include "engine/verbs_sa.h"
 
-/** The destination of packets as a user gives it (ibv_ah_attr); the engine resolves it to a struct av. */
+/**
+ * The destination of packets as a user gives it (ibv_ah_attr); the engine resolves it to a struct
+ * av.
+ */
 struct engine_ah {
 	uint16_t port;
 	uint16_t sgid_index;
@@ -57,7 +60,8 @@ int engine_cq_create(struct engine *e, uint32_t depth, uint32_t *cqn, struct err
 const char *engine_cq_service(const struct engine *e, uint32_t cqn);
 int engine_cq_destroy(struct engine *e, uint32_t cqn, struct error *err);
 /** @return completions stored or a negative errno */
-int engine_cq_poll(struct engine *e, uint32_t cqn, struct wc *wc, unsigned int n, struct error *err);
+int engine_cq_poll(struct engine *e, uint32_t cqn, struct wc *wc, unsigned int n,
+	struct error *err);
 int engine_cq_arm(struct engine *e, uint32_t cqn, bool solicited_only, struct error *err);
 bool engine_cq_next(struct engine *e, uint32_t *cursor, struct rc_cq_info *info);
 
@@ -101,7 +105,8 @@ int engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, str
  *
  * @retval -EBUSY   it belongs to a connection, or is moving already
  * @retval -EINVAL  it has an SRQ, or there is no such worker
- * @retval -EAGAIN  try again: completions from before earlier moves wait to be polled, or too many QPs move
+ * @retval -EAGAIN  try again: completions from before earlier moves wait to be polled, or too many
+ *   QPs move
  */
 int engine_qp_rehome(struct engine *e, uint32_t qpn, unsigned int worker, struct error *err);
 int engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err);

@@ -19,10 +19,10 @@ ah_check_index(const struct port_attr *port, const struct engine_ah *ah, struct 
 		return error_set(err, EINVAL, "sgid_index: %s has no address", port->name);
 	if (ah->sgid_index >= port->num_gids)
 		return error_set(err, EINVAL, "sgid_index: got %u, %s has 0..%u", ah->sgid_index,
-				port->name, port->num_gids - 1);
+			port->name, port->num_gids - 1);
 	if (ah->flow_label > 0xFFFFF)
 		return error_set(err, EINVAL, "flow_label: got 0x%x, expected 20 bits",
-				ah->flow_label);
+			ah->flow_label);
 	return 0;
 }
 
@@ -33,8 +33,9 @@ check_dgid(const union gid *dgid, struct error *err)
 	char text[GID_STRLEN];
 
 	if (gid_is_multicast(dgid))
-		return error_set(err, EINVAL, "dgid: got %s, a multicast group, expected the "
-				"address of one endport", gid_print(dgid, text));
+		return error_set(err, EINVAL,
+			"dgid: got %s, a multicast group, expected the address of one endport",
+			gid_print(dgid, text));
 	return 0;
 }
 
@@ -48,9 +49,8 @@ check_family(const union gid *sgid, const union gid *dgid, struct error *err)
 		return error_set(err, EINVAL, "dgid: missing");
 	if (gid_is_ipv4(sgid) != gid_is_ipv4(dgid))
 		return error_set(err, EINVAL,
-				"dgid: got %s, but the source address (sgid_index) is %s: both "
-				"must be IPv4 or both IPv6",
-				gid_print(dgid, d), gid_print(sgid, s));
+			"dgid: got %s, but the source address (sgid_index) is %s: both must be IPv4 or both IPv6",
+			gid_print(dgid, d), gid_print(sgid, s));
 	return 0;
 }
 
@@ -70,7 +70,7 @@ encap_of(const struct port_gid *gid)
 
 static int
 ah_next_hop(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
-		struct error *err)
+	struct error *err)
 {
 	*neighbour = PATH_NO_NEIGHBOUR;
 	if (ah->has_dmac) {
@@ -82,7 +82,7 @@ ah_next_hop(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_
 
 static int
 resolve_roce(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
-		struct error *err)
+	struct error *err)
 {
 	int ret = check_family(&av->sgid, &av->dgid, err);
 
@@ -92,27 +92,26 @@ resolve_roce(struct engine *e, const struct engine_ah *ah, struct av *av, uint32
 /* On a native IB link LIDs name both ends; packets carry a GRH if a GID is given. */
 static int
 resolve_ib(const struct port_attr *port, const struct engine_ah *ah, struct av *av,
-		uint32_t *neighbour, struct error *err)
+	uint32_t *neighbour, struct error *err)
 {
 	if (ah->dlid == 0)
 		return error_set(err, EINVAL,
-				"dlid: missing: %s is a native InfiniBand port, where a GID alone "
-				"leads nowhere: give the peer's LID",
-				port->name);
+			"dlid: missing: %s is a native InfiniBand port, where a GID alone "
+			"leads nowhere: give the peer's LID",
+			port->name);
 	if (ah->dlid == PORT_LID_PERMISSIVE)
 		return error_set(err, EINVAL, "dlid: got 0xffff, which is for SMPs");
 	if (ah->dlid >= PORT_LID_MULTICAST)
 		return error_set(err, EINVAL,
-				"dlid: got 0x%04x, a multicast LID, expected 0x0001 to 0xbfff",
-				ah->dlid);
+			"dlid: got 0x%04x, a multicast LID, expected 0x0001 to 0xbfff", ah->dlid);
 	if (port->lid == 0)
 		return error_set(err, EINVAL,
-				"port: %s has no LID yet: no subnet manager has been there (or set "
-				"its lid in the configuration)",
-				port->name);
+			"port: %s has no LID yet: no subnet manager has been there (or set "
+			"its lid in the configuration)",
+			port->name);
 	if (ah->src_path_bits >> port->lmc != 0)
 		return error_set(err, EINVAL, "src_path_bits: got %u, %s has 2^%u LIDs",
-				ah->src_path_bits, port->name, port->lmc);
+			ah->src_path_bits, port->name, port->lmc);
 	if (ah->sl >= PORT_SLS)
 		return error_set(err, EINVAL, "sl: got %u, expected 0 to 15", ah->sl);
 	av->slid = port_slid(port, ah->src_path_bits);
@@ -132,7 +131,7 @@ known_port(const struct engine *e, unsigned int number, struct error *err)
 	if (number < link_num_ports(e->link))
 		return link_port_attr(e->link, number);
 	error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on", number,
-			link_num_ports(e->link));
+		link_num_ports(e->link));
 	return NULL;
 }
 
@@ -142,12 +141,12 @@ check_pkey(const struct port_attr *port, uint16_t index, struct error *err)
 	if (index < port->num_pkeys && port->pkey[index] != 0)
 		return 0;
 	return error_set(err, EINVAL, "pkey_index: got %u, which holds no P_Key of %s", index,
-			port->name);
+		port->name);
 }
 
 int
 ah_resolve(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
-		struct error *err)
+	struct error *err)
 {
 	const struct port_attr *port = known_port(e, ah->port, err);
 	int ret;

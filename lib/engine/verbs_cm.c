@@ -4,8 +4,8 @@
 
 /*
  * Connections that we open. The control thread resolves the path, then a worker connects and notes
- * the outcome. The attempt is the connection's user. When an attempt is forgotten its ID is cleared,
- * so that late callbacks of the connection, whose ID no longer matches, are ignored.
+ * the outcome. The attempt is the connection's user. When an attempt is forgotten its ID is
+ * cleared, so that late callbacks of the connection, whose ID no longer matches, are ignored.
  */
 
 #include <errno.h>
@@ -67,7 +67,7 @@ struct attempts {
 
 static void
 attempt_note_outcome(void *user, const struct cm_info *info, const uint8_t *private_data,
-		uint8_t len, bool was_established)
+	uint8_t len, bool was_established)
 {
 	struct attempt *a = user;
 
@@ -84,7 +84,7 @@ attempt_note_outcome(void *user, const struct cm_info *info, const uint8_t *priv
 
 static void
 attempt_established(void *user, const struct cm_info *info, const uint8_t *private_data,
-		uint8_t len)
+	uint8_t len)
 {
 	attempt_note_outcome(user, info, private_data, len, true);
 }
@@ -117,8 +117,7 @@ connect_here(struct worker *w, void *arg)
 	int ret;
 
 	if (a->place != NO_SERVICE)
-		ret = svc_worker_connect(
-				service_here(w, a->place), &a->connect, now, &id, &a->why);
+		ret = svc_worker_connect(service_here(w, a->place), &a->connect, now, &id, &a->why);
 	else
 		ret = cm_connect(w->cm, &a->connect, now, &id, &a->why);
 	if (ret == 0)
@@ -167,8 +166,9 @@ attempt_end(struct engine *e, struct attempt *a)
 	if (a->step == STEP_ASK)
 		engine_sa_cancel(e, a->query, NULL);
 	if (a->place != NO_SERVICE && a->step != STEP_OVER)
-		service_connected(e, a->place, a->step == STEP_SENT && (!attempt_is_done(a) || a->established)
-						? a->id : 0);
+		service_connected(e, a->place,
+			a->step == STEP_SENT && (!attempt_is_done(a) || a->established) ? a->id
+											: 0);
 	a->step = STEP_OVER;
 }
 
@@ -312,7 +312,7 @@ attempt_watch(struct engine *e, struct attempt *a, uint64_t now)
 {
 	attempt_advance(e, a, now);
 	if (a->step != STEP_OVER && a->timeout > 0 && now > a->started &&
-			now - a->started > a->timeout) {
+		now - a->started > a->timeout) {
 		attempt_time_out(e, a);
 		attempt_advance(e, a, now);
 	}
@@ -393,7 +393,7 @@ attempt_begin(struct engine *e, const struct engine_cm_connect *c, struct attemp
 
 int
 engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t *attempt,
-		struct error *err)
+	struct error *err)
 {
 	struct attempt *a;
 	int worker, ret;
@@ -441,14 +441,14 @@ attempt_say_why(const struct attempt *a, struct error *why)
 		*why = a->why;
 	else if (a->info.end == CM_END_REJECTED)
 		error_set(why, ECONNREFUSED, "the peer rejected it: %s (reason %u)",
-				cm_reason_name(a->info.reason), a->info.reason);
+			cm_reason_name(a->info.reason), a->info.reason);
 	else
 		error_set(why, ECONNABORTED, "%s", words[a->info.end % CM_END_COUNT]);
 }
 
 int
 engine_cm_outcome(struct engine *e, uint32_t attempt, struct engine_cm_outcome *o,
-		struct error *err)
+	struct error *err)
 {
 	struct attempt *a;
 

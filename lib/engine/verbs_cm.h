@@ -48,7 +48,8 @@ struct engine_service_info {
 	uint32_t id;
 	struct svc_config config;
 	bool listening; /**< false: it ends with its last connection, or it is a client */
-	bool client; /**< for a connection that we opened; it stays a minute after that connection's end */
+	/** for a connection that we opened; it stays a minute after that connection's end */
+	bool client;
 	cm_id connection; /**< a client's connection */
 	uint32_t connections; /**< including those in TIMEWAIT */
 	struct svc_counters counters;
@@ -61,8 +62,8 @@ bool engine_service_next(struct engine *e, uint32_t *cursor, struct engine_servi
 struct engine_cm_connect {
 	/**
 	 * The peer. Native IB: its LID, GID or both. If one of them, .path_mtu or .packet_life is
-	 * missing, the SA is queried for the path; if it does not answer within half of .timeout_ms,
-	 * a LID is used without it. Packets carry a GRH if .hop_limit is 2 or more.
+	 * missing, the SA is queried for the path; if it does not answer within half of
+	 * .timeout_ms, a LID is used without it. Packets carry a GRH if .hop_limit is 2 or more.
 	 */
 	const struct engine_ah *ah;
 	uint64_t service_id;
@@ -75,7 +76,9 @@ struct engine_cm_connect {
 	uint8_t packet_life; /**< 0: from the PathRecord, or cm.packet_life */
 	/** The service that uses the connection. NULL: the client uses it, with post_send etc. */
 	const struct svc_config *service;
-	/** A service sets .qp, .access and private data itself; else .qp.srq is RC_NO_SRQ or an SRQ */
+	/**
+	 * A service sets .qp, .access and private data itself; else .qp.srq is RC_NO_SRQ or an SRQ
+	 */
 	struct cm_conn_param param;
 	uint32_t timeout_ms; /**< time to become established; 0: the protocol's */
 	int worker; /**< -1: the SRQ's worker, or round robin */
@@ -115,7 +118,9 @@ int engine_cm_load_alternate(struct engine *e, cm_id id, const struct engine_ah 
 /** Sum over the workers, or the counters of one worker (>= 0). */
 void engine_cm_counters(const struct engine *e, int worker, struct cm_counters *sum);
 
-/** Check deadlines, and remove services whose last connection has ended; engine_watch() calls this. */
+/**
+ * Check deadlines, and remove services whose last connection has ended; engine_watch() calls this.
+ */
 void engine_cm_watch(struct engine *e);
 
 #endif

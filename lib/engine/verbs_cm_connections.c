@@ -27,8 +27,7 @@ conn_call_owner(struct engine *e, worker_fn fn, struct conn_args *a)
 	int ret = engine_call(e, cm_worker_of(e->cm_hash_key, e->num_workers, a->id), fn, a);
 
 	if (ret == -ENOENT)
-		return error_set(a->err, ENOENT, "there is no connection 0x%08x (any more)",
-				a->id);
+		return error_set(a->err, ENOENT, "there is no connection 0x%08x (any more)", a->id);
 	return ret;
 }
 
@@ -102,8 +101,7 @@ load_alternate_here(struct worker *w, void *arg)
 }
 
 int
-engine_cm_load_alternate(struct engine *e, cm_id id, const struct engine_ah *ah,
-		struct error *err)
+engine_cm_load_alternate(struct engine *e, cm_id id, const struct engine_ah *ah, struct error *err)
 {
 	struct conn_path_args path = { .ah = *ah };
 	struct conn_args a = { .id = id, .err = err };

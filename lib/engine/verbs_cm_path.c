@@ -18,7 +18,7 @@
 
 static int
 conn_path_check(struct engine *e, const struct conn_path_args *a, const struct port_attr **found,
-		struct error *err)
+	struct error *err)
 {
 	const struct port_attr *port = known_port(e, a->ah.port, err);
 
@@ -26,21 +26,20 @@ conn_path_check(struct engine *e, const struct conn_path_args *a, const struct p
 		return -EINVAL;
 	if (a->path_mtu > port->active_mtu)
 		return error_set(err, EINVAL, "path_mtu: got %u, but %s carries no more than %u",
-				a->path_mtu, port->name, port->active_mtu);
+			a->path_mtu, port->name, port->active_mtu);
 	if (a->path_mtu != 0 && (a->path_mtu < 256 || (a->path_mtu & (a->path_mtu - 1)) != 0))
 		return error_set(err, EINVAL,
-				"path_mtu: got %u, expected 256, 512, 1024, 2048 or 4096",
-				a->path_mtu);
+			"path_mtu: got %u, expected 256, 512, 1024, 2048 or 4096", a->path_mtu);
 	if (a->packet_life >= TIME_CODES)
 		return error_set(err, EINVAL, "packet_life: got %u, expected 0 to %d",
-				a->packet_life, TIME_CODES - 1);
+			a->packet_life, TIME_CODES - 1);
 	*found = port;
 	return 0;
 }
 
 int
 conn_path_plain(struct engine *e, const struct conn_path_args *a, struct cm_path *path,
-		struct error *err)
+	struct error *err)
 {
 	const struct port_attr *port;
 	int ret = conn_path_check(e, a, &port, err);
@@ -73,12 +72,13 @@ conn_path_has_sa(const struct engine *e, const struct port_attr *port)
 static bool
 conn_path_is_complete(const struct conn_path_args *a)
 {
-	return a->ah.dlid != 0 && !gid_is_zero(&a->ah.dgid) && a->path_mtu != 0 && a->packet_life != 0;
+	return a->ah.dlid != 0 && !gid_is_zero(&a->ah.dgid) && a->path_mtu != 0 &&
+		a->packet_life != 0;
 }
 
 int
 conn_path_begin(struct engine *e, const struct conn_path_args *a, struct cm_path *path,
-		struct error *err)
+	struct error *err)
 {
 	const struct port_attr *port;
 	int ret = conn_path_check(e, a, &port, err);
@@ -87,7 +87,7 @@ conn_path_begin(struct engine *e, const struct conn_path_args *a, struct cm_path
 		return ret;
 	if (port->ib && a->ah.dlid == 0 && gid_is_zero(&a->ah.dgid))
 		return error_set(err, EINVAL, "peer: %s is an InfiniBand port: its LID or GID",
-				port->name);
+			port->name);
 	if (port->ib && !conn_path_is_complete(a) && conn_path_has_sa(e, port))
 		return CONN_PATH_ASK;
 	ret = conn_path_plain(e, a, path, err);
@@ -132,7 +132,7 @@ select_path(struct sa_query *q, const struct port_attr *port, const struct conn_
 
 int
 conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout_ms,
-		uint32_t *query, struct error *err)
+	uint32_t *query, struct error *err)
 {
 	const struct port_attr *port = link_port_attr(e->link, a->ah.port);
 	struct engine_ah sa = { .port = a->ah.port, .dlid = port->sm_lid, .sl = port->sm_sl };
@@ -152,8 +152,8 @@ conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout
 	};
 
 	if (a->ah.sgid_index >= port->num_gids)
-		return error_set(err, EINVAL, "sgid_index: got %u, %s has 0..%u",
-				a->ah.sgid_index, port->name, port->num_gids - 1);
+		return error_set(err, EINVAL, "sgid_index: got %u, %s has 0..%u", a->ah.sgid_index,
+			port->name, port->num_gids - 1);
 	select_path(&q.query, port, a);
 	return engine_sa_query(e, &q, query, err);
 }
@@ -161,7 +161,7 @@ conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout
 /* Take the path from the record, except the attributes that the caller has set. */
 static int
 conn_path_take_record(struct engine *e, const struct engine_sa_record *r, struct conn_path_args *a,
-		struct cm_path *path, struct error *err)
+	struct cm_path *path, struct error *err)
 {
 	const struct port_attr *port = link_port_attr(e->link, a->ah.port);
 	uint64_t slid = sa_get_named(r->type, "slid", r->bytes);
@@ -175,10 +175,10 @@ conn_path_take_record(struct engine *e, const struct engine_sa_record *r, struct
 	a->ah.flow_label = (uint32_t)sa_get_named(r->type, "flow_label", r->bytes);
 	a->ah.hop_limit = (uint8_t)sa_get_named(r->type, "hop_limit", r->bytes);
 	memcpy(a->ah.dgid.raw, r->bytes + sa_field_named(r->type, "dgid")->offset / 8,
-			sizeof(a->ah.dgid.raw));
+		sizeof(a->ah.dgid.raw));
 	if (a->packet_life == 0)
-		a->packet_life = (uint8_t)(sa_get_named(r->type, "packet_life", r->bytes) %
-				TIME_CODES);
+		a->packet_life =
+			(uint8_t)(sa_get_named(r->type, "packet_life", r->bytes) % TIME_CODES);
 	ret = conn_path_plain(e, a, path, err);
 	if (ret != 0)
 		return ret;
@@ -189,7 +189,7 @@ conn_path_take_record(struct engine *e, const struct engine_sa_record *r, struct
 
 int
 conn_path_answer(struct engine *e, uint32_t query, struct conn_path_args *a, struct cm_path *path,
-		struct error *err)
+	struct error *err)
 {
 	struct engine_sa_progress p;
 	struct engine_sa_record r;
@@ -204,12 +204,11 @@ conn_path_answer(struct engine *e, uint32_t query, struct conn_path_args *a, str
 		ret = conn_path_take_record(e, &r, a, path, err);
 	else if (p.end == MAD_END_STATUS || p.end == MAD_END_OK)
 		ret = error_set(err, ENOENT, "the SA knows no path to the peer (%s)",
-				mad_status_name(p.status));
+			mad_status_name(p.status));
 	else if (a->ah.dlid != 0)
 		ret = conn_path_plain(e, a, path, err); /* the LID is enough to reach the peer */
 	else
-		ret = error_set(err, ETIMEDOUT, "the SA did not answer (%s)",
-				mad_end_name(p.end));
+		ret = error_set(err, ETIMEDOUT, "the SA did not answer (%s)", mad_end_name(p.end));
 	engine_sa_cancel(e, query, NULL);
 	return ret;
 }
@@ -225,8 +224,7 @@ conn_path_hop(struct engine *e, const struct cm_path *path, struct error *err)
 
 	if (!link_neighbour_next(e->link, &cursor, &hop) || hop.resolved)
 		return 0;
-	return error_set(err, EAGAIN, "next hop %s does not answer %s: is it up, on this link, and "
-			"the address right?",
-			gid_print(&hop.gid, text),
-			gid_is_ipv4(&hop.gid) ? "ARP" : "neighbour discovery");
+	return error_set(err, EAGAIN,
+		"next hop %s does not answer %s: is it up, on this link, and the address right?",
+		gid_print(&hop.gid, text), gid_is_ipv4(&hop.gid) ? "ARP" : "neighbour discovery");
 }

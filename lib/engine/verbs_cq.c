@@ -42,9 +42,9 @@ engine_cq_poll(struct engine *e, uint32_t cqn, struct wc *wc, unsigned int n, st
 		return no_cq(cqn, err);
 	if (ret == -EIO)
 		return error_set(err, EIO,
-				"cq: completion queue %u has overrun, completions are lost: "
-				"destroy it and its queue pairs",
-				cqn);
+			"cq: completion queue %u has overrun, completions are lost: "
+			"destroy it and its queue pairs",
+			cqn);
 	return ret;
 }
 

@@ -190,11 +190,11 @@ mad_ask_map_memory(struct ask *a, const struct engine_mad_ask *ask, struct error
 	a->room = ask->max_answer;
 	a->mem_size = (size_t)a->len + a->room + 1;
 	a->mem = mmap(NULL, a->mem_size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (a->mem == MAP_FAILED) {
 		a->mem = NULL;
 		return error_set(err, ENOMEM, "no memory for %u bytes to send and %u to receive",
-				a->len, a->room);
+			a->len, a->room);
 	}
 	if (a->len > 0)
 		memcpy(a->mem, ask->data, a->len);
@@ -203,7 +203,7 @@ mad_ask_map_memory(struct ask *a, const struct engine_mad_ask *ask, struct error
 
 static void
 mad_ask_fill_call(const struct engine *e, const struct engine_mad_ask *ask, struct ask *a,
-		struct mad_call *call)
+	struct mad_call *call)
 {
 	call->protocol = ask->many ? MAD_RMPP : MAD_SINGLE;
 	call->data_offset = ask->data_offset;
@@ -214,14 +214,16 @@ mad_ask_fill_call(const struct engine *e, const struct engine_mad_ask *ask, stru
 	call->no_answer = ask->no_answer;
 	call->keep_tid = ask->keep_tid;
 	call->resp_time = e->config.mad.resp_time;
-	call->taker = (struct mad_taker){ a, ask->many ? mad_ask_take_data : NULL, mad_ask_take_end };
+	call->taker =
+		(struct mad_taker){ a, ask->many ? mad_ask_take_data : NULL, mad_ask_take_end };
 	if (!ask->many)
 		return;
 	call->flags = MAD_METHOD_MULTI_RESPONSE;
 	if (a->len == 0)
 		return;
 	call->flags |= MAD_METHOD_MULTI_REQUEST;
-	call->source = (struct mad_source){ .arg = a, .length = a->len, .read = mad_ask_read_request };
+	call->source =
+		(struct mad_source){ .arg = a, .length = a->len, .read = mad_ask_read_request };
 }
 
 static int
@@ -237,8 +239,10 @@ mad_ask_start(struct engine *e, struct ask *a, struct mad_call *call, struct err
 	if (ret == 0)
 		return 0;
 	a->done = 1;
-	return error_set(err, -ret, "worker %u has no session for this request: too many are under "
-			"way (mad.max_sessions, mad.max_sessions_per_peer)", a->worker);
+	return error_set(err, -ret,
+		"worker %u has no session for this request: too many are under "
+		"way (mad.max_sessions, mad.max_sessions_per_peer)",
+		a->worker);
 }
 
 int
@@ -311,7 +315,8 @@ engine_mad_forget(struct engine *e, uint32_t id)
 static void
 mad_ask_watch(struct engine *e, struct ask *a, uint64_t now)
 {
-	if (!mad_ask_is_done(a) && a->total > 0 && now > a->started && now - a->started > a->total) {
+	if (!mad_ask_is_done(a) && a->total > 0 && now > a->started &&
+		now - a->started > a->total) {
 		a->timed_out = true;
 		engine_call(e, a->worker, mad_ask_cancel_here, a);
 	}

@@ -48,7 +48,8 @@ struct engine_mad_answer {
 	int error;
 	bool has_mad;
 	uint8_t mad[MAD_LEN]; /**< first packet of the answer */
-	const uint8_t *data; /**< many: data from .data_offset on; valid until the request is forgotten */
+	/** many: data from .data_offset on; valid until the request is forgotten */
+	const uint8_t *data;
 	uint64_t len;
 	uint32_t resent;
 	uint64_t elapsed_ns; /**< from call to answer, measured on the worker */

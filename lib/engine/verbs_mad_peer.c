@@ -17,20 +17,19 @@
 /* QP0 of another port of the subnet, by LID or by directed route. */
 static int
 smp_peer(const struct port_attr *port, const struct engine_mad_ask *ask, struct mad_peer *to,
-		struct error *err)
+	struct error *err)
 {
 	bool directed = ask->mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ROUTED;
 
 	if (!port->ib)
 		return error_set(err, EINVAL,
-				"port: %s is no native InfiniBand port: it has no QP0", port->name);
+			"port: %s is no native InfiniBand port: it has no QP0", port->name);
 	if (!directed && port->lid == 0)
 		return error_set(err, EINVAL,
-				"%s has no LID yet: only a directed route leads on from it",
-				port->name);
+			"%s has no LID yet: only a directed route leads on from it", port->name);
 	if (!directed && (ask->ah->dlid == 0 || ask->ah->dlid >= PORT_LID_MULTICAST))
 		return error_set(err, EINVAL, "dlid: got 0x%04x, expected 0x0001 to 0xbfff",
-				ask->ah->dlid);
+			ask->ah->dlid);
 	to->av = (struct av){
 		.encap = ENCAP_IB,
 		.port = ask->ah->port,
@@ -50,7 +49,7 @@ smp_peer(const struct port_attr *port, const struct engine_mad_ask *ask, struct 
 
 static int
 gsi_peer(struct engine *e, const struct port_attr *port, const struct engine_mad_ask *ask,
-		struct mad_peer *to, struct error *err)
+	struct mad_peer *to, struct error *err)
 {
 	if (check_pkey(port, ask->pkey_index, err) != 0)
 		return -EINVAL;
@@ -62,7 +61,7 @@ gsi_peer(struct engine *e, const struct port_attr *port, const struct engine_mad
 
 int
 mad_ask_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
-		struct error *err)
+	struct error *err)
 {
 	const struct port_attr *port = known_port(e, ask->ah->port, err);
 

@@ -59,16 +59,16 @@ from_memzone(struct mem_mr_attr *attr, struct error *err)
 		return error_set(err, ENOENT, "path: no memzone of the name \"%s\"", attr->path);
 	if (attr->offset > mz->len || attr->length > mz->len - attr->offset)
 		return error_set(err, EINVAL,
-				"length: %" PRIu64 " bytes from %" PRIu64
-				" on do not fit memzone \"%s\" of %zu bytes",
-				attr->length, attr->offset, attr->path, mz->len);
+			"length: %" PRIu64 " bytes from %" PRIu64
+			" on do not fit memzone \"%s\" of %zu bytes",
+			attr->length, attr->offset, attr->path, mz->len);
 	attr->base = (uint8_t *)mz->addr + attr->offset;
 	return 0;
 }
 
 int
 engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, struct mem_mr_info *info,
-		struct error *err)
+	struct error *err)
 {
 	struct mem_mr_attr a = *attr;
 	int ret = callers_pd(e, a.pd, err);
@@ -98,7 +98,7 @@ engine_mr_deregister(struct engine *e, uint32_t key, struct error *err)
 
 static int
 mr_check_range(struct engine *e, uint32_t key, uint64_t offset, uint64_t len, uint8_t **base,
-		struct error *err)
+	struct error *err)
 {
 	struct mem_mr_info info;
 	int ret = callers_mr(e, "key", key, err);
@@ -109,16 +109,16 @@ mr_check_range(struct engine *e, uint32_t key, uint64_t offset, uint64_t len, ui
 		return error_set(err, ENOENT, "key: no memory region 0x%08x", key);
 	if (offset > info.length || len > info.length - offset)
 		return error_set(err, EINVAL,
-				"offset: %" PRIu64 " bytes from %" PRIu64
-				" on reach beyond the region's %" PRIu64,
-				len, offset, info.length);
+			"offset: %" PRIu64 " bytes from %" PRIu64
+			" on reach beyond the region's %" PRIu64,
+			len, offset, info.length);
 	*base = info.base + offset;
 	return 0;
 }
 
 int
 engine_mr_read(struct engine *e, uint32_t key, uint64_t offset, void *buf, uint64_t len,
-		struct error *err)
+	struct error *err)
 {
 	uint8_t *base = NULL;
 	int ret = mr_check_range(e, key, offset, len, &base, err);
@@ -130,7 +130,7 @@ engine_mr_read(struct engine *e, uint32_t key, uint64_t offset, void *buf, uint6
 
 int
 engine_mr_write(struct engine *e, uint32_t key, uint64_t offset, const void *buf, uint64_t len,
-		struct error *err)
+	struct error *err)
 {
 	uint8_t *base = NULL;
 	int ret = mr_check_range(e, key, offset, len, &base, err);
@@ -148,7 +148,7 @@ engine_mr_next(struct engine *e, uint32_t *cursor, struct mem_mr_info *info)
 
 int
 engine_mw_alloc(struct engine *e, uint32_t pd, enum mem_mw_type type, uint32_t *key,
-		struct error *err)
+	struct error *err)
 {
 	int ret = callers_pd(e, pd, err);
 

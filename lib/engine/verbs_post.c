@@ -46,7 +46,7 @@ qp_post(struct engine *e, struct post_args *a)
 
 int
 engine_post_send(struct engine *e, uint32_t qpn, const struct send_wr *wr, unsigned int n,
-		struct error *err)
+	struct error *err)
 {
 	struct post_args a = { .qpn = qpn, .send = wr, .n = n, .err = err };
 
@@ -55,7 +55,7 @@ engine_post_send(struct engine *e, uint32_t qpn, const struct send_wr *wr, unsig
 
 int
 engine_post_recv(struct engine *e, uint32_t qpn, const struct recv_wr *wr, unsigned int n,
-		struct error *err)
+	struct error *err)
 {
 	struct post_args a = { .qpn = qpn, .recv = wr, .n = n, .err = err };
 

@@ -18,7 +18,9 @@ const struct port_attr *known_port(const struct engine *e, unsigned int number, 
 /** Check that the port's table has a P_Key at this index. @return 0 or -EINVAL */
 int check_pkey(const struct port_attr *port, uint16_t index, struct error *err);
 
-/** Resolve an address handle: our addresses from the port's attributes, the next hop from lib/link. */
+/**
+ * Resolve an address handle: our addresses from the port's attributes, the next hop from lib/link.
+ */
 int ah_resolve(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
 	struct error *err);
 
@@ -35,7 +37,10 @@ int srq_worker(struct engine *e, uint32_t srqn, struct error *err);
 int reserve_completions(struct engine *e, const struct qp_init_attr *init, unsigned int worker,
 	struct error *err);
 
-/** verbs_owner.c: run fn on the worker that owns the QP, even if it moves. @retval -ENOENT no such QP */
+/**
+ * verbs_owner.c: run fn on the worker that owns the QP, even if it moves. @retval -ENOENT no such
+ * QP
+ */
 int call_qp_owner(struct engine *e, uint32_t qpn, worker_fn fn, void *arg, struct error *err);
 
 /** @return worker @p asked if it is not negative, else the one with the fewest QPs */
@@ -45,9 +50,9 @@ int choose_worker(struct engine *e, int asked, struct error *err);
 int qp_worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, struct error *err);
 
 /*
- * Clients must not use objects that a service owns: -EPERM for those, else 0. A number without object
- * also gives 0, because the verb reports that itself. These run on the control thread, or on a
- * worker while the control thread waits in engine_call().
+ * Clients must not use objects that a service owns: -EPERM for those, else 0. A number without
+ * object also gives 0, because the verb reports that itself. These run on the control thread, or on
+ * a worker while the control thread waits in engine_call().
  */
 int callers_pd(const struct engine *e, uint32_t pd, struct error *err);
 /** @param what  the parameter: "cq", "send_cq", ... */
@@ -71,10 +76,11 @@ place_number(uint32_t generation, uint32_t places, size_t place)
 void grace_pause(unsigned int *us);
 
 /**
- * Walk the objects of all workers with one cursor: its upper half is the worker, its lower half that
- * worker's own cursor.
+ * Walk the objects of all workers with one cursor: its upper half is the worker, its lower half
+ * that worker's own cursor.
  *
- * @param fn  runs on the worker with a struct walk; returns 1 if it advanced .cursor and filled .out
+ * @param fn  runs on the worker with a struct walk; returns 1 if it advanced .cursor and filled
+ *   .out
  */
 struct walk {
 	uint32_t cursor;

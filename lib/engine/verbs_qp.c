@@ -30,7 +30,7 @@ choose_worker(struct engine *e, int asked, struct error *err)
 	if (asked >= 0) {
 		if ((unsigned int)asked >= e->num_workers)
 			return error_set(err, EINVAL, "worker: got %d, there are 0..%u", asked,
-					e->num_workers - 1);
+				e->num_workers - 1);
 		return asked;
 	}
 	for (i = 1; i < e->num_workers; i++)
@@ -80,9 +80,9 @@ qp_worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, stru
 	owner = srq_worker(e, attr->srq, err);
 	if (owner >= 0 && asked >= 0 && asked != owner)
 		return error_set(err, EINVAL,
-				"worker: got %d, but shared receive queue %u lives on worker %d, "
-				"and its queue pairs with it",
-				asked, attr->srq, owner);
+			"worker: got %d, but shared receive queue %u lives on worker %d, "
+			"and its queue pairs with it",
+			asked, attr->srq, owner);
 	return owner;
 }
 
@@ -104,7 +104,7 @@ qp_reserve_everywhere(struct engine *e, unsigned int worker, const struct qp_ini
 
 int
 engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, uint32_t *qpn,
-		struct error *err)
+	struct error *err)
 {
 	struct qp_args a = { .init = attr, .err = err };
 	int ret = callers_new_qp(e, attr, err);
@@ -141,7 +141,7 @@ engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, struct 
 /* The port of a modify: the one the attributes name, else the QP's. */
 static int
 qp_port_of(struct engine *e, const struct qp_attr *attr, uint32_t mask,
-		const struct rc_qp_info *now, const struct port_attr **port, struct error *err)
+	const struct rc_qp_info *now, const struct port_attr **port, struct error *err)
 {
 	uint16_t index = mask & QP_ATTR_PORT ? attr->port : now->attr.port;
 
@@ -151,11 +151,11 @@ qp_port_of(struct engine *e, const struct qp_attr *attr, uint32_t mask,
 
 static int
 resolve_pkey(const struct port_attr *port, const char *of, uint16_t index, uint16_t *pkey,
-		struct error *err)
+	struct error *err)
 {
 	if (index >= port->num_pkeys)
 		return error_set(err, EINVAL, "%spkey_index: got %u, %s has %u P_Keys from 0 on",
-				of, index, port->name, port->num_pkeys);
+			of, index, port->name, port->num_pkeys);
 	*pkey = port->pkey[index];
 	return 0;
 }
@@ -166,20 +166,20 @@ check_mtu(const struct port_attr *port, const struct qp_attr *attr, struct error
 	if (attr->path_mtu <= port->active_mtu)
 		return 0;
 	return error_set(err, EINVAL,
-			"path_mtu: got %u, but %s with an MTU of %u carries no more than %u",
-			attr->path_mtu, port->name, port->mtu, port->active_mtu);
+		"path_mtu: got %u, but %s with an MTU of %u carries no more than %u",
+		attr->path_mtu, port->name, port->mtu, port->active_mtu);
 }
 
 static int
 resolve_av(struct engine *e, const struct port_attr *port, const struct engine_ah *ah,
-		struct qp_attr *attr, struct error *err)
+	struct qp_attr *attr, struct error *err)
 {
 	if (ah == NULL)
 		return error_set(err, EINVAL, "ah_attr: missing");
 	if (ah->port != port->index)
 		return error_set(err, EINVAL,
-				"ah_attr.port: got %u, but the queue pair is on port %u", ah->port,
-				port->index);
+			"ah_attr.port: got %u, but the queue pair is on port %u", ah->port,
+			port->index);
 	attr->sgid_index = ah->sgid_index;
 	attr->src_path_bits = ah->src_path_bits;
 	return ah_resolve(e, ah, &attr->av, &attr->neighbour, err);
@@ -188,7 +188,7 @@ resolve_av(struct engine *e, const struct port_attr *port, const struct engine_a
 /* The alternate path has the MTU of the primary path (IBA 17.2.8), and may use another port. */
 static int
 resolve_alt(struct engine *e, const struct engine_ah *ah, uint16_t path_mtu, struct qp_attr *attr,
-		const struct port_attr **seen, struct error *err)
+	const struct port_attr **seen, struct error *err)
 {
 	const struct port_attr *port;
 	int ret;
@@ -197,14 +197,14 @@ resolve_alt(struct engine *e, const struct engine_ah *ah, uint16_t path_mtu, str
 		return error_set(err, EINVAL, "alt_ah_attr: missing");
 	if (ah->port >= link_num_ports(e->link))
 		return error_set(err, EINVAL,
-				"alt_ah_attr.port: got %u, there are %u ports from 0 on", ah->port,
-				link_num_ports(e->link));
+			"alt_ah_attr.port: got %u, there are %u ports from 0 on", ah->port,
+			link_num_ports(e->link));
 	port = link_port_attr(e->link, ah->port);
 	*seen = port;
 	if (path_mtu > port->active_mtu)
 		return error_set(err, EINVAL,
-				"alt_ah_attr.port: %s carries no more than %u, and path_mtu is %u",
-				port->name, port->active_mtu, path_mtu);
+			"alt_ah_attr.port: %s carries no more than %u, and path_mtu is %u",
+			port->name, port->active_mtu, path_mtu);
 	ret = resolve_pkey(port, "alt_", attr->alt_pkey_index, &attr->alt_pkey, err);
 	if (ret != 0)
 		return ret;
@@ -217,7 +217,7 @@ resolve_alt(struct engine *e, const struct engine_ah *ah, uint16_t path_mtu, str
 /* Look up everything that the worker cannot look up itself. */
 static int
 qp_resolve_attr(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint32_t mask,
-		const struct rc_qp_info *now, const struct port_attr **seen, struct error *err)
+	const struct rc_qp_info *now, const struct port_attr **seen, struct error *err)
 {
 	const struct port_attr *port = NULL;
 	int ret;
@@ -263,8 +263,8 @@ qp_modify_here(struct worker *w, void *arg)
 
 int
 engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
-		const struct engine_ah *ah, const struct engine_ah *alt_ah, uint32_t mask,
-		struct error *err)
+	const struct engine_ah *ah, const struct engine_ah *alt_ah, uint32_t mask,
+	struct error *err)
 {
 	struct qp_args a = { .qpn = qpn, .attr = attr, .mask = mask, .err = err };
 	struct rc_qp_info now;
@@ -277,8 +277,8 @@ engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
 		ret = qp_resolve_attr(e, attr, ah, mask, &now, &a.port, err);
 	if (ret == 0 && mask & QP_ATTR_ALT_PATH)
 		ret = resolve_alt(e, alt_ah,
-				mask & QP_ATTR_PATH_MTU ? attr->path_mtu : now.attr.path_mtu, attr,
-				&a.alt_port, err);
+			mask & QP_ATTR_PATH_MTU ? attr->path_mtu : now.attr.path_mtu, attr,
+			&a.alt_port, err);
 	return ret != 0 ? ret : qp_call_owner(e, qp_modify_here, &a);
 }
 
@@ -291,8 +291,8 @@ qp_destroy_here(struct worker *w, void *arg)
 
 	if (id != 0)
 		return error_set(a->err, EBUSY,
-				"qp: 0x%06x belongs to connection 0x%08x, which destroys it: "
-				"disconnect that one", a->qpn, id);
+			"qp: 0x%06x belongs to connection 0x%08x, which destroys it: disconnect that one",
+			a->qpn, id);
 	ret = callers_qp_here(w, a->qpn, a->err);
 	return ret != 0 ? ret : rc_qp_destroy(w->rc, a->qpn, a->err);
 }
@@ -305,7 +305,9 @@ engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err)
 	return qp_call_owner(e, qp_destroy_here, &a);
 }
 
-/* Walks the QP directory, not the workers: a QP that moves meanwhile is still found exactly once. */
+/*
+ * Walks the QP directory, not the workers: a QP that moves meanwhile is still found exactly once.
+ */
 bool
 engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info)
 {

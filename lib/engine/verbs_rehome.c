@@ -23,7 +23,7 @@ struct rehome_args {
 /* Allocate the rings on the worker's NUMA node. */
 int
 reserve_completions(struct engine *e, const struct qp_init_attr *init, unsigned int worker,
-		struct error *err)
+	struct error *err)
 {
 	rte_cpuset_t before = placement_enter(e->worker[worker]->lcore);
 	int ret = rc_cq_reserve(e->dev, init->send_cq, worker, err);
@@ -92,7 +92,7 @@ engine_qp_rehome(struct engine *e, uint32_t qpn, unsigned int worker, struct err
 	if (now == (int)worker)
 		return 0;
 	return error_set(err, EAGAIN,
-			"qp: 0x%06x stays on worker %d: completions from before earlier moves wait "
-			"to be polled, or too many others move to worker %u: try again", qpn, now,
-			worker);
+		"qp: 0x%06x stays on worker %d: completions from before earlier moves wait "
+		"to be polled, or too many others move to worker %u: try again",
+		qpn, now, worker);
 }

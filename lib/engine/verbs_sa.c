@@ -18,8 +18,8 @@
 #include "engine/verbs_private.h"
 #include "wire/wire.h"
 
-#define FORGET_S      300 /* a query is forgotten this long after the last access by a client */
-#define REPLACE_S     10 /* the place of a finished query may be reused this long after */
+#define FORGET_S  300 /* a query is forgotten this long after the last access by a client */
+#define REPLACE_S 10 /* the place of a finished query may be reused this long after */
 
 /* --- on the worker --- */
 
@@ -170,7 +170,7 @@ query_place(struct engine *e, struct error *err)
 		return q;
 	}
 	error_set(err, ENOSPC, "there are %d SA queries already: cancel one (sa_cancel) or wait",
-			ENGINE_SA_QUERIES);
+		ENGINE_SA_QUERIES);
 	return NULL;
 }
 
@@ -178,7 +178,7 @@ static void *
 query_map(size_t size)
 {
 	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return mem != MAP_FAILED ? mem : NULL;
 }
@@ -208,18 +208,18 @@ query_keep_records(struct query *q, struct sa_query *query, struct error *err)
 
 static int
 query_fill_peer(struct engine *e, const struct engine_sa_query *q, struct mad_peer *to,
-		struct error *err)
+	struct error *err)
 {
 	struct engine_ah ah = *q->ah;
 	const struct port_attr *port;
 
 	if (ah.port >= link_num_ports(e->link))
 		return error_set(err, EINVAL, "port: got %u, there are %u, counted from 0", ah.port,
-				link_num_ports(e->link));
+			link_num_ports(e->link));
 	port = link_port_attr(e->link, ah.port);
 	if (q->pkey_index >= port->num_pkeys)
 		return error_set(err, EINVAL, "pkey_index: got %u, %s has 0..%u", q->pkey_index,
-				port->name, port->num_pkeys - 1);
+			port->name, port->num_pkeys - 1);
 	if (q->own && port->ib)
 		ah.dlid = port->lid;
 	else if (q->own && ah.sgid_index < port->num_gids)
@@ -232,7 +232,7 @@ query_fill_peer(struct engine *e, const struct engine_sa_query *q, struct mad_pe
 
 int
 engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *id,
-		struct error *err)
+	struct error *err)
 {
 	struct sa_query query = ask->query;
 	struct ask_args args = { NULL, &query, err };
@@ -241,10 +241,10 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *i
 
 	if (ask->own && !engine_sa_enabled(e))
 		return error_set(err, EINVAL,
-				"this appliance serves no SA (sa.enabled): name another's address");
+			"this appliance serves no SA (sa.enabled): name another's address");
 	if (ask->worker >= (int)e->num_workers)
 		return error_set(err, EINVAL, "worker: got %d, there are %u, counted from 0",
-				ask->worker, e->num_workers);
+			ask->worker, e->num_workers);
 	if (ask->own && query.resp_time == SA_RESP_TIME_ASK)
 		query.resp_time = e->config.mad.resp_time;
 	ret = query_fill_peer(e, ask, &query.to, err);

@@ -11,8 +11,8 @@
  * our database, sessions and statistics. Like all verbs, these run on the control thread.
  *
  * A query runs on a worker, which stores the records in memory of fixed size; the control thread
- * reads them. A query and its records stay until it is cancelled, or until no client has read it for
- * some minutes.
+ * reads them. A query and its records stay until it is cancelled, or until no client has read it
+ * for some minutes.
  */
 
 #include "engine/engine.h"
@@ -97,7 +97,9 @@ void engine_sa_stats(const struct engine *e, int worker, struct engine_sa_stats 
 
 /* --- the database --- */
 
-/** Parser of a file: sa_import_ibnetdiscover(), or the caller's own. Runs on the import's thread. */
+/**
+ * Parser of a file: sa_import_ibnetdiscover(), or the caller's own. Runs on the import's thread.
+ */
 typedef int (*engine_sa_parser)(const char *text, size_t len, const struct sa_import_sink *sink,
 	struct error *err);
 

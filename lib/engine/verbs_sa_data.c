@@ -3,8 +3,8 @@
  */
 
 /*
- * The SA's database as a whole. An export reads a version that is held for it. The control thread is
- * an RCU reader like the workers, but online only while it reads.
+ * The SA's database as a whole. An export reads a version that is held for it. The control thread
+ * is an RCU reader like the workers, but online only while it reads.
  */
 
 #include <errno.h>
@@ -19,16 +19,18 @@
 #define FORGET_S 120 /* an export that is not continued ends after this time */
 
 /* Layout of a cursor: the walk's index and serial, the table, the number of its records read. */
-#define CURSOR_WALK(c)    ((unsigned int)((c) >> 56) - 1)
-#define CURSOR_SERIAL(c)  ((uint8_t)((c) >> 48))
-#define CURSOR_TABLE(c)   ((unsigned int)((c) >> 40) & 0xFF)
+#define CURSOR_WALK(c)   ((unsigned int)((c) >> 56) - 1)
+#define CURSOR_SERIAL(c) ((uint8_t)((c) >> 48))
+#define CURSOR_TABLE(c)  ((unsigned int)((c) >> 40) & 0xFF)
+/* clang-format off */
 #define CURSOR_ORDINAL(c) ((c) & ((UINT64_C(1) << 40) - 1))
+/* clang-format on */
 
 static uint64_t
 cursor_make(unsigned int walk, uint8_t serial, unsigned int table, uint64_t ordinal)
 {
 	return (uint64_t)(walk + 1) << 56 | (uint64_t)serial << 48 | (uint64_t)table << 40 |
-	       ordinal;
+		ordinal;
 }
 
 static struct store_reader *
@@ -76,8 +78,7 @@ begin_walk(struct engine *e, uint64_t *cursor, struct error *err)
 	sa_data_offline(e);
 	if (ret != 0)
 		return error_set(err, -ret,
-				"too many versions of the database are held: wait, or raise "
-				"sa.max_versions");
+			"too many versions of the database are held: wait, or raise sa.max_versions");
 	e->walk[i].version = v;
 	*cursor = cursor_make(i, e->walk[i].serial, 0, 0);
 	return 0;
@@ -86,7 +87,7 @@ begin_walk(struct engine *e, uint64_t *cursor, struct error *err)
 /* @return 1: rec and *cursor are set; 0: the end */
 static int
 next_record(struct sa_walk *w, uint64_t *cursor, const struct sa_record_type **type, uint32_t *rid,
-		uint8_t *bytes)
+	uint8_t *bytes)
 {
 	unsigned int table = CURSOR_TABLE(*cursor);
 	uint64_t ordinal = CURSOR_ORDINAL(*cursor);
@@ -115,7 +116,7 @@ next_record(struct sa_walk *w, uint64_t *cursor, const struct sa_record_type **t
 
 int
 engine_sa_export(struct engine *e, uint64_t *cursor, const struct sa_record_type **type,
-		uint32_t *rid, uint8_t *bytes, struct error *err)
+	uint32_t *rid, uint8_t *bytes, struct error *err)
 {
 	struct sa_walk *w;
 	int ret = 0;
@@ -129,16 +130,16 @@ engine_sa_export(struct engine *e, uint64_t *cursor, const struct sa_record_type
 	w = CURSOR_WALK(*cursor) < SA_WALKS ? &e->walk[CURSOR_WALK(*cursor)] : NULL;
 	if (w == NULL || w->version == NULL || w->serial != CURSOR_SERIAL(*cursor))
 		return error_set(err, EINVAL,
-				"cursor: the export it belongs to has ended: begin anew with 0");
+			"cursor: the export it belongs to has ended: begin anew with 0");
 	w->seen = rte_get_tsc_cycles();
 	sa_data_online(e);
 	ret = store_stale(w->version) ? -ESTALE : next_record(w, cursor, type, rid, bytes);
 	sa_data_offline(e);
 	if (ret <= 0)
 		end_walk(e, w);
-	return ret >= 0 ? ret
-			: error_set(err, ESTALE,
-					  "the database has changed too much meanwhile: begin anew");
+	return ret >= 0
+		? ret
+		: error_set(err, ESTALE, "the database has changed too much meanwhile: begin anew");
 }
 
 void
@@ -149,7 +150,7 @@ sa_walks_watch(struct engine *e)
 
 	for (i = 0; i < SA_WALKS; i++)
 		if (e->walk[i].version != NULL && now > e->walk[i].seen &&
-				now - e->walk[i].seen > FORGET_S * e->hz)
+			now - e->walk[i].seen > FORGET_S * e->hz)
 			end_walk(e, &e->walk[i]);
 }
 

@@ -43,9 +43,8 @@ sma_check_port(const struct engine *e, unsigned int port, struct error *err)
 		return -EINVAL;
 	if (!engine_sma_managed(e, port))
 		return error_set(err, EINVAL,
-				"port: %s is no native InfiniBand port: it has no subnet "
-				"management agent",
-				attr->name);
+			"port: %s is no native InfiniBand port: it has no subnet management agent",
+			attr->name);
 	return 0;
 }
 
@@ -59,10 +58,14 @@ sma_read_here(struct worker *w, void *arg)
 
 int
 engine_sma_read(struct engine *e, unsigned int port, uint16_t attribute, uint32_t modifier,
-		uint8_t data[SMA_DATA_LEN], struct error *err)
+	uint8_t data[SMA_DATA_LEN], struct error *err)
 {
-	struct sma_args a = { .port = (uint16_t)port, .attribute = attribute, .modifier = modifier,
-		.data = data };
+	struct sma_args a = {
+		.port = (uint16_t)port,
+		.attribute = attribute,
+		.modifier = modifier,
+		.data = data,
+	};
 	int ret = sma_check_port(e, port, err);
 
 	return ret != 0 ? ret : engine_call(e, 0, sma_read_here, &a);
@@ -98,15 +101,20 @@ trap_send_here(struct worker *w, void *arg)
 	const struct sma_args *a = arg;
 
 	return sma_trap_send(w->sma, a->port, a->attribute, a->notice, rte_get_tsc_cycles(), a->id,
-			a->err);
+		a->err);
 }
 
 int
 engine_trap_send(struct engine *e, unsigned int port, uint16_t number, const uint8_t *notice,
-		uint32_t *id, struct error *err)
+	uint32_t *id, struct error *err)
 {
-	struct sma_args a = { .port = (uint16_t)port, .attribute = number, .notice = notice,
-		.id = id, .err = err };
+	struct sma_args a = {
+		.port = (uint16_t)port,
+		.attribute = number,
+		.notice = notice,
+		.id = id,
+		.err = err,
+	};
 	int ret = sma_check_port(e, port, err);
 
 	return ret != 0 ? ret : engine_call(e, 0, trap_send_here, &a);
@@ -128,7 +136,8 @@ engine_trap_repress(struct engine *e, uint32_t id, struct error *err)
 
 	if (e->worker[0]->sma != NULL)
 		ret = engine_call(e, 0, trap_repress_here, &a);
-	return ret == 0 ? 0 : error_set(err, -ret, "trap: there is no trap %u that is repeated", id);
+	return ret == 0 ? 0
+			: error_set(err, -ret, "trap: there is no trap %u that is repeated", id);
 }
 
 void

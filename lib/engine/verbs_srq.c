@@ -51,7 +51,7 @@ srq_create_here(struct worker *w, void *arg)
 
 int
 engine_srq_create(struct engine *e, int worker, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
-		uint32_t *srqn, struct error *err)
+	uint32_t *srqn, struct error *err)
 {
 	struct srq_args a = { .pd = pd, .max_wr = max_wr, .max_sge = max_sge, .err = err };
 	int ret = callers_pd(e, pd, err);
@@ -130,7 +130,7 @@ srq_post_here(struct worker *w, void *arg)
 
 int
 engine_srq_post(struct engine *e, uint32_t srqn, const struct recv_wr *wr, unsigned int n,
-		struct error *err)
+	struct error *err)
 {
 	struct srq_args a = { .srqn = srqn, .wr = wr, .n = n, .err = err };
 	int ret;
@@ -148,7 +148,7 @@ srq_next_here(struct worker *w, void *arg)
 	uint32_t srqn;
 
 	return rc_srq_next(w->rc, &walk->cursor, &srqn) &&
-	       rc_srq_query(w->rc, srqn, walk->out) == 0;
+		rc_srq_query(w->rc, srqn, walk->out) == 0;
 }
 
 bool

@@ -40,14 +40,14 @@ vl15_create(struct worker *w, struct error *err)
 	v->num_ports = link_num_ports(w->engine->link);
 	if (v->size < 1 || v->size > ENGINE_VL15_MAX)
 		return error_set(err, EINVAL, "sma.vl15_buffer: got %u, expected 1 to %d", v->size,
-				ENGINE_VL15_MAX);
+			ENGINE_VL15_MAX);
 	for (i = 0; i < v->num_ports; i++) {
 		if (!c->link.port[i].ib)
 			continue;
 		v->port[i].pkt = mem_zalloc(w->engine->alloc, v->size * sizeof(struct packet *), 0);
 		if (v->port[i].pkt == NULL)
 			return error_set(err, ENOMEM, "no memory for a VL15 buffer of %u SMPs",
-					v->size);
+				v->size);
 	}
 	return 0;
 }

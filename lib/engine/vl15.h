@@ -26,7 +26,10 @@ vl15_takes(const struct packet *pkt)
 {
 	return pkt->encap == ENCAP_IB && pkt->vl == LRH_VL_SMP;
 }
-/** Put a packet into its port's buffer. @retval false  the buffer is full; the caller keeps the packet */
+/**
+ * Put a packet into its port's buffer. @retval false  the buffer is full; the caller keeps the
+ * packet
+ */
 bool vl15_put(struct worker *w, struct packet *pkt);
 /** Serve waiting packets, ports in turn. @return packets served */
 unsigned int vl15_run(struct worker *w, uint64_t now);

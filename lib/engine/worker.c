@@ -23,10 +23,13 @@
 #include "engine/worker.h"
 #include "wire/wire.h"
 
-#define NOBODY (-1)
+#define NOBODY         (-1)
 #define VL15_ELSEWHERE (-2) /* worker 0, by its SMP ring */
 
-/* The verdict of a packet without owner (rc-transport 5.3; RoCEv2 congestion notification; smp-sma 1). */
+/*
+ * The verdict of a packet without owner (rc-transport 5.3; RoCEv2 congestion notification; smp-sma
+ * 1).
+ */
 static enum verdict
 worker_drop_verdict(const struct worker *w, const struct packet *pkt)
 {
@@ -82,7 +85,7 @@ static inline int
 worker_packet_owner(const struct worker *w, const struct packet *pkt)
 {
 	if (unlikely(!qpn_ordinary(pkt->dest_qpn) || pkt->vl == LRH_VL_SMP ||
-			pkt->opcode == OPCODE_CNP))
+		    pkt->opcode == OPCODE_CNP))
 		return worker_other_owner(w, pkt);
 	return rc_owner(w->dev, pkt->dest_qpn);
 }
@@ -109,8 +112,7 @@ worker_receive_mad(struct worker *w, struct packet *pkt, uint64_t now)
 static inline bool
 worker_reached_qp(enum verdict v)
 {
-	return v <= VERDICT_RNR_NAK_SENT ||
-		(v >= VERDICT_OUT_OF_SEQUENCE && v <= VERDICT_SYNDROME);
+	return v <= VERDICT_RNR_NAK_SENT || (v >= VERDICT_OUT_OF_SEQUENCE && v <= VERDICT_SYNDROME);
 }
 
 /*
@@ -213,7 +215,7 @@ worker_receive_handed_over(struct worker *w, uint64_t now)
 
 static void
 worker_port_changed(struct worker *w, uint16_t port, const struct port_attr *old,
-		const struct port_attr *attr)
+	const struct port_attr *attr)
 {
 	struct event ev = { EVENT_PORT_ACTIVE, port };
 

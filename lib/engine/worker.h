@@ -6,9 +6,8 @@
 #define ENGINE_WORKER_H
 
 /**
- * @file
- * Private to lib/engine: the engine and its workers. The fields that a worker writes, those that the
- * control thread writes and those that both read are on separate cache lines.
+ * @file Private to lib/engine: the engine and its workers. The fields that a worker writes, those
+ * that the control thread writes and those that both read are on separate cache lines.
  */
 
 #include <pthread.h>
@@ -28,7 +27,8 @@ extern int engine_logtype;
 #define ENGINE_LOG(level, fmt, ...)                                                                \
 	rte_log(RTE_LOG_##level, engine_logtype, "engine: " fmt "\n", ##__VA_ARGS__)
 
-#define WORKER_BUDGET    64 /* packets that the CM, the agents and each service may send in a turn */
+/* packets that the CM, the agents and each service may send in a turn */
+#define WORKER_BUDGET    64
 #define WORKER_TICK_HZ   100
 #define WORKER_SA_BUDGET 512 /* records that sa_run() may look at in a turn */
 #define COMMAND_RING     64
@@ -93,12 +93,14 @@ struct worker {
 	struct rte_ring *written; /* of struct sa_write *, completed by the store's thread */
 	struct live *live;
 	struct cm *cm;
-	struct svc_worker *svc[ENGINE_SERVICE_PLACES]; /* indexed by the service's place; NULL: none */
+	/* indexed by the service's place; NULL: none */
+	struct svc_worker *svc[ENGINE_SERVICE_PLACES];
 	unsigned int num_svc; /* highest place in use, plus 1 */
 	struct vl15 *vl15; /* worker 0 only */
 	struct pma *pma; /* worker 0 only */
 	struct sma *sma; /* worker 0 only; NULL: no native IB port */
-	struct rte_ring *sm_smps; /* of struct engine_sm_smp, to the control thread; worker 0 only */
+	/* of struct engine_sm_smp, to the control thread; worker 0 only */
+	struct rte_ring *sm_smps;
 	uint32_t sm_number; /* of the last one */
 	uint64_t sm_lost; /* SMPs that found sm_smps full */
 	struct rte_ring *bad_keys; /* of struct bad_key, to worker 0 */
@@ -114,12 +116,14 @@ struct worker {
 	struct rte_ring *commands; /* of struct command * */
 	struct rte_ring *events; /* of struct event_record */
 	struct rte_ring *in[LINK_WORKERS_MAX]; /* hand-off from each worker; NULL for itself */
-	struct rte_ring *smps_in[LINK_WORKERS_MAX]; /* worker 0: SMPs from each worker; may be NULL */
+	/* worker 0: SMPs from each worker; may be NULL */
+	struct rte_ring *smps_in[LINK_WORKERS_MAX];
 	struct handoff_burst *arrived; /* received by hand-off in this turn, from each worker */
 	struct handoff_burst *out; /* batch of packets to hand off, to each worker */
 	uint16_t out_dirty[LINK_BURST]; /* indexes of the batches in out[] that are not empty */
 	unsigned int num_dirty;
-	uint64_t taken[LINK_WORKERS_MAX]; /* total of packets received by hand-off from each worker */
+	/* total of packets received by hand-off from each worker */
+	uint64_t taken[LINK_WORKERS_MAX];
 	struct rehome rehome;
 	struct link_counters *counters[LINK_PORTS_MAX];
 	const struct port_attr *port_seen[LINK_PORTS_MAX];
@@ -194,7 +198,10 @@ struct engine {
 	uint32_t last_service; /* ID of the newest service */
 	struct live_cpu *cpu; /* what the liveness agents tell ibsysstat about this host */
 	unsigned int num_cpus;
-	/* frames that a device dropped for want of buffers; the control thread writes, worker 0 reads */
+	/*
+	 * frames that a device dropped for want of buffers; the control thread writes, worker 0
+	 * reads
+	 */
 	uint64_t rx_missed[LINK_PORTS_MAX];
 	struct mad_asks *asks; /* our single MAD requests */
 	struct sm_inbox *sm_inbox;
@@ -225,7 +232,10 @@ relaxed(const uint64_t *counter)
 int worker_main(void *arg);
 /** One turn of the poll loop. @return true if it found work */
 bool worker_poll(struct worker *w, uint64_t now);
-/** Dispatch a burst: process it, hand it off to the owner, or drop it with a verdict. @param n  <= LINK_BURST */
+/**
+ * Dispatch a burst: process it, hand it off to the owner, or drop it with a verdict. @param n  <=
+ * LINK_BURST
+ */
 void worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now);
 /** Apply the changes of port attributes since the last call. */
 void worker_look_at_ports(struct worker *w);
@@ -271,7 +281,10 @@ unsigned int command_run(struct worker *w);
 /* gsi.c: datagrams on QP0 and QP1, and the agents and clients that process and send them */
 int gsi_create(struct worker *w, struct error *err);
 void gsi_destroy(struct worker *w);
-/** Process completed changes of the SA, queries, waiting SMPs and sessions' packets. @return work done */
+/**
+ * Process completed changes of the SA, queries, waiting SMPs and sessions' packets. @return work
+ * done
+ */
 unsigned int gsi_run(struct worker *w, uint64_t now);
 bool gsi_pending(const struct worker *w);
 
@@ -279,7 +292,9 @@ bool gsi_pending(const struct worker *w);
 int store_thread_create(struct engine *e, struct error *err);
 void store_thread_destroy(struct engine *e);
 int store_thread_start(struct engine *e, struct error *err);
-/** Call after the workers have stopped. The thread executes all submitted changes before it ends. */
+/**
+ * Call after the workers have stopped. The thread executes all submitted changes before it ends.
+ */
 void store_thread_stop(struct engine *e);
 /** On a worker: struct sa_worker_config.submit. @param worker  the struct worker */
 bool store_thread_submit(void *worker, struct sa_write *write);
@@ -296,7 +311,10 @@ uint64_t engine_grace_start(void *rcu);
 bool engine_grace_done(void *rcu, uint64_t token);
 
 /* sa_store.c */
-/** Open the store, with its database on disk if configured, and the SA; does nothing without sa.enabled. */
+/**
+ * Open the store, with its database on disk if configured, and the SA; does nothing without
+ * sa.enabled.
+ */
 int sa_store_create(struct engine *e, struct error *err);
 void sa_store_destroy(struct engine *e);
 
@@ -305,7 +323,10 @@ void sa_store_destroy(struct engine *e);
 int own_ports_store(struct engine *e, struct error *err);
 
 /* own_ports_follow.c */
-/** Update the SA's records of our native IB ports that subnet management changed since the last call. */
+/**
+ * Update the SA's records of our native IB ports that subnet management changed since the last
+ * call.
+ */
 void own_ports_follow(struct engine *e);
 
 /* reconnect.c: control thread */

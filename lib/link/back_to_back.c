@@ -3,9 +3,9 @@
  */
 
 /*
- * Two ports joined inside the process by net_ring: TX queue i of one port and RX queue i of the other
- * are the same ring. This needs no NIC, no hugepages and no privileges. An mbuf passes from one port
- * to the other with its packet, so both use one pool.
+ * Two ports joined inside the process by net_ring: TX queue i of one port and RX queue i of the
+ * other are the same ring. This needs no NIC, no hugepages and no privileges. An mbuf passes from
+ * one port to the other with its packet, so both use one pool.
  */
 
 #include <stdio.h>
@@ -35,17 +35,17 @@ back_to_back_pair(struct link *l, struct link_port *a, struct error *err)
 
 	if (b == NULL || b == a)
 		return error_set(err, EINVAL,
-			"%s: back_to_back: got \"%s\", which is no other port",
-			a->cfg.name, a->cfg.back_to_back);
+			"%s: back_to_back: got \"%s\", which is no other port", a->cfg.name,
+			a->cfg.back_to_back);
 	back = b->cfg.back_to_back;
 	if (a->cfg.device[0] != '\0' || b->cfg.device[0] != '\0')
 		return error_set(err, EINVAL,
-			"%s: back_to_back and device exclude each other (%s and %s)",
-			a->cfg.name, a->cfg.name, b->cfg.name);
+			"%s: back_to_back and device exclude each other (%s and %s)", a->cfg.name,
+			a->cfg.name, b->cfg.name);
 	if ((back[0] != '\0' && strcmp(back, a->cfg.name) != 0) || b->back_to_back)
 		return error_set(err, EINVAL,
-			"%s: back_to_back: %s is joined to another port already",
-			a->cfg.name, b->cfg.name);
+			"%s: back_to_back: %s is joined to another port already", a->cfg.name,
+			b->cfg.name);
 	a->back_to_back = b->back_to_back = true;
 	a->peer = b->index;
 	b->peer = a->index;
@@ -74,7 +74,8 @@ back_to_back_make_rings(struct link *l, struct link_port *p, unsigned int queues
 }
 
 static int
-back_to_back_make_ethdev(struct link *l, struct link_port *p, unsigned int queues, struct error *err)
+back_to_back_make_ethdev(struct link *l, struct link_port *p, unsigned int queues,
+	struct error *err)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];
 	int rc;
@@ -85,8 +86,8 @@ back_to_back_make_ethdev(struct link *l, struct link_port *p, unsigned int queue
 		SOCKET_ID_ANY);
 	if (rc < 0)
 		return error_set(err, rte_errno,
-			"%s: no in-process port: %s (is the net_ring driver installed? see EAL's "
-			"-d)", p->cfg.name, rte_strerror(rte_errno));
+			"%s: no in-process port: %s (is the net_ring driver installed? see EAL's -d)",
+			p->cfg.name, rte_strerror(rte_errno));
 	p->ethdev = rc;
 	p->hotplugged = true;
 	return 0;

@@ -3,8 +3,8 @@
  */
 
 /*
- * Queues, offloads and MTU of a port, chosen by the configuration, by what the driver reports, and by
- * a table of drivers whose reports do not suffice.
+ * Queues, offloads and MTU of a port, chosen by the configuration, by what the driver reports, and
+ * by a table of drivers whose reports do not suffice.
  */
 
 #include <errno.h>
@@ -21,9 +21,10 @@
 #include "link/private.h"
 
 /*
- * Special rules for virtual devices. On some of them the kernel, a guest or the peer chooses the queue
- * of a packet, so every queue must be polled, or its packets are lost. On some the largest frame is
- * not the one that the driver reports, but that of the kernel's interface or of the far end.
+ * Special rules for virtual devices. On some of them the kernel, a guest or the peer chooses the
+ * queue of a packet, so every queue must be polled, or its packets are lost. On some the largest
+ * frame is not the one that the driver reports, but that of the kernel's interface or of the far
+ * end.
  */
 static const struct driver_rule driver_rules[] = {
 	{ "net_ring", QUEUES_ALL, MTU_ANY },
@@ -71,9 +72,9 @@ choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_de
 }
 
 /*
- * The kernel requires each object of an AF_XDP pool to be within one page: the mempool's header, the
- * mbuf with our private area, and its data, which begins with the headrooms of DPDK and of the kernel.
- * The mempool adds cache lines to spread the objects over memory channels.
+ * The kernel requires each object of an AF_XDP pool to be within one page: the mempool's header,
+ * the mbuf with our private area, and its data, which begins with the headrooms of DPDK and of the
+ * kernel. The mempool adds cache lines to spread the objects over memory channels.
  */
 static unsigned int
 xdp_data_room(const struct link *l)
@@ -109,13 +110,14 @@ use_interface_mtu(const struct link *l, struct link_port *p, struct error *err)
 	if (p->cfg.mtu > limit)
 		return error_set(err, EINVAL, "%s: mtu: got %u, %s allows up to %u%s", p->cfg.name,
 			p->cfg.mtu, p->driver, limit,
-			p->frame_size ? " with its framesz argument of now" : ": a buffer is in one page");
+			p->frame_size ? " with its framesz argument of now"
+				      : ": a buffer is in one page");
 	if (p->cfg.mtu != 0 && p->cfg.mtu != mtu) {
 		mtu = interface_mtu(ifname, p->cfg.mtu);
 		if (mtu < 0)
 			return error_set(err, -mtu,
-				"%s: mtu: got %u, the kernel refuses it for %s: %s",
-				p->cfg.name, p->cfg.mtu, ifname, rte_strerror(-mtu));
+				"%s: mtu: got %u, the kernel refuses it for %s: %s", p->cfg.name,
+				p->cfg.mtu, ifname, rte_strerror(-mtu));
 	}
 	p->mtu = RTE_MIN((unsigned int)mtu, limit);
 	if (strcmp(p->driver, "net_af_xdp") == 0)
@@ -151,9 +153,9 @@ use_device_mtu(struct link_port *p, const struct rte_eth_dev_info *info, struct 
 }
 
 /*
- * The only limit is the size of the driver's buffers. memif allows a frame in several buffers, but its
- * driver does not clear a descriptor's chain flag when it reuses it (DPDK 22.11 eth_memif_tx), so
- * our frames must fit in one buffer.
+ * The only limit is the size of the driver's buffers. memif allows a frame in several buffers, but
+ * its driver does not clear a descriptor's chain flag when it reuses it (DPDK 22.11 eth_memif_tx),
+ * so our frames must fit in one buffer.
  */
 static int
 use_any_mtu(struct link_port *p, struct error *err)
@@ -205,12 +207,12 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 	snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name);
 	p->driver_rule = find_rule(p->driver);
 	p->numa_node = rte_eth_dev_socket_id(p->ethdev);
-	p->physical = info.device != NULL &&
-		strcmp(rte_bus_name(rte_dev_bus(info.device)), "pci") == 0;
+	p->physical =
+		info.device != NULL && strcmp(rte_bus_name(rte_dev_bus(info.device)), "pci") == 0;
 
 	/*
-	 * RoCEv2 flows differ in their addresses and in the UDP source port, which the peer chooses.
-	 * Devices cannot hash native InfiniBand frames: all would fall into one queue.
+	 * RoCEv2 flows differ in their addresses and in the UDP source port, which the peer
+	 * chooses. Devices cannot hash native InfiniBand frames: all would fall into one queue.
 	 */
 	rss_hf = (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
 	if (p->cfg.ib)
@@ -222,13 +224,14 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 		p->rss_hf = rss_hf;
 	}
 	/*
-	 * FAST_FREE requires that all mbufs of a queue come from one pool and have one reference; in
-	 * a back-to-back pair they come from both ports
+	 * FAST_FREE requires that all mbufs of a queue come from one pool and have one reference;
+	 * in a back-to-back pair they come from both ports
 	 */
 	if (!p->back_to_back)
 		conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE & info.tx_offload_capa;
 	/*
-	 * drivers choose their receive function by this MTU; set_mtu() reports an MTU that is too large
+	 * drivers choose their receive function by this MTU; set_mtu() reports an MTU that is too
+	 * large
 	 */
 	if (p->driver_rule->mtu == MTU_DEVICE && p->cfg.mtu <= largest_mtu(&info))
 		conf.rxmode.mtu = p->cfg.mtu;

@@ -61,8 +61,8 @@ socket_state(const char *path)
 		return SOCKET_FREE;
 	memcpy(addr.sun_path, path, strlen(path));
 	/*
-	 * Use a socket type on which neither driver listens (vhost: stream, memif: seqpacket): a live
-	 * socket then returns EPROTOTYPE, and its owner does not notice.
+	 * Use a socket type on which neither driver listens (vhost: stream, memif: seqpacket): a
+	 * live socket then returns EPROTOTYPE, and its owner does not notice.
 	 */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -102,7 +102,8 @@ clear_socket(const struct link_port *p, const char *args, struct error *err)
 		case SOCKET_FREE:
 			return 0;
 		case SOCKET_STALE:
-			LINK_LOG(NOTICE, "%s: no process listens on this socket, removing it", path);
+			LINK_LOG(NOTICE, "%s: no process listens on this socket, removing it",
+				path);
 			unlink(path);
 			return 0;
 		case SOCKET_LIVE: /* the driver would fail, and remove the other program's file */
@@ -225,8 +226,10 @@ device_attach(struct link_port *p, struct error *err)
 	struct rte_pci_addr addr;
 
 	if (p->cfg.device[0] == '\0')
-		return error_set(err, EINVAL, "%s: device is missing: a PCI address or a vdev, or "
-			"back_to_back with the name of another port", p->cfg.name);
+		return error_set(err, EINVAL,
+			"%s: device is missing: a PCI address or a vdev, or "
+			"back_to_back with the name of another port",
+			p->cfg.name);
 	if (rte_eth_dev_get_port_by_name(p->cfg.device, &p->ethdev) == 0)
 		return clear_socket_of(p, err);
 	if (pci_address_parse(p->cfg.device, &addr)) { /* 01:00.0 is short for 0000:01:00.0 */

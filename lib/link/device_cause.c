@@ -32,7 +32,10 @@
 #define AF_XDP 44
 #endif
 
-/* Check one possible cause; if it applies, describe it in text. @return an errno value; 0: not the cause */
+/*
+ * Check one possible cause; if it applies, describe it in text. @return an errno value; 0: not the
+ * cause
+ */
 typedef int cause_fn(const char *device, char *text, size_t size);
 
 static bool
@@ -53,13 +56,13 @@ no_interface(const char *device, char *text, size_t size)
 
 	if (!device_value(device, "iface", name, sizeof(name), NULL)) {
 		snprintf(text, size, "iface=NAME is missing, such as %.*s,iface=eth0",
-				(int)strcspn(device, ","), device);
+			(int)strcspn(device, ","), device);
 		return EINVAL;
 	}
 	if (if_nametoindex(name) != 0)
 		return 0;
 	snprintf(text, size, "there is no interface \"%s\": ip -brief link lists those there are",
-			name);
+		name);
 	return ENODEV;
 }
 
@@ -69,21 +72,23 @@ no_packet_socket(const char *device, char *text, size_t size)
 	RTE_SET_USED(device);
 	if (has_capability(CAP_NET_RAW) && has_capability(CAP_NET_ADMIN))
 		return 0;
-	snprintf(text, size, "this user may not open packet sockets: run it as root, or with the "
-			"capabilities CAP_NET_RAW and CAP_NET_ADMIN");
+	snprintf(text, size,
+		"this user may not open packet sockets: run it as root, or with the "
+		"capabilities CAP_NET_RAW and CAP_NET_ADMIN");
 	return EPERM;
 }
 
 /*
  * The driver always joins the fanout group "process ID xor interface index". If two processes with
- * neighbouring IDs use neighbouring interfaces, their groups may have the same number, and the kernel
- * rejects the second one.
+ * neighbouring IDs use neighbouring interfaces, their groups may have the same number, and the
+ * kernel rejects the second one.
  */
 static int
 fanout_group_taken(const char *device, char *text, size_t size)
 {
 	struct sockaddr_ll addr = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
-	const uint32_t type = PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_DEFRAG | PACKET_FANOUT_FLAG_ROLLOVER;
+	const uint32_t type =
+		PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_DEFRAG | PACKET_FANOUT_FLAG_ROLLOVER;
 	uint32_t group, arg;
 	char name[64];
 	int fd, rc;
@@ -102,8 +107,10 @@ fanout_group_taken(const char *device, char *text, size_t size)
 	close(fd);
 	if (rc != EINVAL)
 		return 0;
-	snprintf(text, size, "another process has the packet fanout group %u, which follows from "
-			"our process ID: start it again", group);
+	snprintf(text, size,
+		"another process has the packet fanout group %u, which follows from "
+		"our process ID: start it again",
+		group);
 	return EBUSY;
 }
 
@@ -114,9 +121,10 @@ no_xdp_socket(const char *device, char *text, size_t size)
 
 	RTE_SET_USED(device);
 	if (!has_capability(CAP_NET_RAW) || !has_capability(CAP_NET_ADMIN) ||
-			(!has_capability(CAP_BPF) && !has_capability(CAP_SYS_ADMIN))) {
-		snprintf(text, size, "this user may not load AF_XDP programs: run it as root, or "
-				"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
+		(!has_capability(CAP_BPF) && !has_capability(CAP_SYS_ADMIN))) {
+		snprintf(text, size,
+			"this user may not load AF_XDP programs: run it as root, or "
+			"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
 		return EPERM;
 	}
 	fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -160,8 +168,10 @@ no_xdp_queue(const char *device, char *text, size_t size)
 	end = (unsigned int)atoi(first) + (unsigned int)atoi(count);
 	if (end <= have)
 		return 0;
-	snprintf(text, size, "start_queue=%.11s, queue_count=%.11s: %s has %u queue%s, from 0 on; ethtool -l "
-			"%s shows them", first, count, name, have, have == 1 ? "" : "s", name);
+	snprintf(text, size,
+		"start_queue=%.11s, queue_count=%.11s: %s has %u queue%s, from 0 on; ethtool -l "
+		"%s shows them",
+		first, count, name, have, have == 1 ? "" : "s", name);
 	return EINVAL;
 }
 
@@ -174,12 +184,15 @@ xdp_refused(const char *device, char *text, size_t size)
 	if (words == NULL)
 		return 0;
 	if (words[0] == '\0') {
-		snprintf(text, size, "another program may have the queue. What libbpf says: "
-				"\"log\": [{\"component\": \"polca.link\", \"level\": \"debug\"}]");
+		snprintf(text, size,
+			"another program may have the queue. What libbpf says: "
+			"\"log\": [{\"component\": \"polca.link\", \"level\": \"debug\"}]");
 		return EBUSY;
 	}
-	snprintf(text, size, "the kernel says: %.80s%s", words, strcasestr(words, "peer mtu") == NULL ? "" :
-			". Type at the other end: ip link set NAME mtu 1500");
+	snprintf(text, size, "the kernel says: %.80s%s", words,
+		strcasestr(words, "peer mtu") == NULL
+			? ""
+			: ". Type at the other end: ip link set NAME mtu 1500");
 	return EINVAL;
 }
 
@@ -193,12 +206,16 @@ no_tun(const char *device, char *text, size_t size)
 	}
 	if (access("/dev/net/tun", R_OK | W_OK) == 0 && has_capability(CAP_NET_ADMIN))
 		return 0;
-	snprintf(text, size, "this user may not make interfaces by /dev/net/tun: run it as root, or "
-			"with the capability CAP_NET_ADMIN");
+	snprintf(text, size,
+		"this user may not make interfaces by /dev/net/tun: run it as root, or "
+		"with the capability CAP_NET_ADMIN");
 	return EPERM;
 }
 
-/* Check the path of memif's or vhost's socket. Only the end that makes the socket must write its directory. */
+/*
+ * Check the path of memif's or vhost's socket. Only the end that makes the socket must write its
+ * directory.
+ */
 static int
 no_socket_path(const char *path, bool make, char *text, size_t size)
 {
@@ -209,24 +226,24 @@ no_socket_path(const char *path, bool make, char *text, size_t size)
 
 	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
 		snprintf(text, size, "the path of its socket has %zu bytes, allowed up to %zu",
-				strlen(path), sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+			strlen(path), sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 		return ENAMETOOLONG;
 	}
 	snprintf(copy, sizeof(copy), "%s", path);
 	dir = dirname(copy);
 	if (access(dir, F_OK) != 0) {
 		snprintf(text, size, "there is no directory %.80s for its socket: mkdir %.80s", dir,
-				dir);
+			dir);
 		eno = ENOENT;
 	} else if (access(dir, make ? W_OK | X_OK : X_OK) != 0) {
 		snprintf(text, size, "this user may not use the directory %.100s of its socket: %s",
-				dir, strerror(errno));
+			dir, strerror(errno));
 	} else if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
 		snprintf(text, size, "%.108s is no socket: name another path", path);
 		eno = ENOTSOCK;
 	} else if (stat(path, &st) == 0 && access(path, R_OK | W_OK) != 0) {
 		snprintf(text, size, "this user may not use the socket %.108s: %s", path,
-				strerror(errno));
+			strerror(errno));
 	} else {
 		return 0;
 	}
@@ -240,7 +257,7 @@ no_memif_socket(const char *device, char *text, size_t size)
 	bool make;
 
 	if (!device_value(device, "socket-abstract", abstract, sizeof(abstract), NULL) ||
-			strcmp(abstract, "no") != 0)
+		strcmp(abstract, "no") != 0)
 		return 0;
 	device_value(device, "socket", path, sizeof(path), NULL);
 	device_value(device, "role", role, sizeof(role), NULL);
@@ -325,9 +342,10 @@ device_error(const char *port, const char *device, int rc, struct error *err)
 
 	if (eno != 0)
 		return error_set(err, eno, "%s: device %.64s: %s", port, device, text);
-	return error_set(err, rc == -1 ? ENODEV : -rc, "%s: device %.64s cannot be opened (%s): %s", port,
-		device, device_strerror(rc), rc == -ENOMEM ?
-		"reserve more hugepages on its NUMA node (config/setup-host.sh)" :
-		"give a PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as "
-		"net_af_packet0,iface=eth0");
+	return error_set(err, rc == -1 ? ENODEV : -rc, "%s: device %.64s cannot be opened (%s): %s",
+		port, device, device_strerror(rc),
+		rc == -ENOMEM
+			? "reserve more hugepages on its NUMA node (config/setup-host.sh)"
+			: "give a PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as "
+			  "net_af_packet0,iface=eth0");
 }

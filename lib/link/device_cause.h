@@ -6,9 +6,8 @@
 #define LINK_DEVICE_CAUSE_H
 
 /**
- * @file
- * Why a device could not be opened. DPDK returns only a number, so these functions examine the host.
- * They run only after a failure, so that they never reject a device that works.
+ * @file Why a device could not be opened. DPDK returns only a number, so these functions examine
+ * the host. They run only after a failure, so that they never reject a device that works.
  */
 
 #include <stdbool.h>
@@ -18,7 +17,7 @@
 
 /** The directories to examine. Tests use directories of their own. */
 struct device_host {
-	const char *sys;     /**< /sys */
+	const char *sys; /**< /sys */
 	const char *drivers; /**< directory of DPDK's plug-ins */
 };
 
@@ -32,7 +31,8 @@ extern const struct device_host device_host;
  * @param rc      what DPDK returned
  * @return an errno value; 0: nothing was found, text is unchanged
  */
-int device_cause(const struct device_host *host, const char *device, int rc, char *text, size_t size);
+int device_cause(const struct device_host *host, const char *device, int rc, char *text,
+	size_t size);
 
 /**
  * Fill in the error of a device that could not be opened or started: the cause, and what to type.
@@ -45,8 +45,8 @@ int device_error(const char *port, const char *device, int rc, struct error *err
 int device_cause_pci(const struct device_host *host, const char *device, char *text, size_t size);
 
 /*
- * device_driver.c: the part for a name that no bus knows. known: such a driver exists, so the name is
- * no typing error.
+ * device_driver.c: the part for a name that no bus knows. known: such a driver exists, so the name
+ * is no typing error.
  */
 bool device_cause_driver(const struct device_host *host, const char *device, bool known, char *text,
 	size_t size);

@@ -25,7 +25,10 @@ static const struct {
 	{ "mana", "net_mana" },
 };
 
-/* The last component of a symbolic link's target: the name of a driver, the number of an IOMMU group. */
+/*
+ * The last component of a symbolic link's target: the name of a driver, the number of an IOMMU
+ * group.
+ */
 static bool
 link_of(const char *dir, const char *name, char *value, size_t size)
 {
@@ -52,15 +55,17 @@ vfio_cause(const char *dir, char *text, size_t size)
 		return ENOENT;
 	}
 	if (!link_of(dir, "iommu_group", group, sizeof(group))) {
-		snprintf(text, size, "there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
-				"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
+		snprintf(text, size,
+			"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
+			"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
 		return ENODEV;
 	}
 	snprintf(path, sizeof(path), "/dev/vfio/%s", group);
 	if (access(path, R_OK | W_OK) == 0)
 		return 0;
-	snprintf(text, size, "this user may not use %s: run it as root, or chown this file and raise "
-			"ulimit -l", path);
+	snprintf(text, size,
+		"this user may not use %s: run it as root, or chown this file and raise ulimit -l",
+		path);
 	return EACCES;
 }
 
@@ -72,11 +77,15 @@ bifurcated_cause(const struct device_host *host, const char *kernel, const char 
 
 	driver_package(driver, package, sizeof(package));
 	if (driver_is_installed(host, driver))
-		snprintf(text, size, "it rightly stays with its kernel driver %s, and DPDK's driver %s is "
-				"installed: the lines above say what that one lacks", kernel, driver);
+		snprintf(text, size,
+			"it rightly stays with its kernel driver %s, and DPDK's driver %s is "
+			"installed: the lines above say what that one lacks",
+			kernel, driver);
 	else
-		snprintf(text, size, "it stays with its kernel driver %s, but DPDK's driver for it is "
-				"missing: apt-get install %s", kernel, package);
+		snprintf(text, size,
+			"it stays with its kernel driver %s, but DPDK's driver for it is "
+			"missing: apt-get install %s",
+			kernel, package);
 }
 
 int
@@ -91,13 +100,14 @@ device_cause_pci(const struct device_host *host, const char *device, char *text,
 	rte_pci_device_name(&addr, name, sizeof(name));
 	snprintf(dir, sizeof(dir), "%s/bus/pci/devices/%s", host->sys, name);
 	if (access(dir, F_OK) != 0) {
-		snprintf(text, size, "there is no such PCI device: config/setup-host.sh --status lists "
-				"the network cards");
+		snprintf(text, size,
+			"there is no such PCI device: config/setup-host.sh --status lists the network cards");
 		return ENODEV;
 	}
 	if (!link_of(dir, "driver", driver, sizeof(driver))) {
-		snprintf(text, size, "no kernel driver gives access to it: config/setup-host.sh %s binds "
-				"it to vfio-pci", name);
+		snprintf(text, size,
+			"no kernel driver gives access to it: config/setup-host.sh %s binds it to vfio-pci",
+			name);
 		return ENODEV;
 	}
 	if (strcmp(driver, "vfio-pci") == 0)
@@ -114,7 +124,8 @@ device_cause_pci(const struct device_host *host, const char *device, char *text,
 		bifurcated_cause(host, driver, beside_the_kernel[i].driver, text, size);
 		return ENODEV;
 	}
-	snprintf(text, size, "the kernel's driver %s has it: config/setup-host.sh %s binds it to "
-			"vfio-pci", driver, name);
+	snprintf(text, size,
+		"the kernel's driver %s has it: config/setup-host.sh %s binds it to vfio-pci",
+		driver, name);
 	return EBUSY;
 }

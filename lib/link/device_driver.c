@@ -3,8 +3,8 @@
  */
 
 /*
- * DPDK's drivers are plug-ins, each in a package of its own: net_af_xdp0 wants librte_net_af_xdp.so of
- * Debian's librte-net-af-xdp23.
+ * DPDK's drivers are plug-ins, each in a package of its own: net_af_xdp0 wants librte_net_af_xdp.so
+ * of Debian's librte-net-af-xdp23.
  */
 
 #include <ctype.h>
@@ -20,7 +20,8 @@
 #include "base/nearest.h"
 #include "link/device_cause.h"
 
-#define ABI_MAJOR (RTE_VER_YEAR + (RTE_VER_MONTH >= 11)) /* part of the names of Debian's packages */
+/* part of the names of Debian's packages */
+#define ABI_MAJOR (RTE_VER_YEAR + (RTE_VER_MONTH >= 11))
 
 const struct device_host device_host = { "/sys", RTE_EAL_PMD_PATH };
 
@@ -71,7 +72,8 @@ nearest_driver(const struct device_host *host, const char *typed, char *driver, 
 		nearest_try(&n, name + strlen("net_"));
 	}
 	if (n.word != NULL)
-		snprintf(driver, size, "%s%s", strncmp(n.word, "net_", 4) == 0 ? "" : "net_", n.word);
+		snprintf(driver, size, "%s%s", strncmp(n.word, "net_", 4) == 0 ? "" : "net_",
+			n.word);
 	globfree(&found);
 	return n.word != NULL;
 }
@@ -83,13 +85,16 @@ say_missing(const struct device_host *host, const char *driver, bool known, char
 
 	driver_package(driver, package, sizeof(package));
 	if (known)
-		snprintf(text, size, "DPDK's driver %s is missing: apt-get install %s", driver, package);
+		snprintf(text, size, "DPDK's driver %s is missing: apt-get install %s", driver,
+			package);
 	else if (nearest_driver(host, driver, other, sizeof(other)))
-		snprintf(text, size, "DPDK has no driver %s: did you mean %s? If not, a package may be "
-				"missing: %s", driver, other, package);
+		snprintf(text, size,
+			"DPDK has no driver %s: did you mean %s? If not, a package may be missing: %s",
+			driver, other, package);
 	else
-		snprintf(text, size, "DPDK has no driver %s: a typing error, or a package is missing: "
-				"apt-get install %s", driver, package);
+		snprintf(text, size,
+			"DPDK has no driver %s: a typing error, or a package is missing: apt-get install %s",
+			driver, package);
 }
 
 bool
@@ -101,24 +106,28 @@ device_cause_driver(const struct device_host *host, const char *device, bool kno
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ","), device);
 	if (if_nametoindex(name) != 0) {
-		snprintf(text, size, "that is an interface of the kernel: give net_af_packet0,iface=%s, or "
-				"the PCI address of its card", name);
+		snprintf(text, size,
+			"that is an interface of the kernel: give net_af_packet0,iface=%s, or "
+			"the PCI address of its card",
+			name);
 		return true;
 	}
 	for (len = strlen(name); len > 0 && isdigit((unsigned char)name[len - 1]); len--)
 		name[len - 1] = '\0';
 	if (strcmp(name, "net_virtio_user") == 0)
-		len = (size_t)snprintf(name, sizeof(name), "net_virtio"); /* it is part of this plug-in */
+		/* it is part of this plug-in */
+		len = (size_t)snprintf(name, sizeof(name), "net_virtio");
 	if (strncmp(name, "net_", 4) == 0 &&
-			strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len) {
+		strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len) {
 		if (driver_is_installed(host, name))
 			return false;
 		say_missing(host, name, known, text, size);
 	} else if (len > 0 && nearest_driver(host, name, other, sizeof(other))) {
 		snprintf(text, size, "DPDK has no driver %s: did you mean %s0?", name, other);
 	} else {
-		snprintf(text, size, "neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as "
-				"net_af_packet0,iface=eth0");
+		snprintf(text, size,
+			"neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as "
+			"net_af_packet0,iface=eth0");
 	}
 	return true;
 }

@@ -60,7 +60,8 @@ icmp_is_own(const struct link_port *p, const uint8_t *addr, bool v6)
 }
 
 static void
-icmp_note_unreachable(struct link_worker *w, const struct link_port *p, const uint8_t *from, bool v6)
+icmp_note_unreachable(struct link_worker *w, const struct link_port *p, const uint8_t *from,
+	bool v6)
 {
 	struct port_limits *l = &w->limits[p->index];
 
@@ -71,14 +72,17 @@ icmp_note_unreachable(struct link_worker *w, const struct link_port *p, const ui
 		l->unreachable_from = gid_from_ipv4(from);
 }
 
-/* The peer's host sent us the message about a packet of ours: its kernel holds the peer's address. */
+/*
+ * The peer's host sent us the message about a packet of ours: its kernel holds the peer's address.
+ */
 static void
 icmp_check_unreachable(struct link_worker *w, const struct rx_frame *f, const uint8_t *icmp,
 	uint32_t len, bool v6)
 {
 	const uint8_t *src, *dst;
 
-	if (quotes_rocev2(icmp + ICMP_LEN, len - ICMP_LEN, v6, &src, &dst) && icmp_is_own(f->port, src, v6))
+	if (quotes_rocev2(icmp + ICMP_LEN, len - ICMP_LEN, v6, &src, &dst) &&
+		icmp_is_own(f->port, src, v6))
 		icmp_note_unreachable(w, f->port, f->l3 + (v6 ? IPV6_SRC : IPV4_SRC), v6);
 }
 
@@ -96,7 +100,8 @@ icmp_overheard(struct link_worker *w, struct rx_frame *f)
 
 	if (ethertype != ETHERTYPE_IPV4 && !v6)
 		return;
-	if (f->l3_len < IPV6_LEN + ICMP_LEN) /* an IPv4 message with a quote is not shorter either */
+	/* an IPv4 message with a quote is not shorter either */
+	if (f->l3_len < IPV6_LEN + ICMP_LEN)
 		return;
 	if (!v6)
 		header = (ip[0] & 0xF) * 4;
@@ -216,9 +221,9 @@ icmp_tick(struct link_worker *w, uint64_t now)
 		seen = w->counters[i].port_unreachable;
 		if (seen == l->unreachable_told || now < l->unreachable_next)
 			continue;
-		ours = gid_is_ipv4(&l->unreachable_from) ?
-			icmp_is_own(p, l->unreachable_from.raw + 12, false) :
-			icmp_is_own(p, l->unreachable_from.raw, true);
+		ours = gid_is_ipv4(&l->unreachable_from)
+			? icmp_is_own(p, l->unreachable_from.raw + 12, false)
+			: icmp_is_own(p, l->unreachable_from.raw, true);
 		LINK_LOG(WARNING,
 			"%s: host kernel at %s holds %s address and answers port %u with ICMP "
 			"unreachable (%llu so far): take the address off the kernel's interface",

@@ -133,8 +133,9 @@ interface_tell(struct link_port *p)
 			c.mtu ? mtu : "", c.mac ? " address " : "", c.mac ? mac : "",
 			c.flags & IFF_PROMISC ? " promisc off" : "",
 			c.flags & IFF_ALLMULTI ? " allmulticast off" : "");
-		LINK_LOG(NOTICE, "%s: %s is changed while Polca runs, and restored at the end; by "
-			"hand: %s", p->cfg.name, was->name, text);
+		LINK_LOG(NOTICE,
+			"%s: %s is changed while Polca runs, and restored at the end; by hand: %s",
+			p->cfg.name, was->name, text);
 	}
 }
 
@@ -160,11 +161,13 @@ static void
 check_restored(const struct link_port *p, const char *name, const char *what, int rc)
 {
 	if (rc < 0)
-		LINK_LOG(WARNING, "%s: the %s of %s could not be restored: %s", p->cfg.name, what, name,
-			rte_strerror(-rc));
+		LINK_LOG(WARNING, "%s: the %s of %s could not be restored: %s", p->cfg.name, what,
+			name, rte_strerror(-rc));
 }
 
-/* Each value separately: with some drivers the MAC address cannot change while the interface is up. */
+/*
+ * Each value separately: with some drivers the MAC address cannot change while the interface is up.
+ */
 static bool
 interface_restore_one(const struct link_port *p, const struct interface_state *was)
 {
@@ -195,7 +198,10 @@ interface_restore(struct link_port *p)
 	}
 }
 
-/* True if it is the same interface, with its old or our MAC address, and not a new one with its index. */
+/*
+ * True if it is the same interface, with its old or our MAC address, and not a new one with its
+ * index.
+ */
 static bool
 interface_is_same(const struct interface_state *now, const struct interface_state *was)
 {
@@ -208,7 +214,8 @@ restore_for_killed(const struct link_port *p, struct interface_state *now)
 {
 	struct interface_state was;
 
-	if (!interface_file_read(now, &was) || !interface_is_same(now, &was) || !interface_restore_one(p, &was))
+	if (!interface_file_read(now, &was) || !interface_is_same(now, &was) ||
+		!interface_restore_one(p, &was))
 		return;
 	LINK_LOG(NOTICE, "%s: %s was still as a killed process had changed it, and is restored",
 		p->cfg.name, now->name);
@@ -216,7 +223,8 @@ restore_for_killed(const struct link_port *p, struct interface_state *now)
 }
 
 static void
-interface_note_one(const struct link_port *p, const char *name, bool temporary, struct interface_state *s)
+interface_note_one(const struct link_port *p, const char *name, bool temporary,
+	struct interface_state *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->file = -1;
@@ -243,7 +251,8 @@ interface_note(struct link_port *p)
 
 	if (rte_eth_dev_info_get(p->ethdev, &info) == 0 && info.if_index != 0)
 		if_indextoname(info.if_index, name);
-	interface_note_one(p, name, info.driver_name != NULL && strcmp(info.driver_name, "net_tap") == 0,
+	interface_note_one(p, name,
+		info.driver_name != NULL && strcmp(info.driver_name, "net_tap") == 0,
 		&p->interface[0]);
 	name[0] = '\0';
 	device_arg(p, "remote", name, sizeof(name));

@@ -3,11 +3,12 @@
  */
 
 /*
- * A killed process cannot restore its interface. So the interface's old state is in a file from before
- * the first change until it is restored, and the next process that uses the interface restores it.
+ * A killed process cannot restore its interface. So the interface's old state is in a file from
+ * before the first change until it is restored, and the next process that uses the interface
+ * restores it.
  *
- * The file is next to EAL's runtime directories (/run/dpdk) and locked while its process lives; a file
- * without lock was left by a killed process. Its name contains the network namespace and the
+ * The file is next to EAL's runtime directories (/run/dpdk) and locked while its process lives; a
+ * file without lock was left by a killed process. Its name contains the network namespace and the
  * interface's index.
  */
 
@@ -37,8 +38,8 @@ file_path(const struct interface_state *s, char path[PATH_MAX])
 	if (slash == NULL || stat("/proc/self/ns/net", &ns) != 0)
 		return false;
 	return snprintf(path, PATH_MAX, "%.*s/polca-interface-%" PRIu64 "-%u",
-		(int)(slash - rte_eal_get_runtime_dir()), rte_eal_get_runtime_dir(),
-		(uint64_t)ns.st_ino, s->index) < PATH_MAX;
+		       (int)(slash - rte_eal_get_runtime_dir()), rte_eal_get_runtime_dir(),
+		       (uint64_t)ns.st_ino, s->index) < PATH_MAX;
 }
 
 void
@@ -89,7 +90,8 @@ interface_file_read(const struct interface_state *now, struct interface_state *w
 	text[n] = '\0';
 	*was = *now;
 	if (sscanf(text, "mtu %d %d flags %hx %hx mac %hu %23s %23s", &was->mtu, &was->set_mtu,
-		(unsigned short *)&was->flags, (unsigned short *)&was->set_flags, &was->hwaddr.sa_family, mac, set_mac) != 7)
+		    (unsigned short *)&was->flags, (unsigned short *)&was->set_flags,
+		    &was->hwaddr.sa_family, mac, set_mac) != 7)
 		return false;
 	return interface_file_parse_mac(mac, (uint8_t *)was->hwaddr.sa_data) &&
 		interface_file_parse_mac(set_mac, was->set_mac);
@@ -106,7 +108,8 @@ interface_file_write(const struct interface_state *s)
 	link_print_mac((const uint8_t *)s->hwaddr.sa_data, mac);
 	link_print_mac(s->set_mac, set_mac);
 	len = snprintf(text, sizeof(text), "mtu %d %d flags %hx %hx mac %hu %s %s\n", s->mtu,
-		s->set_mtu, (unsigned short)s->flags, (unsigned short)s->set_flags, s->hwaddr.sa_family, mac, set_mac);
+		s->set_mtu, (unsigned short)s->flags, (unsigned short)s->set_flags,
+		s->hwaddr.sa_family, mac, set_mac);
 	if (pwrite(s->file, text, len, 0) != len || ftruncate(s->file, len) != 0)
 		LINK_LOG(WARNING, "%s: what it was could not be noted: %m", s->name);
 }

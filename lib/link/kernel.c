@@ -5,9 +5,9 @@
 /*
  * Warnings about this host's kernel on an interface that it shares with a port (af_packet, af_xdp,
  * tap, cards with a kernel driver next to DPDK's). If the kernel holds one of the port's addresses,
- * on any interface, it answers port 4791 with ICMP unreachable, and the peer believes it; if it has a
- * soft-RoCE device there, that answers, too. Devices that the kernel does not see are not checked,
- * because their packets never reach it.
+ * on any interface, it answers port 4791 with ICMP unreachable, and the peer believes it; if it has
+ * a soft-RoCE device there, that answers, too. Devices that the kernel does not see are not
+ * checked, because their packets never reach it.
  */
 
 #include <dirent.h>
@@ -24,9 +24,9 @@ static const uint8_t *
 address_bytes(const struct sockaddr *sa, size_t *len)
 {
 	*len = sa->sa_family == AF_INET ? 4 : 16;
-	return sa->sa_family == AF_INET ?
-		(const uint8_t *)&((const struct sockaddr_in *)sa)->sin_addr :
-		(const uint8_t *)&((const struct sockaddr_in6 *)sa)->sin6_addr;
+	return sa->sa_family == AF_INET
+		? (const uint8_t *)&((const struct sockaddr_in *)sa)->sin_addr
+		: (const uint8_t *)&((const struct sockaddr_in6 *)sa)->sin6_addr;
 }
 
 static bool
@@ -73,10 +73,12 @@ check_addresses(const struct link_port *p, const struct kernel_view *v, const ch
 			if (gid_is_link_local(gid) && strcmp(i->ifa_name, interface) != 0)
 				continue;
 			gid_print(gid, address);
-			snprintf(text, sizeof(text), "%s: the kernel of this host holds %s on %s as "
+			snprintf(text, sizeof(text),
+				"%s: the kernel of this host holds %s on %s as "
 				"well and refuses RoCE packets to it (ICMP port unreachable). Type: "
-				"ip addr del %s/%u dev %s", p->cfg.name, address, i->ifa_name,
-				address, prefix_length(i->ifa_netmask), i->ifa_name);
+				"ip addr del %s/%u dev %s",
+				p->cfg.name, address, i->ifa_name, address,
+				prefix_length(i->ifa_netmask), i->ifa_name);
 			v->warn(v->arg, text);
 			n++;
 		}
@@ -116,9 +118,10 @@ check_soft_roce(const struct link_port *p, const struct kernel_view *v, const ch
 	while ((entry = readdir(dir)) != NULL) {
 		if (entry->d_name[0] == '.' || !soft_roce_is_on(v->sys, entry->d_name, interface))
 			continue;
-		snprintf(text, sizeof(text), "%s: the kernel's soft-RoCE device %.64s is on %s as well: "
-			"two answer RoCE there. Type: rdma link delete %.64s", p->cfg.name,
-			entry->d_name, interface, entry->d_name);
+		snprintf(text, sizeof(text),
+			"%s: the kernel's soft-RoCE device %.64s is on %s as well: "
+			"two answer RoCE there. Type: rdma link delete %.64s",
+			p->cfg.name, entry->d_name, interface, entry->d_name);
 		v->warn(v->arg, text);
 		n++;
 	}
@@ -127,8 +130,8 @@ check_soft_roce(const struct link_port *p, const struct kernel_view *v, const ch
 }
 
 /*
- * Tagged frames reach the kernel's addresses only through a VLAN interface with this ID. Its line in
- * /proc/net/vlan/config reads "eth1.5 | 5 | eth1".
+ * Tagged frames reach the kernel's addresses only through a VLAN interface with this ID. Its line
+ * in /proc/net/vlan/config reads "eth1.5 | 5 | eth1".
  */
 static bool
 find_vlan_interface(const struct kernel_view *v, uint16_t vlan, char name[IF_NAMESIZE])
@@ -173,8 +176,12 @@ kernel_log_warning(void *arg, const char *text)
 void
 kernel_look(const struct link_port *p)
 {
-	struct kernel_view v = { .sys = "/sys", .vlans = "/proc/net/vlan/config",
-		.interface = p->interface[0].name, .warn = kernel_log_warning };
+	struct kernel_view v = {
+		.sys = "/sys",
+		.vlans = "/proc/net/vlan/config",
+		.interface = p->interface[0].name,
+		.warn = kernel_log_warning,
+	};
 	struct ifaddrs *list;
 
 	if (getifaddrs(&list) != 0)

@@ -152,8 +152,7 @@ lids_tick(struct link_worker *w, uint64_t now)
 }
 
 bool
-link_lid_next(const struct link *l, unsigned int port, uint32_t *cursor,
-	struct link_lid_info *info)
+link_lid_next(const struct link *l, unsigned int port, uint32_t *cursor, struct link_lid_info *info)
 {
 	const struct lid_table *t;
 	uint64_t word = 0;
@@ -173,8 +172,7 @@ link_lid_next(const struct link *l, unsigned int port, uint32_t *cursor,
 }
 
 int
-link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t *mac,
-	struct error *err)
+link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t *mac, struct error *err)
 {
 	struct link_port *p;
 	uint64_t word = 0;

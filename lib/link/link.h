@@ -10,9 +10,10 @@
  * ethdev ports: queues, encapsulation, addresses, neighbours (ARP, IPv6 ND), ICMP echo, VLAN,
  * LID routes, link state.
  *
- * A port has one RX and one TX queue per worker if the PMD allows. With fewer, some workers have no RX
- * queue of the port and get packets by hand-off, and a worker without TX queue sends through a worker
- * that owns one. The control thread opens and closes ports; a struct link_worker belongs to its lcore.
+ * A port has one RX and one TX queue per worker if the PMD allows. With fewer, some workers have no
+ * RX queue of the port and get packets by hand-off, and a worker without TX queue sends through a
+ * worker that owns one. The control thread opens and closes ports; a struct link_worker belongs to
+ * its lcore.
  */
 
 #include <stdbool.h>
@@ -64,7 +65,10 @@ struct link_port_config {
 	bool ib;
 	uint16_t ethertype; /**< of these frames, 0: 0x88B5 */
 	uint64_t guid; /**< of the port, 0: the EUI-64 of its MAC */
-	/** MAC for packets to the permissive LID; zero: the sender of the last SMP, or else broadcast */
+	/**
+	 * MAC for packets to the permissive LID; zero: the sender of the last SMP, or else
+	 * broadcast
+	 */
 	uint8_t peer_mac[6];
 	struct link_lid {
 		uint16_t lid;
@@ -80,7 +84,9 @@ struct link_config {
 	/** Bytes kept before each mbuf's data for its owner: sizeof(struct packet) at least. */
 	uint16_t mbuf_priv;
 	uint64_t hz;
-	/** Its readers are the workers, which are quiescent between their turns; NULL: no workers */
+	/**
+	 * Its readers are the workers, which are quiescent between their turns; NULL: no workers
+	 */
 	struct rte_rcu_qsbr *rcu;
 	/**
 	 * tx_send() sends RoCE packets without an ICRC: only for a benchmark whose other end does
@@ -109,15 +115,15 @@ unsigned int link_num_ports(const struct link *l);
 /** Current attributes; immutable, valid until a grace period after their replacement. Any lcore. */
 const struct port_attr *link_port_attr(const struct link *l, unsigned int port);
 /**
- * True if the port has lost the memif server to which it must reconnect, and it is time to try. Only
- * one thread, no worker, may call this and link_reconnect().
+ * True if the port has lost the memif server to which it must reconnect, and it is time to try.
+ * Only one thread, no worker, may call this and link_reconnect().
  *
  * @param now  TSC
  */
 bool link_is_lost(struct link *l, unsigned int port, uint64_t now);
 /**
- * Try to reconnect; no worker may poll the port meanwhile. @retval false  there is no server; do not
- * poll the port until a later call succeeds
+ * Try to reconnect; no worker may poll the port meanwhile. @retval false  there is no server; do
+ * not poll the port until a later call succeeds
  */
 bool link_reconnect(struct link *l, unsigned int port, uint64_t now);
 /**
@@ -126,7 +132,8 @@ bool link_reconnect(struct link *l, unsigned int port, uint64_t now);
  */
 bool link_port_carrier(const struct link *l, unsigned int port);
 /**
- * True if, since the port was set Armed, a valid packet to one of its LIDs came in on a VL other than
+ * True if, since the port was set Armed, a valid packet to one of its LIDs came in on a VL other
+ * than
  * 15. Any thread.
  */
 bool link_port_heard_data(const struct link *l, unsigned int port);
@@ -134,11 +141,11 @@ bool link_port_heard_data(const struct link *l, unsigned int port);
 uint16_t link_ethdev(const struct link *l, unsigned int port);
 
 /**
- * Control thread: find or create the neighbour entry of the next hop to dgid (the destination itself
- * if it is on the link, else a gateway). Worker 0 starts to resolve a new entry at once.
+ * Control thread: find or create the neighbour entry of the next hop to dgid (the destination
+ * itself if it is on the link, else a gateway). Worker 0 starts to resolve a new entry at once.
  */
-int link_neighbour(struct link *l, unsigned int port, const union gid *sgid,
-	const union gid *dgid, uint32_t *index, struct error *err);
+int link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const union gid *dgid,
+	uint32_t *index, struct error *err);
 
 struct link_neighbour_info {
 	union gid gid;
@@ -151,8 +158,8 @@ bool link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_nei
 
 /**
  * Routes from LID to MAC of a native IB port: fixed ones, and those learned from the source LIDs of
- * received packets, which are forgotten after 30 to 60 s of silence. A packet to a LID without route
- * is broadcast; receivers check the LID.
+ * received packets, which are forgotten after 30 to 60 s of silence. A packet to a LID without
+ * route is broadcast; receivers check the LID.
  */
 struct link_lid_info {
 	uint16_t lid;
@@ -191,8 +198,8 @@ void link_free(struct packet **pkts, unsigned int n);
 struct tx_sink *link_tx_sink(struct link_worker *w);
 /**
  * Worker 0's sink for SMPs of native IB ports (smp-sma 1). Each port's VL15 has its own transmit
- * buffer and packets and is served before other traffic, so that a flood of data does not delay SMPs.
- * NULL on other workers, or without native IB port.
+ * buffer and packets and is served before other traffic, so that a flood of data does not delay
+ * SMPs. NULL on other workers, or without native IB port.
  */
 struct tx_sink *link_smp_sink(struct link_worker *w);
 /** Send all batches. */
@@ -219,7 +226,8 @@ struct link_counters {
 	uint64_t tx_no_mbuf; /**< no buffer for a packet */
 	uint64_t tx_full; /**< queue full for too long: packet dropped */
 	uint64_t tx_unresolved; /**< next hop not resolved yet: packet dropped */
-	uint64_t tx_port_state; /**< native IB: dropped, because the port is not Active or the SL has no VL */
+	/** native IB: dropped, because the port is not Active or the SL has no VL */
+	uint64_t tx_port_state;
 	uint64_t tx_flooded; /**< native IB: no route to the LID, broadcast */
 	uint64_t lid_moved; /**< native IB: a learned LID was heard from another MAC */
 	/** ICMP port unreachable for RoCE traffic: a kernel holds the peer's address, or ours */
@@ -240,7 +248,8 @@ struct link_state {
 	uint16_t tx_queues;
 	char driver[32];
 	bool physical; /**< a PCI device, not a software device */
-	uint64_t rss; /**< RTE_ETH_RSS_ bits by which the device spreads frames over queues; 0: no RSS */
+	/** RTE_ETH_RSS_ bits by which the device spreads frames over queues; 0: no RSS */
+	uint64_t rss;
 	int numa_node;
 	int memory_node; /**< NUMA node of the packet buffers; -1: not known, without hugepages */
 };

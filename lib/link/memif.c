@@ -5,8 +5,8 @@
 /*
  * When a peer leaves, memif's driver clears a flag that its burst functions check, then unmaps the
  * rings that they read, all on EAL's interrupt thread and without waiting for a worker between the
- * check and the read (DPDK 22.11). Such a worker would crash. The driver has no hook to make it wait,
- * but the program's own munmap() (unmap.c) waits on that thread for a grace period.
+ * check and the read (DPDK 22.11). Such a worker would crash. The driver has no hook to make it
+ * wait, but the program's own munmap() (unmap.c) waits on that thread for a grace period.
  */
 
 #include <rte_cycles.h>

@@ -12,18 +12,18 @@
 #include "link/neigh.h"
 #include "link/private.h"
 
-#define ND_NS           135
-#define ND_NA           136
-#define ND_LEN          24 /* without options */
-#define ND_FLAGS        4
-#define ND_SOLICITED    0x40
-#define ND_OVERRIDE     0x20
-#define ND_TARGET       8
-#define ND_SLLA         1 /* source link-layer address option */
-#define ND_TLLA         2
-#define ND_OPT_LEN      8
-#define ND_HOP_LIMIT    255
-#define ND_MESSAGE_LEN  (ND_LEN + ND_OPT_LEN)
+#define ND_NS          135
+#define ND_NA          136
+#define ND_LEN         24 /* without options */
+#define ND_FLAGS       4
+#define ND_SOLICITED   0x40
+#define ND_OVERRIDE    0x20
+#define ND_TARGET      8
+#define ND_SLLA        1 /* source link-layer address option */
+#define ND_TLLA        2
+#define ND_OPT_LEN     8
+#define ND_HOP_LIMIT   255
+#define ND_MESSAGE_LEN (ND_LEN + ND_OPT_LEN)
 
 /*
  * Find the link-layer address option of a kind, or NULL. *ok is false if an option has length zero
@@ -111,12 +111,13 @@ nd_advertise(struct link_worker *w, struct rx_frame *f, const uint8_t *ours)
 	m = tx_control(w, f->port, &ip);
 	if (m == NULL)
 		return;
-	if (memcmp(src, unspecified, 16) == 0) /* duplicate address detection: answer to all nodes */
+	/* duplicate address detection: answer to all nodes */
+	if (memcmp(src, unspecified, 16) == 0)
 		nd_send_message(w, f->port, m, ip, ND_NA, ND_OVERRIDE, ours, all_nodes, ours,
 			nd_group_mac(all_nodes));
 	else
-		nd_send_message(w, f->port, m, ip, ND_NA, ND_SOLICITED | ND_OVERRIDE, ours, src, ours,
-			mac);
+		nd_send_message(w, f->port, m, ip, ND_NA, ND_SOLICITED | ND_OVERRIDE, ours, src,
+			ours, mac);
 }
 
 enum verdict

@@ -109,8 +109,8 @@ neigh_has_address(const struct link_port *p, const union gid *gid)
 }
 
 /*
- * The next hop is the destination if it is on the subnet of any address of the port; else the source
- * address's gateway, else another address's gateway.
+ * The next hop is the destination if it is on the subnet of any address of the port; else the
+ * source address's gateway, else another address's gateway.
  */
 static const union gid *
 neigh_next_hop(const struct link_port *p, const union gid *sgid, const union gid *dgid)
@@ -133,7 +133,8 @@ neigh_next_hop(const struct link_port *p, const union gid *sgid, const union gid
 
 /* A back-to-back link has only two ports, so the address must belong to one of them. */
 static int
-neigh_check_pair(const struct link *l, const struct link_port *p, const union gid *gid, struct error *err)
+neigh_check_pair(const struct link *l, const struct link_port *p, const union gid *gid,
+	struct error *err)
 {
 	const struct link_port *peer = &l->port[p->peer];
 	char got[GID_STRLEN], first[GID_STRLEN] = "none";
@@ -142,14 +143,15 @@ neigh_check_pair(const struct link *l, const struct link_port *p, const union gi
 		return 0;
 	if (peer->cfg.num_addr > 0)
 		gid_print(&peer->cfg.addr[0].gid, first);
-	return error_set(err, EHOSTUNREACH, "dgid: %s is nobody's: %s is joined back to back to %s, "
-		"whose addresses are %s%s", gid_print(gid, got), p->cfg.name, peer->cfg.name, first,
+	return error_set(err, EHOSTUNREACH,
+		"dgid: %s is nobody's: %s is joined back to back to %s, whose addresses are %s%s",
+		gid_print(gid, got), p->cfg.name, peer->cfg.name, first,
 		peer->cfg.num_addr > 1 ? ", ..." : "");
 }
 
 static int
-neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgid, const union gid *hop,
-	uint32_t *index, struct error *err)
+neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgid,
+	const union gid *hop, uint32_t *index, struct error *err)
 {
 	struct neigh_key key = { .gid = *hop, .port = p->index };
 	struct neigh_table *t = l->neigh;
@@ -241,7 +243,10 @@ neigh_ask(struct link_worker *w, const struct neigh *n, const uint8_t *mac)
 		nd_solicit(w, p, &n->source, &n->gid, mac);
 }
 
-/* A resolved entry is confirmed from time to time, by unicast first; it is cleared if nobody answers. */
+/*
+ * A resolved entry is confirmed from time to time, by unicast first; it is cleared if nobody
+ * answers.
+ */
 static void
 neigh_confirm(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t now)
 {

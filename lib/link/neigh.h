@@ -10,8 +10,8 @@
  *
  * The table is append-only: the control thread creates entries and publishes their number, and an
  * index stays valid for the life of the link. A frame needs only one 64-bit word of an entry, which
- * holds MAC and flags, so the transmit path reads it with one relaxed load and never sees half of an
- * address. Any worker that hears an answer stores the word; only worker 0 uses the timed fields.
+ * holds MAC and flags, so the transmit path reads it with one relaxed load and never sees half of
+ * an address. Any worker that hears an answer stores the word; only worker 0 uses the timed fields.
  */
 
 #include <stdbool.h>
@@ -21,14 +21,16 @@
 
 #define NEIGH_MAX   16384
 #define NEIGH_VALID (UINT64_C(1) << 63)
-#define NEIGH_SELF  (UINT64_C(1) << 62) /* the port itself: loop the frame back, a switch would not */
+/* the port itself: loop the frame back, a switch would not */
+#define NEIGH_SELF (UINT64_C(1) << 62)
 
 struct neigh {
 	union gid gid; /* of the next hop */
 	union gid source; /* our address that asks */
 	uint64_t confirmed; /* when last heard; any worker, relaxed */
 	uint16_t port;
-	bool permanent; /* multicast, this port, or the other port of a pair: neither resolved nor aged */
+	/* multicast, this port, or the other port of a pair: neither resolved nor aged */
+	bool permanent;
 	/* worker 0 */
 	uint8_t probes;
 	uint64_t next; /* time of the next check */
@@ -46,7 +48,9 @@ struct link_port;
 
 struct neigh_table *neigh_create(void);
 void neigh_destroy(struct neigh_table *t);
-/* Any worker: a node on the link announced its address and MAC; update its entry if there is one. */
+/*
+ * Any worker: a node on the link announced its address and MAC; update its entry if there is one.
+ */
 void neigh_heard(struct link_worker *w, const struct link_port *p, const union gid *gid,
 	const uint8_t *mac);
 /* Worker 0: start to resolve entries that the control thread has made since. */

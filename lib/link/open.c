@@ -2,7 +2,9 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Open and close ports: check the configuration, set up pools and queues, start and stop devices. */
+/*
+ * Open and close ports: check the configuration, set up pools and queues, start and stop devices.
+ */
 
 #include <errno.h>
 #include <stdio.h>
@@ -80,16 +82,17 @@ guard_memif(struct link *l)
 }
 
 /*
- * A memif client with zero-copy does not reconnect: mbufs that its lost server held would never come
- * back.
+ * A memif client with zero-copy does not reconnect: mbufs that its lost server held would never
+ * come back.
  */
 static bool
 reconnects(const struct link_port *p)
 {
 	char zero_copy[4];
 
-	return device_is_client(p) && (!device_arg(p, "zero-copy", zero_copy, sizeof(zero_copy)) ||
-		strcmp(zero_copy, "yes") != 0);
+	return device_is_client(p) &&
+		(!device_arg(p, "zero-copy", zero_copy, sizeof(zero_copy)) ||
+			strcmp(zero_copy, "yes") != 0);
 }
 
 static int
@@ -103,8 +106,9 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 	if (rc != 0)
 		return rc;
 	/*
-	 * A worker w without TX queue passes its frames by a ring to worker w % ntx. So does a worker
-	 * whose queue the far end has not enabled, to worker 0, whose queue is always enabled.
+	 * A worker w without TX queue passes its frames by a ring to worker w % ntx. So does a
+	 * worker whose queue the far end has not enabled, to worker 0, whose queue is always
+	 * enabled.
 	 */
 	for (w = p->driver_rule->queues_may_sleep ? 1 : p->ntx; w < l->cfg.workers; w++) {
 		snprintf(name, sizeof(name), "tx.%u.%.12s", w, p->cfg.name);
@@ -142,18 +146,18 @@ open_check_ib(const struct link_port_config *p, struct error *err)
 	if (p->num_addr > 0)
 		return error_set(err, EINVAL,
 			"%s: addresses: got %u, but a native InfiniBand port has none: LIDs and "
-			"GIDs are subnet management's", p->name, p->num_addr);
+			"GIDs are subnet management's",
+			p->name, p->num_addr);
 	if (p->rocev1)
-		return error_set(err, EINVAL,
-			"%s: rocev1 and native InfiniBand exclude each other", p->name);
-	if (p->ethertype != 0 && (p->ethertype < ETHERTYPE_MIN ||
-		p->ethertype == ETHERTYPE_VLAN))
+		return error_set(err, EINVAL, "%s: rocev1 and native InfiniBand exclude each other",
+			p->name);
+	if (p->ethertype != 0 && (p->ethertype < ETHERTYPE_MIN || p->ethertype == ETHERTYPE_VLAN))
 		return error_set(err, EINVAL,
 			"%s: ethertype: got 0x%04x, allowed 0x%04x..0xffff but 0x%04x", p->name,
 			p->ethertype, ETHERTYPE_MIN, ETHERTYPE_VLAN);
 	if (p->num_lids > LINK_LIDS_MAX)
-		return error_set(err, EINVAL, "%s: LID routes: got %u, allowed up to %u",
-			p->name, p->num_lids, LINK_LIDS_MAX);
+		return error_set(err, EINVAL, "%s: LID routes: got %u, allowed up to %u", p->name,
+			p->num_lids, LINK_LIDS_MAX);
 	return 0;
 }
 
@@ -211,8 +215,8 @@ check_ib_room(const struct link_port *p, struct error *err)
 	if (p->mtu >= IB_MTU_MIN)
 		return 0;
 	return error_set(err, EINVAL,
-		"%s: mtu: got %u, native InfiniBand needs %u or more: a path MTU of 256 and its "
-		"headers", p->cfg.name, p->mtu, IB_MTU_MIN);
+		"%s: mtu: got %u, native InfiniBand needs %u or more: a path MTU of 256 and its headers",
+		p->cfg.name, p->mtu, IB_MTU_MIN);
 }
 
 static void
@@ -237,7 +241,8 @@ open_start_or_explain(struct link *l, struct link_port *p, struct error *err)
 	if (rc != 0 && rc != -EINTR && p->hotplugged && !pci_address_parse(p->cfg.device, NULL))
 		eno = device_cause(&device_host, p->cfg.device, rc, text, sizeof(text));
 	if (eno != 0)
-		return error_set(err, eno, "%s: device %.64s: %s", p->cfg.name, p->cfg.device, text);
+		return error_set(err, eno, "%s: device %.64s: %s", p->cfg.name, p->cfg.device,
+			text);
 	return rc;
 }
 
@@ -322,7 +327,9 @@ stop_port(struct link *l, struct link_port *p)
 	struct rte_mbuf *m;
 	unsigned int w;
 
-	/* memif is stopped when it is closed: a peer could connect in between, and use freed memory */
+	/*
+	 * memif is stopped when it is closed: a peer could connect in between, and use freed memory
+	 */
 	if (p->started && !device_is_memif(p)) {
 		device_stop(p);
 		p->started = false;

@@ -15,11 +15,11 @@
 
 #include "link/private.h"
 
-#define POOL_CACHE   256
+#define POOL_CACHE 256
 /* most buffers that a worker may hold: one and a half mempool caches, RX and TX bursts, hand-off */
 #define WORKER_MBUFS 640
 /* buffers in AF_XDP's fill and completion rings, each as deep as its descriptors, and a batch */
-#define XDP_MBUFS    4096
+#define XDP_MBUFS 4096
 
 void
 pool_choose(struct link *l, struct link_port *p)

@@ -76,7 +76,8 @@ struct driver_rule {
 	enum queue_rule queues;
 	enum mtu_rule mtu;
 	bool own_pool;
-	bool link_of_interface; /* always reports its link as up: check the kernel's interface instead */
+	/* always reports its link as up: check the kernel's interface instead */
+	bool link_of_interface;
 	bool queues_may_sleep; /* the far end may serve only the first queue */
 };
 
@@ -106,7 +107,8 @@ struct interface_state {
 	/* values that this process sets */
 	int set_mtu; /* 0: unchanged */
 	uint8_t set_mac[MAC_LEN]; /* zero: unchanged */
-	short set_flags; /* flags that the device's start turned on; before it has started, all that it might */
+	/* flags that the device's start turned on; before it has started, all that it might */
+	short set_flags;
 	int file; /* descriptor of the file with the saved state, see interface_file.c; -1: none */
 };
 
@@ -127,7 +129,8 @@ struct link_port {
 	uint32_t frame_size; /* size of a buffer that the driver requires; 0: by MTU */
 	bool physical;
 	int numa_node;
-	int memory_node; /* .numa_node, or SOCKET_ID_ANY if that has no room for the packet buffers */
+	/* .numa_node, or SOCKET_ID_ANY if that has no room for the packet buffers */
+	int memory_node;
 	uint64_t rss_hf; /* header fields that the device hashes, RTE_ETH_RSS_; 0: none */
 	uint16_t nrx;
 	uint16_t ntx;
@@ -147,9 +150,14 @@ struct link_port {
 
 	/* back-to-back port: rings from which it receives, which it owns */
 	struct rte_ring *ring[BACK_TO_BACK_QUEUES];
-	/* [worker]: frames of a worker without TX queue, to the worker that sends them; else NULL */
+	/*
+	 * [worker]: frames of a worker without TX queue, to the worker that sends them; else NULL
+	 */
 	struct rte_ring *tx_ring[LINK_WORKERS_MAX];
-	/* frames of that ring that a driver has taken or that were dropped; the sending worker writes it */
+	/*
+	 * frames of that ring that a driver has taken or that were dropped; the sending worker
+	 * writes it
+	 */
 	uint32_t tx_ring_left[LINK_WORKERS_MAX];
 
 	/* see state.c */
@@ -197,16 +205,19 @@ struct tx_port {
 	struct rte_mbuf *mbuf[LINK_BURST];
 	uint64_t bytes; /* in these frames */
 	unsigned int num;
-	uint64_t left; /* total of frames that left .mbuf: taken by a driver or a ring, or dropped */
+	/* total of frames that left .mbuf: taken by a driver or a ring, or dropped */
+	uint64_t left;
 	uint64_t mark; /* link_tx_left() is true once .left reaches this */
 	uint16_t port;
 	uint16_t queue;
 	uint16_t ethdev;
 	bool full; /* the queue took no frame at the last try */
-	bool stuck; /* full for so long that frames are dropped, so that other ports need not wait */
+	/* full for so long that frames are dropped, so that other ports need not wait */
+	bool stuck;
 	uint64_t full_since;
 	enum tx_way way;
-	struct rte_ring *ring; /* ring to another worker, if our queue does not exist or may sleep */
+	/* ring to another worker, if our queue does not exist or may sleep */
+	struct rte_ring *ring;
 	uint32_t ringed; /* total of frames put on the ring */
 	uint32_t ring_mark; /* as .mark, compared with link_port.tx_ring_left[] */
 	/* cache of free mbufs */
@@ -316,14 +327,17 @@ struct rx_frame {
 };
 
 /*
- * Control protocols (arp.c, nd.c, icmp.c). They return the frame's verdict. If they write the answer
- * into the frame's mbuf, they take it and set frame->mbuf to NULL.
+ * Control protocols (arp.c, nd.c, icmp.c). They return the frame's verdict. If they write the
+ * answer into the frame's mbuf, they take it and set frame->mbuf to NULL.
  */
 enum verdict arp_receive(struct link_worker *w, struct rx_frame *f);
 enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f);
 enum verdict icmpv6_receive(struct link_worker *w, struct rx_frame *f);
 enum verdict nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len);
-/* A frame from our own MAC, sent by this host's kernel: note if it rejects port 4791 from our address. */
+/*
+ * A frame from our own MAC, sent by this host's kernel: note if it rejects port 4791 from our
+ * address.
+ */
 void icmp_overheard(struct link_worker *w, struct rx_frame *f);
 void icmp_tick(struct link_worker *w, uint64_t now);
 /* Another MAC claims an address of ours: neigh_warn() logs it. */
@@ -331,8 +345,8 @@ void neigh_conflict(struct link_worker *w, const struct link_port *p, const unio
 	const uint8_t *mac);
 void neigh_warn(struct link_worker *w, uint64_t now);
 /*
- * Ask which MAC has an address; with our own address as target, announce it. dmac NULL: broadcast or
- * the protocol's multicast.
+ * Ask which MAC has an address; with our own address as target, announce it. dmac NULL: broadcast
+ * or the protocol's multicast.
  */
 void arp_send(struct link_worker *w, struct link_port *p, const union gid *sender,
 	const union gid *target, const uint8_t *dmac);
@@ -346,7 +360,10 @@ void nd_announce(struct link_worker *w, struct link_port *p, const union gid *ad
  */
 void tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l3,
 	uint32_t l3_len, uint64_t dmac, uint16_t ethertype);
-/* Allocate an mbuf for a control frame; *l3 is after the Ethernet header. @return NULL: no mbuf, counted */
+/*
+ * Allocate an mbuf for a control frame; *l3 is after the Ethernet header. @return NULL: no mbuf,
+ * counted
+ */
 struct rte_mbuf *tx_control(struct link_worker *w, struct link_port *p, uint8_t **l3);
 /* A packet of len bytes from BTH on, to be written and committed; NULL: not now. */
 uint8_t *tx_port_reserve(struct link_worker *w, struct tx_port *t, const struct path *path,
@@ -385,7 +402,10 @@ void interface_restore(struct link_port *p);
 /* True if the device's interface is up and has a carrier, or if the device has no interface. */
 bool interface_is_running(const struct link_port *p);
 void link_print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE]);
-/* interface_file.c: open and lock the interface's file; .file is -1 if a living process has locked it */
+/*
+ * interface_file.c: open and lock the interface's file; .file is -1 if a living process has locked
+ * it
+ */
 void interface_file_open(struct interface_state *s);
 /* @return true if a killed process left its saved state in the file */
 bool interface_file_read(const struct interface_state *now, struct interface_state *was);

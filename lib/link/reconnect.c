@@ -4,8 +4,8 @@
 
 /*
  * A memif client connects only when its device starts. At first, before the workers run, it waits
- * some seconds for its server. If it loses the server later, the device is restarted again and again,
- * while no worker polls it, until the server is back.
+ * some seconds for its server. If it loses the server later, the device is restarted again and
+ * again, while no worker polls it, until the server is back.
  */
 
 #include <errno.h>
@@ -87,8 +87,10 @@ say_waiting(const struct link *l, const struct link_port *p, const char *path)
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), "%s: waiting for the memif server at %s: start it, or stop this "
-		"one with Ctrl-C (gives up after %d s)", p->cfg.name, path, WAIT_S);
+	snprintf(text, sizeof(text),
+		"%s: waiting for the memif server at %s: start it, or stop this "
+		"one with Ctrl-C (gives up after %d s)",
+		p->cfg.name, path, WAIT_S);
 	if (l->cfg.go_on_waiting != NULL)
 		l->cfg.go_on_waiting(text);
 	else
@@ -115,16 +117,17 @@ memif_client_start(const struct link *l, struct link_port *p, struct error *err)
 			device_stop(p);
 		p->started = false;
 		if (rc == -EINTR)
-			return error_set(err, EINTR, "%s: stopped while it waited for the memif server "
-				"at %s", p->cfg.name, path);
+			return error_set(err, EINTR,
+				"%s: stopped while it waited for the memif server at %s",
+				p->cfg.name, path);
 		if (!told)
 			say_waiting(l, p, path);
 		told = true;
 	}
-	return error_set(err, ECONNREFUSED, reached ?
-		"%s: the memif server at %s takes no connection: give both ends the same id, secret, "
-		"bsize and number of workers" :
-		"%s: no memif server listens at %s: start it first (role=server), or give its socket",
+	return error_set(err, ECONNREFUSED,
+		reached ? "%s: the memif server at %s takes no connection: give both ends the same id, secret, "
+			  "bsize and number of workers"
+			: "%s: no memif server listens at %s: start it first (role=server), or give its socket",
 		p->cfg.name, path);
 }
 

@@ -83,7 +83,8 @@ rx_ipv4(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 	if (unlikely(ip[0] >> 4 != 4))
 		return VERDICT_IP_HEADER;
 	group = (ip[IPV4_DST] & 0xF0) == 0xE0;
-	if (unlikely(!rx_own_ipv4(f->port, ip + IPV4_DST)) && !(group && ip[IPV4_PROTO] == PROTO_UDP))
+	if (unlikely(!rx_own_ipv4(f->port, ip + IPV4_DST)) &&
+		!(group && ip[IPV4_PROTO] == PROTO_UDP))
 		return VERDICT_NOT_OUR_IP;
 	if (unlikely(f->multicast && !group)) /* RFC 1122 3.3.6 */
 		return VERDICT_NOT_OUR_MAC;
@@ -105,8 +106,8 @@ rx_ipv6(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 		return VERDICT_IP_HEADER;
 	next = ip[IPV6_NEXT];
 	group = ip[IPV6_DST] == 0xFF;
-	if (group ? next != PROTO_UDP && !rx_own_ipv6_group(f->port, ip + IPV6_DST) :
-		    !rx_own_ipv6(f->port, ip + IPV6_DST))
+	if (group ? next != PROTO_UDP && !rx_own_ipv6_group(f->port, ip + IPV6_DST)
+		  : !rx_own_ipv6(f->port, ip + IPV6_DST))
 		return VERDICT_NOT_OUR_IP;
 	if (f->multicast && !group)
 		return VERDICT_NOT_OUR_MAC;
@@ -155,9 +156,9 @@ rx_own_gid(const struct port_attr *attr, const union gid *gid)
 /*
  * Native InfiniBand. A disabled port receives nothing from the wire. In any other state it accepts
  * SMPs to its LIDs or the permissive LID. An Armed or Active port also receives data packets to its
- * LIDs or a multicast LID; if they have a GRH, the DGID must be ours or a group, which the transport
- * checks. In state Armed, data packets are only passed on to set heard_data: worker 0 then makes the
- * port Active.
+ * LIDs or a multicast LID; if they have a GRH, the DGID must be ours or a group, which the
+ * transport checks. In state Armed, data packets are only passed on to set heard_data: worker 0
+ * then makes the port Active.
  */
 static enum verdict
 rx_native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
@@ -177,8 +178,8 @@ rx_native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt
 	smp = pkt->vl == LRH_VL_SMP;
 	ok = port_lid_own(attr, pkt->dlid);
 	if (unlikely(!ok) && pkt->dlid >= PORT_LID_MULTICAST)
-		ok = pkt->dlid == PORT_LID_PERMISSIVE ?
-			smp : !smp && pkt->dest_qpn == QPN_MULTICAST;
+		ok = pkt->dlid == PORT_LID_PERMISSIVE ? smp
+						      : !smp && pkt->dest_qpn == QPN_MULTICAST;
 	if (unlikely(!ok))
 		return VERDICT_NOT_OUR_LID;
 	if (unlikely(!smp && attr->state != PORT_STATE_ACTIVE)) {
@@ -251,8 +252,8 @@ rx_classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 	if (unlikely(!rx_vlan_ok(f, &ethertype)))
 		return VERDICT_NOT_OUR_VLAN;
 	if (unlikely(f->port->cfg.ib)) /* a native IB port has no IP, so it accepts nothing else */
-		return ethertype == f->port->cfg.ethertype ? rx_native_ib(w, f, pkt) :
-							     VERDICT_ETHERTYPE;
+		return ethertype == f->port->cfg.ethertype ? rx_native_ib(w, f, pkt)
+							   : VERDICT_ETHERTYPE;
 	switch (ethertype) {
 	case ETHERTYPE_IPV4:
 		return rx_ipv4(w, f, pkt);
@@ -268,8 +269,8 @@ rx_classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 }
 
 /*
- * The parsers need a linear frame: copy a chained frame into one buffer and free it. @return NULL: no
- * buffer, the caller keeps m
+ * The parsers need a linear frame: copy a chained frame into one buffer and free it. @return NULL:
+ * no buffer, the caller keeps m
  */
 static struct rte_mbuf *
 rx_linearise(const struct link_port *p, struct rte_mbuf *m)
@@ -295,7 +296,8 @@ rx_linearise(const struct link_port *p, struct rte_mbuf *m)
  * it parses without error. rx_classify() makes the same checks.
  */
 static inline bool
-rx_plain(const struct link_port *p, const struct rte_mbuf *m, const uint8_t *eth, struct packet *pkt)
+rx_plain(const struct link_port *p, const struct rte_mbuf *m, const uint8_t *eth,
+	struct packet *pkt)
 {
 	return likely(m->data_len >= ETH_LEN + WIRE_PLAIN_LEN) &&
 		likely(!(m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)) &&
@@ -319,7 +321,7 @@ rx_set_origin(struct packet *pkt, const struct link_worker *w, const struct link
  * @param m  set to NULL if a control protocol took the mbuf
  * @return   NULL: no transport packet; its verdict is counted
  */
-static struct packet * __rte_noinline
+static struct packet *__rte_noinline
 rx_other_frame(struct link_worker *w, struct link_port *p, struct rte_mbuf **m)
 {
 	struct link_counters *c = &w->counters[p->index];

@@ -7,8 +7,8 @@
 
 /*
  * Masked words that nearly all received frames of a port match: to its MAC, without VLAN tag, IPv4
- * without options, not a fragment, UDP, to the port's first address and UDP port 4791. rx_classify()
- * in rx.c checks all other frames in full.
+ * without options, not a fragment, UDP, to the port's first address and UDP port 4791.
+ * rx_classify() in rx.c checks all other frames in full.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 
 #define RX_TEMPLATE_WORDS 4
 /* bytes of a frame that the template compares; every RoCEv2 frame is longer */
-#define RX_TEMPLATE_LEN   (ETH_LEN + IPV4_LEN + UDP_LEN)
+#define RX_TEMPLATE_LEN (ETH_LEN + IPV4_LEN + UDP_LEN)
 
 /* A zeroed template matches only zeros, which are not a valid packet. */
 struct rx_template {
@@ -82,7 +82,7 @@ rx_template_match(const struct rx_template *t, const uint8_t *eth)
 {
 	/* unrolled by hand, because gcc -O2 does not unroll a loop */
 	return (rx_template_differs(t, eth, 0) | rx_template_differs(t, eth, 1) |
-		rx_template_differs(t, eth, 2) | rx_template_differs(t, eth, 3)) == 0;
+		       rx_template_differs(t, eth, 2) | rx_template_differs(t, eth, 3)) == 0;
 }
 
 #endif

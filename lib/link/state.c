@@ -18,12 +18,12 @@
 #include "link/lids.h"
 #include "link/private.h"
 
-#define STATE_MS 250
-#define GRACE_MS 500
-#define SUBNET_TIMEOUT 18 /* PortInfo's usual value: about a second */
+#define STATE_MS          250
+#define GRACE_MS          500
+#define SUBNET_TIMEOUT    18 /* PortInfo's usual value: about a second */
 #define LINK_LOCAL_PREFIX UINT64_C(0xfe80000000000000)
-#define ANNOUNCE_COUNT 3
-#define ANNOUNCE_MS 1000
+#define ANNOUNCE_COUNT    3
+#define ANNOUNCE_MS       1000
 
 /* @return how many */
 static unsigned int
@@ -190,9 +190,9 @@ state_init(struct link *l, struct link_port *p, struct error *err)
 	if (!read_link(p, &p->link))
 		p->link.link_status = RTE_ETH_LINK_DOWN;
 	if (p->driver_rule->link_of_interface && !link_up(p))
-		LINK_LOG(WARNING, "%s: link is down: %s is down or has no carrier; if it is down: "
-			"ip link set %s up", p->cfg.name, p->interface[0].name,
-			p->interface[0].name);
+		LINK_LOG(WARNING,
+			"%s: link is down: %s is down or has no carrier; if it is down: ip link set %s up",
+			p->cfg.name, p->interface[0].name, p->interface[0].name);
 	p->guid = p->cfg.guid != 0 ? p->cfg.guid : port_eui64(p->mac);
 	settings_init(p);
 	state_publish(l, p, 0);

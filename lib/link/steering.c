@@ -6,9 +6,9 @@
  * The device chooses the queue, and so the worker, of a received packet (configure.c). A message at
  * start says if some workers have no queue, or if all packets of a peer go to one queue.
  *
- * There are no flow rules: common NICs see RoCEv2 connections differ only in addresses and UDP source
- * port, which RSS uses already, and cannot match BTH fields. Instead, QPs move to the worker that
- * receives their packets (lib/engine/rehome.c).
+ * There are no flow rules: common NICs see RoCEv2 connections differ only in addresses and UDP
+ * source port, which RSS uses already, and cannot match BTH fields. Instead, QPs move to the worker
+ * that receives their packets (lib/engine/rehome.c).
  */
 
 #include <stdio.h>
@@ -34,16 +34,17 @@ steering_words(const struct link_port *p, unsigned int workers, char *text, size
 		if (p->nrx > 1)
 			snprintf(who, sizeof(who), "workers 0 to %d hand", p->nrx - 1);
 		snprintf(text, size,
-			"%s: %s has %u receive queue%s for %u workers%s: %s the others their "
-			"packets", p->cfg.name, p->driver, p->nrx, p->nrx == 1 ? "" : "s", workers,
+			"%s: %s has %u receive queue%s for %u workers%s: %s the others their packets",
+			p->cfg.name, p->driver, p->nrx, p->nrx == 1 ? "" : "s", workers,
 			steering_reason(p), who);
 		return true;
 	}
 	if (workers > 1 && p->driver_rule->queues == QUEUES_RSS &&
-			(p->rss_hf & RTE_ETH_RSS_UDP) == 0) {
+		(p->rss_hf & RTE_ETH_RSS_UDP) == 0) {
 		snprintf(text, size,
 			"%s: %s spreads packets by addresses and not by UDP port: all of a peer's "
-			"come to one worker", p->cfg.name, p->driver);
+			"come to one worker",
+			p->cfg.name, p->driver);
 		return true;
 	}
 	return false;

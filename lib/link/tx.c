@@ -8,10 +8,10 @@
  * Every frame is one linear mbuf, because one path_finish() or one control protocol writes it: PMDs
  * need no multi-segment support.
  *
- * While a queue is full, the sink's reserve() returns NULL and nothing is lost. If the queue takes no
- * frame for FULL_MS, or its link is down, its frames are dropped and counted, so that one dead port
- * does not stop the worker's other ports. If the queue may be one that the far end does not serve (a
- * guest that uses fewer queues), the frames first go to another worker's queue.
+ * While a queue is full, the sink's reserve() returns NULL and nothing is lost. If the queue takes
+ * no frame for FULL_MS, or its link is down, its frames are dropped and counted, so that one dead
+ * port does not stop the worker's other ports. If the queue may be one that the far end does not
+ * serve (a guest that uses fewer queues), the frames first go to another worker's queue.
  *
  * A native IB port has a second batch for VL15 (tx_vl15.c), which is always sent first.
  */
@@ -34,8 +34,8 @@ tx_to_ring(struct tx_port *t)
 }
 
 /*
- * The queue took `sent` frames and left the t->num after them. Keep these for the next burst, or drop
- * them if the queue is stuck.
+ * The queue took `sent` frames and left the t->num after them. Keep these for the next burst, or
+ * drop them if the queue is stuck.
  */
 static void __rte_noinline
 tx_rest(struct link_worker *w, struct tx_port *t, unsigned int sent)
@@ -144,8 +144,8 @@ tx_queue(struct link_worker *w, struct tx_port *t, struct rte_mbuf *m, uint32_t 
 }
 
 /*
- * Initialise new mbufs. A PMD that sends reads only rearm_data, the flags and the lengths of an mbuf,
- * and other fields only if a flag says so. The lengths are written later, by tx_set_frame().
+ * Initialise new mbufs. A PMD that sends reads only rearm_data, the flags and the lengths of an
+ * mbuf, and other fields only if a flag says so. The lengths are written later, by tx_set_frame().
  */
 static bool __rte_noinline
 tx_refill(struct link_worker *w, struct tx_port *t)
@@ -176,7 +176,8 @@ tx_send_to_self(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
 
 /*
  * Offset of the BTH in an mbuf. It aligns the payload of a packet without extension headers to a
- * cache line, which also aligns the CRC's blocks of 16 bytes. Other headers are in front of the BTH.
+ * cache line, which also aligns the CRC's blocks of 16 bytes. Other headers are in front of the
+ * BTH.
  */
 #define BTH_OFF (RTE_PKTMBUF_HEADROOM - BTH_LEN)
 
@@ -302,7 +303,9 @@ tx_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 	}
 	if (path->av.encap == ENCAP_IB)
 		return tx_ib_next_hop(w, path, bth);
-	/* the answer to a datagram goes to the datagram's source MAC, which may be the port itself */
+	/*
+	 * the answer to a datagram goes to the datagram's source MAC, which may be the port itself
+	 */
 	mac = mac_word(path->av.dmac) | NEIGH_VALID;
 	if (memcmp(path->av.dmac, path->av.smac, MAC_LEN) == 0)
 		mac |= NEIGH_SELF;
@@ -381,8 +384,8 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 	uint64_t mac;
 	uint8_t *bth;
 
-	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR || !tx_has_room(t, path,
-			headers_len + len + 3)))
+	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR ||
+		    !tx_has_room(t, path, headers_len + len + 3)))
 		return tx_send_by_steps(sink, path, headers, headers_len, from, len);
 	mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
 	if (unlikely((mac ^ NEIGH_VALID) >= NEIGH_SELF)) /* not valid, or the port itself */
@@ -399,7 +402,8 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 	} else if (len == 0 && headers_len == BTH_LEN + 12) {
 		len = path_finish_atomic(path, bth, headers->bytes, w->ip_id++);
 	} else {
-		memcpy(bth, headers->bytes, sizeof(headers->bytes)); /* the mbuf has room for all of it */
+		/* the mbuf has room for all of it */
+		memcpy(bth, headers->bytes, sizeof(headers->bytes));
 		len = path_finish_copy(path, bth, headers_len, from, len, w->ip_id++);
 	}
 	tx_set_frame(path, m, mac, len);
@@ -478,8 +482,8 @@ tx_handoff_drain(struct link_worker *w)
 }
 
 /*
- * Tell other workers how many of their frames have left (link_tx_left()). If a batch is never empty,
- * they learn it in steps.
+ * Tell other workers how many of their frames have left (link_tx_left()). If a batch is never
+ * empty, they learn it in steps.
  */
 static void
 tx_handoff_tell(struct link_worker *w)
@@ -547,9 +551,11 @@ link_tx_left(const struct link_worker *w)
 
 	for (i = 0; i < w->link->num_ports; i++) {
 		t = w->tx[i];
-		if (t->left < t->mark || (t->ringed > 0 && (int32_t)(__atomic_load_n(
-				&w->link->port[i].tx_ring_left[w->id], __ATOMIC_ACQUIRE) -
-				t->ring_mark) < 0))
+		if (t->left < t->mark ||
+			(t->ringed > 0 &&
+				(int32_t)(__atomic_load_n(&w->link->port[i].tx_ring_left[w->id],
+						  __ATOMIC_ACQUIRE) -
+					t->ring_mark) < 0))
 			return false;
 		if (unlikely(t->vl15 != NULL) && t->vl15->left < t->vl15->mark)
 			return false;

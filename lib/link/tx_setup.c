@@ -12,8 +12,11 @@
 static uint64_t
 rearm_word(void)
 {
-	struct rte_mbuf m = { .data_off = RTE_PKTMBUF_HEADROOM, .nb_segs = 1,
-		.port = RTE_MBUF_PORT_INVALID };
+	struct rte_mbuf m = {
+		.data_off = RTE_PKTMBUF_HEADROOM,
+		.nb_segs = 1,
+		.port = RTE_MBUF_PORT_INVALID,
+	};
 	uint64_t word;
 
 	rte_mbuf_refcnt_set(&m, 1);

@@ -3,8 +3,8 @@
  */
 
 /*
- * VL15's transmit buffer: SMPs of a native IB port have a batch of their own with reserved mbufs, so
- * that neither data nor QP1 datagrams delay them (seed 004).
+ * VL15's transmit buffer: SMPs of a native IB port have a batch of their own with reserved mbufs,
+ * so that neither data nor QP1 datagrams delay them (seed 004).
  */
 
 #include "link/private.h"
@@ -15,8 +15,7 @@ vl15_refill(struct tx_port *t)
 {
 	struct rte_mbuf *m;
 
-	while (t->num_cached + t->num < LINK_BURST &&
-			rte_mempool_get(t->mp, (void **)&m) == 0) {
+	while (t->num_cached + t->num < LINK_BURST && rte_mempool_get(t->mp, (void **)&m) == 0) {
 		memcpy(&m->rearm_data, &t->rearm, sizeof(t->rearm));
 		m->ol_flags = 0;
 		t->cache[t->num_cached++] = m;

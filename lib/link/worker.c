@@ -12,8 +12,8 @@
 #include "link/private.h"
 
 /* Limit of ARP, ND or ICMP answers that one worker sends from one port: anybody may ask */
-#define ANSWERS_PER_S  1000
-#define ANSWERS_BURST  128
+#define ANSWERS_PER_S 1000
+#define ANSWERS_BURST 128
 /* Limit of ARP and ND requests that we send */
 #define REQUESTS_PER_S 500
 #define REQUESTS_BURST 64
@@ -43,12 +43,17 @@ assign_handoff(struct link_worker *w)
 	for (i = 0; i < l->num_ports; i++) {
 		p = &l->port[i];
 		for (other = 0; other < l->cfg.workers; other++) {
-			/* the other worker has no queue, or its queue may sleep: then worker 0 sends */
+			/*
+			 * the other worker has no queue, or its queue may sleep: then worker 0
+			 * sends
+			 */
 			owner = other >= p->ntx ? other % p->ntx : 0;
 			if (p->tx_ring[other] != NULL && owner == w->id)
-				w->handoff[w->num_handoff++] =
-					(struct tx_handoff){ .ring = p->tx_ring[other],
-						.ring_left = &p->tx_ring_left[other], .port = i };
+				w->handoff[w->num_handoff++] = (struct tx_handoff){
+					.ring = p->tx_ring[other],
+					.ring_left = &p->tx_ring_left[other],
+					.port = i,
+				};
 		}
 	}
 }
@@ -102,16 +107,14 @@ link_worker_create(struct link *l, unsigned int worker, struct error *err)
 	for (i = 0; i < n; i++)
 		w->tx[i] = &w->tx_ports[i];
 	w->rx = rte_zmalloc("link_rx", num_queues(l) * sizeof(w->rx[0]), 0);
-	w->handoff = rte_zmalloc("link_handoff",
-		n * l->cfg.workers * sizeof(w->handoff[0]), 0);
+	w->handoff = rte_zmalloc("link_handoff", n * l->cfg.workers * sizeof(w->handoff[0]), 0);
 	w->limits = rte_zmalloc("link_limits", n * sizeof(w->limits[0]), 0);
-	w->counters = rte_zmalloc("link_counters", n * sizeof(w->counters[0]),
-		RTE_CACHE_LINE_SIZE);
+	w->counters = rte_zmalloc("link_counters", n * sizeof(w->counters[0]), RTE_CACHE_LINE_SIZE);
 	w->self = rte_zmalloc("link_self", SELF_QUEUE * sizeof(w->self[0]), 0);
 	if (w->id == 0 && has_ib(l))
 		w->vl15 = rte_zmalloc("link_vl15", n * sizeof(w->vl15[0]), RTE_CACHE_LINE_SIZE);
-	if ((w->id == 0 && has_ib(l) && w->vl15 == NULL) || w->self == NULL || w->rx == NULL || w->handoff == NULL || w->limits == NULL ||
-		w->counters == NULL)
+	if ((w->id == 0 && has_ib(l) && w->vl15 == NULL) || w->self == NULL || w->rx == NULL ||
+		w->handoff == NULL || w->limits == NULL || w->counters == NULL)
 		goto no_memory;
 	assign_rx(w);
 	assign_handoff(w);

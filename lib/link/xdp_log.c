@@ -3,9 +3,9 @@
  */
 
 /*
- * libbpf and libxdp print about six lines when net_af_xdp starts, even without an error. These lines
- * go to the log at level debug. The kernel's message about a program that it rejects is kept for the
- * error text. Only the driver's plug-in is linked with the two libraries, hence dlopen().
+ * libbpf and libxdp print about six lines when net_af_xdp starts, even without an error. These
+ * lines go to the log at level debug. The kernel's message about a program that it rejects is kept
+ * for the error text. Only the driver's plug-in is linked with the two libraries, hence dlopen().
  */
 
 #include <dlfcn.h>
@@ -42,7 +42,7 @@ xdp_log_print(int level, const char *fmt, va_list args)
 static void
 set_print(const char *library, const char *function)
 {
-	print_fn *(*set)(print_fn *fn);
+	print_fn *(*set)(print_fn * fn);
 	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
 
 	if (handle == NULL)

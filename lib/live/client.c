@@ -59,7 +59,8 @@ check_timestamp(const struct live_request *req, const uint8_t *data, uint64_t le
 	reply->originate = get_be32(data + AT(LIVE_OFF_ORIGINATE));
 	reply->receive = get_be32(data + AT(LIVE_OFF_RECEIVE));
 	reply->transmit = get_be32(data + AT(LIVE_OFF_TRANSMIT));
-	return reply->originate != req->originate ? "not the originate timestamp that was sent" : NULL;
+	return reply->originate != req->originate ? "not the originate timestamp that was sent"
+						  : NULL;
 }
 
 static const char *
@@ -84,7 +85,8 @@ check_text(const struct live_request *req, const uint8_t *data, uint64_t len,
 
 	(void)req;
 	for (i = 0; i < len && data[i] != '\0' && out < end; i++)
-		*out++ = data[i] == '\n' || (data[i] >= ' ' && data[i] < 0x7F) ? (char)data[i] : '?';
+		*out++ =
+			data[i] == '\n' || (data[i] >= ' ' && data[i] < 0x7F) ? (char)data[i] : '?';
 	*out = '\0';
 	return NULL;
 }

@@ -23,11 +23,11 @@
 #include "base/env.h"
 #include "mad/mad.h"
 
-#define LIVE_CLASS_IBPING    0x32
-#define LIVE_CLASS_SYSSTAT   0x33
-#define LIVE_CLASS           0x34
-#define LIVE_CLASS_VERSION   1
-#define LIVE_OUI             0x001405 /* OpenIB */
+#define LIVE_CLASS_IBPING  0x32
+#define LIVE_CLASS_SYSSTAT 0x33
+#define LIVE_CLASS         0x34
+#define LIVE_CLASS_VERSION 1
+#define LIVE_OUI           0x001405 /* OpenIB */
 
 /* offsets in a MAD of class 0x34 */
 #define LIVE_OFF_TYPE       40
@@ -110,6 +110,7 @@ void live_set_clock(struct live *l, uint64_t now, uint32_t ms);
 uint32_t live_stamp(const struct live *l, uint64_t now);
 
 /* X(name, help): one writer, relaxed readers */
+/* clang-format off */
 #define LIVE_COUNTERS(X)                                                                           \
 	X(echo, "echo requests answered")                                                          \
 	X(echo_bytes, "data bytes of those requests")                                              \
@@ -121,6 +122,7 @@ uint32_t live_stamp(const struct live *l, uint64_t now);
 	X(unknown_type, "answered 0x000C: no such type or attribute")                            \
 	X(refused, "answered 0x0001 or 0x001C: no room for the answer, or the echo is too long")   \
 	X(rate_limited, "requests dropped because their source sent too many")
+/* clang-format on */
 
 struct live_counters {
 #define X(name, help) uint64_t name;

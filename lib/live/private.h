@@ -16,8 +16,10 @@
 #include "wire/bytes.h"
 
 /* offsets in the vendor data, which begins with Type */
+/* clang-format off */
 #define AT(mad_offset) ((mad_offset) - VENDOR_OFF_DATA)
-#define LIVE_HEADER    AT(LIVE_OFF_DATA) /* Type, reserved, Identifier, Sequence */
+/* clang-format on */
+#define LIVE_HEADER AT(LIVE_OFF_DATA) /* Type, reserved, Identifier, Sequence */
 
 #define LIVE_STREAMS     1024 /* multi-packet answers in progress at once */
 #define LIVE_STREAM_HEAD 24 /* bytes that the answer may change, up to Transmit */

@@ -49,6 +49,6 @@ live_source_take(struct live *l, const struct mad_request *req)
 		word[1] = av->dlid;
 	}
 	return token_bucket_take(
-			&l->sources[siphash_words(l->source_key, word, RTE_DIM(word)) & l->source_mask],
-			req->now);
+		&l->sources[siphash_words(l->source_key, word, RTE_DIM(word)) & l->source_mask],
+		req->now);
 }

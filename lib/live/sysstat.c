@@ -28,8 +28,8 @@ live_sysstat_init(struct live *l)
 		const struct live_cpu *cpu = &l->config.cpu[i];
 
 		p += snprintf(p, l->cpu_text + room - p, "cpu %u: model %.*s MHZ %.*s\n", i,
-				(int)sizeof(cpu->model) - 1, cpu->model,
-				(int)sizeof(cpu->mhz) - 1, cpu->mhz);
+			(int)sizeof(cpu->model) - 1, cpu->model, (int)sizeof(cpu->mhz) - 1,
+			cpu->mhz);
 	}
 	l->cpu_text_len = (uint32_t)(p - l->cpu_text) + 1;
 	return 0;

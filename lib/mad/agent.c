@@ -298,9 +298,10 @@ ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct
 			agent_outcome(s, out, &req);
 	} else if (out == MAD_ANSWER) {
 		mad_smp_return(reply);
-		return mad_reply_to(rx->w, &peer, agent, reply) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
+		return mad_reply_to(rx->w, &peer, agent, reply) ? VERDICT_DATAGRAM
+								: VERDICT_MAD_REFUSED;
 	} else if (out == MAD_STREAM) {
-			/* the method's row announces no stream */
+		/* the method's row announces no stream */
 		if (req.source.release != NULL)
 			req.source.release(req.source.arg);
 		return answer_status(rx, MAD_STATUS_BAD_METHOD);
@@ -313,13 +314,13 @@ ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct
 enum verdict
 mad_dispatch(const struct mad_rx *rx)
 {
-	const struct mad_agent *agent = mad_agent_find(rx->w, rx->key.mgmt_class,
-		rx->key.class_version);
+	const struct mad_agent *agent =
+		mad_agent_find(rx->w, rx->key.mgmt_class, rx->key.class_version);
 	const struct mad_protocol *protocol;
 	const struct mad_method *m;
 	enum mad_kind kind;
 
-		/*
+	/*
 		 * security: an SMP reaches the subnet management agent only by QP0 and its checks
 		 */
 	if (agent == NULL || mad_is_smp(rx->mad) != (rx->pkt->dest_qpn == QPN_SMI))

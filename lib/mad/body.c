@@ -30,9 +30,9 @@ struct mad_body {
 	uint8_t *slot[];
 };
 
-#define SLOTS    ((MAD_CHUNK - sizeof(struct mad_body)) / sizeof(uint8_t *))
-#define DIRECT   256
-#define INDIRECT (MAD_CHUNK / sizeof(uint8_t *)) /* chunks behind an indirect slot */
+#define SLOTS      ((MAD_CHUNK - sizeof(struct mad_body)) / sizeof(uint8_t *))
+#define DIRECT     256
+#define INDIRECT   (MAD_CHUNK / sizeof(uint8_t *)) /* chunks behind an indirect slot */
 #define CHUNKS_MAX (DIRECT + (SLOTS - DIRECT) * INDIRECT)
 
 /* --- the pool --- */

@@ -64,8 +64,8 @@ struct mad_session *mad_session_of(const struct mad_worker *w, mad_handle h);
  * half-open. If the pool is empty, a lingering session is reclaimed, else the oldest half-open
  * session of the address that has most of them.
  */
-struct mad_session *mad_session_new(struct mad_worker *w, const struct mad_key *key,
-	uint64_t hash, bool stranger);
+struct mad_session *mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash,
+	bool stranger);
 /* Return a session to the pool without calling anybody. */
 void mad_session_free(struct mad_session *s);
 /* State LINGER: the session may be reclaimed. */

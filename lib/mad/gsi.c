@@ -47,8 +47,8 @@ gsi_find_session(struct mad_rx *rx)
 static enum verdict
 gsi_unmatched(const struct mad_rx *rx)
 {
-	const struct mad_agent *agent = mad_agent_find(rx->w, rx->key.mgmt_class,
-		rx->key.class_version);
+	const struct mad_agent *agent =
+		mad_agent_find(rx->w, rx->key.mgmt_class, rx->key.class_version);
 
 	if (agent == NULL)
 		return VERDICT_MAD_UNMATCHED;

@@ -11,44 +11,44 @@
  * big-endian, and the values of the fields.
  */
 
-#define MAD_LEN      256
-#define MAD_QKEY     0x80010000u /* the Q_Key of QP1 */
+#define MAD_LEN          256
+#define MAD_QKEY         0x80010000u /* the Q_Key of QP1 */
 #define MAD_BASE_VERSION 1
 
 /* common header */
-#define MAD_OFF_BASE_VERSION  0
-#define MAD_OFF_CLASS         1
-#define MAD_OFF_CLASS_VERSION 2
-#define MAD_OFF_METHOD        3
-#define MAD_OFF_STATUS        4
+#define MAD_OFF_BASE_VERSION   0
+#define MAD_OFF_CLASS          1
+#define MAD_OFF_CLASS_VERSION  2
+#define MAD_OFF_METHOD         3
+#define MAD_OFF_STATUS         4
 #define MAD_OFF_CLASS_SPECIFIC 6
-#define MAD_OFF_TID           8
-#define MAD_OFF_ATTRIBUTE     16
-#define MAD_OFF_MODIFIER      20
-#define MAD_HEADER_LEN        24
+#define MAD_OFF_TID            8
+#define MAD_OFF_ATTRIBUTE      16
+#define MAD_OFF_MODIFIER       20
+#define MAD_HEADER_LEN         24
 
 #define MAD_CLASS_SUBN_LID    0x01 /* SMPs, LID routed */
 #define MAD_CLASS_SUBN_ADM    0x03
 #define MAD_CLASS_PERFORMANCE 0x04
 #define MAD_CLASS_SUBN_ROUTED 0x81 /* SMPs, directed route */
 
-#define MAD_RESPONSE 0x80 /* the R bit of the method */
-#define MAD_GET      0x01
-#define MAD_SET      0x02
-#define MAD_GET_RESP 0x81
-#define MAD_SEND     0x03
-#define MAD_TRAP     0x05
-#define MAD_REPORT   0x06
-#define MAD_REPORT_RESP 0x86
+#define MAD_RESPONSE     0x80 /* the R bit of the method */
+#define MAD_GET          0x01
+#define MAD_SET          0x02
+#define MAD_GET_RESP     0x81
+#define MAD_SEND         0x03
+#define MAD_TRAP         0x05
+#define MAD_REPORT       0x06
+#define MAD_REPORT_RESP  0x86
 #define MAD_TRAP_REPRESS 0x07
 
 /* common status (B2) */
-#define MAD_STATUS_OK               0x0000
-#define MAD_STATUS_BUSY             0x0001
-#define MAD_STATUS_BAD_VERSION      0x0004
-#define MAD_STATUS_BAD_METHOD       0x0008
-#define MAD_STATUS_BAD_METHOD_ATTR  0x000C
-#define MAD_STATUS_INVALID_FIELD    0x001C
+#define MAD_STATUS_OK              0x0000
+#define MAD_STATUS_BUSY            0x0001
+#define MAD_STATUS_BAD_VERSION     0x0004
+#define MAD_STATUS_BAD_METHOD      0x0008
+#define MAD_STATUS_BAD_METHOD_ATTR 0x000C
+#define MAD_STATUS_INVALID_FIELD   0x001C
 
 /* SMPs (smp-sma 2); the top bit of a directed-route status is D: the SMP returns */
 #define SMP_OFF_M_KEY        24
@@ -66,9 +66,9 @@
 /* vendor classes with an OUI and optional RMPP (liveness 1) */
 #define VENDOR_CLASS_FIRST 0x30
 #define VENDOR_CLASS_LAST  0x4F
-#define VENDOR_OFF_OUI  37
-#define VENDOR_OFF_DATA 40
-#define VENDOR_AREA     216
+#define VENDOR_OFF_OUI     37
+#define VENDOR_OFF_DATA    40
+#define VENDOR_AREA        216
 
 /* class version 1 of the SA (A1) */
 #define SA1_OFF_SA_KEY      24
@@ -109,22 +109,22 @@
 #define RMPP_STOP    3
 #define RMPP_ABORT   4
 
-#define RMPP_ACTIVE 0x01
-#define RMPP_FIRST  0x02
-#define RMPP_LAST   0x04
+#define RMPP_ACTIVE         0x01
+#define RMPP_FIRST          0x02
+#define RMPP_LAST           0x04
 #define RMPP_RRESPTIME_NONE 0x1F
 
 /* RMPP status (B3) */
-#define RMPP_STATUS_RESX       1
-#define RMPP_STATUS_T2L        118
-#define RMPP_STATUS_BAD_LEN    119
-#define RMPP_STATUS_BAD_FIRST  120
-#define RMPP_STATUS_BAD_TYPE   121
-#define RMPP_STATUS_W2S        122
-#define RMPP_STATUS_S2B        123
-#define RMPP_STATUS_BAD_STATUS 124
+#define RMPP_STATUS_RESX        1
+#define RMPP_STATUS_T2L         118
+#define RMPP_STATUS_BAD_LEN     119
+#define RMPP_STATUS_BAD_FIRST   120
+#define RMPP_STATUS_BAD_TYPE    121
+#define RMPP_STATUS_W2S         122
+#define RMPP_STATUS_S2B         123
+#define RMPP_STATUS_BAD_STATUS  124
 #define RMPP_STATUS_BAD_VERSION 125
-#define RMPP_STATUS_RETRIES    126
+#define RMPP_STATUS_RETRIES     126
 #define RMPP_STATUS_UNSPECIFIED 127
 
 /* class version 2 of the SA (B1) */
@@ -136,13 +136,13 @@
 #define SA2_AREA            200
 
 /* methods of the SA (A2, B7): the class version decides what 0x13 and 0x14 mean */
-#define SA1_INFORM      0x10
-#define SA_GET_TABLE    0x12
-#define SA1_GET_BULK    0x13
-#define SA1_CONFIG      0x14
-#define SA2_GET_TRACE   0x13
-#define SA2_GET_MULTI   0x14
-#define SA2_DELETE      0x15
+#define SA1_INFORM    0x10
+#define SA_GET_TABLE  0x12
+#define SA1_GET_BULK  0x13
+#define SA1_CONFIG    0x14
+#define SA2_GET_TRACE 0x13
+#define SA2_GET_MULTI 0x14
+#define SA2_DELETE    0x15
 
 /* SA status, [15:8] of the status (A8, B8) */
 #define SA_STATUS_NO_RESOURCES 0x0100

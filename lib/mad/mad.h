@@ -171,10 +171,10 @@ struct mad_request {
 	enum verdict verdict;
 };
 
-#define MAD_METHOD_SESSION 0x1 /**< open a session, so that repeated requests are recognised */
-#define MAD_METHOD_MULTI_REQUEST 0x2 /**< the request may have many packets, and then a session */
+#define MAD_METHOD_SESSION        0x1 /**< open a session, so that repeated requests are recognised */
+#define MAD_METHOD_MULTI_REQUEST  0x2 /**< the request may have many packets, and then a session */
 #define MAD_METHOD_MULTI_RESPONSE 0x4 /**< the answer is a stream, possibly of one packet */
-#define MAD_METHOD_LATER 0x8 /**< usually answered at once; mad_later() opens a session if needed */
+#define MAD_METHOD_LATER          0x8 /**< usually answered at once; mad_later() opens a session if needed */
 
 struct mad_method {
 	uint8_t method; /**< 0 ends a list */
@@ -320,6 +320,7 @@ int mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now);
 /* --- counters and status --- */
 
 /* X(name, help): one writer, relaxed readers */
+/* clang-format off */
 #define MAD_COUNTERS(X)                                                                            \
 	X(sessions_opened, "sessions opened, either side")                                         \
 	X(sessions_completed, "sessions that ended successfully")                                  \
@@ -348,6 +349,7 @@ int mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now);
 	X(abort_received, "RMPP ABORT or STOP received")                                           \
 	X(status_sent, "streams that we ended with a status")                                      \
 	X(tx_stall, "times the transmit sink had no free packet")
+/* clang-format on */
 
 struct mad_counters {
 #define X(name, help) uint64_t name;

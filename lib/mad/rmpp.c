@@ -61,8 +61,8 @@ put_close(struct mad_session *s, uint8_t *mad, uint8_t type, uint8_t status)
 static void
 rmpp_give_up(struct mad_session *s, const struct mad_result *why)
 {
-	bool resources = why->end == MAD_END_REFUSED &&
-			 (why->error == -ENOMEM || why->error == -ENOSPC);
+	bool resources =
+		why->end == MAD_END_REFUSED && (why->error == -ENOMEM || why->error == -ENOSPC);
 	uint8_t type = resources ? RMPP_STOP : RMPP_ABORT;
 	uint8_t status = resources ? RMPP_STATUS_RESX : RMPP_STATUS_UNSPECIFIED;
 	bool told = false;
@@ -210,7 +210,7 @@ rmpp_kind(const struct mad_rx *rx)
 	if (!rmpp_active(rx->mad))
 		return MAD_KIND_SINGLE;
 	if (rmpp_fault(rx->mad) != 0 || rx->mad[RMPP_OFF_TYPE] != RMPP_DATA ||
-			get_be32(rx->mad + RMPP_OFF_SEGMENT) != 1)
+		get_be32(rx->mad + RMPP_OFF_SEGMENT) != 1)
 		return MAD_KIND_STRAY;
 	return MAD_KIND_FIRST;
 }
@@ -269,7 +269,7 @@ receive_plain(struct mad_session *s, const struct mad_rx *rx)
 	if (s->state == MAD_STATE_LINGER || s->state == MAD_STATE_CLOSE)
 		return VERDICT_MAD_DISCARDED;
 	if (!rmpp_sending(s) && s->state != MAD_STATE_REQUESTED &&
-			get_be16(rx->mad + MAD_OFF_STATUS) == MAD_STATUS_OK)
+		get_be16(rx->mad + MAD_OFF_STATUS) == MAD_STATUS_OK)
 		return VERDICT_MAD_DISCARDED;
 	rmpp_drop_held(s);
 	mad_session_answered(s, rx->mad);

@@ -22,7 +22,7 @@
 #define RMPP_WORK_DRAW    (MAD_WORK_PROTOCOL << 5) /* send segment acked again to draw an ACK */
 #define RMPP_WORK_TAIL    (MAD_WORK_PROTOCOL << 6) /* send the last segment sent again */
 
-#define RMPP_ACK_TIMER_MS 2000  /* B5 */
+#define RMPP_ACK_TIMER_MS 2000 /* B5 */
 #define RMPP_LINGER_MS    10000 /* B6 */
 /* the overall timer is extended after this many segments, so that a long table can end */
 #define RMPP_OVERALL_SEGMENTS 1024

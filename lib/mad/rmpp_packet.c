@@ -41,7 +41,7 @@ rmpp_payload_length(const struct mad_session *s, uint32_t n)
 
 	if (n == s->tx.total)
 		return class_header +
-		       (uint32_t)(s->source.length - (uint64_t)(n - 1) * rmpp_area(s));
+			(uint32_t)(s->source.length - (uint64_t)(n - 1) * rmpp_area(s));
 	if (n > 1)
 		return 0;
 	return total > UINT32_MAX ? 0 : (uint32_t)total; /* 0: unknown */
@@ -81,8 +81,8 @@ abort_fault(const uint8_t *mad)
 	uint8_t status = mad[RMPP_OFF_STATUS];
 
 	return status >= RMPP_STATUS_T2L && status <= RMPP_STATUS_UNSPECIFIED
-			       ? 0
-			       : RMPP_STATUS_BAD_STATUS;
+		? 0
+		: RMPP_STATUS_BAD_STATUS;
 }
 
 uint8_t

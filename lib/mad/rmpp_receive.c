@@ -129,7 +129,7 @@ tell_gap(struct mad_session *s)
 	s->state = MAD_STATE_RECOVER;
 	s->tx.rtt_segment = 0; /* the sample would include the loss */
 	if (s->rmpp.gap_told == s->rx.expected &&
-			(s->srtt == 0 || now - s->rx.resend_time < s->srtt))
+		(s->srtt == 0 || now - s->rx.resend_time < s->srtt))
 		return;
 	s->rmpp.gap_told = s->rx.expected;
 	s->rx.resend_time = now;
@@ -174,8 +174,8 @@ received_all(struct mad_session *s)
 	if (s->rx.last > 1)
 		mad_session_proven(s);
 	if (!s->key.requester) {
-		mad_body_set_length(
-				s, (uint64_t)(s->rx.last - 1) * rmpp_area(s) + s->rmpp.last_length);
+		mad_body_set_length(s,
+			(uint64_t)(s->rx.last - 1) * rmpp_area(s) + s->rmpp.last_length);
 		mad_session_request(s);
 		return;
 	}

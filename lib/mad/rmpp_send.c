@@ -17,8 +17,8 @@
 
 #include "mad/rmpp.h"
 
-#define PROBES_MAX      10 /* probes without progress */
-#define PROBES_UNPROVEN 5 /* SA: probes in all before the first ACK */
+#define PROBES_MAX       10 /* probes without progress */
+#define PROBES_UNPROVEN  5 /* SA: probes in all before the first ACK */
 #define STRANGER_RETRIES 2
 
 #define WORK_SEGMENTS (MAD_WORK_DATA | RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL)

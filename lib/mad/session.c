@@ -131,7 +131,8 @@ may_probe(const struct mad_session *s)
 	uint8_t multi = s->flags & (MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE);
 
 	return multi == MAD_METHOD_MULTI_RESPONSE && s->tx.probes < MAD_REQUEST_PROBES &&
-		s->retries_left > MAD_REQUEST_PROBES && s->retries_left + s->tx.probes == s->retries;
+		s->retries_left > MAD_REQUEST_PROBES &&
+		s->retries_left + s->tx.probes == s->retries;
 }
 
 uint64_t

@@ -65,7 +65,7 @@ enum mad_state {
 #define X(name) MAD_STATE_##name,
 	MAD_STATES(X)
 #undef X
-	MAD_STATE_COUNT
+		MAD_STATE_COUNT
 };
 
 /* --- what the core hands to a protocol --- */

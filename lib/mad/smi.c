@@ -135,7 +135,7 @@ mad_receive_smp(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 
 	w->now = now;
 	if (pkt->encap != ENCAP_IB || pkt->vl != LRH_VL_SMP || pkt->has_grh ||
-			pkt->dest_qpn != QPN_SMI)
+		pkt->dest_qpn != QPN_SMI)
 		return VERDICT_SMP;
 	if (OPCODE_CLASS(pkt->opcode) != OPCODE_UD)
 		return VERDICT_QP_TYPE;

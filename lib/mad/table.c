@@ -65,8 +65,8 @@ peers_needed(const struct mad_worker *w)
 static void
 timer_expired(struct timer *timer, uint64_t now)
 {
-	struct mad_session *s = (struct mad_session *)((char *)timer -
-		offsetof(struct mad_session, timer));
+	struct mad_session *s =
+		(struct mad_session *)((char *)timer - offsetof(struct mad_session, timer));
 
 	s->w->now = now;
 	mad_session_settle(s);

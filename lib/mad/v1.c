@@ -353,9 +353,9 @@ v1_send_request(struct mad_session *s)
 		s->tx.rtt_segment = 0;
 	if (s->v1.response_due == 0)
 		s->v1.response_due = mad_now(s) + mad_response_timeout(s);
-	mad_session_timer(s, s->w->limits.v1_early_resend ?
-			mad_request_due(s, s->v1.response_due) :
-			s->v1.response_due);
+	mad_session_timer(s,
+		s->w->limits.v1_early_resend ? mad_request_due(s, s->v1.response_due)
+					     : s->v1.response_due);
 	return true;
 }
 
@@ -476,8 +476,8 @@ v1_receive(struct mad_session *s, const struct mad_rx *rx)
 static bool
 send_keepalive(struct mad_session *s)
 {
-	uint8_t method = s->key.requester ? s->method :
-		mad_response_method(s->key.mgmt_class, 1, s->method);
+	uint8_t method =
+		s->key.requester ? s->method : mad_response_method(s->key.mgmt_class, 1, s->method);
 
 	if (!v1_send_control(s, method, SA1_KEEPALIVE, 0, 0))
 		return false;
@@ -502,12 +502,9 @@ static const struct {
 	uint32_t bit;
 	bool (*send)(struct mad_session *s);
 } controls[] = {
-	{ V1_WORK_ACK, v1_send_ack },
-	{ V1_WORK_RESEND, v1_send_resend },
-	{ V1_WORK_KEEPALIVE, send_keepalive },
-	{ V1_WORK_RELEASED, v1_send_released },
-	{ V1_WORK_LAST, v1_send_last },
-	{ MAD_WORK_REQUEST, v1_send_request },
+	{ V1_WORK_ACK, v1_send_ack }, { V1_WORK_RESEND, v1_send_resend },
+	{ V1_WORK_KEEPALIVE, send_keepalive }, { V1_WORK_RELEASED, v1_send_released },
+	{ V1_WORK_LAST, v1_send_last }, { MAD_WORK_REQUEST, v1_send_request },
 	{ MAD_WORK_ANSWER, v1_send_answer }, /* last: it may end the session */
 };
 

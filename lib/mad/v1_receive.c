@@ -140,8 +140,8 @@ v1_send_ack(struct mad_session *s)
 {
 	uint32_t n = s->rx.expected - 1;
 	/* as requester repeat the first segment's Window, as receiver of a Config offer our own */
-	uint16_t window = s->key.requester ? get_be16(s->mad + SA1_OFF_WINDOW) :
-		s->w->limits.v1_window;
+	uint16_t window =
+		s->key.requester ? get_be16(s->mad + SA1_OFF_WINDOW) : s->w->limits.v1_window;
 
 	if (!v1_send_control(s, control_method(s), SA1_ACK, n, window))
 		return false;
@@ -159,7 +159,7 @@ bool
 v1_send_resend(struct mad_session *s)
 {
 	if (!v1_send_control(s, control_method(s), SA1_RESEND, s->rx.expected,
-			get_be16(s->mad + SA1_OFF_WINDOW)))
+		    get_be16(s->mad + SA1_OFF_WINDOW)))
 		return false;
 	s->work &= ~V1_WORK_RESEND;
 	s->rx.resend_time = mad_now(s);

@@ -10,7 +10,7 @@
 
 #include "mad/core.h"
 
-#define WINDOW_MAX 0x8000
+#define WINDOW_MAX  0x8000
 #define RETRIES_MAX 7 /* A5: at most seven, of either kind */
 
 const struct mad_limits mad_limits_default = {

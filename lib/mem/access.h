@@ -40,11 +40,11 @@ struct mem_record {
 	struct mem_view view;
 } __attribute__((aligned(64)));
 
-#define RECORD_VALID (UINT64_C(1) << 32)
+#define RECORD_VALID   (UINT64_C(1) << 32)
 #define RECORD_VERSION (UINT64_C(1) << 33)
 
 /* Read a field while another lcore may write it. The caller compares .id before and after. */
-#define RECORD_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+#define RECORD_GET(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
 #define RECORD_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 
 /** The first member of struct mem; the rest of struct mem is private. */
@@ -71,8 +71,8 @@ mem_need(uint32_t access)
  * not be looked up by the key: its .id holds the whole key.
  */
 static __rte_always_inline bool
-mem_record_allows(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_t qpn,
-	uint64_t va, uint64_t len, uint32_t need, uint8_t **host)
+mem_record_allows(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
+	uint64_t len, uint32_t need, uint8_t **host)
 {
 	uint64_t id = __atomic_load_n(&r->id, __ATOMIC_ACQUIRE);
 	uint64_t offset = va - RECORD_GET(r->view.va), length = RECORD_GET(r->view.length);
@@ -99,8 +99,8 @@ mem_access_again(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t p
 	const struct mem_records *r = mem_records(mem);
 
 	if (likely(*hint < r->num) &&
-		likely(mem_record_allows(&r->record[*hint], key, pd, qpn, va, len,
-			mem_need(access), host)))
+		likely(mem_record_allows(&r->record[*hint], key, pd, qpn, va, len, mem_need(access),
+			host)))
 		return MEM_OK;
 	return mem_access_hint(mem, hint, key, pd, qpn, va, len, access, host);
 }

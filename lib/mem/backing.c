@@ -137,14 +137,16 @@ map_file(struct backing *b, const struct mem_mr_attr *attr, int fd, bool writabl
 			attr->offset, page);
 	/* Touching a page past the end of a file raises SIGBUS. */
 	if (attr->offset > (uint64_t)st.st_size ||
-			attr->length > (uint64_t)st.st_size - attr->offset)
+		attr->length > (uint64_t)st.st_size - attr->offset)
 		return error_set(err, EINVAL,
 			"length: %" PRIu64 " bytes from offset %" PRIu64
 			" are not in %s, which has %" PRIu64,
 			attr->length, attr->offset, attr->path, (uint64_t)st.st_size);
 	if (!round_up(attr->length, page, &b->map_len))
 		return error_set(err, EINVAL, "length: got %" PRIu64, attr->length);
-	/* A read-only file is mapped privately: local stores go to a copy, the file is not changed. */
+	/*
+	 * A read-only file is mapped privately: local stores go to a copy, the file is not changed.
+	 */
 	map = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, writable ? MAP_SHARED : MAP_PRIVATE,
 		fd, (off_t)attr->offset);
 	if (map == MAP_FAILED)
@@ -175,7 +177,7 @@ open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 	/* O_NONBLOCK: opening a FIFO must not block */
 	fd = open(attr->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 && (errno == EACCES || errno == EROFS) &&
-			(attr->access & MEM_ACCESS_LOCAL_WRITE) == 0) {
+		(attr->access & MEM_ACCESS_LOCAL_WRITE) == 0) {
 		writable = false;
 		fd = open(attr->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	}

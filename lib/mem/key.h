@@ -23,8 +23,8 @@
 
 #include "base/env.h"
 
-#define KEY_ROUNDS 4
-#define KEY_BITS 24 /* width of the permutation */
+#define KEY_ROUNDS         4
+#define KEY_BITS           24 /* width of the permutation */
 #define KEY_INDEX_BITS_MAX 22 /* leaves at least two bits of generation */
 
 struct key_space {

@@ -2,7 +2,9 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Create and destroy the tables. All memory is allocated at creation, sized by the configuration. */
+/*
+ * Create and destroy the tables. All memory is allocated at creation, sized by the configuration.
+ */
 
 #include "mem/table.h"
 
@@ -35,7 +37,7 @@ mem_create(const struct mem_config *config)
 	uint32_t i;
 
 	if (config->max_pd == 0 || config->max_pd >= PD_FREE || config->max_mr == 0 ||
-			config->max_mr > most || config->max_mw > most - config->max_mr)
+		config->max_mr > most || config->max_mw > most - config->max_mr)
 		return NULL;
 	mem = mem_zalloc(config->alloc, sizeof(*mem), 64);
 	if (mem == NULL)
@@ -55,10 +57,10 @@ mem_create(const struct mem_config *config)
 	mem->mws = mem_table_alloc(mem, mem->max_mw, sizeof(*mem->mws));
 	mem->mw_states = mem_table_alloc(mem, mem->max_mw, sizeof(*mem->mw_states));
 	if (mem->records.record == NULL || mem->pd_refs == NULL || mem->mrs == NULL ||
-			mem->mws == NULL || mem->mw_states == NULL ||
-			!fifo_create(&mem->free_pd, mem->alloc, mem->max_pd) ||
-			!fifo_create(&mem->free_mr, mem->alloc, mem->max_mr) ||
-			!fifo_create(&mem->free_mw, mem->alloc, mem->max_mw)) {
+		mem->mws == NULL || mem->mw_states == NULL ||
+		!fifo_create(&mem->free_pd, mem->alloc, mem->max_pd) ||
+		!fifo_create(&mem->free_mr, mem->alloc, mem->max_mr) ||
+		!fifo_create(&mem->free_mw, mem->alloc, mem->max_mw)) {
 		mem_destroy(mem);
 		return NULL;
 	}

@@ -9,13 +9,15 @@
  * @file
  * Protection domains, memory regions and windows, and their keys.
  *
- * One table per device, shared by all workers. The control thread (one, or serialised by the caller) creates and
- * destroys; workers look up on the fast path without locks or atomics beyond a load. A type 2 window once bound
- * belongs to its QP's worker. What other workers may still read is freed after a grace period (RCU; the caller
- * provides the mechanism as struct mem_grace, so lib/mem needs no EAL).
+ * One table per device, shared by all workers. The control thread (one, or serialised by the
+ * caller) creates and destroys; workers look up on the fast path without locks or atomics beyond a
+ * load. A type 2 window once bound belongs to its QP's worker. What other workers may still read is
+ * freed after a grace period (RCU; the caller provides the mechanism as struct mem_grace, so
+ * lib/mem needs no EAL).
  *
- * A key's upper 24 bits are the table index through a keyed permutation with a generation, its low 8 bits are
- * random for regions and the consumer's for type 2 windows (design.md rule 6). lkey and rkey of a region are equal.
+ * A key's upper 24 bits are the table index through a keyed permutation with a generation, its low
+ * 8 bits are random for regions and the consumer's for type 2 windows (design.md rule 6). lkey and
+ * rkey of a region are equal.
  */
 
 #include <stdbool.h>
@@ -34,7 +36,8 @@ struct mem;
 #define MEM_ACCESS_REMOTE_ATOMIC 0x08
 #define MEM_ACCESS_MW_BIND       0x10
 #define MEM_ACCESS_ZERO_BASED    0x20
-#define MEM_ACCESS_REMOTE (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
+#define MEM_ACCESS_REMOTE                                                                          \
+	(MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
 
 /** Grace periods (RCU). All NULL: single-threaded use, every grace period is over at once. */
 struct mem_grace {
@@ -58,7 +61,10 @@ void mem_destroy(struct mem *mem);
 
 /* --- protection domains: control thread --- */
 int mem_pd_alloc(struct mem *mem, uint32_t *pd, struct error *err);
-/** As mem_pd_alloc(), with the highest free number: for services, so that clients get the low numbers. */
+/**
+ * As mem_pd_alloc(), with the highest free number: for services, so that clients get the low
+ * numbers.
+ */
 int mem_pd_alloc_top(struct mem *mem, uint32_t *pd, struct error *err);
 /** @retval -EBUSY regions, windows, or references (mem_pd_hold) remain */
 int mem_pd_free(struct mem *mem, uint32_t pd, struct error *err);
@@ -70,16 +76,21 @@ void mem_pd_release(struct mem *mem, uint32_t pd);
 
 /** Where a region's bytes come from. */
 enum mem_backing {
-	MEM_ANONYMOUS, /**< anonymous pages: hugepages if asked for and available, else ordinary pages */
+	/** anonymous pages: hugepages if asked for and available, else ordinary pages */
+	MEM_ANONYMOUS,
 	MEM_FILE, /**< mmap of a file, shared */
-	MEM_EXTERNAL, /**< the caller's bytes at .base (a named memzone, a static buffer); not freed here */
+	/** the caller's bytes at .base (a named memzone, a static buffer); not freed here */
+	MEM_EXTERNAL,
 };
 
 struct mem_mr_attr {
 	uint32_t pd;
 	uint32_t access; /**< MEM_ACCESS_; remote write or atomic need local write (ibv_reg_mr) */
 	uint64_t length; /**< bytes, > 0 */
-	uint64_t va; /**< address remote peers use for byte 0; 0 with ZERO_BASED, else UINT64_MAX: the host address */
+	/**
+	 * address remote peers use for byte 0; 0 with ZERO_BASED, else UINT64_MAX: the host address
+	 */
+	uint64_t va;
 	enum mem_backing backing;
 	const char *path; /**< MEM_FILE */
 	uint64_t offset; /**< MEM_FILE: page aligned */
@@ -102,8 +113,8 @@ struct mem_mr_info {
 int mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_info *info,
 	struct error *err);
 /**
- * Deregister: from the first call on every lookup fails; the memory is released after the grace period. The call never
- * blocks: the control thread repeats it while it returns -EAGAIN.
+ * Deregister: from the first call on every lookup fails; the memory is released after the grace
+ * period. The call never blocks: the control thread repeats it while it returns -EAGAIN.
  *
  * @retval -EAGAIN  grace period still running, call again
  * @retval -EBUSY   windows are bound to it
@@ -152,19 +163,20 @@ struct mem_bind {
 };
 
 /**
- * Bind a window, on the worker of the QP that binds (IBA: region must allow MW_BIND, remote write needs the region's local
- * write, domains equal, range inside the region).
+ * Bind a window, on the worker of the QP that binds (IBA: region must allow MW_BIND, remote write
+ * needs the region's local write, domains equal, range inside the region).
  *
  * @param key    the key after the bind (type 1: a new one)
- * @param token  non-zero: the bind's completion must wait until mem_grace_done(token), because other workers may
- *               still use the previous binding
- * @retval -EINVAL, -EACCES, -ENOENT  the bind fails with a memory window bind error, nothing changed
+ * @param token  non-zero: the bind's completion must wait until mem_grace_done(token), because
+ *               other workers may still use the previous binding
+ * @retval -EINVAL, -EACCES, -ENOENT  the bind fails with a memory window bind error, nothing
+ *   changed
  */
 int mem_mw_bind(struct mem *mem, const struct mem_bind *bind, uint32_t *key, uint64_t *token);
 
 /**
- * Invalidate a key, local (pd and qpn of the posting QP) or remote (Send with Invalidate): type 2 windows bound to that QP only.
- * Runs on the QP's worker.
+ * Invalidate a key, local (pd and qpn of the posting QP) or remote (Send with Invalidate): type 2
+ * windows bound to that QP only. Runs on the QP's worker.
  *
  * @retval -EACCES  not a type 2 window bound to this QP in this domain
  */

@@ -3,7 +3,8 @@
  */
 
 /*
- * Memory regions: the control thread registers and deregisters them. Workers look them up (access.c).
+ * Memory regions: the control thread registers and deregisters them. Workers look them up
+ * (access.c).
  */
 
 #include <errno.h>
@@ -23,7 +24,7 @@ mr_check_access(uint32_t access, struct error *err)
 			access & ~(uint32_t)MR_ACCESS);
 	/* ibv_reg_mr(3): remote write and atomic need local write */
 	if ((access & (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
-			(access & MEM_ACCESS_LOCAL_WRITE) == 0)
+		(access & MEM_ACCESS_LOCAL_WRITE) == 0)
 		return error_set(err, EINVAL,
 			"access: remote_write and remote_atomic need local_write");
 	return 0;
@@ -46,11 +47,14 @@ mr_choose_va(const struct mem_mr_attr *attr, const uint8_t *base, uint64_t *va, 
 		return error_set(err, EINVAL,
 			"va: 0x%" PRIx64 " and length %" PRIu64 " run past 2^64", *va,
 			attr->length);
-	/* The responder checks an Atomic's alignment on the VA, so VA and host address must agree. */
+	/*
+	 * The responder checks an Atomic's alignment on the VA, so VA and host address must agree.
+	 */
 	if ((attr->access & MEM_ACCESS_REMOTE_ATOMIC) != 0 && (*va - (uintptr_t)base) % 8 != 0)
 		return error_set(err, EINVAL,
-			"va: 0x%" PRIx64 " is aligned unlike the memory, remote_atomic needs it to "
-			"agree modulo 8", *va);
+			"va: 0x%" PRIx64
+			" is aligned unlike the memory, remote_atomic needs it to agree modulo 8",
+			*va);
 	return 0;
 }
 
@@ -138,8 +142,7 @@ mr_find(const struct mem *mem, uint32_t key)
 {
 	uint32_t index = key_index(&mem->keys, key);
 
-	if (index >= mem->max_mr || mem->mrs[index].state == MR_FREE ||
-			mem->mrs[index].key != key)
+	if (index >= mem->max_mr || mem->mrs[index].state == MR_FREE || mem->mrs[index].key != key)
 		return NULL;
 	return &mem->mrs[index];
 }
@@ -156,7 +159,7 @@ mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 	if (mr->state == MR_LIVE) {
 		/* check and set in one step, so that no worker binds a window in between */
 		if (!__atomic_compare_exchange_n(&mr->windows, &windows, MR_NO_BIND, false,
-				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return error_set(err, EBUSY,
 				"mr: %u memory windows are bound to region 0x%08x", windows, key);
 		record_retract(&mem->records.record[index]);

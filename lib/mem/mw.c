@@ -21,8 +21,7 @@ mw_locate(const struct mem *mem, uint32_t key, uint32_t *i)
 	if (index < mem->max_mr || index >= mem->records.num)
 		return false;
 	*i = index - mem->max_mr;
-	return RECORD_GET(mem->mws[*i].key) == key &&
-	       RECORD_GET(mem->mw_states[*i]) != MW_FREE;
+	return RECORD_GET(mem->mws[*i].key) == key && RECORD_GET(mem->mw_states[*i]) != MW_FREE;
 }
 
 static void
@@ -35,7 +34,7 @@ static bool
 mw_claim(struct mem *mem, uint32_t i, uint32_t key, uint32_t state)
 {
 	if (!__atomic_compare_exchange_n(&mem->mw_states[i], &state, MW_CLAIMED, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
 	if (mem->mws[i].key == key)
 		return true;
@@ -66,8 +65,7 @@ mw_unbind(struct mem *mem, uint32_t i, uint32_t state)
 }
 
 int
-mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key,
-	struct error *err)
+mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key, struct error *err)
 {
 	struct mem_mw *mw;
 	uint32_t i;
@@ -130,7 +128,7 @@ mw_check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view
 	if (mr.pd != b->pd || (mr.rights & MEM_ACCESS_MW_BIND) == 0)
 		return -EACCES;
 	if ((b->access & (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
-			(mr.rights & MEM_ACCESS_LOCAL_WRITE) == 0)
+		(mr.rights & MEM_ACCESS_LOCAL_WRITE) == 0)
 		return -EACCES;
 	/* as verbs and rxe: no window on a zero-based region */
 	if ((mr.rights & MEM_ACCESS_ZERO_BASED) != 0)
@@ -145,9 +143,11 @@ mw_check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view
 	window->pd = b->pd;
 	window->rights = b->access;
 	window->mr_key = b->mr_key;
-	/* The responder checks an Atomic's alignment on the VA, so VA and host address must agree. */
+	/*
+	 * The responder checks an Atomic's alignment on the VA, so VA and host address must agree.
+	 */
 	if ((b->access & MEM_ACCESS_REMOTE_ATOMIC) != 0 &&
-			((uintptr_t)window->base - window->va) % 8 != 0)
+		((uintptr_t)window->base - window->va) % 8 != 0)
 		return -EINVAL;
 	return 0;
 }
@@ -248,7 +248,9 @@ mem_invalidate(struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_
 {
 	uint32_t i, state = MW_BOUND_QP | qpn;
 
-	/* Only the QP's worker accesses memory through this window, so no grace period is needed. */
+	/*
+	 * Only the QP's worker accesses memory through this window, so no grace period is needed.
+	 */
 	*token = 0;
 	if (qpn >= MW_BOUND_QP || !mw_locate(mem, key, &i) || !mw_claim(mem, i, key, state))
 		return -EACCES;
@@ -270,7 +272,7 @@ mem_qp_gone(struct mem *mem, uint32_t qpn)
 		return;
 	for (i = 0; i < mem->max_mw; i++) {
 		if (RECORD_GET(mem->mw_states[i]) != state ||
-				!mw_claim(mem, i, RECORD_GET(mem->mws[i].key), state))
+			!mw_claim(mem, i, RECORD_GET(mem->mws[i].key), state))
 			continue;
 		mw_unbind(mem, i, state);
 		mw_set_state(mem, i, MW_UNBOUND);

@@ -54,7 +54,7 @@ mem_pd_free(struct mem *mem, uint32_t pd, struct error *err)
 	uint32_t refs = 0;
 
 	if (!__atomic_compare_exchange_n(pd_refs(mem, pd), &refs, PD_FREE, false, __ATOMIC_ACQ_REL,
-			    __ATOMIC_ACQUIRE)) {
+		    __ATOMIC_ACQUIRE)) {
 		if (refs == PD_FREE)
 			return error_set(err, ENOENT, "pd: no protection domain %u", pd);
 		return error_set(err, EBUSY,

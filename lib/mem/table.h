@@ -125,7 +125,8 @@ struct mem_mr {
 	uint32_t serial; /* of the next key */
 	uint32_t pd;
 	uint32_t access;
-	uint32_t windows; /* number bound to it; atomic: workers bind, the control thread deregisters */
+	/* number bound to it; atomic: workers bind, the control thread deregisters */
+	uint32_t windows;
 	uint64_t va;
 	uint64_t length;
 	uint64_t token;
@@ -136,12 +137,12 @@ struct mem_mr {
  * A window's state is one word. An lcore claims a window with one compare-and-swap before it
  * changes it, and mem_qp_gone() finds a QP's windows by scanning a compact array.
  */
-#define MW_FREE		0u
-#define MW_UNBOUND	1u
+#define MW_FREE         0u
+#define MW_UNBOUND      1u
 #define MW_BOUND_TYPE_1 2u
-#define MW_CLAIMED	3u /* an lcore is changing it */
-#define MW_DYING	4u /* freed, waiting for the grace period */
-#define MW_BOUND_QP	0x01000000u /* | QPN: bound type 2 window */
+#define MW_CLAIMED      3u /* an lcore is changing it */
+#define MW_DYING        4u /* freed, waiting for the grace period */
+#define MW_BOUND_QP     0x01000000u /* | QPN: bound type 2 window */
 
 struct mem_mw {
 	enum mem_mw_type type;

@@ -22,7 +22,9 @@ struct field {
 	uint16_t at; /* offset in bits */
 };
 
+/* clang-format off */
 #define BYTE(n) ((n) * 8)
+/* clang-format on */
 
 static const struct field port_counters[] = {
 	{ PMA_SYMBOL_ERROR, 0, 16, BYTE(4) },
@@ -160,8 +162,7 @@ pma_show_counters(const struct pma_request *r, const struct field *fields, size_
 	for (i = s.first; i < s.end; i++) {
 		pma_totals(&r->pma->port[i], &t);
 		for (c = 0; c < PMA_COUNTERS; c++)
-			shown[c] = add_saturated(shown[c],
-				t.value[c] - r->pma->port[i].offset[c]);
+			shown[c] = add_saturated(shown[c], t.value[c] - r->pma->port[i].offset[c]);
 	}
 	for (i = 0; i < num; i++)
 		field_put(r->out, &fields[i], shown[fields[i].counter]);
@@ -215,8 +216,8 @@ pma_counters_ext_get(const struct pma_request *r)
 uint16_t
 pma_counters_ext_set(const struct pma_request *r)
 {
-	uint64_t select = get_be16(r->in + OFF_SELECT) |
-		(uint64_t)get_be32(r->in + OFF_EXT_SELECT2) << 16;
+	uint64_t select =
+		get_be16(r->in + OFF_SELECT) | (uint64_t)get_be32(r->in + OFF_EXT_SELECT2) << 16;
 
 	return pma_set_counters(r, port_counters_ext, RTE_DIM(port_counters_ext), select);
 }

@@ -13,20 +13,20 @@
 #include "pma/private.h"
 
 /* PortSamplesControl */
-#define OFF_TICK            2
-#define OFF_COUNTER_WIDTH   3
-#define OFF_MASKS_0_TO_9    4
-#define OFF_MASKS_10_TO_14  8
-#define OFF_STATUS          11
-#define OFF_START           28
-#define OFF_INTERVAL        32
-#define OFF_TAG             36
-#define OFF_SELECT          38
+#define OFF_TICK           2
+#define OFF_COUNTER_WIDTH  3
+#define OFF_MASKS_0_TO_9   4
+#define OFF_MASKS_10_TO_14 8
+#define OFF_STATUS         11
+#define OFF_START          28
+#define OFF_INTERVAL       32
+#define OFF_TAG            36
+#define OFF_SELECT         38
 /* PortSamplesResult; in PortSamplesResultExtended counters start later and have 64 bits */
-#define OFF_RESULT_STATUS   2
-#define OFF_RESULT          4
-#define OFF_RESULT_WIDTH    4
-#define OFF_RESULT_EXT      8
+#define OFF_RESULT_STATUS 2
+#define OFF_RESULT        4
+#define OFF_RESULT_WIDTH  4
+#define OFF_RESULT_EXT    8
 
 #define WIDTH_32_BITS 4
 #define WIDTH_64_BITS 0x80000000u
@@ -54,8 +54,8 @@ read_totals(struct pma_port *p, uint64_t count[PMA_SAMPLES])
 	pma_totals(p, &t);
 	for (i = 0; i < PMA_SAMPLES; i++) {
 		select = p->sample.select[i];
-		count[i] = select > 0 && select < RTE_DIM(quantities) ?
-			t.value[quantities[select]] : 0;
+		count[i] = select > 0 && select < RTE_DIM(quantities) ? t.value[quantities[select]]
+								      : 0;
 	}
 }
 

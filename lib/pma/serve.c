@@ -11,13 +11,13 @@
 #define CLASS_VERSION 1
 
 /* ClassPortInfo */
-#define OFF_CAPABILITY  2
-#define OFF_CAPABILITY2 4 /* 27 bits, followed by RespTimeValue */
-#define RESP_TIME_BITS  5
-#define CAP_ALL_PORT_SELECT 0x0100
-#define CAP_EXTENDED_WIDTH  0x0200
-#define CAP_XMIT_WAIT       0x1000
-#define CAP_QP1_DROPPED     0x8000
+#define OFF_CAPABILITY       2
+#define OFF_CAPABILITY2      4 /* 27 bits, followed by RespTimeValue */
+#define RESP_TIME_BITS       5
+#define CAP_ALL_PORT_SELECT  0x0100
+#define CAP_EXTENDED_WIDTH   0x0200
+#define CAP_XMIT_WAIT        0x1000
+#define CAP_QP1_DROPPED      0x8000
 #define CAP2_ERRORS_EXTENDED 0x2 /* PortCountersExtended includes the error counters */
 
 static uint16_t
@@ -25,8 +25,8 @@ pma_class_port_info(const struct pma_request *r)
 {
 	r->out[0] = MAD_BASE_VERSION;
 	r->out[1] = CLASS_VERSION;
-	put_be16(r->out + OFF_CAPABILITY, CAP_ALL_PORT_SELECT | CAP_EXTENDED_WIDTH |
-		CAP_XMIT_WAIT | CAP_QP1_DROPPED);
+	put_be16(r->out + OFF_CAPABILITY,
+		CAP_ALL_PORT_SELECT | CAP_EXTENDED_WIDTH | CAP_XMIT_WAIT | CAP_QP1_DROPPED);
 	put_be32(r->out + OFF_CAPABILITY2,
 		CAP2_ERRORS_EXTENDED << RESP_TIME_BITS | r->pma->config.resp_time);
 	return MAD_STATUS_OK;

@@ -66,7 +66,7 @@ find_wqe(const struct rc_requester *req, uint32_t psn)
 	struct rc_sq_wqe *wqe;
 	uint32_t i;
 
-	for (i = req->ack; ; i++) {
+	for (i = req->ack;; i++) {
 		wqe = rc_sq_at(req, i);
 		if (!rc_wqe_local(wqe) && wqe_holds(wqe, psn))
 			return wqe;
@@ -186,8 +186,8 @@ complete_ack(struct rc_qp *qp, const struct packet *pkt)
 }
 
 /*
- * Implicit ACK of a NAK for `psn`, which is in flight. @retval false  the NAK has no further effect,
- * *v is the verdict
+ * Implicit ACK of a NAK for `psn`, which is in flight. @retval false  the NAK has no further
+ * effect, *v is the verdict
  */
 static bool
 nak_reaches(struct rc_qp *qp, uint32_t psn, bool *moved, enum verdict *v)
@@ -260,7 +260,10 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 	if (req->rnr_wait == RC_RNR_WAIT)
 		return VERDICT_STALE_NAK;
 	if (!nak_reaches(qp, pkt->psn, &moved, &v)) {
-		/* the refused request follows the retried Read: both wait for the RNR timer (seed 001) */
+		/*
+		 * the refused request follows the retried Read: both wait for the RNR timer (seed
+		 * 001)
+		 */
 		if (v == VERDICT_IMPLIED_NAK && qp->state != QPS_ERR)
 			wait_rnr(qp, pkt->syndrome);
 		return v;
@@ -372,7 +375,7 @@ completer_check_response(struct rc_qp *qp, const struct packet *pkt, bool read, 
 		return false;
 	}
 	if (read != (wqe->opcode == WR_RDMA_READ) ||
-			(aeth && AETH_KIND(pkt->syndrome) != AETH_ACK)) {
+		(aeth && AETH_KIND(pkt->syndrome) != AETH_ACK)) {
 		rc_sq_fail(qp, WC_BAD_RESP_ERR);
 		return false;
 	}
@@ -381,7 +384,8 @@ completer_check_response(struct rc_qp *qp, const struct packet *pkt, bool read, 
 
 /* Copy payload to byte `at` of the WQE's scatter list. @retval false  an lkey does not allow it */
 static bool
-completer_scatter(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, const void *from, uint32_t len)
+completer_scatter(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, const void *from,
+	uint32_t len)
 {
 	struct rc_requester *req = &qp->req;
 	struct rc_chunk chunks[RC_SGE_MAX];
@@ -489,7 +493,7 @@ enum verdict
 rc_complete(struct rc_qp *qp, const struct packet *pkt)
 {
 	if (likely(pkt->opcode == RC_ACK) && likely(AETH_KIND(pkt->syndrome) == AETH_ACK) &&
-			likely(pkt->payload_len == 0) && likely(rc_acknowledge(qp, pkt->psn)))
+		likely(pkt->payload_len == 0) && likely(rc_acknowledge(qp, pkt->psn)))
 		return VERDICT_RESPONSE;
 	return complete_any(qp, pkt);
 }

@@ -5,6 +5,7 @@
 #include "rc/rc.h"
 
 /* Name and help of each field of struct rc_counters, in its order */
+/* clang-format off */
 #define COUNTERS(X)                                                                                \
 	X(sent_pkts, "packets sent")                                                               \
 	X(rcvd_pkts, "packets received that passed the checks before the queue pair")              \
@@ -43,6 +44,7 @@
 	X(rp_cnp_handled, "congestion notification packets that reduced a queue pair's rate")      \
 	X(rp_cnp_ignored, "congestion notification packets too soon after another")                \
 	X(rp_rate_limited, "times a queue pair waited for its rate")
+/* clang-format on */
 
 const struct rc_counter_info rc_counter_infos[] = {
 #define X(name, help) { #name, help },

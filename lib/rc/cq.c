@@ -270,7 +270,7 @@ rc_cq_ring_make(struct rc_dev *dev, struct rc_cq *cq, unsigned int worker)
 		return NULL;
 	r->cq = cq;
 	if (__atomic_compare_exchange_n(&cq->rings[worker], &other, r, false, __ATOMIC_ACQ_REL,
-			__ATOMIC_ACQUIRE))
+		    __ATOMIC_ACQUIRE))
 		return r;
 	mem_free(dev->alloc, r);
 	return other;
@@ -347,7 +347,9 @@ cq_push_any(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solici
 	if (r->head - r->tail_seen >= cq->depth)
 		cq_refresh_tail(cq, r, w);
 	if (rc_cq_overrun(cq)) { /* caused by this worker or another */
-		/* have rc_cq_overruns() move the QP to ERR, unless it is there and flushing already */
+		/*
+		 * have rc_cq_overruns() move the QP to ERR, unless it is there and flushing already
+		 */
 		if (qp->state != QPS_ERR)
 			w->cq_overrun = true;
 		return;
@@ -386,7 +388,7 @@ rc_cq_notify(struct rc_worker *w)
 	while ((r = w->notify) != NULL) {
 		w->notify = r->notify_next;
 		if (cq_wakes(__atomic_load_n(&r->cq->armed, __ATOMIC_RELAXED), r->notify) &&
-				__atomic_exchange_n(&r->cq->armed, 0, __ATOMIC_RELAXED) != 0)
+			__atomic_exchange_n(&r->cq->armed, 0, __ATOMIC_RELAXED) != 0)
 			rc_event(w, EVENT_CQ_COMPLETION, r->cq->cqn);
 		r->notify = 0;
 	}

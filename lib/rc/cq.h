@@ -21,8 +21,8 @@
 struct rc_cq_ring;
 
 /**
- * A fence in a ring: the poller takes no entry from index .at on before it has polled ring .after up
- * to .head and passed its fences up to .fence_head (qp_move.h).
+ * A fence in a ring: the poller takes no entry from index .at on before it has polled ring .after
+ * up to .head and passed its fences up to .fence_head (qp_move.h).
  */
 struct rc_cq_fence {
 	uint32_t at;
@@ -55,7 +55,8 @@ struct rc_cq {
 	uint32_t cqn;
 	uint32_t depth;
 	uint32_t mask;
-	uint32_t users; /**< SQs and RQs that complete here; atomic, changed at QP create and destroy */
+	/** SQs and RQs that complete here; atomic, changed at QP create and destroy */
+	uint32_t users;
 	uint32_t turn; /**< ring the next poll begins with */
 	uint8_t armed; /**< CQ_ARMED_, 0: not armed */
 	uint8_t overrun;
@@ -142,8 +143,15 @@ rc_cq_push_done(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, enum wc_opco
 	uint32_t head = r->head;
 
 	if (unlikely(!rc_cq_has_room(cq, r))) {
-		rc_cq_push(cq, qp, &(struct wc){ .wr_id = wr_id, .status = WC_SUCCESS,
-			.opcode = opcode, .byte_len = byte_len, .qp_num = qp->qpn }, solicited);
+		rc_cq_push(cq, qp,
+			&(struct wc){
+				.wr_id = wr_id,
+				.status = WC_SUCCESS,
+				.opcode = opcode,
+				.byte_len = byte_len,
+				.qp_num = qp->qpn,
+			},
+			solicited);
 		return;
 	}
 	rc_cq_write_done(cq, r, head, wr_id, opcode, byte_len, qp->qpn);

@@ -42,7 +42,7 @@ rc_cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from)
 	uint32_t head = __atomic_load_n(&old->head, __ATOMIC_ACQUIRE);
 
 	if (__atomic_load_n(&old->tail, __ATOMIC_ACQUIRE) == head &&
-			__atomic_load_n(&old->fence_tail, __ATOMIC_ACQUIRE) == last) {
+		__atomic_load_n(&old->fence_tail, __ATOMIC_ACQUIRE) == last) {
 		rc_cq_fence_cancel(cq, to); /* the old ring is empty: no fence needed */
 		return;
 	}

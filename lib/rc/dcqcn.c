@@ -3,8 +3,8 @@
  */
 
 /*
- * Reaction point: CNPs reduce a QP's rate. Rules and choices: docs/spec/congestion.md; "congestion N"
- * cites its sections. Divisions are done when a rate changes, never per packet.
+ * Reaction point: CNPs reduce a QP's rate. Rules and choices: docs/spec/congestion.md; "congestion
+ * N" cites its sections. Divisions are done when a rate changes, never per packet.
  */
 
 #include <errno.h>
@@ -128,7 +128,7 @@ rc_rp_notified(struct rc_qp *qp)
 	struct rc_rp *rp = qp->rp;
 
 	if (rp == NULL || qp->path.av.encap > ENCAP_ROCEV2_IPV6 ||
-			(qp->limited && now < rp->cut_at)) {
+		(qp->limited && now < rp->cut_at)) {
 		rc_count(qp, rp_cnp_ignored, 1);
 		return;
 	}

@@ -6,8 +6,8 @@
 #include "wire/wire.h"
 
 /*
- * Duplicate requests, with a PSN before ePSN (rc-transport 7). The responder executes no Send, Write
- * or Atomic twice, never NAKs a duplicate, and leaves the message in progress alone.
+ * Duplicate requests, with a PSN before ePSN (rc-transport 7). The responder executes no Send,
+ * Write or Atomic twice, never NAKs a duplicate, and leaves the message in progress alone.
  */
 
 static bool
@@ -79,12 +79,15 @@ duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 	if (s == NULL || s->atomic)
 		return VERDICT_DUPLICATE_READ;
 	offset = ((pkt->psn - s->psn) & PSN_MASK) << qp->pmtu_shift;
-	if (pkt->rkey != s->rkey || pkt->va != s->va + offset ||
-		pkt->dmalen > s->length - offset || (pkt->dmalen == 0 && s->length != 0))
+	if (pkt->rkey != s->rkey || pkt->va != s->va + offset || pkt->dmalen > s->length - offset ||
+		(pkt->dmalen == 0 && s->length != 0))
 		return VERDICT_DUPLICATE_READ;
 
 	if (!s->answered) {
-		/* the first response is still being sent: rewind it if the duplicate asks for the rest */
+		/*
+		 * the first response is still being sent: rewind it if the duplicate asks for the
+		 * rest
+		 */
 		if (psn_diff(pkt->psn, s->next_psn) <= 0 && offset + pkt->dmalen == s->length)
 			s->start_psn = s->next_psn = pkt->psn;
 		return VERDICT_DUPLICATE_REQUEST;

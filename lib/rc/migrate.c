@@ -62,8 +62,7 @@ rc_migration_start(struct rc_qp *qp)
 {
 	enum migreq m = qp->init.migreq;
 
-	qp->migreq = m == MIGREQ_1 ||
-		(m == MIGREQ_OF_LINK && qp->attr.av.encap == ENCAP_IB);
+	qp->migreq = m == MIGREQ_1 || (m == MIGREQ_OF_LINK && qp->attr.av.encap == ENCAP_IB);
 }
 
 int

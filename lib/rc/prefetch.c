@@ -3,9 +3,9 @@
  */
 
 /*
- * With many active QPs, a packet's QP is usually not in the cache. A worker prefetches the QP's lines
- * (qp.h) a few packets ahead, interleaved with processing: a core can have only about 16 misses
- * outstanding, so prefetching a whole burst at once would stall. The run queue's prefetches:
+ * With many active QPs, a packet's QP is usually not in the cache. A worker prefetches the QP's
+ * lines (qp.h) a few packets ahead, interleaved with processing: a core can have only about 16
+ * misses outstanding, so prefetching a whole burst at once would stall. The run queue's prefetches:
  * rc_prefetch_turns().
  */
 

@@ -52,7 +52,8 @@ attach_srq(struct rc_worker *w, struct rc_qp *qp, uint32_t srqn, struct error *e
 	if (owner != (int)w->id)
 		return error_set(err, EINVAL,
 			"srq: shared receive queue %u lives on worker %d, the queue pair would on "
-			"worker %u; both must be on one", srqn, owner, w->id);
+			"worker %u; both must be on one",
+			srqn, owner, w->id);
 	qp->srq = w->dev->srqs[srqn];
 	qp->srq->users++;
 	qp->rq = &qp->srq->rq;

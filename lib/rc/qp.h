@@ -179,8 +179,8 @@ rc_prefetch_turn(const struct rc_qp *qp)
 }
 
 /**
- * While the first QP of the run queue is served, prefetch the WQE of the second, whose own lines have
- * arrived, and the lines of the third.
+ * While the first QP of the run queue is served, prefetch the WQE of the second, whose own lines
+ * have arrived, and the lines of the third.
  */
 static inline void
 rc_prefetch_turns(const struct rc_qp *qp)
@@ -199,8 +199,8 @@ rc_prefetch_turns(const struct rc_qp *qp)
 }
 
 /**
- * Charge a QP for a duplicate or out-of-sequence request, which costs the worker time. The debt stays
- * below one quantum.
+ * Charge a QP for a duplicate or out-of-sequence request, which costs the worker time. The debt
+ * stays below one quantum.
  */
 static inline void
 rc_charge(struct rc_qp *qp, const struct packet *pkt)
@@ -213,15 +213,17 @@ rc_charge(struct rc_qp *qp, const struct packet *pkt)
 /* qp.c */
 struct rc_qp *rc_qp_find(const struct rc_worker *w, uint32_t qpn);
 /**
- * Move the QP to ERR: flush both queues (WR_FLUSH_ERR), disarm timers. The responder still sends the
- * responses that rc_forget_answers() keeps. With an SRQ: EVENT_QP_LAST_WQE_REACHED.
+ * Move the QP to ERR: flush both queues (WR_FLUSH_ERR), disarm timers. The responder still sends
+ * the responses that rc_forget_answers() keeps. With an SRQ: EVENT_QP_LAST_WQE_REACHED.
  */
 void rc_qp_error(struct rc_qp *qp);
 void rc_qp_free(struct rc_qp *qp);
 
 /* qp_modify.c */
 void rc_qp_path(struct rc_qp *qp); /* build qp.path from the address vector */
-/* Update qp.known and qp.bth after a change of state, path, P_Key, peer's QPN or migration state. */
+/*
+ * Update qp.known and qp.bth after a change of state, path, P_Key, peer's QPN or migration state.
+ */
 void rc_qp_known(struct rc_qp *qp);
 
 /* migrate.c */
@@ -234,7 +236,10 @@ int rc_migration_check(const struct rc_qp *qp, const struct qp_attr *attr, uint3
 void rc_migration_modify(struct rc_qp *qp, const struct qp_attr *attr, uint32_t mask);
 /** ARMED -> MIGRATED: the alternate path becomes the only one, EVENT_PATH_MIG. */
 void rc_migrate(struct rc_qp *qp);
-/** A packet with M 1 came on another path than the alternate one: EVENT_PATH_MIG_ERR, once per REARM. */
+/**
+ * A packet with M 1 came on another path than the alternate one: EVENT_PATH_MIG_ERR, once per
+ * REARM.
+ */
 void rc_migration_refused(struct rc_qp *qp);
 
 /* worker.c */
@@ -270,7 +275,8 @@ void rc_requester_drain(struct rc_qp *qp); /* RTS -> SQD: EVENT_SQ_DRAINED if as
 bool rc_requester_drained(const struct rc_qp *qp); /* every started request has completed */
 void rc_requester_flush(struct rc_qp *qp); /* every SQ WQE completes with WR_FLUSH_ERR */
 void rc_requester_reset(struct rc_qp *qp); /* drop every SQ WQE without completion */
-void rc_requester_grace(struct rc_qp *qp); /* complete local operations whose grace period is over */
+/* complete local operations whose grace period is over */
+void rc_requester_grace(struct rc_qp *qp);
 
 /* cnp.c */
 void rc_congestion(struct rc_qp *qp); /* a packet with ECN CE arrived: send a CNP */
@@ -279,8 +285,8 @@ void rc_congestion(struct rc_qp *qp); /* a packet with ECN CE arrived: send a CN
 enum verdict rc_respond(struct rc_qp *qp, const struct packet *pkt);
 /**
  * Send the responses owed, in order: Read responses, Atomic ACKs, ACKs, then a NAK; also in ERR,
- * while the QP has credit. Clears WORK_RESPOND when all are sent. If it returns less than budget with
- * WORK_RESPOND set and credit left, the sink is full.
+ * while the QP has credit. Clears WORK_RESPOND when all are sent. If it returns less than budget
+ * with WORK_RESPOND set and credit left, the sink is full.
  *
  * @return packets sent
  */

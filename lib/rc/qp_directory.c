@@ -47,10 +47,9 @@ limits_ok(const struct rc_limits *l)
 {
 	return l->max_qp != 0 && (l->max_qp & (l->max_qp - 1)) == 0 && l->max_qp <= 1u << 23 &&
 		l->max_cq != 0 && l->max_qp_wr != 0 && l->max_qp_wr <= 1u << 24 &&
-		l->max_cqe != 0 && l->max_cqe <= 1u << 24 &&
-		l->max_sge != 0 && l->max_sge <= RC_SGE_MAX && l->max_inline <= RC_INLINE_MAX &&
-		l->window != 0 && l->window <= 1u << 23 &&
-		l->min_ack_timeout <= 31 && l->ack_interval != 0 &&
+		l->max_cqe != 0 && l->max_cqe <= 1u << 24 && l->max_sge != 0 &&
+		l->max_sge <= RC_SGE_MAX && l->max_inline <= RC_INLINE_MAX && l->window != 0 &&
+		l->window <= 1u << 23 && l->min_ack_timeout <= 31 && l->ack_interval != 0 &&
 		rc_rp_params_ok(&l->congestion);
 }
 
@@ -61,7 +60,7 @@ rc_dev_create(const struct rc_dev_config *config)
 	struct rc_dev *dev;
 
 	if (!limits_ok(&config->limits) || config->workers == 0 ||
-			config->workers > RC_WORKERS_MAX || config->hz == 0)
+		config->workers > RC_WORKERS_MAX || config->hz == 0)
 		return NULL;
 	dev = mem_zalloc(a, sizeof(*dev), CACHE_LINE);
 	if (dev == NULL)
@@ -84,7 +83,8 @@ rc_dev_create(const struct rc_dev_config *config)
 	dev->srqs = mem_zalloc(a, (dev->limits.max_srq + 1) * sizeof(*dev->srqs), CACHE_LINE);
 	dev->srq_owners = mem_zalloc(a, dev->limits.max_srq + 1, CACHE_LINE);
 	if (dev->owners == NULL || dev->qps == NULL || dev->qpns == NULL ||
-			dev->slot_links == NULL || dev->cqs == NULL || dev->srqs == NULL || dev->srq_owners == NULL) {
+		dev->slot_links == NULL || dev->cqs == NULL || dev->srqs == NULL ||
+		dev->srq_owners == NULL) {
 		rc_dev_destroy(dev);
 		return NULL;
 	}
@@ -200,9 +200,9 @@ slots_take_back(const struct rc_dev *dev, struct rc_slots *s)
 }
 
 /*
- * Choose the QPN for the slot's next QP. A slot's generation starts at random and then counts up, so
- * a QPN repeats only after all generations were used. QP0, QP1, the fixed numbers and the multicast
- * QPN are skipped.
+ * Choose the QPN for the slot's next QP. A slot's generation starts at random and then counts up,
+ * so a QPN repeats only after all generations were used. QP0, QP1, the fixed numbers and the
+ * multicast QPN are skipped.
  */
 static uint32_t
 next_qpn(struct rc_dev *dev, uint32_t slot)

@@ -35,7 +35,8 @@ struct rc_slots {
 	uint32_t resting_head;
 	uint32_t resting_count;
 	uint32_t size;
-	uint32_t returned; /**< newest slot returned by another worker (qp_move.h); RC_NO_SLOT: none */
+	/** newest slot returned by another worker (qp_move.h); RC_NO_SLOT: none */
+	uint32_t returned;
 };
 
 struct rc_dev {
@@ -57,7 +58,8 @@ struct rc_dev {
 	struct rc_srq **srqs; /**< by SRQ number; only the owner reads it (srq.c) */
 	uint8_t *srq_owners; /**< by SRQ number: worker, or RC_NO_OWNER */
 	struct rc_worker *worker[RC_WORKERS_MAX];
-	struct slab *slabs[RC_WORKERS_MAX]; /**< by the worker that created the QP, not by its owner */
+	/** by the worker that created the QP, not by its owner */
+	struct slab *slabs[RC_WORKERS_MAX];
 };
 
 static inline uint32_t
@@ -70,7 +72,8 @@ rc_slot(const struct rc_dev *dev, uint32_t qpn)
 static inline uint8_t
 rc_slot_owner(const struct rc_dev *dev, uint32_t slot)
 {
-	return __atomic_load_n(&dev->owners[slot], __ATOMIC_ACQUIRE); /* pairs with rc_qp_export() */
+	/* pairs with rc_qp_export() */
+	return __atomic_load_n(&dev->owners[slot], __ATOMIC_ACQUIRE);
 }
 
 /**

@@ -21,7 +21,7 @@ struct transition {
 };
 
 #define STATE_PAIR(from, to) [QPS_##from][QPS_##to]
-#define A(name) QP_ATTR_##name
+#define A(name)              QP_ATTR_##name
 
 /* find_transition() adds "any -> RESET" and "any but RESET -> ERR". */
 static const struct transition rc_transitions[QPS_COUNT][QPS_COUNT] = {
@@ -45,12 +45,10 @@ static const struct transition rc_transitions[QPS_COUNT][QPS_COUNT] = {
 			A(MIN_RNR_TIMER) | A(PATH_MIG_STATE) },
 };
 
-static const char *const attr_names[] = {
-	"STATE", "CUR_STATE", "EN_SQD_ASYNC_NOTIFY", "ACCESS_FLAGS", "PKEY_INDEX", "PORT", "QKEY",
-	"AV", "PATH_MTU", "TIMEOUT", "RETRY_CNT", "RNR_RETRY", "RQ_PSN", "MAX_QP_RD_ATOMIC",
-	"ALT_PATH", "MIN_RNR_TIMER", "SQ_PSN", "MAX_DEST_RD_ATOMIC", "PATH_MIG_STATE", "CAP",
-	"DEST_QPN",
-};
+static const char *const attr_names[] = { "STATE", "CUR_STATE", "EN_SQD_ASYNC_NOTIFY",
+	"ACCESS_FLAGS", "PKEY_INDEX", "PORT", "QKEY", "AV", "PATH_MTU", "TIMEOUT", "RETRY_CNT",
+	"RNR_RETRY", "RQ_PSN", "MAX_QP_RD_ATOMIC", "ALT_PATH", "MIN_RNR_TIMER", "SQ_PSN",
+	"MAX_DEST_RD_ATOMIC", "PATH_MIG_STATE", "CAP", "DEST_QPN" };
 #define ATTR_COUNT (sizeof(attr_names) / sizeof(attr_names[0]))
 
 /* --- error texts --- */
@@ -177,13 +175,13 @@ check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, stru
 	int rc = 0;
 
 	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		if ((mask & ranges[i].bit) && (ranges[i].got < ranges[i].min ||
-				ranges[i].got > ranges[i].max))
+		if ((mask & ranges[i].bit) &&
+			(ranges[i].got < ranges[i].min || ranges[i].got > ranges[i].max))
 			return error_set(err, EINVAL, "%s: got %u, allowed: %u to %u",
 				ranges[i].name, ranges[i].got, ranges[i].min, ranges[i].max);
 	}
 	if ((mask & A(PATH_MTU)) && a->path_mtu != 256 && a->path_mtu != 512 &&
-			a->path_mtu != 1024 && a->path_mtu != 2048 && a->path_mtu != 4096)
+		a->path_mtu != 1024 && a->path_mtu != 2048 && a->path_mtu != 4096)
 		return error_set(err, EINVAL,
 			"path_mtu: got %u, allowed: 256, 512, 1024, 2048, 4096", a->path_mtu);
 	if ((mask & A(PKEY_INDEX)) && (a->pkey & 0x7FFF) == 0)
@@ -220,9 +218,9 @@ rc_qp_path(struct rc_qp *qp)
 
 /*
  * Update qp.known, the word of P_Key, port and encapsulation that packet_known() compares. The fast
- * check is valid only for an RC QP in RTS or SQD on RoCE in MIGRATED whose P_Key is a full member's;
- * for others ENCAP_NONE matches no packet, and packet_admitted() checks step by step (worker.c).
- * Also update qp.bth.
+ * check is valid only for an RC QP in RTS or SQD on RoCE in MIGRATED whose P_Key is a full
+ * member's; for others ENCAP_NONE matches no packet, and packet_admitted() checks step by step
+ * (worker.c). Also update qp.bth.
  */
 void
 rc_qp_known(struct rc_qp *qp)
@@ -329,7 +327,8 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 	int rc;
 
 	if (qp == NULL)
-		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
+		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker",
+			qpn);
 	from = qp->state;
 	to = (mask & QP_ATTR_STATE) ? attr->qp_state : from;
 	if (to >= QPS_COUNT)
@@ -360,7 +359,7 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 	}
 	take_attrs(qp, attr, mask);
 	if ((from == QPS_INIT && to == QPS_RTR && rc_responder_create(qp) != 0) ||
-			(from == QPS_SQD && rc_responder_resize(qp) != 0)) {
+		(from == QPS_SQD && rc_responder_resize(qp) != 0)) {
 		rc = error_set(err, ENOMEM, "no memory for %u saved Reads and Atomics",
 			qp->attr.max_dest_rd_atomic);
 	} else {

@@ -31,8 +31,8 @@ move_check(const struct rc_worker *w, const struct rc_qp *qp, unsigned int to, s
 			w->dev->workers - 1);
 	if (qp->srq != NULL)
 		return error_set(err, EINVAL,
-			"qp: 0x%06x receives from shared receive queue %u, and lives where that "
-			"does", qp->qpn, qp->init.srq);
+			"qp: 0x%06x receives from shared receive queue %u, and lives where that does",
+			qp->qpn, qp->init.srq);
 	if (qp->init.pinned)
 		return error_set(err, EBUSY,
 			"qp: 0x%06x belongs to a connection or a service, which has its worker",
@@ -50,7 +50,8 @@ rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct e
 	const struct rc_qp *qp = rc_qp_find(w, qpn);
 
 	if (qp == NULL)
-		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
+		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker",
+			qpn);
 	return move_check(w, qp, to, err);
 }
 

@@ -26,7 +26,9 @@ rc_qp_arrived(const struct rc_qp *qp)
 
 /** Any worker: return a slot to its home worker's share. */
 void rc_slot_send_home(struct rc_dev *dev, uint32_t slot);
-/** Home worker: take the returned slots, linked by dev->slot_links. @return the first, or RC_NO_SLOT */
+/**
+ * Home worker: take the returned slots, linked by dev->slot_links. @return the first, or RC_NO_SLOT
+ */
 uint32_t rc_slots_returned(struct rc_slots *s);
 
 /*

@@ -9,12 +9,14 @@
  * @file
  * The RC transport: queue pairs, their queues, and the packets they send and answer.
  *
- * A struct rc_dev is the channel adapter: limits, the QP directory, the completion queues. A struct rc_worker is one
- * lcore's share of it: the QPs it owns, their timers, its transmit sink. Unless stated otherwise, a function may be
- * called only on the worker that owns the object, and objects are named by number. Nothing here reads a clock,
- * allocates on the packet path, logs, or calls EAL: the same code runs under test/sim's virtual clock.
+ * A struct rc_dev is the channel adapter: limits, the QP directory, the completion queues. A struct
+ * rc_worker is one lcore's share of it: the QPs it owns, their timers, its transmit sink. Unless
+ * stated otherwise, a function may be called only on the worker that owns the object, and objects
+ * are named by number. Nothing here reads a clock, allocates on the packet path, logs, or calls
+ * EAL: the same code runs under test/sim's virtual clock.
  *
- * Sources: rc-transport (wire and state rules), seed 001 (NAKs), seed 002 (normal operation), rc-cases.
+ * Sources: rc-transport (wire and state rules), seed 001 (NAKs), seed 002 (normal operation),
+ * rc-cases.
  */
 
 #include <stdbool.h>
@@ -46,7 +48,8 @@ struct rc_congestion {
 	uint32_t alpha_timer; /**< microseconds without CNP after which alpha decays */
 	uint32_t increase_timer; /**< microseconds after which the rate rises */
 	uint32_t byte_counter; /**< bytes sent after which the rate rises */
-	uint32_t fast_recovery; /**< F: number of rises that only return towards the rate before the cut */
+	/** F: number of rises that only return towards the rate before the cut */
+	uint32_t fast_recovery;
 	uint32_t rate_ai; /**< Mbit/s added by each rise after F */
 	uint32_t rate_hai; /**< Mbit/s added when both timer and byte counter are beyond F */
 	uint32_t min_rate; /**< Mbit/s */
@@ -64,10 +67,12 @@ struct rc_limits {
 	uint32_t max_inline; /**< <= RC_INLINE_MAX */
 	uint32_t max_cqe;
 	uint8_t max_rd_atomic;
-	uint8_t min_ack_timeout; /**< smaller Local ACK Timeouts, except 0, are raised to it (seed 002) */
+	/** smaller Local ACK Timeouts, except 0, are raised to it (seed 002) */
+	uint8_t min_ack_timeout;
 	uint32_t window; /**< unacknowledged PSNs a QP may have in flight, <= 2^23 */
 	uint32_t ack_interval; /**< AckReq at least once in this many request packets */
-	uint32_t quarantine; /**< a freed QP slot is reused after this many others were freed, unless slots run out */
+	/** a freed QP slot is reused after this many others were freed, unless slots run out */
+	uint32_t quarantine;
 	struct rc_congestion congestion;
 };
 
@@ -86,16 +91,25 @@ struct rc_dev_config {
 struct rc_dev *rc_dev_create(const struct rc_dev_config *config);
 void rc_dev_destroy(struct rc_dev *dev);
 
-/** Worker that owns a QP, from any lcore; -1: no such QP. One load, so that any lcore may classify a packet. */
+/**
+ * Worker that owns a QP, from any lcore; -1: no such QP. One load, so that any lcore may classify a
+ * packet.
+ */
 int rc_owner(const struct rc_dev *dev, uint32_t qpn);
 
 /* --- completion queues: created and destroyed on the control thread; polled by one poller --- */
 int rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err);
-/** As rc_cq_create(), with the highest free number: for services, so that clients get the low numbers. */
+/**
+ * As rc_cq_create(), with the highest free number: for services, so that clients get the low
+ * numbers.
+ */
 int rc_cq_create_top(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err);
 /** @retval -EBUSY a QP uses it */
 int rc_cq_destroy(struct rc_dev *dev, uint32_t cqn, struct error *err);
-/** The CQ's one poller. @return completions stored, or -ENOENT; -EIO: the CQ has overrun (after EVENT_CQ_ERR) */
+/**
+ * The CQ's one poller. @return completions stored, or -ENOENT; -EIO: the CQ has overrun (after
+ * EVENT_CQ_ERR)
+ */
 int rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n);
 /**
  * Control thread: allocate the CQ's ring for @p worker. QPs of the CQ can move only to workers that
@@ -105,7 +119,10 @@ int rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n);
  * @retval -ENOMEM
  */
 int rc_cq_reserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker, struct error *err);
-/** Request one EVENT_CQ_COMPLETION at the next completion, or the next solicited or failed one. Any thread. */
+/**
+ * Request one EVENT_CQ_COMPLETION at the next completion, or the next solicited or failed one. Any
+ * thread.
+ */
 int rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only);
 struct rc_cq_info {
 	uint32_t cqn;
@@ -119,7 +136,10 @@ bool rc_cq_next(const struct rc_dev *dev, uint32_t *cursor, struct rc_cq_info *i
 
 /* --- a worker --- */
 
-/** Counters of a QP and, summed, of a worker; named as in rdma-tool, mlx5 and rxe. One writer, relaxed readers. */
+/**
+ * Counters of a QP and, summed, of a worker; named as in rdma-tool, mlx5 and rxe. One writer,
+ * relaxed readers.
+ */
 struct rc_counters {
 	/* first cache line: counters that packets in order change */
 	uint64_t sent_pkts;
@@ -178,7 +198,9 @@ struct rc_worker_config {
 	void (*event)(void *arg, const struct event *ev);
 	void *event_arg;
 	bool icrc_unchecked; /**< trust the link: do not verify ICRCs */
-	/** A packet from @p src_qpn was dropped for its P_Key. May be NULL; same rules as event(). */
+	/**
+	 * A packet from @p src_qpn was dropped for its P_Key. May be NULL; same rules as event().
+	 */
 	void (*violation)(void *arg, const struct packet *pkt, uint32_t src_qpn);
 	void *violation_arg;
 };
@@ -188,23 +210,24 @@ struct rc_worker *rc_worker_create(struct rc_dev *dev, const struct rc_worker_co
 void rc_worker_destroy(struct rc_worker *w);
 
 /**
- * Process one packet for a QP of this worker. Order of checks: rc-transport 5 from QP lookup on, then 6 to 8. Memory and
- * completions are written before return; responses may wait for rc_run(), so that ACKs coalesce over a burst.
+ * Process one packet for a QP of this worker. Order of checks: rc-transport 5 from QP lookup on,
+ * then 6 to 8. Memory and completions are written before return; responses may wait for rc_run(),
+ * so that ACKs coalesce over a burst.
  *
  * @return the verdict, which the caller counts
  */
 enum verdict rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now);
 
 /**
- * Number of leading packets of a burst that are RC packets for QPs of this worker: no management, no
- * CNP, no multicast. Counting stops at the first other packet.
+ * Number of leading packets of a burst that are RC packets for QPs of this worker: no management,
+ * no CNP, no multicast. Counting stops at the first other packet.
  */
 unsigned int rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n);
 /** True if the worker has more QPs than fit its cache; prefetching does not pay with fewer. */
 bool rc_crowd(const struct rc_worker *w);
 /**
- * Prefetch in three steps, each of which needs the data of the step before: the directory entry, the
- * QP, the queues that the QP points to. This is the first step; it also serves rc_owner().
+ * Prefetch in three steps, each of which needs the data of the step before: the directory entry,
+ * the QP, the queues that the QP points to. This is the first step; it also serves rc_owner().
  */
 void rc_prefetch_place(const struct rc_worker *w, uint32_t qpn);
 /**
@@ -221,8 +244,8 @@ void rc_prefetch(const struct rc_worker *w, uint32_t qpn);
 void rc_prefetch_send(const struct rc_worker *w, uint32_t qpn, unsigned int n);
 
 /**
- * Send packets of the QPs with work, by deficit round robin in bytes (schedule.c). The caller runs the
- * timers (timer_wheel_run) first.
+ * Send packets of the QPs with work, by deficit round robin in bytes (schedule.c). The caller runs
+ * the timers (timer_wheel_run) first.
  *
  * @param budget  packets to send at most; a run also ends after a cost of budget * 4096 bytes
  * @return packets sent; rc_pending() tells whether more can be sent at once
@@ -250,7 +273,8 @@ struct rc_qp_info {
 	uint32_t qpn;
 	unsigned int worker;
 	struct qp_init_attr init;
-	struct qp_attr attr; /**< qp_state is the current one; sq_psn, rq_psn the next and the expected PSN */
+	/** qp_state is the current one; sq_psn, rq_psn the next and the expected PSN */
+	struct qp_attr attr;
 	struct rc_counters counters;
 	uint32_t sq_posted; /**< work requests not yet completed */
 	uint32_t rq_posted;
@@ -265,12 +289,15 @@ int rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info
 /** Walk this worker's QPs: *cursor 0 starts. @retval false at the end */
 bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
 /**
- * Any lcore: walk the QPNs of all workers, in slot order, which moves do not change. A QP that exists
- * during the whole walk is found exactly once.
+ * Any lcore: walk the QPNs of all workers, in slot order, which moves do not change. A QP that
+ * exists during the whole walk is found exactly once.
  */
 bool rc_dev_qp_next(const struct rc_dev *dev, uint32_t *cursor, uint32_t *qpn);
 
-/** Progress of received requests, for a consumer that polls it: a Write without immediate has no completion. */
+/**
+ * Progress of received requests, for a consumer that polls it: a Write without immediate has no
+ * completion.
+ */
 struct rc_qp_received {
 	uint64_t packets; /**< counters.rcvd_pkts */
 	uint64_t writes; /**< complete Writes */
@@ -280,16 +307,18 @@ struct rc_qp_received {
 };
 int rc_qp_received(const struct rc_worker *w, uint32_t qpn, struct rc_qp_received *r);
 
-/** Entry @p index of the port's P_Keys; 0, which matches nothing, if it is gone (rc-transport 5.6). */
+/**
+ * Entry @p index of the port's P_Keys; 0, which matches nothing, if it is gone (rc-transport 5.6).
+ */
 uint16_t rc_port_pkey(const struct port_attr *port, uint16_t index);
 /** On native IB: source LID, VL and source GID of @p av as the port has them now. */
 void rc_av_follow(struct av *av, const struct port_attr *port, uint16_t sgid_index,
 	uint8_t src_path_bits);
 
 /**
- * Attributes of a port changed. Each QP that uses the port takes the P_Key at its pkey_index, and on
- * native IB its source LID (with its path bits), the GID at its sgid_index and the VL of its SL; its
- * path is built again. Alternate paths likewise.
+ * Attributes of a port changed. Each QP that uses the port takes the P_Key at its pkey_index, and
+ * on native IB its source LID (with its path bits), the GID at its sgid_index and the VL of its SL;
+ * its path is built again. Alternate paths likewise.
  */
 void rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr);
 
@@ -308,17 +337,17 @@ void rc_qp_path_changed(struct rc_worker *w, uint32_t qpn, uint16_t port,
  */
 int rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err);
 /**
- * Old owner, outside rc_receive() and rc_run(): give the QP to worker @p to, in any state. From now on
- * rc_owner() names @p to. Until that worker calls rc_qp_import(), no worker finds the QP, its packets
- * get VERDICT_QPN_UNKNOWN and its timer does not run. Flush sent packets to the device before
- * (link_tx_flush), or the new owner's packets may overtake them.
+ * Old owner, outside rc_receive() and rc_run(): give the QP to worker @p to, in any state. From now
+ * on rc_owner() names @p to. Until that worker calls rc_qp_import(), no worker finds the QP, its
+ * packets get VERDICT_QPN_UNKNOWN and its timer does not run. Flush sent packets to the device
+ * before (link_tx_flush), or the new owner's packets may overtake them.
  *
  * @retval -EAGAIN  one of its CQs has no free fence: poll that CQ (qp_move.h)
  */
 int rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err);
 /**
- * New owner, on a message from worker @p from, which has called rc_qp_export(). The poller still gets
- * the completions of each work queue in order.
+ * New owner, on a message from worker @p from, which has called rc_qp_export(). The poller still
+ * gets the completions of each work queue in order.
  *
  * @retval -ENOENT  no such QP was exported to this worker
  */

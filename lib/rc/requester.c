@@ -89,8 +89,8 @@ may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 /*
  * After an RNR wait only the packet at una is sent: if it finds no receive WQE again, the responder
  * would drop all packets after it. The others follow when it is acknowledged. A late sequence NAK
- * (0x60), which rxe sends for the packets after it, arrives during the retry and is ignored as stale
- * (rc-transport 8).
+ * (0x60), which rxe sends for the packets after it, arrives during the retry and is ignored as
+ * stale (rc-transport 8).
  */
 static bool
 may_go_after_rnr(const struct rc_requester *req)
@@ -174,8 +174,8 @@ enum sent {
 };
 
 /*
- * AckReq is set on the last packet of a message, on retransmissions, on every ack_interval-th packet,
- * and on the packet that fills the window, which would never open again without an ACK.
+ * AckReq is set on the last packet of a message, on retransmissions, on every ack_interval-th
+ * packet, and on the packet that fills the window, which would never open again without an ACK.
  */
 static bool
 ask_ack(const struct rc_qp *qp, bool last)
@@ -217,7 +217,8 @@ requester_sent(struct rc_qp *qp, bool ackreq, uint32_t next, uint32_t payload)
 
 /* Account for a packet that may be a retransmission. */
 static inline void
-requester_sent_wqe(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next, uint32_t payload)
+requester_sent_wqe(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next,
+	uint32_t payload)
 {
 	struct rc_requester *req = &qp->req;
 
@@ -245,8 +246,8 @@ put_extensions(uint8_t *p, const struct rc_sq_wqe *wqe, uint8_t opcode)
 
 /* Write all headers of a Send or Write packet with len payload bytes. @return their length */
 static inline uint32_t
-put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe,
-	struct tx_headers *h, uint8_t opcode, bool last, bool ackreq, uint32_t len)
+put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe, struct tx_headers *h,
+	uint8_t opcode, bool last, bool ackreq, uint32_t len)
 {
 	uint8_t flags = wire_pad(len) << BTH_PAD_SHIFT, *p;
 
@@ -291,8 +292,9 @@ requester_gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t 
 	chunks[0].host = (uint8_t *)wqe->sge + at;
 	if (likely(wqe->num_sge == 1 && len != 0))
 		return mem_access_hint(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey, qp->pd,
-			qp->qpn, wqe->sge[0].addr + at, len, 0,
-			&chunks[0].host) == MEM_OK ? 1 : -1;
+			       qp->qpn, wqe->sge[0].addr + at, len, 0, &chunks[0].host) == MEM_OK
+			? 1
+			: -1;
 	if (wqe->num_sge <= 1) /* inline data, or no payload */
 		return 1;
 	*next = (struct rc_cursor){ .wqe = req->send };
@@ -340,7 +342,9 @@ send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	return SENT;
 }
 
-/* Send a Read or Atomic request. A retried Read asks from the first missing response on (rc-cases). */
+/*
+ * Send a Read or Atomic request. A retried Read asks from the first missing response on (rc-cases).
+ */
 static enum sent
 send_read_or_atomic(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
@@ -364,8 +368,8 @@ send_read_or_atomic(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		h.swap_add = swap ? more->swap : more->compare_add;
 	}
 	h.rkey = wqe->rkey;
-	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &headers,
-			wire_build(headers.bytes, &h), NULL, 0)))
+	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &headers, wire_build(headers.bytes, &h),
+		    NULL, 0)))
 		return SENT_SINK_FULL;
 	wqe->restart_psn = req->send_psn;
 	requester_sent_wqe(qp, wqe, true, psn_add(wqe->last_psn, 1), 0);
@@ -421,7 +425,7 @@ request_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	struct tx_headers h;
 
 	if (unlikely(mem_access_again(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey, qp->pd,
-			qp->qpn, wqe->sge[0].addr, len, 0, &host) != MEM_OK)) {
+			     qp->qpn, wqe->sge[0].addr, len, 0, &host) != MEM_OK)) {
 		wqe->only = 0;
 		wqe->status = WC_LOC_PROT_ERR;
 		return SENT_FAILED;

@@ -6,9 +6,8 @@
 #define RC_REQUESTER_H
 
 /**
- * @file
- * Private to lib/rc: the requester's state (rc-transport 4 and 8). A retry rebuilds packets from the
- * WQE; the requester keeps no copies.
+ * @file Private to lib/rc: the requester's state (rc-transport 4 and 8). A retry rebuilds packets
+ * from the WQE; the requester keeps no copies.
  */
 
 #include "base/timer_wheel.h"
@@ -26,7 +25,8 @@ struct rc_sq_wqe {
 	uint32_t length; /**< of the message */
 	uint32_t psn; /**< first PSN, once assigned */
 	uint32_t last_psn;
-	uint32_t restart_psn; /**< Read: PSN of the last request; its response has First or Only there */
+	/** Read: PSN of the last request; its response has First or Only there */
+	uint32_t restart_psn;
 	uint32_t imm; /**< immediate or R_Key to invalidate; BIND_MW: new key */
 	uint32_t rkey; /**< BIND_MW: key of the window */
 	uint64_t remote_addr; /**< BIND_MW: first address */
@@ -60,8 +60,9 @@ enum rc_rnr {
 };
 
 /*
- * Four free-running indices into the SQ ring: tail <= ack <= send <= head. The WQEs from tail to ack
- * are done, but their completion waits for a local operation's grace period; usually tail == ack.
+ * Four free-running indices into the SQ ring: tail <= ack <= send <= head. The WQEs from tail to
+ * ack are done, but their completion waits for a local operation's grace period; usually tail ==
+ * ack.
  *
  * Three PSNs: una <= send_psn <= next_psn. send_psn < next_psn during a retransmission.
  */
@@ -80,7 +81,8 @@ struct rc_requester {
 	uint32_t una; /**< oldest unacknowledged PSN; in a Read: next response */
 	uint32_t window;
 	uint32_t ssn; /**< SSN of the next message, from 1 (rc-transport 3) */
-	uint32_t lsn; /**< limit sequence number: messages that need a credit may have SSN <= LSN + 1 */
+	/** limit sequence number: messages that need a credit may have SSN <= LSN + 1 */
+	uint32_t lsn;
 	bool unlimited; /**< the peer sends no credit information */
 	bool credit_stalled; /**< this credit stall was counted */
 	uint8_t rd_atomic; /**< outstanding Reads and Atomics */
@@ -158,7 +160,9 @@ rc_wqe_atomic(const struct rc_sq_wqe *wqe)
 	return wqe->opcode == WR_ATOMIC_CMP_AND_SWP || wqe->opcode == WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/** True for Reads and Atomics: they need their own response, no ACK completes them (rc-transport 4). */
+/**
+ * True for Reads and Atomics: they need their own response, no ACK completes them (rc-transport 4).
+ */
 static inline bool
 rc_wqe_answered(const struct rc_sq_wqe *wqe)
 {
@@ -209,11 +213,13 @@ struct rc_wr_info {
 extern const struct rc_wr_info rc_wr_infos[]; /**< by enum wr_opcode */
 
 /**
- * Complete the WQEs that are done, in order, up to the first that waits for a grace period. Then fail
- * the QP if the oldest WQE failed locally, or raise EVENT_SQ_DRAINED if it is due.
+ * Complete the WQEs that are done, in order, up to the first that waits for a grace period. Then
+ * fail the QP if the oldest WQE failed locally, or raise EVENT_SQ_DRAINED if it is due.
  */
 void rc_sq_settle(struct rc_qp *qp);
-/** Complete the oldest unfinished WQE with the status, move the QP to ERR, flush (rc-transport 8). */
+/**
+ * Complete the oldest unfinished WQE with the status, move the QP to ERR, flush (rc-transport 8).
+ */
 void rc_sq_fail(struct rc_qp *qp, enum wc_status status);
 
 /* requester_life.c: used by completer and sq.c */
@@ -224,8 +230,8 @@ void rc_requester_timer(struct timer *t, uint64_t now);
 /** Start a retransmission from una. */
 void rc_rewind(struct rc_qp *qp);
 /**
- * rc_rewind() if retries are left or an armed alternate path takes over; else fail the oldest WQE with
- * RETRY_EXC_ERR.
+ * rc_rewind() if retries are left or an armed alternate path takes over; else fail the oldest WQE
+ * with RETRY_EXC_ERR.
  *
  * @retval false it failed
  */

@@ -35,7 +35,7 @@ rc_progress(struct rc_qp *qp)
 	req->rnr_wait &= RC_RNR_WAIT; /* progress ends a probe, but not the wait of an RNR NAK */
 	/* PSNs between send_psn and una were acknowledged before they were sent again: skip them */
 	if ((int32_t)(req->send - req->ack) < 0 ||
-			rc_from_una(req, req->send_psn) > rc_in_flight(req)) {
+		rc_from_una(req, req->send_psn) > rc_in_flight(req)) {
 		req->send = req->ack;
 		req->send_psn = req->una;
 	}
@@ -67,7 +67,7 @@ rc_acknowledge(struct rc_qp *qp, uint32_t psn)
 	const struct rc_sq_wqe *wqe;
 
 	if (unlikely(left > rc_in_flight(req) || !req->unlimited || at != req->tail ||
-			req->rnr_wait != RC_RNR_NONE || rc_retrying(req) || !rc_cq_has_room(cq, r)))
+		    req->rnr_wait != RC_RNR_NONE || rc_retrying(req) || !rc_cq_has_room(cq, r)))
 		return false;
 	for (; left > 0; at++, left -= span) {
 		wqe = rc_sq_at(req, at);

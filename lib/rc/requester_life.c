@@ -111,8 +111,8 @@ rc_retry(struct rc_qp *qp)
 void
 rc_requester_timer(struct timer *t, uint64_t now)
 {
-	struct rc_requester *req = (struct rc_requester *)((char *)t -
-		offsetof(struct rc_requester, timer));
+	struct rc_requester *req =
+		(struct rc_requester *)((char *)t - offsetof(struct rc_requester, timer));
 	struct rc_qp *qp = (struct rc_qp *)((char *)req - offsetof(struct rc_qp, req));
 
 	qp->worker->now = now;

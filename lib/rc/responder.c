@@ -229,7 +229,9 @@ check_support(struct resp_ctx *c)
 	return RESP_CHECK_RESOURCES;
 }
 
-/* seed 001: raise EVENT_RQ_EMPTY so that the consumer posts a receive before the requester retries. */
+/*
+ * seed 001: raise EVENT_RQ_EMPTY so that the consumer posts a receive before the requester retries.
+ */
 static void
 ask_for_receives(struct rc_qp *qp)
 {
@@ -344,10 +346,10 @@ check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint3
 }
 
 /*
- * Row 8: the local consumer posted the scatter list, so an error in it is a remote operational error,
- * NAK 0x63. Then invalidate the R_Key of a Send with Invalidate, before the consumer can see the
- * payload. If that fails the request has an invalid R_Key, NAK 0x62 (seed 001; no source gives the
- * completion status: Remote Access Error, as for any bad R_Key).
+ * Row 8: the local consumer posted the scatter list, so an error in it is a remote operational
+ * error, NAK 0x63. Then invalidate the R_Key of a Send with Invalidate, before the consumer can see
+ * the payload. If that fails the request has an invalid R_Key, NAK 0x62 (seed 001; no source gives
+ * the completion status: Remote Access Error, as for any bad R_Key).
  */
 static __rte_always_inline enum resp_step
 check_send(struct resp_ctx *c)

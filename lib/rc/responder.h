@@ -9,9 +9,9 @@
  * @file
  * Private to lib/rc: the responder's state (rc-transport 6 and 7).
  *
- * The responder answers requests in order. The ring of saved Reads and Atomics keeps that order: each
- * entry holds the ACKs to send before its response. struct rc_responder holds the ACKs to send after
- * the last entry, and the NAK, which is always sent last.
+ * The responder answers requests in order. The ring of saved Reads and Atomics keeps that order:
+ * each entry holds the ACKs to send before its response. struct rc_responder holds the ACKs to send
+ * after the last entry, and the NAK, which is always sent last.
  */
 
 #include <rte_byteorder.h>
@@ -68,7 +68,8 @@ struct rc_responder {
 			bool rnr_sent; /**< RNR NAK outstanding until ePSN arrives */
 			uint8_t nak; /**< syndrome of the NAK owed, 0: none */
 		};
-		uint32_t turn; /**< the four in one word: RESP_TURN(message) while there is no NAK */
+		/** the four in one word: RESP_TURN(message) while there is no NAK */
+		uint32_t turn;
 	};
 	bool saved_due; /**< a saved request has a response or an ACK to send */
 	uint8_t saved_count;
@@ -110,14 +111,14 @@ rc_saved_at(const struct rc_responder *r, unsigned int i)
 
 /**
  * True if one more Read or Atomic can be saved (row 4b): the ring has a free entry, or the oldest
- * entries in excess of the limit have been answered. A requester that keeps to its limit has received
- * their responses. There is more than one in excess only if the limit was lowered in SQD.
+ * entries in excess of the limit have been answered. A requester that keeps to its limit has
+ * received their responses. There is more than one in excess only if the limit was lowered in SQD.
  */
 static inline bool
 rc_saved_room(const struct rc_responder *r)
 {
-	return r->saved_count < r->saved_limit || (r->saved_limit > 0 &&
-		rc_saved_at(r, r->saved_count - r->saved_limit)->answered);
+	return r->saved_count < r->saved_limit ||
+		(r->saved_limit > 0 && rc_saved_at(r, r->saved_count - r->saved_limit)->answered);
 }
 
 /** An old entry has something to send again: have send_all_saved() scan all entries. */
@@ -140,8 +141,8 @@ void rc_responder_reset(struct rc_qp *qp);
 /** Response packets of a Read: at least one (rc-transport 4). */
 uint32_t rc_read_packets(const struct rc_qp *qp, uint32_t bytes);
 /**
- * Save a Read or Atomic that passed all checks, and owe its response. ePSN and MSN count the request
- * already. rc_atomic_accepted() executes the Atomic.
+ * Save a Read or Atomic that passed all checks, and owe its response. ePSN and MSN count the
+ * request already. rc_atomic_accepted() executes the Atomic.
  */
 void rc_read_accepted(struct rc_qp *qp, const struct packet *pkt, uint32_t packets);
 void rc_atomic_accepted(struct rc_qp *qp, const struct packet *pkt, uint8_t *host);

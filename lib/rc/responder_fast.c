@@ -3,10 +3,10 @@
  */
 
 /*
- * Fast path of the responder, for the common requests that arrive at ePSN: a Send Only into one sge,
- * a packet of a Write without immediate, a Read request, an Atomic. Each function makes all checks
- * of rc-transport 6 before it changes anything. If one fails it returns false, and responder.c
- * repeats the checks one by one to find the right NAK.
+ * Fast path of the responder, for the common requests that arrive at ePSN: a Send Only into one
+ * sge, a packet of a Write without immediate, a Read request, an Atomic. Each function makes all
+ * checks of rc-transport 6 before it changes anything. If one fails it returns false, and
+ * responder.c repeats the checks one by one to find the right NAK.
  */
 
 #include <rte_branch_prediction.h>
@@ -72,7 +72,8 @@ fast_send_only(struct rc_qp *qp, const struct packet *pkt)
 	if (unlikely(!fast_some_payload(qp, len) || wqe->num_sge != 1 || len > wqe->length))
 		return false;
 	if (unlikely(mem_access_again(qp->worker->mem, &rq->key_hint, wqe->sge[0].lkey, rq->pd,
-			qp->qpn, wqe->sge[0].addr, len, MEM_ACCESS_LOCAL_WRITE, &host) != MEM_OK))
+			     qp->qpn, wqe->sge[0].addr, len, MEM_ACCESS_LOCAL_WRITE,
+			     &host) != MEM_OK))
 		return false;
 	copy_payload(host, pkt->payload, len);
 	rq->tail++;
@@ -97,7 +98,7 @@ fast_write_first(struct rc_qp *qp, const struct packet *pkt, bool last)
 	if (unlikely(last ? len != total : len != qp->pmtu || pkt->pad != 0 || len >= total))
 		return false;
 	if (unlikely(mem_access_again(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
-			pkt->va, total, MEM_ACCESS_REMOTE_WRITE, &host) != MEM_OK))
+			     pkt->va, total, MEM_ACCESS_REMOTE_WRITE, &host) != MEM_OK))
 		return false;
 	copy_payload(host, pkt->payload, len);
 	r->message = last ? RESP_IDLE : RESP_IN_WRITE;
@@ -117,14 +118,15 @@ fast_write_next(struct rc_qp *qp, const struct packet *pkt, bool last)
 	uint32_t len = pkt->payload_len, left = r->write_dmalen - r->write_done;
 	uint8_t *host;
 
-	if (unlikely(!fast_expected(r, pkt, RESP_IN_WRITE) || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
+	if (unlikely(!fast_expected(r, pkt, RESP_IN_WRITE) ||
+		    !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
 		return false;
 	if (unlikely(!fast_some_payload(qp, len)))
 		return false;
 	if (unlikely(last ? len != left : len != qp->pmtu || pkt->pad != 0 || len >= left))
 		return false;
 	if (unlikely(mem_access_again(qp->worker->mem, &r->key_hint, r->write_rkey, qp->pd, qp->qpn,
-			r->write_va, len, MEM_ACCESS_REMOTE_WRITE, &host) != MEM_OK))
+			     r->write_va, len, MEM_ACCESS_REMOTE_WRITE, &host) != MEM_OK))
 		return false;
 	copy_payload(host, pkt->payload, len);
 	r->message = last ? RESP_IDLE : RESP_IN_WRITE;
@@ -154,7 +156,7 @@ fast_read_request(struct rc_qp *qp, const struct packet *pkt)
 	if (unlikely(pkt->payload_len != 0 || len == 0 || len > RC_MSG_MAX || !rc_saved_room(r)))
 		return false;
 	if (unlikely(mem_access_again(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
-			pkt->va, len, MEM_ACCESS_REMOTE_READ, &host) != MEM_OK))
+			     pkt->va, len, MEM_ACCESS_REMOTE_READ, &host) != MEM_OK))
 		return false;
 	packets = rc_read_packets(qp, len);
 	fast_accepted(r, packets);
@@ -173,7 +175,7 @@ fast_atomic(struct rc_qp *qp, const struct packet *pkt)
 	if (unlikely(pkt->payload_len != 0 || (pkt->va & 7) != 0 || !rc_saved_room(r)))
 		return false;
 	if (unlikely(mem_access_again(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
-			pkt->va, sizeof(uint64_t), MEM_ACCESS_REMOTE_ATOMIC, &host) != MEM_OK))
+			     pkt->va, sizeof(uint64_t), MEM_ACCESS_REMOTE_ATOMIC, &host) != MEM_OK))
 		return false;
 	fast_accepted(r, 1);
 	rc_atomic_accepted(qp, pkt, host);

@@ -10,8 +10,8 @@
 #include "wire/put.h"
 
 /*
- * Responder: send the responses owed, in the order of the requests, up to the caller's budget. Every
- * function here can stop after any packet (budget used, sink full) and continue later.
+ * Responder: send the responses owed, in the order of the requests, up to the caller's budget.
+ * Every function here can stop after any packet (budget used, sink full) and continue later.
  */
 
 /* --- saved requests (rc-transport 7) --- */
@@ -149,7 +149,8 @@ struct response {
 /*
  * Send one packet. @retval false  not now: budget or credit used, or sink full
  *
- * @param headers  HDR_ bits of the opcode; a constant in each call, so the compiler folds the branches
+ * @param headers  HDR_ bits of the opcode; a constant in each call, so the compiler folds the
+ *   branches
  */
 static __rte_always_inline bool
 response_emit(struct answer *a, const struct response *r, uint8_t headers, const uint8_t *payload,
@@ -179,7 +180,9 @@ response_emit(struct answer *a, const struct response *r, uint8_t headers, const
 	return true;
 }
 
-/* Credit code of an AETH (rc-transport 3): the receive WQEs posted, without the one being filled. */
+/*
+ * Credit code of an AETH (rc-transport 3): the receive WQEs posted, without the one being filled.
+ */
 static uint8_t
 response_credits(const struct rc_qp *qp)
 {
@@ -250,8 +253,9 @@ send_atomic(struct answer *a, struct rc_saved *s)
 }
 
 /*
- * A Read's memory is no longer accessible. Send a NAK with the PSN of the missing response, drop all
- * later responses, and move the QP to ERR (seed 001). A replay just stops: duplicates are never NAKed.
+ * A Read's memory is no longer accessible. Send a NAK with the PSN of the missing response, drop
+ * all later responses, and move the QP to ERR (seed 001). A replay just stops: duplicates are never
+ * NAKed.
  */
 static void
 read_refused(struct rc_qp *qp, struct rc_saved *s)
@@ -296,8 +300,8 @@ send_read_packet(struct answer *a, const struct rc_saved *s, const uint8_t *host
 }
 
 /*
- * Send response packets of a Read. Each packet checks the R_Key again (rc-cases: region deregistered
- * during a Read).
+ * Send response packets of a Read. Each packet checks the R_Key again (rc-cases: region
+ * deregistered during a Read).
  */
 static bool
 send_read(struct answer *a, struct rc_saved *s)
@@ -309,11 +313,14 @@ send_read(struct answer *a, struct rc_saved *s)
 	while (psn_diff(s->next_psn, s->end_psn) <= 0) {
 		offset = ((s->next_psn - s->psn) & PSN_MASK) << qp->pmtu_shift;
 		len = RTE_MIN(s->end - offset, (uint32_t)qp->pmtu);
-		if (len > 0 && mem_access_hint(qp->worker->mem, &qp->resp.key_hint, s->rkey,
-				       qp->pd, qp->qpn, s->va + offset, len,
-				       MEM_ACCESS_REMOTE_READ, &host) != MEM_OK) {
+		if (len > 0 &&
+			mem_access_hint(qp->worker->mem, &qp->resp.key_hint, s->rkey, qp->pd,
+				qp->qpn, s->va + offset, len, MEM_ACCESS_REMOTE_READ,
+				&host) != MEM_OK) {
 			if (!s->answered && s->next_psn != s->fresh_psn) {
-				/* a repeated packet: skip to the first new one, which may be NAKed */
+				/*
+				 * a repeated packet: skip to the first new one, which may be NAKed
+				 */
 				s->next_psn = s->fresh_psn;
 				continue;
 			}

@@ -51,8 +51,8 @@ rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uin
 }
 
 /*
- * Fast path: post a receive with one sge. Copies field by field: a wide load right after the caller's
- * narrow stores would miss store forwarding.
+ * Fast path: post a receive with one sge. Copies field by field: a wide load right after the
+ * caller's narrow stores would miss store forwarding.
  *
  * @retval false  not the common case; nothing was done
  */

@@ -32,7 +32,8 @@ struct rc_rq {
 	uint32_t pd;
 	uint32_t key_hint; /**< for lkeys of WQEs (mem_access_hint()) */
 	uint8_t *wqes;
-	uint32_t missed_at; /**< head at the last EVENT_RQ_EMPTY; it is not raised again while equal */
+	/** head at the last EVENT_RQ_EMPTY; it is not raised again while equal */
+	uint32_t missed_at;
 };
 
 struct rc_srq { /* its ring follows */

@@ -6,16 +6,18 @@
  * The scheduler: deficit round robin, in bytes, over the QPs with packets to send.
  *
  * A packet costs its payload and RC_PACKET_COST for the fixed work per packet. At its turn, a QP
- * without credit gets a quantum; it sends while its credit is positive. It may overdraw by less than
- * the cost of a packet, which its next quantum pays. It keeps unused credit, and gets a new quantum
- * only when that is used up. A QP with little to send therefore waits for at most one turn of each
- * other QP, whether they send Read responses, long Sends or replays for a flood of duplicates.
+ * without credit gets a quantum; it sends while its credit is positive. It may overdraw by less
+ * than the cost of a packet, which its next quantum pays. It keeps unused credit, and gets a new
+ * quantum only when that is used up. A QP with little to send therefore waits for at most one turn
+ * of each other QP, whether they send Read responses, long Sends or replays for a flood of
+ * duplicates.
  *
  * Duplicate and out-of-sequence requests are charged to their QP (rc_charge()), because receiving
- * them costs the worker time beyond the QP's share. The charge is limited so that the QP still sends
- * at least one packet per turn: such requests may follow a loss, which its packets repair.
+ * them costs the worker time beyond the QP's share. The charge is limited so that the QP still
+ * sends at least one packet per turn: such requests may follow a loss, which its packets repair.
  */
 
+#include <rte_common.h>
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
@@ -23,16 +25,17 @@
 #include "wire/wire.h"
 
 /*
- * rc_run() also limits the cost of a run, to this much per packet of budget: the engine's budget of 32
- * allows 29 packets of the largest PMTU. So a run is short and sends no more than a peer receives in
- * one burst; a longer run would send, and send again, before the peer can report a loss.
+ * rc_run() also limits the cost of a run, to this much per packet of budget: the engine's budget of
+ * 32 allows 29 packets of the largest PMTU. So a run is short and sends no more than a peer
+ * receives in one burst; a longer run would send, and send again, before the peer can report a
+ * loss.
  */
 #define MEAN_COST 4096
 
 /*
  * A QP that exchanges small messages waits for the end of the worker's run before it sends, and its
- * peer's response waits for the peer's run. So for LITTLE_TURNS runs after a small message, a QP that
- * still has work after its turn is counted at LITTLE_TIMES its cost, which makes runs short.
+ * peer's response waits for the peer's run. So for LITTLE_TURNS runs after a small message, a QP
+ * that still has work after its turn is counted at LITTLE_TIMES its cost, which makes runs short.
  */
 #define LITTLE       (4 * RC_PACKET_COST) /* most that a small message and an ACK cost */
 #define LITTLE_TURNS 256
@@ -70,7 +73,9 @@ serve_half(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, 
 static inline void
 serve_both(struct rc_qp *qp, struct turn *t)
 {
-	/* alternate who sends first, so that Read responses and requests cannot starve each other */
+	/*
+	 * alternate who sends first, so that Read responses and requests cannot starve each other
+	 */
 	if (unlikely(qp->requests_first && qp->resp.saved_due))
 		serve_half(qp, WORK_REQUEST, rc_request, t);
 	serve_half(qp, WORK_RESPOND, rc_answer, t);
@@ -83,7 +88,7 @@ serve_both(struct rc_qp *qp, struct turn *t)
  *
  * @retval true  the QP must wait; a timer requeues it
  */
-static bool __attribute__((noinline))
+static bool __rte_noinline
 serve_limited(struct rc_qp *qp, struct turn *t)
 {
 	int32_t credit, cost;
@@ -150,7 +155,7 @@ rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
 	w->now = now;
 	check_grace_list(w);
 	while (t.packets > 0 && t.bytes > 0 && !t.full &&
-			(qp = STAILQ_FIRST(&w->run_queue)) != NULL) {
+		(qp = STAILQ_FIRST(&w->run_queue)) != NULL) {
 		rc_prefetch_turns(qp);
 		waits = serve_turn(qp, &t);
 		/*

@@ -45,8 +45,8 @@ rc_cursor_take(struct rc_qp *qp, struct rc_cursor *c, struct rc_sq_wqe *wqe, uin
 			n = len;
 		if (n != 0) {
 			if (mem_access(qp->worker->mem, sge->lkey, qp->pd, qp->qpn,
-					sge->addr + c->offset, n, access,
-					&chunks[count].host) != MEM_OK)
+				    sge->addr + c->offset, n, access,
+				    &chunks[count].host) != MEM_OK)
 				return -1;
 			chunks[count++].len = n;
 		}

@@ -20,7 +20,8 @@
 #define WR_INLINE 0x1 /* allows SEND_INLINE */
 #define WR_DATA   0x2 /* has a scatter/gather list */
 #define WR_EIGHT  0x4 /* length must be 8 bytes */
-#define WR_PLAIN  0x8 /* sq_post_plain() can post it: needs no invalidate_rkey, Atomic or bind_mw field */
+/* sq_post_plain() can post it: needs no invalidate_rkey, Atomic or bind_mw field */
+#define WR_PLAIN 0x8
 
 const struct rc_wr_info rc_wr_infos[] = {
 	[WR_RDMA_WRITE] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_RDMA_WRITE,
@@ -159,8 +160,8 @@ sq_complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status
 /* --- posting --- */
 
 /*
- * Fast path: post a Send, Write or Read with one sge. Copies field by field: a wide load right after
- * the caller's narrow stores would miss store forwarding.
+ * Fast path: post a Send, Write or Read with one sge. Copies field by field: a wide load right
+ * after the caller's narrow stores would miss store forwarding.
  *
  * @retval false  not the common case; nothing was done
  */
@@ -175,15 +176,16 @@ sq_post_plain(struct rc_qp *qp, const struct send_wr *wr)
 	uint32_t length;
 
 	if (unlikely(qp->state != QPS_RTS || wr->opcode > WR_SEND_WITH_INV || wr->num_sge != 1 ||
-			req->max_sge == 0 || sge == NULL ||
-			(wr->send_flags & ~(SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED)) != 0))
+		    req->max_sge == 0 || sge == NULL ||
+		    (wr->send_flags & ~(SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED)) != 0))
 		return false;
 	info = &rc_wr_infos[wr->opcode];
 	if (unlikely(!(info->flags & WR_PLAIN)))
 		return false;
 	length = sge->length;
 	if (likely(length - 1 < qp->pmtu)) /* 1 to PMTU bytes: for length 0 the difference wraps */
-		only = wr->send_flags & (SEND_FENCE | SEND_SOLICITED) ? 0 : info->packet[RC_WR_ONLY];
+		only = wr->send_flags & (SEND_FENCE | SEND_SOLICITED) ? 0
+								      : info->packet[RC_WR_ONLY];
 	else if (unlikely(length > RC_MSG_MAX))
 		return false;
 	if (unlikely(req->head - req->tail >= req->max_wr))
@@ -240,7 +242,8 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 	struct rc_qp *qp = rc_qp_at(w, qpn);
 
 	if (unlikely(qp == NULL))
-		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
+		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker",
+			qpn);
 	return likely(sq_post_plain(qp, wr)) ? 0 : sq_post_any(qp, wr, err);
 }
 
@@ -254,7 +257,8 @@ sq_wqe_stride(const struct qp_cap *cap)
 	if (room < cap->max_inline_data)
 		room = cap->max_inline_data;
 	return ((uint32_t)(sizeof(struct rc_sq_wqe) + sizeof(struct rc_sq_more)) + room +
-		CACHE_LINE - 1) & ~(CACHE_LINE - 1u);
+		       CACHE_LINE - 1) &
+		~(CACHE_LINE - 1u);
 }
 
 static uint32_t
@@ -424,7 +428,7 @@ rc_sq_settle(struct rc_qp *qp)
 		sq_retire(qp);
 	/* a local failure waits until all earlier WQEs completed; a NAK does not (rc_sq_fail()) */
 	if (req->ack != req->head && req->tail == req->ack &&
-			unlikely(rc_sq_at(req, req->ack)->status != WC_SUCCESS))
+		unlikely(rc_sq_at(req, req->ack)->status != WC_SUCCESS))
 		rc_sq_fail(qp, rc_sq_at(req, req->ack)->status);
 	else if (unlikely(qp->state == QPS_SQD))
 		tell_drained(qp);
@@ -437,8 +441,8 @@ rc_requester_grace(struct rc_qp *qp)
 }
 
 /*
- * The QP fails: complete the WQEs that are done. A local operation whose grace period is not over was
- * executed, but other workers may not see it yet, so it completes as flushed.
+ * The QP fails: complete the WQEs that are done. A local operation whose grace period is not over
+ * was executed, but other workers may not see it yet, so it completes as flushed.
  */
 static void
 sq_retire_held(struct rc_qp *qp)

@@ -10,8 +10,8 @@
 
 /*
  * A shared receive queue and its QPs are on one worker (design.md, who owns what). Its number is an
- * index of the device's table. Workers claim free entries with an atomic; only the owner touches the
- * rest.
+ * index of the device's table. Workers claim free entries with an atomic; only the owner touches
+ * the rest.
  */
 
 #define CLAIMED 0xFE /* in srq_owners[] while an SRQ is created or destroyed */

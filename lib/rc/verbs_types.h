@@ -6,9 +6,8 @@
 #define RC_VERBS_TYPES_H
 
 /**
- * @file
- * Types and constants of the verbs, named and numbered as in libibverbs (rc-transport 11). None points to private
- * memory of lib/rc.
+ * @file Types and constants of the verbs, named and numbered as in libibverbs (rc-transport 11).
+ * None points to private memory of lib/rc.
  */
 
 #include <stdbool.h>
@@ -25,16 +24,7 @@ enum qp_type {
 	QPT_UD = 4,
 };
 
-enum qp_state {
-	QPS_RESET,
-	QPS_INIT,
-	QPS_RTR,
-	QPS_RTS,
-	QPS_SQD,
-	QPS_SQE,
-	QPS_ERR,
-	QPS_COUNT
-};
+enum qp_state { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR, QPS_COUNT };
 
 /* ibv_qp_attr_mask */
 #define QP_ATTR_STATE               (1u << 0)
@@ -85,7 +75,8 @@ struct qp_attr {
 	uint16_t port; /**< local port index */
 	struct av av; /**< resolved by the caller: sgid, smac, encap, dmac or zero */
 	uint32_t neighbour; /**< next hop's index, or PATH_NO_NEIGHBOUR (path.h) */
-	uint16_t sgid_index; /**< native IB: av.sgid is kept equal to this GID entry; RoCE: for queries only */
+	/** native IB: av.sgid is kept equal to this GID entry; RoCE: for queries only */
+	uint16_t sgid_index;
 	uint8_t src_path_bits; /**< native IB: av.slid is the port's LID with these low bits */
 	uint16_t path_mtu; /**< bytes: 256..4096 */
 	uint8_t timeout; /**< Local ACK Timeout, 0..31 */
@@ -134,10 +125,12 @@ struct qp_init_attr {
 	uint32_t srq; /**< or RC_NO_SRQ */
 	struct qp_cap cap;
 	bool sq_sig_all;
-	bool ack_per_packet; /**< ack_coalescing off: one ACK per request packet (seed 002's base case) */
+	/** ack_coalescing off: one ACK per request packet (seed 002's base case) */
+	bool ack_per_packet;
 	bool flow_control; /**< advertise end-to-end credits; false: credit code 31 */
 	enum migreq migreq;
-	bool comm_est_in_rts; /**< EVENT_COMM_EST also if the first request comes in RTS (cm.md 6) */
+	/** EVENT_COMM_EST also if the first request comes in RTS (cm.md 6) */
+	bool comm_est_in_rts;
 	bool pinned; /**< must stay on its worker, where its creator runs (rc_qp_export()) */
 };
 
@@ -263,7 +256,9 @@ enum event_type { /* ibv_event_type */
 	EVENT_WORKER_STALL = 0x101,
 	/** A message found no receive WQE and gets an RNR NAK; raised once until the next post. */
 	EVENT_RQ_EMPTY = 0x102,
-	/** An SMP for the subnet manager behind a port has arrived; the element is the port number. */
+	/**
+	 * An SMP for the subnet manager behind a port has arrived; the element is the port number.
+	 */
 	EVENT_SM_SMP = 0x103,
 };
 

@@ -24,7 +24,8 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w = mem_zalloc(dev->alloc, sizeof(*w), CACHE_LINE);
 	if (w == NULL)
 		return NULL;
-	if (dev->slabs[config->id] == NULL) /* freed with the device: its QPs may be on other workers */
+	/* freed with the device: its QPs may be on other workers */
+	if (dev->slabs[config->id] == NULL)
 		dev->slabs[config->id] = slab_create(dev->alloc);
 	w->slab = dev->slabs[config->id];
 	w->slots = rc_slots_create(dev, config->id);
@@ -105,8 +106,8 @@ rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n)
 	for (i = 0; i < n; i++) {
 		pkt = pkts[i];
 		if (unlikely(OPCODE_CLASS(pkt->opcode) != OPCODE_RC || pkt->vl == LRH_VL_SMP ||
-				!qpn_ordinary(pkt->dest_qpn) ||
-				rc_slot_owner(dev, rc_slot(dev, pkt->dest_qpn)) != w->id))
+			    !qpn_ordinary(pkt->dest_qpn) ||
+			    rc_slot_owner(dev, rc_slot(dev, pkt->dest_qpn)) != w->id))
 			break;
 	}
 	return i;
@@ -130,8 +131,8 @@ class_fits(const struct rc_qp *qp, const struct packet *pkt)
 }
 
 /*
- * rc-transport 5.5: the packet is from the QP's peer and to the QP's address. The peer may use any UDP
- * source port.
+ * rc-transport 5.5: the packet is from the QP's peer and to the QP's address. The peer may use any
+ * UDP source port.
  */
 static inline bool
 address_fits(const struct av *av, const struct packet *pkt)
@@ -190,7 +191,7 @@ rc_cq_overruns(struct rc_worker *w)
 	w->cq_overrun = false;
 	LIST_FOREACH(qp, &w->qps, link) {
 		if (qp->state != QPS_RESET &&
-				(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
+			(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
 			rc_qp_error(qp);
 	}
 	w->cq_overrun = false; /* flushed completions that found no room may have set it again */
@@ -248,7 +249,8 @@ packet_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 }
 
 _Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 2 &&
-	offsetof(struct packet, encap) == offsetof(struct packet, pkey) + 4, "struct rc_qp");
+		offsetof(struct packet, encap) == offsetof(struct packet, pkey) + 4,
+	"struct rc_qp");
 
 /* The P_Key's membership bit in qp.known */
 #if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
@@ -307,7 +309,9 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	if (pkt->op->flags & OP_RESPONSE) {
 		v = rc_complete(qp, pkt);
 	} else {
-		/* the PSN shows that the packet is for this QP and not for a predecessor (cm.md 6) */
+		/*
+		 * the PSN shows that the packet is for this QP and not for a predecessor (cm.md 6)
+		 */
 		if (unlikely(!qp->comm_est) && pkt->psn == qp->resp.epsn)
 			qp_established(qp);
 		v = VERDICT_REQUEST;

@@ -38,8 +38,8 @@ static void
 name_port(uint64_t prefix, struct fabric *f, const struct av *av, struct requester *who)
 {
 	const struct port_view *named = av->grh ? fabric_gid(f, av->dgid.raw) : NULL;
-	bool routed = av->grh && who->port.node_type == NODE_TYPE_ROUTER
-		&& !gid_in_subnet(prefix, av->dgid.raw) && !is_lid_identity(&av->dgid);
+	bool routed = av->grh && who->port.node_type == NODE_TYPE_ROUTER &&
+		!gid_in_subnet(prefix, av->dgid.raw) && !is_lid_identity(&av->dgid);
 
 	who->stranger = routed; /* it has the router's P_Keys but not the router's rights */
 	if (routed || (named != NULL && named->lid == who->port.lid)) {
@@ -109,8 +109,8 @@ sa_owns(const struct store_version *v, uint64_t prefix, const struct requester *
 {
 	if (memcmp(gid, who->gid.raw, sizeof(who->gid.raw)) == 0)
 		return true;
-	return !who->stranger && gid_in_subnet(prefix, gid)
-		&& port_lid_of_guid(v, get_be64(gid + 8)) == who->port.lid;
+	return !who->stranger && gid_in_subnet(prefix, gid) &&
+		port_lid_of_guid(v, get_be64(gid + 8)) == who->port.lid;
 }
 
 bool
@@ -147,8 +147,7 @@ sees_service(struct fabric *f, const struct requester *who, const uint8_t *rec)
 	if (memcmp(rec + SERVICE_OFF_GID, who->gid.raw, 16) == 0)
 		return true;
 	p = fabric_gid(f, rec + SERVICE_OFF_GID);
-	return p != NULL ? sa_shares(fabric_version(f), who, p)
-			 : sees_pkey(f, who, PKEY_DEFAULT);
+	return p != NULL ? sa_shares(fabric_version(f), who, p) : sees_pkey(f, who, PKEY_DEFAULT);
 }
 
 static bool
@@ -173,11 +172,10 @@ sees_member(struct fabric *f, const struct store_version *v, const struct reques
 		return false;
 	if (is_own_membership(own, rec))
 		return true;
-	store_seek_index(&c, v, SA_INDEX_MC_MEMBER,
-		sa_member_key(rec + MC_OFF_MGID, who->gid.raw));
+	store_seek_index(&c, v, SA_INDEX_MC_MEMBER, sa_member_key(rec + MC_OFF_MGID, who->gid.raw));
 	r = store_next(&c, &at);
-	if (r != NULL && at == sa_member_key(rec + MC_OFF_MGID, who->gid.raw)
-		&& memcmp(r->bytes, rec, 16) == 0)
+	if (r != NULL && at == sa_member_key(rec + MC_OFF_MGID, who->gid.raw) &&
+		memcmp(r->bytes, rec, 16) == 0)
 		return false; /* the requester's own record is shown instead */
 	store_seek_index(&c, v, SA_INDEX_MGID, key);
 	while (first == NULL && (r = store_next(&c, &at)) != NULL && at == key)
@@ -200,8 +198,8 @@ sa_visible(struct fabric *f, const struct store_version *v, const struct request
 	case SA_TABLE_INFORM:
 		return memcmp(rec + INFORM_OFF_GID, who->gid.raw, 16) == 0;
 	case SA_TABLE_LINK:
-		return sees_lid(f, who, get_be16(rec + LINK_OFF_FROM_LID))
-			&& sees_lid(f, who, get_be16(rec + LINK_OFF_TO_LID));
+		return sees_lid(f, who, get_be16(rec + LINK_OFF_FROM_LID)) &&
+			sees_lid(f, who, get_be16(rec + LINK_OFF_TO_LID));
 	default:
 		return sees_lid(f, who, get_be16(rec));
 	}

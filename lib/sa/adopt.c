@@ -32,10 +32,9 @@ adopt_lid(struct write_batch *b, uint16_t lid, const union gid *port, unsigned i
 	union gid gid;
 
 	sa_gid_of_lid(lid, &gid);
-	while (status == MAD_STATUS_OK
-		&& (r = write_find(write_view(b), kinds[kind].index, sa_gid_key(gid.raw),
-			    kinds[kind].gid, gid.raw, sizeof(gid.raw)))
-			!= NULL)
+	while (status == MAD_STATUS_OK &&
+		(r = write_find(write_view(b), kinds[kind].index, sa_gid_key(gid.raw),
+			 kinds[kind].gid, gid.raw, sizeof(gid.raw))) != NULL)
 		status = kinds[kind].give(b, r, port->raw);
 	return status;
 }
@@ -49,8 +48,8 @@ write_adopt(struct write_batch *b, uint16_t lid)
 	union gid gid;
 
 	for (kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
-		if (store_count(write_view(b), kinds[kind].table) == 0
-			|| !port_view_lid(write_view(b), lid, &port))
+		if (store_count(write_view(b), kinds[kind].table) == 0 ||
+			!port_view_lid(write_view(b), lid, &port))
 			continue;
 		put_be64(gid.raw, b->sa->config.gid_prefix);
 		put_be64(gid.raw + 8, port.guid);

@@ -19,10 +19,10 @@
  * (Service, MCMember, InformInfo), RID 0 asks for a new one.
  */
 
-#define SA_BULK_HEADER    8
-#define SA_BULK_ATTRIBUTE 0
+#define SA_BULK_HEADER     8
+#define SA_BULK_ATTRIBUTE  0
 #define SA_BULK_RECORD_LEN 2
-#define SA_BULK_COUNT     4
+#define SA_BULK_COUNT      4
 
 /** Meaning of EditModifier; its codes are configured (A6: only 0 in queries is confirmed). */
 enum sa_edit {
@@ -34,8 +34,8 @@ enum sa_edit {
 };
 
 /** Special values of AttributeModifier and EndRID (A6). */
-#define SA_RID_TEMPLATE 0xFFFFFFFFu
+#define SA_RID_TEMPLATE  0xFFFFFFFFu
 #define SA_RID_ALL_FIRST 0
-#define SA_RID_ALL_LAST 0xFFFFFFFFu
+#define SA_RID_ALL_LAST  0xFFFFFFFFu
 
 #endif

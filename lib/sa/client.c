@@ -14,9 +14,9 @@
 #include "sa/client_private.h"
 #include "sa/layout.h"
 
-#define SLOTS_MAX 4096
+#define SLOTS_MAX         4096
 #define RESP_TIME_UNKNOWN 18 /* opensm's value; used if the SA has no ClassPortInfo */
-#define MULTI_COUNTS (SA_BIT(MPR_BIT_SGID_COUNT) | SA_BIT(MPR_BIT_DGID_COUNT))
+#define MULTI_COUNTS      (SA_BIT(MPR_BIT_SGID_COUNT) | SA_BIT(MPR_BIT_DGID_COUNT))
 
 /* Each operation on the wire; method 0: the class version does not have the operation. */
 static const struct op_info {
@@ -25,7 +25,8 @@ static const struct op_info {
 	uint8_t flags;
 } ops[] = {
 	[SA_OP_GET] = { { 0, MAD_GET, MAD_GET }, SA_EDIT_NONE, 0 },
-	[SA_OP_TABLE] = { { 0, SA_GET_TABLE, SA_GET_TABLE }, SA_EDIT_NONE, MAD_METHOD_MULTI_RESPONSE },
+	[SA_OP_TABLE] = { { 0, SA_GET_TABLE, SA_GET_TABLE }, SA_EDIT_NONE,
+		MAD_METHOD_MULTI_RESPONSE },
 	[SA_OP_BULK] = { { 0, SA1_GET_BULK, 0 }, SA_EDIT_NONE, MAD_METHOD_MULTI_RESPONSE },
 	[SA_OP_SET] = { { 0, MAD_SET, MAD_SET }, SA_EDIT_ADD, 0 },
 	[SA_OP_DELETE] = { { 0, MAD_SET, SA2_DELETE }, SA_EDIT_DELETE, 0 },
@@ -207,11 +208,12 @@ client_check(const struct sa_query *q, struct error *err)
 	if (q->op != SA_OP_BULK && q->type == NULL)
 		return error_set(err, EINVAL, "record: missing");
 	if (q->op == SA_OP_MULTI && q->type->attribute != SA_MULTI_PATH)
-		return error_set(err, EINVAL, "record: got %s, but GetMulti asks by MultiPathRecord",
-			q->type->name);
-	if (q->op == SA_OP_MULTI
-		&& (q->tmpl[MPR_OFF_SGID_COUNT] == 0 || q->tmpl[MPR_OFF_DGID_COUNT] == 0))
-		return error_set(err, EINVAL, "gids: GetMulti needs a source and a destination at least");
+		return error_set(err, EINVAL,
+			"record: got %s, but GetMulti asks by MultiPathRecord", q->type->name);
+	if (q->op == SA_OP_MULTI &&
+		(q->tmpl[MPR_OFF_SGID_COUNT] == 0 || q->tmpl[MPR_OFF_DGID_COUNT] == 0))
+		return error_set(err, EINVAL,
+			"gids: GetMulti needs a source and a destination at least");
 	if (q->by_rid && q->version == SA_V2)
 		return error_set(err, EINVAL,
 			"rid: class version 2 has no record identifiers: give fields");
@@ -319,7 +321,8 @@ foreign_stride(const struct client_query *s, const struct mad_result *r)
 {
 	uint32_t stride;
 
-	if (s->version != SA_V2 || (s->op != SA_OP_TABLE && s->op != SA_OP_MULTI) || r->bytes == 0 || r->mad == NULL)
+	if (s->version != SA_V2 || (s->op != SA_OP_TABLE && s->op != SA_OP_MULTI) ||
+		r->bytes == 0 || r->mad == NULL)
 		return false;
 	stride = 8u * get_be16(r->mad + SA2_OFF_ATTR_OFFSET);
 	return stride != 0 && stride != s->wire_len;

@@ -60,8 +60,8 @@ client_known_slot(const struct client_query *s, uint64_t id)
 int
 client_known(const struct client_query *s)
 {
-	uint64_t id = client_identity(s), v = __atomic_load_n(client_known_slot(s, id),
-		__ATOMIC_RELAXED);
+	uint64_t id = client_identity(s),
+		 v = __atomic_load_n(client_known_slot(s, id), __ATOMIC_RELAXED);
 
 	return (v & ~(uint64_t)RESP_TIME_MASK) == id ? (int)(v & RESP_TIME_MASK) : -1;
 }

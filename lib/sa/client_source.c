@@ -65,8 +65,8 @@ client_source(struct client_query *s, const struct sa_query *q, struct mad_sourc
 	if (q->op == SA_OP_MULTI) {
 		memcpy(s->multi, q->tmpl, MPR_LEN);
 		s->records = q->gids;
-		source->length = MPR_LEN + 16u
-				* (q->tmpl[MPR_OFF_SGID_COUNT] + q->tmpl[MPR_OFF_DGID_COUNT]);
+		source->length =
+			MPR_LEN + 16u * (q->tmpl[MPR_OFF_SGID_COUNT] + q->tmpl[MPR_OFF_DGID_COUNT]);
 		source->read = multi_read;
 		return;
 	}

@@ -82,8 +82,8 @@ fabric_create(const struct sa_config *config, struct store_reader *reader)
 	f->guid_mask = config->path_ports * 2 - 1;
 	f->port = mem_zalloc(alloc, config->path_ports * sizeof(*f->port), 64);
 	f->guid = mem_zalloc(alloc, (f->guid_mask + GUID_WAYS) * sizeof(*f->guid), 64);
-	f->graph = graph_create(alloc, config->path_switches, config->path_links,
-		config->path_routes);
+	f->graph =
+		graph_create(alloc, config->path_switches, config->path_links, config->path_routes);
 	if (f->port == NULL || f->guid == NULL || f->graph == NULL) {
 		fabric_destroy(f);
 		return NULL;
@@ -217,12 +217,13 @@ fabric_ready(struct fabric *f, unsigned int *budget)
 {
 	if (f->graph_current)
 		return true;
-		/*
+	/*
 		 * Links may change faster than they can be read. After RESTARTS_MAX restarts finish
 		 * the graph anyway: one that is a few changes old is better than none.
 		 */
-	if (f->building != NULL
-		&& (store_stale(f->building) || (building_outdated(f) && f->restarts < RESTARTS_MAX))) {
+	if (f->building != NULL &&
+		(store_stale(f->building) ||
+			(building_outdated(f) && f->restarts < RESTARTS_MAX))) {
 		stop_building(f);
 		f->restarts++;
 	}
@@ -270,9 +271,11 @@ int
 fabric_route(struct fabric *f, const struct port_view *a, const struct port_view *b, uint16_t dlid,
 	struct walk *w)
 {
-	struct walk ends = { .mtu = mtu_min(a->mtu, b->mtu),
+	struct walk ends = {
+		.mtu = mtu_min(a->mtu, b->mtu),
 		.rate = rate_min(a->rate, b->rate),
-		.sls = UINT16_MAX };
+		.sls = UINT16_MAX,
+	};
 	int rc = -ENODATA;
 
 	*w = ends;

@@ -104,8 +104,8 @@ graph_create(const struct allocator *alloc, uint32_t switches, uint32_t links, u
 	g->owner = mem_zalloc(alloc, routes * sizeof(*g->owner), 64);
 	g->route = mem_zalloc(alloc, (size_t)routes * switches * sizeof(*g->route), 64);
 	g->queue = mem_zalloc(alloc, switches * sizeof(*g->queue), 64);
-	if (g->of_lid == NULL || g->first == NULL || g->edge == NULL || g->row_of == NULL
-		|| g->owner == NULL || g->route == NULL || g->queue == NULL) {
+	if (g->of_lid == NULL || g->first == NULL || g->edge == NULL || g->row_of == NULL ||
+		g->owner == NULL || g->route == NULL || g->queue == NULL) {
 		graph_destroy(g);
 		return NULL;
 	}
@@ -144,8 +144,8 @@ switch_of(const struct graph *g, uint16_t lid)
 static bool
 end_of_link(const struct graph *g, uint16_t lid, uint8_t port, struct edge *e)
 {
-	const struct store_record *r = store_get(g->version, SA_TABLE_PORT_INFO,
-		RID_LID(lid) | (uint32_t)port << 8);
+	const struct store_record *r =
+		store_get(g->version, SA_TABLE_PORT_INFO, RID_LID(lid) | (uint32_t)port << 8);
 
 	if (r == NULL)
 		return true; /* no PortInfo: assume that it is up */
@@ -167,8 +167,8 @@ graph_add_link(struct graph *g, const uint8_t *rec)
 
 	if (from == NONE || to == NONE || from == to)
 		return;
-	if (!end_of_link(g, from_lid, rec[LINK_OFF_FROM_PORT], &e)
-		|| !end_of_link(g, to_lid, rec[LINK_OFF_TO_PORT], &e))
+	if (!end_of_link(g, from_lid, rec[LINK_OFF_FROM_PORT], &e) ||
+		!end_of_link(g, to_lid, rec[LINK_OFF_TO_PORT], &e))
 		return;
 	if (g->links == g->max_links) {
 		g->overflow = true;
@@ -240,10 +240,12 @@ fill_row(struct graph *g, uint16_t from, struct route *row)
 		for (i = g->first[at]; i < g->first[at + 1]; i++) {
 			const struct edge *e = &g->edge[i];
 			struct route *known = &row[e->to];
-			struct route made = { .hops = row[at].hops + 1,
+			struct route made = {
+				.hops = row[at].hops + 1,
 				.mtu = mtu_min(row[at].mtu, e->mtu),
 				.rate = rate_min(row[at].rate, e->rate),
-				.reached = true };
+				.reached = true,
+			};
 
 			if (!known->reached)
 				g->queue[tail++] = e->to;

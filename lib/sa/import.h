@@ -49,8 +49,8 @@ struct sa_ibnet_counts {
 	uint32_t switches;
 	uint32_t routers;
 	uint32_t endports; /**< ports with their own LID */
-	uint32_t links;    /**< a cable counts twice, once per direction */
-	uint32_t tables;   /**< forwarding tables */
+	uint32_t links; /**< a cable counts twice, once per direction */
+	uint32_t tables; /**< forwarding tables */
 	uint32_t records;
 };
 
@@ -63,8 +63,8 @@ const struct sa_ibnet_counts *sa_ibnet_counts(const struct sa_ibnet *in);
 void sa_ibnet_destroy(struct sa_ibnet *in);
 
 /** Import the whole text in one call. */
-int sa_import_ibnetdiscover(
-		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err);
+int sa_import_ibnetdiscover(const char *text, size_t len, const struct sa_import_sink *sink,
+	struct error *err);
 
 /**
  * Set the MTU that the operator states: PortInfoRecords whose MTU the file did not give get it,
@@ -75,14 +75,14 @@ int sa_import_ibnetdiscover(
 void sa_import_mtu(struct sa_change *c, uint8_t mtu);
 
 /** Import records in binary form: @p text is an array of struct sa_change of @p len bytes. */
-int sa_import_changes(
-		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err);
+int sa_import_changes(const char *text, size_t len, const struct sa_import_sink *sink,
+	struct error *err);
 
 /**
  * Import our own JSON, as an export writes it: {"records": [{"record": "NodeRecord", ...}, ...]}.
  * Of PathRecords, which `sa table` gets from a subnet manager's SA, only the SLs are stored.
  */
-int sa_import_json(
-		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err);
+int sa_import_json(const char *text, size_t len, const struct sa_import_sink *sink,
+	struct error *err);
 
 #endif

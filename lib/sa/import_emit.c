@@ -34,7 +34,7 @@ sa_ibnet_emit(struct sa_ibnet *in, struct error *err)
 
 	if (rc != 0)
 		return error_set(err, -rc, "line %u: its records could not be stored: %s",
-				in->counts.lines, strerror(-rc));
+			in->counts.lines, strerror(-rc));
 	in->counts.records++;
 	return 0;
 }
@@ -94,8 +94,8 @@ sa_ibnet_emit_port(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct er
 }
 
 int
-sa_import_changes(
-		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err)
+sa_import_changes(const char *text, size_t len, const struct sa_import_sink *sink,
+	struct error *err)
 {
 	struct sa_change c;
 	size_t at;
@@ -114,9 +114,9 @@ sa_import_changes(
 void
 sa_import_mtu(struct sa_change *c, uint8_t mtu)
 {
-	if (c->type->attribute != SA_PORT_INFO || c->remove
-			|| sa_get_named(c->type, "neighbor_mtu", c->rec) != 0
-			|| sa_get_named(c->type, "mtu_cap", c->rec) != 0)
+	if (c->type->attribute != SA_PORT_INFO || c->remove ||
+		sa_get_named(c->type, "neighbor_mtu", c->rec) != 0 ||
+		sa_get_named(c->type, "mtu_cap", c->rec) != 0)
 		return;
 	emit_put(c, "neighbor_mtu", mtu);
 	emit_put(c, "mtu_cap", mtu);
@@ -126,7 +126,7 @@ int
 sa_ibnet_emit_endport(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err)
 {
 	static int (*const records[])(struct sa_ibnet *, const struct sa_ibnet_port *,
-			struct error *) = { emit_ibnet_node, sa_ibnet_emit_port, emit_ibnet_guid };
+		struct error *) = { emit_ibnet_node, sa_ibnet_emit_port, emit_ibnet_guid };
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]) && rc == 0; i++)

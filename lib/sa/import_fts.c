@@ -47,7 +47,7 @@ static int
 fts_refuse(struct sa_ibnet *in, const char *expected, struct error *err)
 {
 	return error_set(err, EINVAL, "line %u: got \"%.48s%s\", expected %s", in->counts.lines,
-			in->line, in->len > 48 ? "..." : "", expected);
+		in->line, in->len > 48 ? "..." : "", expected);
 }
 
 /* Begin a record of the table's switch. @param block  the 16 bits after the LID */
@@ -198,7 +198,7 @@ fts_end_table(struct sa_ibnet *in, unsigned long rows, struct error *err)
 
 	if (rows != in->fts.rows)
 		return error_set(err, EINVAL, "line %u: got %u lines in the table, expected %lu",
-				in->counts.lines, in->fts.rows, rows);
+			in->counts.lines, in->fts.rows, rows);
 	rc = unicast ? end_unicast(in, err) : end_multicast(in, err);
 	in->fts.kind = NO_TABLE;
 	in->counts.tables++;
@@ -208,8 +208,8 @@ fts_end_table(struct sa_ibnet *in, unsigned long rows, struct error *err)
 bool
 sa_fts_begins(const struct sa_ibnet *in)
 {
-	return in->fts.kind != NO_TABLE || strncmp(in->line, "Unicast lids ", 13) == 0
-		|| strncmp(in->line, "Multicast mlids ", 16) == 0;
+	return in->fts.kind != NO_TABLE || strncmp(in->line, "Unicast lids ", 13) == 0 ||
+		strncmp(in->line, "Multicast mlids ", 16) == 0;
 }
 
 int
@@ -241,8 +241,8 @@ sa_fts_end(struct sa_ibnet *in, struct error *err)
 {
 	if (in->fts.kind != NO_TABLE)
 		return error_set(err, EINVAL,
-				"line %u: the table of switch 0x%016" PRIx64 " has no end: is the "
-				"file complete?",
-				in->counts.lines, in->fts.guid);
+			"line %u: the table of switch 0x%016" PRIx64
+			" has no end: is the file complete?",
+			in->counts.lines, in->fts.guid);
 	return 0;
 }

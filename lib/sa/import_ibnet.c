@@ -23,8 +23,8 @@
 
 #include "import_private.h"
 
-#define GOT                 "line %u: got \"%.48s%s\", expected "
-#define GOT_ARGS(in, text)  (in)->counts.lines, text, strlen(text) > 48 ? "..." : ""
+#define GOT                "line %u: got \"%.48s%s\", expected "
+#define GOT_ARGS(in, text) (in)->counts.lines, text, strlen(text) > 48 ? "..." : ""
 
 static int
 ibnet_refuse(struct sa_ibnet *in, const char *expected, struct error *err)
@@ -95,8 +95,8 @@ ibnet_take_port(const char **at, uint8_t *port)
 {
 	uint64_t v;
 
-	if (!ibnet_take(at, "[") || !ibnet_take_number(at, 10, SA_IBNET_PORTS,
-		&v) || v == 0 || !ibnet_take(at, "]"))
+	if (!ibnet_take(at, "[") || !ibnet_take_number(at, 10, SA_IBNET_PORTS, &v) || v == 0 ||
+		!ibnet_take(at, "]"))
 		return false;
 	*port = (uint8_t)v;
 	/* --grouping adds the port number printed on the chassis */
@@ -125,8 +125,8 @@ take_node_name(const char **at, char *kind, uint64_t *guid)
 static bool
 ibnet_take_guid(const char **at, uint64_t *guid)
 {
-	return ibnet_take(at, "(") && ibnet_take_number(at, 16, UINT64_MAX, guid) && ibnet_take(at,
-		")");
+	return ibnet_take(at, "(") && ibnet_take_number(at, 16, UINT64_MAX, guid) &&
+		ibnet_take(at, ")");
 }
 
 /* 4xEDR, and with --full s=4 w=2 v=4 */
@@ -194,7 +194,7 @@ own_lids(struct sa_ibnet *in, uint16_t lid, uint8_t lmc, struct error *err)
 	for (unsigned int l = lid; l <= last; l++) {
 		if (in->owner[l] != 0)
 			return error_set(err, EINVAL, GOT "a LID of its own: line %u has %u too",
-					GOT_ARGS(in, in->line), in->owner[l], l);
+				GOT_ARGS(in, in->line), in->owner[l], l);
 		in->owner[l] = in->counts.lines;
 	}
 	return 0;
@@ -245,9 +245,8 @@ read_id(struct sa_ibnet *in, struct error *err)
 		return 0;
 	}
 	return ibnet_refuse(in,
-			"a node (Switch, Ca, Rt), an ID of one (vendid=0x...), a port ([1]...) or "
-			"# and a comment",
-			err);
+		"a node (Switch, Ca, Rt), an ID of one (vendid=0x...), a port ([1]...) or # and a comment",
+		err);
 }
 
 /* After the number of ports: "S-0002c90200200000"  # "leaf01" */
@@ -266,8 +265,7 @@ ibnet_read_node(struct sa_ibnet *in, const char *at, uint8_t type, char kind, st
 	ibnet_skip_blanks(&at);
 	if (!take_node_name(&at, &said, &guid) || said != kind)
 		return ibnet_refuse(in,
-			"a node's name like \"H-0002c90300100000\", S- for switches",
-				err);
+			"a node's name like \"H-0002c90300100000\", S- for switches", err);
 	if (n->guid != guid || guid == 0)
 		return ibnet_refuse(in, "the GUID of the lines above the node", err);
 	ibnet_skip_blanks(&at);
@@ -299,11 +297,11 @@ read_switch(struct sa_ibnet *in, const char *at, struct error *err)
 		return rc;
 	at = in->rest;
 	n->enhanced = ibnet_take(&at, " enhanced");
-	if ((!n->enhanced && !ibnet_take(&at, " base")) || !ibnet_take_lid(&at, " port 0 lid ",
-		&n->lid) ||
-			!ibnet_take(&at, " lmc ") || !ibnet_take_number(&at, 10, 7, &lmc))
+	if ((!n->enhanced && !ibnet_take(&at, " base")) ||
+		!ibnet_take_lid(&at, " port 0 lid ", &n->lid) || !ibnet_take(&at, " lmc ") ||
+		!ibnet_take_number(&at, 10, 7, &lmc))
 		return ibnet_refuse(in, "base or enhanced port 0 lid N lmc N after the description",
-				err);
+			err);
 	n->lmc = (uint8_t)lmc;
 	rc = own_lids(in, n->lid, n->lmc, err);
 	if (rc != 0)
@@ -364,8 +362,8 @@ take_other_lid(const char **at, struct sa_ibnet_port *p)
 	const char *name;
 	size_t len;
 
-	if (!ibnet_take_quoted(at, &name, &len) || !ibnet_take_lid(at, " lid ",
-		&p->to_lid) || !ibnet_take(at, " "))
+	if (!ibnet_take_quoted(at, &name, &len) || !ibnet_take_lid(at, " lid ", &p->to_lid) ||
+		!ibnet_take(at, " "))
 		return false;
 	return ibnet_take_speed(at, p);
 }
@@ -382,11 +380,10 @@ read_endport(struct sa_ibnet *in, const char *at, struct sa_ibnet_port *p, struc
 	if (!take_other_end(&at, p))
 		return ibnet_refuse(in, "the other end like \"S-0002c90200200000\"[1] # ...", err);
 	if (!ibnet_take_lid(&at, "lid ", &p->lid) || !ibnet_take(&at, " lmc ") ||
-			!ibnet_take_number(&at, 10, 7, &lmc) || !ibnet_take(&at, " ") ||
-			!take_other_lid(&at, p))
+		!ibnet_take_number(&at, 10, 7, &lmc) || !ibnet_take(&at, " ") ||
+		!take_other_lid(&at, p))
 		return ibnet_refuse(in,
-			"# lid N lmc N \"name\" lid N 4xEDR (or other width and speed)",
-				err);
+			"# lid N lmc N \"name\" lid N 4xEDR (or other width and speed)", err);
 	p->lmc = (uint8_t)lmc;
 	rc = own_lids(in, p->lid, p->lmc, err);
 	if (rc != 0)
@@ -494,7 +491,7 @@ sa_ibnet_feed(struct sa_ibnet *in, const void *text, size_t len, struct error *e
 		part = (size_t)((nl != NULL ? nl : end) - at);
 		if (part > SA_IBNET_LINE - in->len)
 			return error_set(err, EINVAL, "line %u: expected at most %u bytes",
-					in->counts.lines + 1, SA_IBNET_LINE);
+				in->counts.lines + 1, SA_IBNET_LINE);
 		memcpy(in->line + in->len, at, part);
 		in->len += part;
 		rc = nl != NULL ? ibnet_end_line(in, err) : 0;
@@ -516,15 +513,13 @@ sa_ibnet_end(struct sa_ibnet *in, struct error *err)
 		return rc;
 	if (in->counts.endports == 0 && in->counts.tables == 0)
 		return error_set(err, EINVAL,
-				"%u lines without a node: expected the output of ibnetdiscover or "
-				"dump_fts",
-				in->counts.lines);
+			"%u lines without a node: expected the output of ibnetdiscover or dump_fts",
+			in->counts.lines);
 	for (unsigned int l = 1; l <= SA_IBNET_LIDS; l++)
 		if (in->referred[l] != 0 && in->owner[l] == 0)
 			return error_set(err, EINVAL,
-					"line %u: its cable ends at LID %u, which no node has: is "
-					"the file complete?",
-					in->referred[l], l);
+				"line %u: its cable ends at LID %u, which no node has: is the file complete?",
+				in->referred[l], l);
 	return 0;
 }
 
@@ -554,8 +549,8 @@ sa_ibnet_counts(const struct sa_ibnet *in)
 }
 
 int
-sa_import_ibnetdiscover(
-		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err)
+sa_import_ibnetdiscover(const char *text, size_t len, const struct sa_import_sink *sink,
+	struct error *err)
 {
 	struct sa_ibnet *in = sa_ibnet_create(&allocator_malloc, sink);
 	int rc;

@@ -49,7 +49,7 @@ text_of(const json_t *v, char buf[32])
 
 int
 record_from_json(const struct sa_record_type *t, json_t *fields, uint8_t *rec, uint64_t *mask,
-		const char **unknown, struct error *err)
+	const char **unknown, struct error *err)
 {
 	const struct sa_field *f;
 	const char *name, *text;
@@ -59,7 +59,7 @@ record_from_json(const struct sa_record_type *t, json_t *fields, uint8_t *rec, u
 	memset(rec, 0, t->len);
 	*mask = 0;
 	*unknown = NULL;
-	json_object_foreach (fields, name, v) {
+	json_object_foreach(fields, name, v) {
 		if (strcmp(name, "record") == 0 || strcmp(name, "rid") == 0)
 			continue;
 		f = sa_field_named(t, name);
@@ -110,7 +110,7 @@ json_file_refuse(struct file *f, const char *expected, struct error *err)
 	json_file_peek(f);
 	if (f->at < f->end)
 		snprintf(got, sizeof(got), *f->at > ' ' && *f->at <= '~' ? "'%c'" : "byte 0x%02x",
-				(unsigned char)*f->at);
+			(unsigned char)*f->at);
 	return error_set(err, EINVAL, "line %u: got %s, expected %s", f->line, got, expected);
 }
 
@@ -141,7 +141,7 @@ json_file_read_record(struct sa_change *c, json_t *record, struct error *err)
 	c->type = sa_record_type_named(type);
 	if (c->type == NULL)
 		return error_set(err, EINVAL, "record: got \"%.40s\", which is not a record type",
-				type);
+			type);
 	if (!c->type->stored && c->type->attribute != SA_PATH)
 		return error_set(err, EINVAL, "record: got \"%s\", which is not stored", type);
 	if (!read_rid(c, json_object_get(record, "rid")))
@@ -214,9 +214,9 @@ put_sls(struct file *f, struct error *err)
 		for (block = 0; f->sls[slid] != NULL && block < SL_BLOCKS && rc == 0; block++)
 			if (f->sls[slid]->block[block] != NULL)
 				rc = put_sl_block(f, (uint16_t)slid, (uint16_t)block,
-						f->sls[slid]->block[block]);
-	return rc == 0 ? 0 : error_set(err, -rc, "SLs of paths could not be stored: %s",
-		strerror(-rc));
+					f->sls[slid]->block[block]);
+	return rc == 0 ? 0
+		       : error_set(err, -rc, "SLs of paths could not be stored: %s", strerror(-rc));
 }
 
 static void
@@ -246,10 +246,10 @@ json_file_take_record(struct file *f, struct error *err)
 	if (json_file_peek(f) != '{')
 		return json_file_refuse(f, "a record as {...}", err);
 	record = json_loadb(f->at, (size_t)(f->end - f->at),
-			JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &json_err);
+		JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &json_err);
 	if (record == NULL)
 		return error_set(err, EINVAL, "line %u: %s",
-				f->line + (unsigned int)json_err.line - 1, json_err.text);
+			f->line + (unsigned int)json_err.line - 1, json_err.text);
 	rc = json_file_read_record(&f->change, record, &why);
 	json_decref(record);
 	if (rc != 0)
@@ -264,7 +264,7 @@ json_file_take_record(struct file *f, struct error *err)
 	rc = f->sink->take(f->sink->arg, &f->change);
 	if (rc != 0)
 		return error_set(err, -rc, "line %u: the record could not be stored: %s", f->line,
-				strerror(-rc));
+			strerror(-rc));
 	json_file_advance(f, (size_t)json_err.position);
 	return 0;
 }
@@ -274,7 +274,8 @@ take_key(struct file *f, const char *key)
 {
 	size_t len = strlen(key);
 
-	if (json_file_peek(f) != '"' || (size_t)(f->end - f->at) < len || memcmp(f->at, key, len) != 0)
+	if (json_file_peek(f) != '"' || (size_t)(f->end - f->at) < len ||
+		memcmp(f->at, key, len) != 0)
 		return false;
 	json_file_advance(f, len);
 	return true;
@@ -323,7 +324,7 @@ skip_members(struct file *f, struct error *err)
 		value = NULL;
 		if (take_string(f) && json_file_take(f, ':'))
 			value = json_loadb(f->at, (size_t)(f->end - f->at),
-					JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, &why);
+				JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, &why);
 		if (value == NULL)
 			return json_file_refuse(f, "a name and its value", err);
 		json_decref(value);

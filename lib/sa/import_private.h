@@ -42,9 +42,9 @@ struct sa_ibnet_node {
 /* A port, as its line describes it. */
 struct sa_ibnet_port {
 	uint64_t guid; /* 0: not an endport */
-	uint16_t lid;  /* an endport's own LID, else the switch's */
+	uint16_t lid; /* an endport's own LID, else the switch's */
 	uint8_t lmc;
-	uint8_t num;   /* 0: management port of a switch */
+	uint8_t num; /* 0: management port of a switch */
 	uint8_t width; /* PortInfo's codes */
 	uint8_t speed;
 	uint8_t speed_ext;
@@ -76,9 +76,9 @@ struct sa_ibnet {
 	bool ports[SA_IBNET_PORTS + 1]; /* ports of the node that were seen */
 	char desc[64];
 	const char *rest; /* of a node's line, after the description */
-	size_t len;       /* bytes in .line */
+	size_t len; /* bytes in .line */
 	char line[SA_IBNET_LINE + 1];
-	uint32_t owner[SA_IBNET_LIDS + 1];    /* by LID: line of its port; 0: none */
+	uint32_t owner[SA_IBNET_LIDS + 1]; /* by LID: line of its port; 0: none */
 	/* by LID: first line with it at a cable's other end */
 	uint32_t referred[SA_IBNET_LIDS + 1];
 	uint64_t switches[SA_IBNET_LIDS + 1]; /* GUID of the switch with this base LID; 0: none */

@@ -33,9 +33,9 @@ subscriber_of(const struct store_record *r, struct subscriber *s)
 static bool
 same_info(const uint8_t *a, const uint8_t *b)
 {
-	return memcmp(a, b, INFO_OFF_SUBSCRIBE) == 0
-		&& memcmp(a + INFO_OFF_TYPE, b + INFO_OFF_TYPE, INFO_OFF_QPN - INFO_OFF_TYPE) == 0
-		&& memcmp(a + INFO_OFF_PRODUCER, b + INFO_OFF_PRODUCER, 3) == 0;
+	return memcmp(a, b, INFO_OFF_SUBSCRIBE) == 0 &&
+		memcmp(a + INFO_OFF_TYPE, b + INFO_OFF_TYPE, INFO_OFF_QPN - INFO_OFF_TYPE) == 0 &&
+		memcmp(a + INFO_OFF_PRODUCER, b + INFO_OFF_PRODUCER, 3) == 0;
 }
 
 /*

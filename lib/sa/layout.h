@@ -15,17 +15,17 @@
 
 #define SA_BIT(n) (UINT64_C(1) << (n))
 
-#define LID_UNICAST_END 0xC000 /* the first MLID; unicast LIDs are lower */
+#define LID_UNICAST_END   0xC000 /* the first MLID; unicast LIDs are lower */
 #define LID_MULTICAST_END 0xFFFF
 
 /* tables keyed by LID: RID = LID | port | enumeration (A6) */
-#define RID_LID(lid) ((uint32_t)(lid) << 16)
+#define RID_LID(lid)      ((uint32_t)(lid) << 16)
 #define RID_LID_LAST(lid) ((uint32_t)(lid) << 16 | 0xFFFF)
-#define LID_MASK SA_BIT(0)
+#define LID_MASK          SA_BIT(0)
 
-#define NODE_TYPE_CA      1
-#define NODE_TYPE_SWITCH  2
-#define NODE_TYPE_ROUTER  3
+#define NODE_TYPE_CA       1
+#define NODE_TYPE_SWITCH   2
+#define NODE_TYPE_ROUTER   3
 #define NODE_OFF_LID       0
 #define NODE_OFF_TYPE      6
 #define NODE_OFF_NODE_GUID 16
@@ -51,10 +51,10 @@
 #define VL_DROP        15 /* packets on an SL mapped to this VL are dropped */
 
 /* forwarding tables and PathSL: RID = LID | block */
-#define LFT_OFF_PORTS 8
-#define LFT_PORTS     64
-#define LFT_NO_PORT   0xFF
-#define MFT_OFF_MASKS 8
+#define LFT_OFF_PORTS   8
+#define LFT_PORTS       64
+#define LFT_NO_PORT     0xFF
+#define MFT_OFF_MASKS   8
 #define RFT_OFF_ENTRIES 8
 #define RFT_ENTRIES     16
 #define RFT_VALID       0x8000
@@ -89,52 +89,52 @@
 #define SERVICE_FOREVER   0xFFFFFFFFu
 #define SERVICE_LEN       176
 
-#define MC_OFF_MGID       0
-#define MC_OFF_PORT_GID   16
-#define MC_OFF_QKEY       32
-#define MC_OFF_MLID       36
-#define MC_OFF_MTU        38 /* selector 2 bits, value 6 bits; rate and life alike */
-#define MC_OFF_TCLASS     39
-#define MC_OFF_PKEY       40
-#define MC_OFF_RATE       42
-#define MC_OFF_LIFE       43
+#define MC_OFF_MGID        0
+#define MC_OFF_PORT_GID    16
+#define MC_OFF_QKEY        32
+#define MC_OFF_MLID        36
+#define MC_OFF_MTU         38 /* selector 2 bits, value 6 bits; rate and life alike */
+#define MC_OFF_TCLASS      39
+#define MC_OFF_PKEY        40
+#define MC_OFF_RATE        42
+#define MC_OFF_LIFE        43
 #define MC_OFF_SL_FLOW_HOP 44
 #define MC_OFF_SCOPE_STATE 48
-#define MC_OFF_PROXY      49
-#define MC_BIT_MGID       0
-#define MC_BIT_PORT_GID   1
-#define MC_BIT_QKEY       2
-#define MC_BIT_MLID       3
-#define MC_BIT_MTU_SEL    4
-#define MC_BIT_MTU        5
-#define MC_BIT_TCLASS     6
-#define MC_BIT_PKEY       7
-#define MC_BIT_RATE_SEL   8
-#define MC_BIT_RATE       9
-#define MC_BIT_LIFE_SEL   10
-#define MC_BIT_LIFE       11
-#define MC_BIT_SL         12
-#define MC_BIT_FLOW       13
-#define MC_BIT_HOP        14
-#define MC_BIT_SCOPE      15
-#define MC_BIT_STATE      16
-#define MC_BIT_PROXY      17
-#define MC_FULL_MEMBER    0x1
+#define MC_OFF_PROXY       49
+#define MC_BIT_MGID        0
+#define MC_BIT_PORT_GID    1
+#define MC_BIT_QKEY        2
+#define MC_BIT_MLID        3
+#define MC_BIT_MTU_SEL     4
+#define MC_BIT_MTU         5
+#define MC_BIT_TCLASS      6
+#define MC_BIT_PKEY        7
+#define MC_BIT_RATE_SEL    8
+#define MC_BIT_RATE        9
+#define MC_BIT_LIFE_SEL    10
+#define MC_BIT_LIFE        11
+#define MC_BIT_SL          12
+#define MC_BIT_FLOW        13
+#define MC_BIT_HOP         14
+#define MC_BIT_SCOPE       15
+#define MC_BIT_STATE       16
+#define MC_BIT_PROXY       17
+#define MC_FULL_MEMBER     0x1
 
-#define INFORM_OFF_GID       0
-#define INFORM_OFF_ENUM      16
-#define INFORM_OFF_INFO      24 /* InformInfo */
-#define INFORM_BIT_GID       0
-#define INFO_LEN             36
-#define INFO_OFF_GID         0
-#define INFO_OFF_LID_BEGIN   16
-#define INFO_OFF_LID_END     18
-#define INFO_OFF_GENERIC     22
-#define INFO_OFF_SUBSCRIBE   23
-#define INFO_OFF_TYPE        24
-#define INFO_OFF_TRAP        26
-#define INFO_OFF_QPN         28 /* QPN 24, rsvd 3, RespTime 5 */
-#define INFO_OFF_PRODUCER    33 /* 24 bits */
+#define INFORM_OFF_GID     0
+#define INFORM_OFF_ENUM    16
+#define INFORM_OFF_INFO    24 /* InformInfo */
+#define INFORM_BIT_GID     0
+#define INFO_LEN           36
+#define INFO_OFF_GID       0
+#define INFO_OFF_LID_BEGIN 16
+#define INFO_OFF_LID_END   18
+#define INFO_OFF_GENERIC   22
+#define INFO_OFF_SUBSCRIBE 23
+#define INFO_OFF_TYPE      24
+#define INFO_OFF_TRAP      26
+#define INFO_OFF_QPN       28 /* QPN 24, rsvd 3, RespTime 5 */
+#define INFO_OFF_PRODUCER  33 /* 24 bits */
 
 #define PR_OFF_SERVICE_ID 0
 #define PR_OFF_DGID       8
@@ -180,30 +180,30 @@
 #define MPR_PATH_BITS      0xFFFF /* shifted left by PR_BIT_RAW they are PathRecord's bits */
 
 /* ClassPortInfo */
-#define CPI_LEN           72
-#define CPI_OFF_BASE_VERSION 0
+#define CPI_LEN               72
+#define CPI_OFF_BASE_VERSION  0
 #define CPI_OFF_CLASS_VERSION 1
-#define CPI_OFF_CAPABILITY 2
-#define CPI_OFF_RESP_TIME 7 /* low 5 bits of CapMask2 | RespTimeValue */
-#define CPI_RESP_TIME_MASK 0x1F
-#define CPI_CAP_UD_MULTICAST     0x0200
-#define CPI_CAP_MULTI_PATH       0x0400
+#define CPI_OFF_CAPABILITY    2
+#define CPI_OFF_RESP_TIME     7 /* low 5 bits of CapMask2 | RespTimeValue */
+#define CPI_RESP_TIME_MASK    0x1F
+#define CPI_CAP_UD_MULTICAST  0x0200
+#define CPI_CAP_MULTI_PATH    0x0400
 
 /* Notice, as a Report of the SA carries it */
-#define NOTICE_LEN          80
-#define NOTICE_OFF_TYPE     0 /* IsGeneric 1, Type 7 */
-#define NOTICE_OFF_PRODUCER 1 /* 24 bits */
-#define NOTICE_OFF_TRAP     4
-#define NOTICE_OFF_ISSUER_LID 6
-#define NOTICE_OFF_DETAILS  10
-#define NOTICE_OFF_GID      16 /* of traps 64 to 67 */
-#define NOTICE_OFF_ISSUER_GID 64
+#define NOTICE_LEN               80
+#define NOTICE_OFF_TYPE          0 /* IsGeneric 1, Type 7 */
+#define NOTICE_OFF_PRODUCER      1 /* 24 bits */
+#define NOTICE_OFF_TRAP          4
+#define NOTICE_OFF_ISSUER_LID    6
+#define NOTICE_OFF_DETAILS       10
+#define NOTICE_OFF_GID           16 /* of traps 64 to 67 */
+#define NOTICE_OFF_ISSUER_GID    64
 #define NOTICE_SECURITY          2
 #define NOTICE_SUBNET_MANAGEMENT 3
-#define NOTICE_CLASS_MANAGER 4
-#define TRAP_IN_SERVICE     64
-#define TRAP_OUT_OF_SERVICE 65
-#define TRAP_GROUP_CREATED  66
-#define TRAP_GROUP_DELETED  67
+#define NOTICE_CLASS_MANAGER     4
+#define TRAP_IN_SERVICE          64
+#define TRAP_OUT_OF_SERVICE      65
+#define TRAP_GROUP_CREATED       66
+#define TRAP_GROUP_DELETED       67
 
 #endif

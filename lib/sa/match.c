@@ -30,7 +30,7 @@ match_select_field(uint8_t *bytes, const struct sa_field *f, uint64_t mask)
 
 void
 sa_match_compile(struct sa_match *m, const struct sa_record_type *t, const uint8_t *tmpl,
-		uint64_t mask, uint64_t skip)
+	uint64_t mask, uint64_t skip)
 {
 	uint8_t bytes[SA_RECORD_MAX] = { 0 }, value[SA_RECORD_MAX] = { 0 };
 

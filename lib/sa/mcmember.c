@@ -16,19 +16,19 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-#define JOIN_MASK   (SA_BIT(MC_BIT_MGID) | SA_BIT(MC_BIT_PORT_GID) | SA_BIT(MC_BIT_STATE))
+#define JOIN_MASK (SA_BIT(MC_BIT_MGID) | SA_BIT(MC_BIT_PORT_GID) | SA_BIT(MC_BIT_STATE))
 #define CREATE_MASK                                                                                \
-	(SA_BIT(MC_BIT_QKEY) | SA_BIT(MC_BIT_TCLASS) | SA_BIT(MC_BIT_PKEY) | SA_BIT(MC_BIT_FLOW)   \
-		| SA_BIT(MC_BIT_SL))
-#define PROXY       0x80
-#define EXACTLY     (SELECT_EXACTLY << 6)
-#define SCOPE_LOCAL 2
+	(SA_BIT(MC_BIT_QKEY) | SA_BIT(MC_BIT_TCLASS) | SA_BIT(MC_BIT_PKEY) | SA_BIT(MC_BIT_FLOW) | \
+		SA_BIT(MC_BIT_SL))
+#define PROXY           0x80
+#define EXACTLY         (SELECT_EXACTLY << 6)
+#define SCOPE_LOCAL     2
 #define GROUPS_PER_PORT 1024 /* most groups of a port whose requester may not change everything */
 /* defaults of a group created without values by a port without known limits: 2048 bytes, 10 Gb/s */
-#define MTU_USUAL   4
-#define MTU_TOP     5
-#define RATE_USUAL  3
-#define RATE_TOP    23
+#define MTU_USUAL  4
+#define MTU_TOP    5
+#define RATE_USUAL 3
+#define RATE_TOP   23
 
 static bool
 mc_asked(const struct sa_write *w, unsigned int bit)
@@ -58,8 +58,8 @@ mc_find_member(const struct write_batch *b, const uint8_t *rec)
 static bool
 mc_too_many(const struct write_batch *b, const struct sa_write *w)
 {
-	return !w->who.manager
-		&& write_crowded(b, SA_INDEX_MC_PORT, sa_gid_key(w->rec + MC_OFF_PORT_GID),
+	return !w->who.manager &&
+		write_crowded(b, SA_INDEX_MC_PORT, sa_gid_key(w->rec + MC_OFF_PORT_GID),
 			GROUPS_PER_PORT);
 }
 
@@ -111,22 +111,21 @@ fits_group(const struct sa_write *w, const uint8_t *group)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-		if (mc_asked(w, fixed[i].bit)
-			&& ((read_bytes(w->rec + fixed[i].offset, fixed[i].bytes)
-				    ^ read_bytes(group + fixed[i].offset, fixed[i].bytes))
-				   & fixed[i].mask)
-				!= 0)
+		if (mc_asked(w, fixed[i].bit) &&
+			((read_bytes(w->rec + fixed[i].offset, fixed[i].bytes) ^
+				 read_bytes(group + fixed[i].offset, fixed[i].bytes)) &
+				fixed[i].mask) != 0)
 			return false;
-	if (mc_asked_both(w, MC_BIT_MTU_SEL)
-		&& !satisfies_mtu(w->rec[MC_OFF_MTU] >> 6, w->rec[MC_OFF_MTU] & 0x3F,
+	if (mc_asked_both(w, MC_BIT_MTU_SEL) &&
+		!satisfies_mtu(w->rec[MC_OFF_MTU] >> 6, w->rec[MC_OFF_MTU] & 0x3F,
 			group[MC_OFF_MTU] & 0x3F))
 		return false;
-	if (mc_asked_both(w, MC_BIT_RATE_SEL)
-		&& !satisfies_rate(w->rec[MC_OFF_RATE] >> 6, w->rec[MC_OFF_RATE] & 0x3F,
+	if (mc_asked_both(w, MC_BIT_RATE_SEL) &&
+		!satisfies_rate(w->rec[MC_OFF_RATE] >> 6, w->rec[MC_OFF_RATE] & 0x3F,
 			group[MC_OFF_RATE] & 0x3F))
 		return false;
-	return !mc_asked_both(w, MC_BIT_LIFE_SEL)
-		|| satisfies_life(w->rec[MC_OFF_LIFE] >> 6, w->rec[MC_OFF_LIFE] & 0x3F,
+	return !mc_asked_both(w, MC_BIT_LIFE_SEL) ||
+		satisfies_life(w->rec[MC_OFF_LIFE] >> 6, w->rec[MC_OFF_LIFE] & 0x3F,
 			group[MC_OFF_LIFE] & 0x3F);
 }
 
@@ -136,8 +135,8 @@ port_can(const struct port_view *port, const uint8_t *group)
 {
 	uint8_t rate = group[MC_OFF_RATE] & 0x3F;
 
-	return (port->mtu == 0 || port->mtu >= (group[MC_OFF_MTU] & 0x3F))
-		&& (port->rate == 0 || rate_min(port->rate, rate) == rate);
+	return (port->mtu == 0 || port->mtu >= (group[MC_OFF_MTU] & 0x3F)) &&
+		(port->rate == 0 || rate_min(port->rate, rate) == rate);
 }
 
 static uint16_t
@@ -234,8 +233,8 @@ new_scope(struct sa_write *w, bool own_mgid, uint8_t *scope)
 static bool
 new_limits(const struct write_batch *b, struct sa_write *w, const struct port_view *port)
 {
-	bool mtu_asked = mc_asked_both(w, MC_BIT_MTU_SEL), rate_asked = mc_asked_both(w,
-		MC_BIT_RATE_SEL);
+	bool mtu_asked = mc_asked_both(w, MC_BIT_MTU_SEL),
+	     rate_asked = mc_asked_both(w, MC_BIT_RATE_SEL);
 	uint8_t mtu = port->mtu, rate = port->rate, life = b->sa->config.packet_life;
 	uint8_t *rec = w->rec;
 
@@ -243,11 +242,11 @@ new_limits(const struct write_batch *b, struct sa_write *w, const struct port_vi
 		mtu = mtu_asked ? MTU_TOP : MTU_USUAL;
 	if (rate == 0)
 		rate = rate_asked ? RATE_TOP : RATE_USUAL;
-	if ((mtu_asked && !select_mtu(rec[MC_OFF_MTU] >> 6, rec[MC_OFF_MTU] & 0x3F, &mtu))
-		|| (rate_asked
-			&& !select_rate(rec[MC_OFF_RATE] >> 6, rec[MC_OFF_RATE] & 0x3F, &rate))
-		|| (mc_asked_both(w, MC_BIT_LIFE_SEL)
-			&& !select_life(rec[MC_OFF_LIFE] >> 6, rec[MC_OFF_LIFE] & 0x3F, &life)))
+	if ((mtu_asked && !select_mtu(rec[MC_OFF_MTU] >> 6, rec[MC_OFF_MTU] & 0x3F, &mtu)) ||
+		(rate_asked &&
+			!select_rate(rec[MC_OFF_RATE] >> 6, rec[MC_OFF_RATE] & 0x3F, &rate)) ||
+		(mc_asked_both(w, MC_BIT_LIFE_SEL) &&
+			!select_life(rec[MC_OFF_LIFE] >> 6, rec[MC_OFF_LIFE] & 0x3F, &life)))
 		return false;
 	rec[MC_OFF_MTU] = EXACTLY | mtu;
 	rec[MC_OFF_RATE] = EXACTLY | rate;
@@ -298,8 +297,8 @@ mc_create(struct write_batch *b, struct sa_write *w, const struct port_view *por
 	if (!mc_asked(w, MC_BIT_HOP))
 		rec[MC_OFF_SL_FLOW_HOP + 3] = 0;
 	rec[MC_OFF_SCOPE_STATE] = scope << 4 | (rec[MC_OFF_SCOPE_STATE] & 0xF);
-	rec[MC_OFF_PROXY] = sa_owns(write_view(b), b->sa->config.gid_prefix, &w->who,
-					    rec + MC_OFF_PORT_GID)
+	rec[MC_OFF_PROXY] =
+		sa_owns(write_view(b), b->sa->config.gid_prefix, &w->who, rec + MC_OFF_PORT_GID)
 		? 0
 		: PROXY;
 	memset(rec + MC_OFF_PROXY + 1, 0, 2);
@@ -341,8 +340,8 @@ has_full_member(const struct write_batch *b, const uint8_t *mgid)
 
 	store_seek_index(&c, write_view(b), SA_INDEX_MGID, key);
 	while ((r = store_next(&c, &at)) != NULL && at == key)
-		if (memcmp(r->bytes, mgid, 16) == 0
-			&& (r->bytes[MC_OFF_SCOPE_STATE] & MC_FULL_MEMBER) != 0)
+		if (memcmp(r->bytes, mgid, 16) == 0 &&
+			(r->bytes[MC_OFF_SCOPE_STATE] & MC_FULL_MEMBER) != 0)
 			return true;
 	return false;
 }

@@ -123,8 +123,12 @@ notice_take_event(struct sa_worker *w, struct matter *m)
 	struct sa_event_ring *r = &w->sa->events;
 	const struct sa_event *e = &r->event[r->tail % SA_EVENTS];
 
-	*m = (struct matter){ .trap = e->trap, .type = NOTICE_SUBNET_MANAGEMENT, .pkey = e->pkey,
-		.producer = NOTICE_CLASS_MANAGER };
+	*m = (struct matter){
+		.trap = e->trap,
+		.type = NOTICE_SUBNET_MANAGEMENT,
+		.pkey = e->pkey,
+		.producer = NOTICE_CLASS_MANAGER,
+	};
 	memcpy(m->gid, e->gid.raw, sizeof(m->gid));
 	__atomic_store_n(&r->tail, r->tail + 1, __ATOMIC_RELEASE);
 }
@@ -202,8 +206,8 @@ sa_notices_create(struct sa_worker *w)
 	}
 	n->resp_time = resp_time_of(c->notice_interval_ms);
 	if (c->notices_max > 0)
-		token_bucket_init(&n->rate,
-			c->hz * c->notice_interval_ms / 1000 / c->notices_max, c->notices_max);
+		token_bucket_init(&n->rate, c->hz * c->notice_interval_ms / 1000 / c->notices_max,
+			c->notices_max);
 	return n;
 }
 
@@ -236,17 +240,15 @@ asks_for(const uint8_t *info, const struct matter *m, const struct subscriber *s
 	uint16_t issuer = m->is_trap ? m->issuer_lid : s->peer.av.slid;
 	uint32_t producer = get_be24(info + INFO_OFF_PRODUCER - 1);
 
-	if (info[INFO_OFF_GENERIC] != 1
-		|| (type != ANY_TYPE && type != m->type)
-		|| (trap != ANY_TRAP && trap != m->trap)
-		|| (producer != ANY_PRODUCER && producer != m->producer))
+	if (info[INFO_OFF_GENERIC] != 1 || (type != ANY_TYPE && type != m->type) ||
+		(trap != ANY_TRAP && trap != m->trap) ||
+		(producer != ANY_PRODUCER && producer != m->producer))
 		return false;
 	/* a GID replaces the LIDs: the issuer's, or that of the port which the notice is about */
 	if (memcmp(info + INFO_OFF_GID, any_gid, 16) != 0)
-		return memcmp(info + INFO_OFF_GID, m->gid, 16) == 0 || (!m->is_trap
-			&& memcmp(info + INFO_OFF_GID, s->peer.av.sgid.raw, 16) == 0);
-	return begin == ANY_LID || begin == 0
-		|| (issuer >= begin && (issuer <= end || end == 0));
+		return memcmp(info + INFO_OFF_GID, m->gid, 16) == 0 ||
+			(!m->is_trap && memcmp(info + INFO_OFF_GID, s->peer.av.sgid.raw, 16) == 0);
+	return begin == ANY_LID || begin == 0 || (issuer >= begin && (issuer <= end || end == 0));
 }
 
 /*
@@ -326,10 +328,15 @@ notice_report(struct sa_worker *w, const struct subscriber *s, uint64_t now)
 	struct sa_notices *n = w->notices;
 	struct sa_report *r = n->free_reports;
 	uint8_t mad[MAD_LEN];
-	struct mad_call call = { .to = s->peer, .protocol = MAD_SINGLE, .mad = mad,
-		.resp_time = n->resp_time, .retries = w->config->notice_retries,
+	struct mad_call call = {
+		.to = s->peer,
+		.protocol = MAD_SINGLE,
+		.mad = mad,
+		.resp_time = n->resp_time,
+		.retries = w->config->notice_retries,
 		.data_offset = s->class_version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA,
-		.taker = { .arg = r, .done = notice_reported } };
+		.taker = { .arg = r, .done = notice_reported },
+	};
 
 	notice_fill_report(mad, &n->matter, s);
 	n->free_reports = r->next_free;
@@ -359,8 +366,8 @@ notice_tell_next(struct sa_worker *w, uint64_t now)
 		n->telling = false;
 		return true;
 	}
-	if (subscriber_of(r, &s) && asks_for(r->bytes + INFORM_OFF_INFO, &n->matter, &s)
-		&& may_know(w, r->bytes + INFORM_OFF_GID, &n->matter, &s)) {
+	if (subscriber_of(r, &s) && asks_for(r->bytes + INFORM_OFF_INFO, &n->matter, &s) &&
+		may_know(w, r->bytes + INFORM_OFF_GID, &n->matter, &s)) {
 		if (!token_bucket_take(&n->rate, now))
 			return false;
 		notice_report(w, &s, now);
@@ -372,7 +379,8 @@ notice_tell_next(struct sa_worker *w, uint64_t now)
 bool
 sa_notices_pending(const struct sa_worker *w)
 {
-	return w->notices->free_reports != NULL && (w->notices->telling || !ring_empty(w) || !no_traps(w->notices));
+	return w->notices->free_reports != NULL &&
+		(w->notices->telling || !ring_empty(w) || !no_traps(w->notices));
 }
 
 unsigned int

@@ -62,7 +62,7 @@ refuse_number(const struct sa_field *f, const char *text, struct error *err)
 	uint64_t max = field_max(f);
 
 	return error_set(err, EINVAL, GOT "0 to %" PRIu64 ", or 0x0 to 0x%" PRIx64,
-			GOT_ARGS(f, text), max, max);
+		GOT_ARGS(f, text), max, max);
 }
 
 static int
@@ -74,10 +74,9 @@ refuse_word(const struct sa_field *f, const char *text, struct error *err)
 
 	for (const struct sa_word *w = f->words; w->name != NULL && used < sizeof(list); w++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-				used > 0 ? ", " : "", w->name);
+			used > 0 ? ", " : "", w->name);
 	return error_set(err, EINVAL, GOT "%s%s, or %s up to 0x%" PRIx64, GOT_ARGS(f, text), list,
-			flags ? " joined by +" : "", numeric ? "a code as 0x0" : "a number",
-			field_max(f));
+		flags ? " joined by +" : "", numeric ? "a code as 0x0" : "a number", field_max(f));
 }
 
 static bool
@@ -142,7 +141,7 @@ sa_parse_gid(const struct sa_field *f, uint8_t *rec, const char *text, struct er
 
 	if (inet_pton(AF_INET6, text, gid) != 1)
 		return error_set(err, EINVAL, GOT "a GID in IPv6 notation, like fe80::2:c903:0:1",
-				GOT_ARGS(f, text));
+			GOT_ARGS(f, text));
 	memcpy(rec + f->offset / 8, gid, sizeof(gid));
 	return 0;
 }
@@ -172,8 +171,8 @@ parse_text(const struct sa_field *f, uint8_t *rec, const char *text, struct erro
 		n = len < max ? text_byte(at, &bytes[len]) : 0;
 		if (n == 0)
 			return error_set(err, EINVAL,
-					GOT "up to %u bytes of text, \\xNN for others, \\\\ for \\",
-					GOT_ARGS(f, text), max);
+				GOT "up to %u bytes of text, \\xNN for others, \\\\ for \\",
+				GOT_ARGS(f, text), max);
 	}
 	memcpy(rec + f->offset / 8, bytes, max);
 	return 0;
@@ -198,7 +197,7 @@ parse_bytes(const struct sa_field *f, uint8_t *rec, const char *text, struct err
 	}
 	if (len > max * 2 || len % 2 != 0)
 		return error_set(err, EINVAL, GOT "up to %u bytes, two hex digits each",
-				GOT_ARGS(f, text), max);
+			GOT_ARGS(f, text), max);
 	memcpy(rec + f->offset / 8, bytes, max);
 	return 0;
 }
@@ -216,9 +215,8 @@ parse_list(const struct sa_field *list, uint8_t *rec, const char *text, struct e
 
 		if (n == list->count || !parse_digits(at, len, field_max(&f), &values[n]))
 			return error_set(err, EINVAL,
-					GOT "up to %u numbers from 0 to 0x%" PRIx64
-					    " with commas between",
-					GOT_ARGS(list, text), list->count, field_max(&f));
+				GOT "up to %u numbers from 0 to 0x%" PRIx64 " with commas between",
+				GOT_ARGS(list, text), list->count, field_max(&f));
 		if (at[len] == '\0')
 			break;
 		at += len + 1;

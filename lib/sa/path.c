@@ -15,13 +15,13 @@
 #include "sa/walk.h"
 #include "wire/bytes.h"
 
-#define NUMB_PATH_MAX 127
-#define REVERSIBLE    0x80
-#define RATE_LOWEST   2 /* 2.5 Gb/s, if no rate is known */
-#define DEFAULT_SL    0
-#define OVERLAPPING   2 /* opensm's preference of paths that share a LID */
-#define HOP_LIMIT_MAX 0xFF
-#define SCOPE_LOCAL   2
+#define NUMB_PATH_MAX  127
+#define REVERSIBLE     0x80
+#define RATE_LOWEST    2 /* 2.5 Gb/s, if no rate is known */
+#define DEFAULT_SL     0
+#define OVERLAPPING    2 /* opensm's preference of paths that share a LID */
+#define HOP_LIMIT_MAX  0xFF
+#define SCOPE_LOCAL    2
 #define LINKS_PER_STEP 16 /* examining this many links costs as much as a record */
 
 static bool
@@ -34,8 +34,8 @@ path_asked(const struct path_query *q, unsigned int bit)
 static bool
 selects(const struct path_query *q, unsigned int selector_bit)
 {
-	return (q->mask & (SA_BIT(selector_bit) | SA_BIT(selector_bit + 1)))
-		== (SA_BIT(selector_bit) | SA_BIT(selector_bit + 1));
+	return (q->mask & (SA_BIT(selector_bit) | SA_BIT(selector_bit + 1))) ==
+		(SA_BIT(selector_bit) | SA_BIT(selector_bit + 1));
 }
 
 /* Determine one end, given by GID, LID, both or neither. @return a MAD status */
@@ -73,14 +73,14 @@ is_groups_own(const struct path_query *q, const uint8_t *group)
 {
 	uint32_t flow_hop = get_be32(q->tmpl + PR_OFF_FLOW_HOP);
 
-	return (!path_asked(q, PR_BIT_DLID) || get_be16(q->tmpl + PR_OFF_DLID) == q->group.dlid)
-		&& (!path_asked(q,
-			PR_BIT_SL) || (get_be16(q->tmpl + PR_OFF_SL) & 0xF) == q->group.sl)
-		&& (!path_asked(q, PR_BIT_FLOW)
-			|| ((flow_hop ^ q->common.flow_hop) & 0x0FFFFF00) == 0)
-		&& (!path_asked(q,
-			PR_BIT_HOP) || (flow_hop & 0xFF) == group[MC_OFF_SL_FLOW_HOP + 3])
-		&& (!path_asked(q, PR_BIT_TCLASS) || q->tmpl[PR_OFF_TCLASS] == q->common.tclass);
+	return (!path_asked(q, PR_BIT_DLID) || get_be16(q->tmpl + PR_OFF_DLID) == q->group.dlid) &&
+		(!path_asked(q, PR_BIT_SL) ||
+			(get_be16(q->tmpl + PR_OFF_SL) & 0xF) == q->group.sl) &&
+		(!path_asked(q, PR_BIT_FLOW) ||
+			((flow_hop ^ q->common.flow_hop) & 0x0FFFFF00) == 0) &&
+		(!path_asked(q, PR_BIT_HOP) ||
+			(flow_hop & 0xFF) == group[MC_OFF_SL_FLOW_HOP + 3]) &&
+		(!path_asked(q, PR_BIT_TCLASS) || q->tmpl[PR_OFF_TCLASS] == q->common.tclass);
 }
 
 /* The destination is a multicast group: use the group's values. */
@@ -89,13 +89,15 @@ take_group(struct path_query *q, const uint8_t *group)
 {
 	uint32_t sl_flow_hop = get_be32(group + MC_OFF_SL_FLOW_HOP);
 
-	q->group = (struct path_entry){ .dguid = get_be64(group + MC_OFF_MGID + 8),
+	q->group = (struct path_entry){
+		.dguid = get_be64(group + MC_OFF_MGID + 8),
 		.dlid = get_be16(group + MC_OFF_MLID),
 		.pkey = get_be16(group + MC_OFF_PKEY),
 		.mtu = group[MC_OFF_MTU] & 0x3F,
 		.rate = group[MC_OFF_RATE] & 0x3F,
 		.sl = sl_flow_hop >> 28,
-		.one_way = true };
+		.one_way = true,
+	};
 	q->common.life = group[MC_OFF_LIFE] & 0x3F;
 	q->common.tclass = group[MC_OFF_TCLASS];
 	q->common.flow_hop = sl_flow_hop & 0x0FFFFFFF;
@@ -130,8 +132,8 @@ path_find_group(struct path_query *q, struct fabric *f)
 static bool
 impossible(const struct path_query *q)
 {
-	return (path_asked(q, PR_BIT_RAW) && (q->tmpl[PR_OFF_FLOW_HOP] & 0x80) != 0)
-		|| (path_asked(q, PR_BIT_QOS_CLASS) && get_be16(q->tmpl + PR_OFF_SL) >> 4 != 0);
+	return (path_asked(q, PR_BIT_RAW) && (q->tmpl[PR_OFF_FLOW_HOP] & 0x80) != 0) ||
+		(path_asked(q, PR_BIT_QOS_CLASS) && get_be16(q->tmpl + PR_OFF_SL) >> 4 != 0);
 }
 
 /* Set the values that all paths share. */
@@ -140,9 +142,11 @@ fill_common(struct path_query *q, const struct sa_config *config)
 {
 	uint32_t flow_hop = get_be32(q->tmpl + PR_OFF_FLOW_HOP);
 
-	q->common = (struct path_common){ .sprefix = config->gid_prefix,
+	q->common = (struct path_common){
+		.sprefix = config->gid_prefix,
 		.dprefix = config->gid_prefix,
-		.life = config->packet_life };
+		.life = config->packet_life,
+	};
 	if (path_asked(q, PR_BIT_SGID))
 		q->common.sprefix = get_be64(q->tmpl + PR_OFF_SGID);
 	if (path_asked(q, PR_BIT_DGID))
@@ -158,8 +162,8 @@ fill_common(struct path_query *q, const struct sa_config *config)
 static bool
 life_meets(const struct path_query *q, uint8_t *life)
 {
-	return !selects(q, PR_BIT_LIFE_SEL)
-		|| select_life(q->tmpl[PR_OFF_LIFE] >> 6, q->tmpl[PR_OFF_LIFE] & 0x3F, life);
+	return !selects(q, PR_BIT_LIFE_SEL) ||
+		select_life(q->tmpl[PR_OFF_LIFE] >> 6, q->tmpl[PR_OFF_LIFE] & 0x3F, life);
 }
 
 uint16_t
@@ -205,11 +209,11 @@ path_meets(const struct path_query *q, struct path_entry *e)
 
 	if (e->loopback ? q->no_loopback : q->no_other)
 		return false;
-	if (selects(q, PR_BIT_MTU_SEL)
-		&& !select_mtu(q->tmpl[PR_OFF_MTU] >> 6, q->tmpl[PR_OFF_MTU] & 0x3F, &mtu))
+	if (selects(q, PR_BIT_MTU_SEL) &&
+		!select_mtu(q->tmpl[PR_OFF_MTU] >> 6, q->tmpl[PR_OFF_MTU] & 0x3F, &mtu))
 		return false;
-	if (selects(q, PR_BIT_RATE_SEL)
-		&& !select_rate(q->tmpl[PR_OFF_RATE] >> 6, q->tmpl[PR_OFF_RATE] & 0x3F, &rate))
+	if (selects(q, PR_BIT_RATE_SEL) &&
+		!select_rate(q->tmpl[PR_OFF_RATE] >> 6, q->tmpl[PR_OFF_RATE] & 0x3F, &rate))
 		return false;
 	e->mtu = mtu;
 	e->rate = rate;
@@ -235,8 +239,8 @@ has_member(const struct store_version *v, const uint8_t *mgid, uint64_t prefix, 
 	key = sa_member_key(mgid, gid);
 	store_seek_index(&c, v, SA_INDEX_MC_MEMBER, key);
 	while ((r = store_next(&c, &at)) != NULL && at == key)
-		if (memcmp(r->bytes + MC_OFF_MGID, mgid, 16) == 0
-			&& memcmp(r->bytes + MC_OFF_PORT_GID, gid, 16) == 0)
+		if (memcmp(r->bytes + MC_OFF_MGID, mgid, 16) == 0 &&
+			memcmp(r->bytes + MC_OFF_PORT_GID, gid, 16) == 0)
 			return true;
 	return false;
 }
@@ -254,11 +258,11 @@ path_to_group(struct path_query *q, struct fabric *f, const struct requester *wh
 
 	e.sguid = src->guid != 0 ? src->guid : src->port.guid;
 	e.slid = src->lid != 0 ? src->lid : src->port.lid;
-	if (!has_member(v, mgid, q->config->gid_prefix, e.sguid)
-		&& !has_member(v, mgid, GID_LINK_LOCAL, e.sguid))
+	if (!has_member(v, mgid, q->config->gid_prefix, e.sguid) &&
+		!has_member(v, mgid, GID_LINK_LOCAL, e.sguid))
 		return 0;
-	if (port_member(v, &src->port, e.pkey) == 0
-		|| (path_asked(q, PR_BIT_PKEY) && ((asked_pkey(q) ^ e.pkey) & ~PKEY_FULL) != 0))
+	if (port_member(v, &src->port, e.pkey) == 0 ||
+		(path_asked(q, PR_BIT_PKEY) && ((asked_pkey(q) ^ e.pkey) & ~PKEY_FULL) != 0))
 		return 0;
 	if (!who->trusted && !sa_shares(v, who, &src->port))
 		return 0;
@@ -303,8 +307,8 @@ find_way(const struct path_query *q, struct fabric *f, const struct path_end *sr
 	e->loopback = src->port.lid == dst->port.lid;
 	e->mtu = w.mtu;
 	e->rate = w.rate != 0 ? w.rate : RATE_LOWEST;
-	if (!path_meets(q, e)
-		|| !choose_sl(q, &w, walk_path_sl(fabric_version(f), e->slid, e->dlid), e))
+	if (!path_meets(q, e) ||
+		!choose_sl(q, &w, walk_path_sl(fabric_version(f), e->slid, e->dlid), e))
 		return -ENETUNREACH;
 	return 0;
 }
@@ -329,8 +333,8 @@ path_of_lids(const struct path_query *q, struct fabric *f, const struct path_end
 	if (rc != 0)
 		return rc;
 	e->one_way = !is_reversible(q, f, src, dst, e);
-	if (e->one_way && path_asked(q, PR_BIT_REVERSIBLE)
-		&& (q->tmpl[PR_OFF_NUMB_PATH] & REVERSIBLE) != 0)
+	if (e->one_way && path_asked(q, PR_BIT_REVERSIBLE) &&
+		(q->tmpl[PR_OFF_NUMB_PATH] & REVERSIBLE) != 0)
 		return -ENETUNREACH;
 	return 0;
 }

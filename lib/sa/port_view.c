@@ -240,8 +240,8 @@ bool
 port_view_gid(const struct store_version *v, uint64_t prefix, const uint8_t *gid,
 	struct port_view *p)
 {
-	return gid_in_subnet(prefix, gid)
-		&& port_view_lid(v, port_lid_of_guid(v, get_be64(gid + 8)), p);
+	return gid_in_subnet(prefix, gid) &&
+		port_view_lid(v, port_lid_of_guid(v, get_be64(gid + 8)), p);
 }
 
 void

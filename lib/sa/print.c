@@ -50,11 +50,11 @@ unsigned int
 sa_utf8(const uint8_t *p, size_t left)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	unsigned int n = p[0] < 0x80             ? 1
-			 : (p[0] & 0xE0) == 0xC0 ? 2
-			 : (p[0] & 0xF0) == 0xE0 ? 3
-			 : (p[0] & 0xF8) == 0xF0 ? 4
-						 : 0;
+	unsigned int n = p[0] < 0x80    ? 1
+		: (p[0] & 0xE0) == 0xC0 ? 2
+		: (p[0] & 0xF0) == 0xE0 ? 3
+		: (p[0] & 0xF8) == 0xF0 ? 4
+					: 0;
 	uint32_t c;
 
 	if (n < 2 || n > left)
@@ -113,8 +113,8 @@ sa_print(const struct sa_field *f, const uint8_t *rec, char *buf, size_t size)
 	if (size > 0)
 		buf[0] = '\0';
 	switch (f->kind) {
-		/* multicast and special LIDs are better known in hex: 0xc000, 0xffff */
-		case SA_LID:
+	/* multicast and special LIDs are better known in hex: 0xc000, 0xffff */
+	case SA_LID:
 		line_put(l, sa_get(f, rec) < LID_UNICAST_END ? "%" PRIu64 : "0x%" PRIx64,
 			sa_get(f, rec));
 		break;

@@ -99,8 +99,7 @@ look_for_paths(struct query *q, unsigned int *budget)
 
 	if (q->plan == QUERY_MULTI)
 		return multi_step(&q->multi, &q->path, q->w->config, f, &q->who, budget,
-			query_take_path,
-			q, &q->path_status);
+			query_take_path, q, &q->path_status);
 	return path_query_step(&q->path, f, &q->who, budget, query_take_path, q);
 }
 

@@ -54,8 +54,8 @@ selectors_hold(const struct query *q, const uint8_t *rec)
 	unsigned int i;
 
 	for (i = 0; i < MC_SELECTORS; i++)
-		if ((q->selectors & 1u << i) != 0
-			&& !mc_selectors[i].satisfies(q->wanted[i] >> 6, q->wanted[i] & 0x3F,
+		if ((q->selectors & 1u << i) != 0 &&
+			!mc_selectors[i].satisfies(q->wanted[i] >> 6, q->wanted[i] & 0x3F,
 				rec[mc_selectors[i].offset] & 0x3F))
 			return false;
 	return true;

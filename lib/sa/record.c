@@ -34,7 +34,7 @@ sa_record_type_named(const char *name)
 
 	for (unsigned int i = 0; i < sa_num_record_types; i++)
 		if (strcasecmp(sa_record_types[i].name, name) == 0 ||
-				strcasecmp(sa_record_types[i].alias, name) == 0)
+			strcasecmp(sa_record_types[i].alias, name) == 0)
 			return &sa_record_types[i];
 	if (name[0] < '0' || name[0] > '9')
 		return NULL;
@@ -201,7 +201,7 @@ sa_wire_len(const struct sa_record_type *t, enum sa_version v)
 
 void
 sa_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec, uint32_t rid,
-		uint8_t *wire)
+	uint8_t *wire)
 {
 	if (v == SA_V2) {
 		memcpy(wire, rec, t->len);
@@ -215,7 +215,7 @@ sa_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec,
 
 void
 sa_decode(const struct sa_record_type *t, enum sa_version v, const uint8_t *wire, uint8_t *rec,
-		uint32_t *rid)
+	uint32_t *rid)
 {
 	if (v == SA_V2) {
 		memcpy(rec, wire, t->len);

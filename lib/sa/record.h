@@ -188,8 +188,8 @@ uint16_t sa_wire_len(const struct sa_record_type *t, enum sa_version v);
 void sa_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec, uint32_t rid,
 	uint8_t *wire);
 /** Decode to the stored form; @p rec takes t->len bytes. Any bytes can be decoded. */
-void sa_decode(const struct sa_record_type *t, enum sa_version v, const uint8_t *wire,
-	uint8_t *rec, uint32_t *rid);
+void sa_decode(const struct sa_record_type *t, enum sa_version v, const uint8_t *wire, uint8_t *rec,
+	uint32_t *rid);
 
 /** Print a component. @return buf */
 const char *sa_print(const struct sa_field *f, const uint8_t *rec, char *buf, size_t size);

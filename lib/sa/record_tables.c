@@ -12,24 +12,30 @@
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* name; first byte, bits to skip in it, width in bits; mask bit; kind, [words,] help */
+/* clang-format off */
 #define F(name, byte, skip, bits, mask, kind, help)                                                \
 	{ name, (byte)*8 + (skip), bits, mask, kind, 0, 0, false, NULL, help }
 #define W(name, byte, skip, bits, mask, words, help)                                               \
 	{ name, (byte)*8 + (skip), bits, mask, SA_WORD, 0, 0, false, words, help }
 #define FLAGS(name, byte, skip, bits, mask, words, help)                                           \
 	{ name, (byte)*8 + (skip), bits, mask, SA_FLAGS_WORD, 0, 0, false, words, help }
+/* clang-format on */
 /* count numbers; components: 1 or count */
+/* clang-format off */
 #define LIST(name, byte, bits, mask, kind, count, components, help)                                \
 	{ name, (byte)*8, bits, mask, kind, count, components, false, NULL, help }
 #define RESERVED(byte, skip, bits, mask)                                                           \
 	{ "reserved", (byte)*8 + (skip), bits, mask, SA_RESERVED, 0, 0, false, NULL, "" }
+/* clang-format on */
 /* components that version 1 does not have */
+/* clang-format off */
 #define F2(name, byte, skip, bits, mask, kind, help)                                               \
 	{ name, (byte)*8 + (skip), bits, mask, kind, 0, 0, true, NULL, help }
 #define FLAGS2(name, byte, skip, bits, mask, words, help)                                          \
 	{ name, (byte)*8 + (skip), bits, mask, SA_FLAGS_WORD, 0, 0, true, words, help }
 #define RESERVED2(byte, skip, bits, mask)                                                          \
 	{ "reserved", (byte)*8 + (skip), bits, mask, SA_RESERVED, 0, 0, true, NULL, "" }
+/* clang-format on */
 
 static const struct sa_field node_fields[] = {
 	F("lid", 0, 0, 16, 0, SA_LID, "LID of a port of the node"),
@@ -195,7 +201,8 @@ static const struct sa_field lft_fields[] = {
 	F("lid", 0, 0, 16, 0, SA_LID, "LID of the switch"),
 	F("block_num", 2, 0, 16, 1, SA_DEC, "which block of 64 LIDs"),
 	RESERVED(4, 0, 32, 2),
-	LIST("ports", 8, 512, 3, SA_DEC_LIST, 64, 1, "port that each LID of the block leaves by; 255: none"),
+	LIST("ports", 8, 512, 3, SA_DEC_LIST, 64, 1,
+		"port that each LID of the block leaves by; 255: none"),
 };
 
 static const struct sa_field rft_fields[] = {
@@ -313,6 +320,7 @@ static const struct sa_field mcmember_fields[] = {
 };
 
 /* at: byte where InformInfo begins; bit: of its first component */
+/* clang-format off */
 #define INFORM_FIELDS(at, bit)                                                                     \
 	F("gid", (at), 0, 128, (bit), SA_GID, "GID that notices are about; 0: lid_range"),         \
 	F("lid_range_begin", (at) + 16, 0, 16, (bit) + 1, SA_LID, "0xffff: all"),                  \
@@ -328,6 +336,7 @@ static const struct sa_field mcmember_fields[] = {
 	RESERVED((at) + 32, 0, 8, (bit) + 11),                                                     \
 	W("producer_type", (at) + 33, 0, 24, (bit) + 12, sa_words_producer,                        \
 		"who sends the notices, or vendor ID")
+/* clang-format on */
 
 static const struct sa_field inform_info_fields[] = { INFORM_FIELDS(0, 0) };
 
@@ -375,8 +384,8 @@ static const struct sa_field notice_fields[] = {
 	F("issuer_gid", 64, 0, 128, -1, SA_GID, "GID of the issuer"),
 };
 
-#define STORED(number) .stored = true, .table = (number)
-#define FIELDS(list) .fields = (list), .num_fields = ARRAY_LEN(list)
+#define STORED(number)          .stored = true, .table = (number)
+#define FIELDS(list)            .fields = (list), .num_fields = ARRAY_LEN(list)
 #define RID(length, components) .rid_len = (length), .rid_components = (components)
 
 /*

@@ -6,10 +6,12 @@
 
 #include "record_private.h"
 
+/* clang-format off */
 #define END                                                                                        \
 	{                                                                                          \
 		NULL, 0                                                                            \
 	}
+/* clang-format on */
 
 const struct sa_word sa_words_node_type[] = { { "ca", 1 }, { "switch", 2 }, { "router", 3 }, END };
 

@@ -285,9 +285,8 @@ result_encode_entry(struct result *r, uint64_t i, uint8_t *wire)
 	uint8_t path[PR_LEN];
 
 	if (r->kind == RESULT_PATHS) {
-		path_record(&r->common, result_entry(r, i, PATHS_PER_CHUNK,
-			sizeof(struct path_entry)),
-			path);
+		path_record(&r->common,
+			result_entry(r, i, PATHS_PER_CHUNK, sizeof(struct path_entry)), path);
 		sa_encode(r->type, r->class_version, path, 0, wire);
 		return;
 	}
@@ -310,7 +309,7 @@ read_records(struct result *r, uint64_t offset, uint8_t *buf, uint32_t len)
 			result_encode_entry(r, i, buf);
 			continue;
 		}
-			/*
+		/*
 			 * the two segments with parts of this record follow each other: encode it
 			 * once
 			 */
@@ -328,8 +327,8 @@ read_records(struct result *r, uint64_t offset, uint8_t *buf, uint32_t len)
 static uint64_t
 bulk_table_length(const struct result *r, unsigned int table)
 {
-	return SA_BULK_HEADER
-		+ store_count(r->version, table) * sa_wire_len(sa_table_type(table), SA_V1);
+	return SA_BULK_HEADER +
+		store_count(r->version, table) * sa_wire_len(sa_table_type(table), SA_V1);
 }
 
 static void
@@ -430,6 +429,10 @@ result_release(void *arg)
 void
 result_source(struct result *r, struct mad_source *source)
 {
-	*source = (struct mad_source){ .arg = r, .length = result_length(r), .read = result_read,
-		.release = result_release };
+	*source = (struct mad_source){
+		.arg = r,
+		.length = result_length(r),
+		.read = result_read,
+		.release = result_release,
+	};
 }

@@ -151,6 +151,7 @@ int sa_replace(struct sa *sa, enum sa_replaced what, const struct sa_change *cha
 
 /* --- counters --- */
 
+/* clang-format off */
 #define SA_COUNTERS(X)                                                                             \
 	X(get, "Get requests")                                                                     \
 	X(set, "Set and Delete requests")                                                          \
@@ -173,6 +174,7 @@ int sa_replace(struct sa *sa, enum sa_replaced what, const struct sa_change *cha
 	X(reports_answered, "ReportResps received")                                                \
 	X(reports_given_up, "Reports never answered")                                              \
 	X(events_lost, "events told to nobody: too many at one time")
+/* clang-format on */
 
 struct sa_counters {
 #define X(name, help) uint64_t name;

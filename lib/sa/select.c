@@ -16,9 +16,28 @@ static const uint8_t rate_sorted[] = { 2, 5, 3, 11, 6, 15, 19, 4, 7, 20, 12, 8, 
 
 /* position of a code in rate_sorted, from 1; 0: unknown rate */
 static const uint8_t rate_rank[RATE_LAST + 1] = {
-	[2] = 1, [5] = 2, [3] = 3, [11] = 4, [6] = 5, [15] = 6, [19] = 7, [4] = 8, [7] = 9,
-	[20] = 10, [12] = 11, [8] = 12, [9] = 13, [16] = 14, [13] = 15, [10] = 16, [14] = 17,
-	[17] = 18, [18] = 19, [21] = 20, [22] = 21, [23] = 22,
+	[2] = 1,
+	[5] = 2,
+	[3] = 3,
+	[11] = 4,
+	[6] = 5,
+	[15] = 6,
+	[19] = 7,
+	[4] = 8,
+	[7] = 9,
+	[20] = 10,
+	[12] = 11,
+	[8] = 12,
+	[9] = 13,
+	[16] = 14,
+	[13] = 15,
+	[10] = 16,
+	[14] = 17,
+	[17] = 18,
+	[18] = 19,
+	[21] = 20,
+	[22] = 21,
+	[23] = 22,
 };
 
 /* [speed][width]: columns 1x, 2x, 4x, 8x, 12x */
@@ -165,8 +184,8 @@ satisfies_mtu(enum selector s, uint8_t want, uint8_t have)
 bool
 satisfies_rate(enum selector s, uint8_t want, uint8_t have)
 {
-	return (s == SELECT_LARGEST || rate_known(want))
-		&& satisfies(s, rank_of(want), rank_of(have));
+	return (s == SELECT_LARGEST || rate_known(want)) &&
+		satisfies(s, rank_of(want), rank_of(have));
 }
 
 bool

@@ -70,8 +70,8 @@ static const struct mad_agent agents[] = {
 static bool
 edit_codes_ok(const uint8_t codes[3])
 {
-	return codes[0] != 0 && codes[1] != 0 && codes[2] != 0 && codes[0] != codes[1]
-		&& codes[1] != codes[2] && codes[0] != codes[2];
+	return codes[0] != 0 && codes[1] != 0 && codes[2] != 0 && codes[0] != codes[1] &&
+		codes[1] != codes[2] && codes[0] != codes[2];
 }
 
 int
@@ -152,8 +152,8 @@ sa_make_pools(struct sa_worker *w)
 	w->queries = mem_zalloc(c->alloc, ((size_t)c->max_queries + 1) * sizeof(*w->queries), 64);
 	w->writes = mem_zalloc(c->alloc, ((size_t)c->max_writes + 1) * sizeof(*w->writes), 64);
 	w->notices = sa_notices_create(w);
-	if (w->fabric == NULL || w->results == NULL || w->queries == NULL || w->writes == NULL
-		|| w->notices == NULL)
+	if (w->fabric == NULL || w->results == NULL || w->queries == NULL || w->writes == NULL ||
+		w->notices == NULL)
 		return false;
 	for (i = 0; i < c->max_queries; i++)
 		TAILQ_INSERT_TAIL(&w->queries_free, &w->queries[i], link);
@@ -343,8 +343,7 @@ void
 sa_write_done(struct sa_worker *w, struct sa_write *write, uint64_t now)
 {
 	const struct sa_record_type *t = write->type;
-	uint8_t *data = write->reply
-		+ (write->version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA);
+	uint8_t *data = write->reply + (write->version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA);
 
 	if (write->body != NULL)
 		mad_body_free(w->mad, write->body);

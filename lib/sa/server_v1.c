@@ -60,8 +60,8 @@ stored_rid(const struct request *r)
 	const struct store_version *v = fabric_version(r->w->fabric);
 	const struct store_record *node;
 
-	if (r->type->rid_port == 0 || (r->rid & 0xFF00) != 0
-		|| store_get(v, r->type->table, r->rid) != NULL)
+	if (r->type->rid_port == 0 || (r->rid & 0xFF00) != 0 ||
+		store_get(v, r->type->table, r->rid) != NULL)
 		return r->rid;
 	node = store_get(v, SA_TABLE_NODE, r->rid & 0xFFFF0000);
 	if (node == NULL || node->bytes[NODE_OFF_TYPE] == NODE_TYPE_SWITCH)
@@ -102,8 +102,9 @@ is_unchanged(const struct request *r)
 {
 	const struct store_version *v = fabric_version(r->w->fabric);
 
-	return r->sa_key != 0 && r->type->stored
-		&& sa_token_covers(r->w->sa, r->sa_key, sa_token(r->w->sa, v, r->type->table, r->who.trusted));
+	return r->sa_key != 0 && r->type->stored &&
+		sa_token_covers(r->w->sa, r->sa_key,
+			sa_token(r->w->sa, v, r->type->table, r->who.trusted));
 }
 
 static enum mad_outcome
@@ -145,8 +146,8 @@ v1_get_bulk(struct request *r)
 	if (!r->who.trusted && !sa_is_master_sm(r->w, &r->who))
 		return v1_refuse_request(r, SA_STATUS_DENIED);
 	for (table = 0; table < SA_TABLES; table++)
-		if (r->sa_key == 0
-			|| !sa_token_covers(r->w->sa, r->sa_key, sa_token(r->w->sa, v, table, true)))
+		if (r->sa_key == 0 ||
+			!sa_token_covers(r->w->sa, r->sa_key, sa_token(r->w->sa, v, table, true)))
 			spec.bulk_tables |= 1u << table;
 	return v1_query(r, &spec);
 }
@@ -155,12 +156,16 @@ v1_get_bulk(struct request *r)
 static enum mad_outcome
 v1_set_record(struct request *r)
 {
-	struct sa_write write = { .version = SA_V1, .type = r->type, .mask = r->mask,
-		.rid = r->rid };
+	struct sa_write write = {
+		.version = SA_V1,
+		.type = r->type,
+		.mask = r->mask,
+		.rid = r->rid,
+	};
 
 	r->w->counters.set++;
-	if (r->type == NULL || (r->type->attribute != SA_SERVICE
-		&& r->type->attribute != SA_MCMEMBER))
+	if (r->type == NULL ||
+		(r->type->attribute != SA_SERVICE && r->type->attribute != SA_MCMEMBER))
 		return v1_refuse_request(r, MAD_STATUS_BAD_METHOD_ATTR);
 	if (r->edit == SA_EDIT_DELETE) {
 		write.kind = WRITE_RID_DELETE;
@@ -191,8 +196,12 @@ v1_inform(struct request *r)
 static enum mad_outcome
 v1_config(struct request *r)
 {
-	struct sa_write write = { .version = SA_V1, .type = r->type, .kind = WRITE_CONFIG,
-		.edit = r->edit };
+	struct sa_write write = {
+		.version = SA_V1,
+		.type = r->type,
+		.kind = WRITE_CONFIG,
+		.edit = r->edit,
+	};
 	const struct mad_request *req = r->req;
 	uint64_t len;
 
@@ -205,8 +214,8 @@ v1_config(struct request *r)
 		return v1_refuse_request(r, MAD_STATUS_INVALID_FIELD);
 	len = req->body != NULL ? mad_body_length(req->body)
 				: get_be32(req->mad + SA1_OFF_PAYLOAD_LEN);
-	if ((req->body == NULL && len > SA1_AREA) || len > UINT32_MAX
-		|| len % sa_wire_len(r->type, SA_V1) != 0)
+	if ((req->body == NULL && len > SA1_AREA) || len > UINT32_MAX ||
+		len % sa_wire_len(r->type, SA_V1) != 0)
 		return v1_refuse_request(r, MAD_STATUS_INVALID_FIELD);
 	write.data_len = len;
 	if (req->body == NULL)

@@ -17,8 +17,14 @@ v2_query(struct sa_worker *w, struct mad_request *req, const struct requester *w
 	const struct sa_record_type *t, bool get)
 {
 	uint8_t tmpl[SA_RECORD_MAX];
-	struct query_spec spec = { .type = t, .version = SA_V2, .get = get, .tmpl = tmpl,
-		.mask = get_be64(req->mad + SA2_OFF_MASK), .last_rid = SA_RID_ALL_LAST };
+	struct query_spec spec = {
+		.type = t,
+		.version = SA_V2,
+		.get = get,
+		.tmpl = tmpl,
+		.mask = get_be64(req->mad + SA2_OFF_MASK),
+		.last_rid = SA_RID_ALL_LAST,
+	};
 
 	if (t == NULL || (!t->stored && t->attribute != SA_PATH))
 		return sa_refuse(w, req->reply, MAD_STATUS_BAD_METHOD_ATTR);
@@ -63,14 +69,17 @@ static enum mad_outcome
 v2_change(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 	const struct sa_record_type *t)
 {
-	struct sa_write write = { .version = SA_V2, .type = t,
-		.mask = get_be64(req->mad + SA2_OFF_MASK) };
+	struct sa_write write = {
+		.version = SA_V2,
+		.type = t,
+		.mask = get_be64(req->mad + SA2_OFF_MASK),
+	};
 	unsigned int i;
 
 	w->counters.set++;
 	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
-		if (t == NULL || changes[i].attribute != t->attribute
-			|| changes[i].method != req->mad[MAD_OFF_METHOD])
+		if (t == NULL || changes[i].attribute != t->attribute ||
+			changes[i].method != req->mad[MAD_OFF_METHOD])
 			continue;
 		write.kind = changes[i].kind;
 		memcpy(write.rec, req->mad + SA2_OFF_DATA, t->len);
@@ -83,9 +92,14 @@ static enum mad_outcome
 v2_get_multi(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 	const struct sa_record_type *t)
 {
-	struct query_spec spec = { .type = sa_record_type(SA_PATH), .version = SA_V2, .multi = true,
-		.body = req->body, .tmpl = req->mad + SA2_OFF_DATA,
-		.mask = get_be64(req->mad + SA2_OFF_MASK) };
+	struct query_spec spec = {
+		.type = sa_record_type(SA_PATH),
+		.version = SA_V2,
+		.multi = true,
+		.body = req->body,
+		.tmpl = req->mad + SA2_OFF_DATA,
+		.mask = get_be64(req->mad + SA2_OFF_MASK),
+	};
 
 	w->counters.get_table++;
 	if (t == NULL || t->attribute != SA_MULTI_PATH)

@@ -31,15 +31,15 @@ service_key_fits(const struct sa_write *w, const uint8_t *stored, const uint8_t 
 {
 	static const uint8_t none[SERVICE_KEY_LEN];
 
-	return w->who.manager || memcmp(stored + SERVICE_OFF_KEY, none, SERVICE_KEY_LEN) == 0
-		|| memcmp(stored + SERVICE_OFF_KEY, given + SERVICE_OFF_KEY, SERVICE_KEY_LEN) == 0;
+	return w->who.manager || memcmp(stored + SERVICE_OFF_KEY, none, SERVICE_KEY_LEN) == 0 ||
+		memcmp(stored + SERVICE_OFF_KEY, given + SERVICE_OFF_KEY, SERVICE_KEY_LEN) == 0;
 }
 
 static bool
 service_too_many(const struct write_batch *b, const struct sa_write *w)
 {
-	return !w->who.manager
-		&& write_crowded(b, SA_INDEX_SERVICE_GID, sa_gid_key(w->rec + SERVICE_OFF_GID),
+	return !w->who.manager &&
+		write_crowded(b, SA_INDEX_SERVICE_GID, sa_gid_key(w->rec + SERVICE_OFF_GID),
 			SERVICES_PER_PORT);
 }
 
@@ -68,8 +68,8 @@ write_service_set(struct write_batch *b, struct sa_write *w)
 	pkey = get_be16(w->rec + SERVICE_OFF_PKEY);
 	if (get_be32(w->rec + SERVICE_OFF_LEASE) == 0)
 		return SA_STATUS_REQ_INVALID;
-	if (!write_allowed(b, w, w->rec + SERVICE_OFF_GID)
-		|| (pkey != 0 && !w->who.manager && port_member(v, &w->who.port, pkey) == 0))
+	if (!write_allowed(b, w, w->rec + SERVICE_OFF_GID) ||
+		(pkey != 0 && !w->who.manager && port_member(v, &w->who.port, pkey) == 0))
 		return SA_STATUS_DENIED;
 	w->rid = write_same(b, w->type, w->rec);
 	if (w->rid != 0) {
@@ -100,8 +100,8 @@ service_record_find(const struct write_batch *b, const struct sa_write *w)
 	while ((r = store_next(&c, &at)) != NULL && at == id) {
 		if (memcmp(r->bytes + SERVICE_OFF_GID, w->rec + SERVICE_OFF_GID, 16) != 0)
 			continue;
-		if ((w->mask & SA_BIT(SERVICE_BIT_PKEY)) == 0
-			|| memcmp(r->bytes + SERVICE_OFF_PKEY, w->rec + SERVICE_OFF_PKEY, 2) == 0)
+		if ((w->mask & SA_BIT(SERVICE_BIT_PKEY)) == 0 ||
+			memcmp(r->bytes + SERVICE_OFF_PKEY, w->rec + SERVICE_OFF_PKEY, 2) == 0)
 			return r;
 	}
 	return NULL;

@@ -45,14 +45,14 @@
 #define SWITCH_MTOP      18
 #define SWITCH_INFO_LEN  20
 
-#define P_KEYS_IN_BLOCK  32
-#define GUIDS_IN_BLOCK   8
-#define MLIDS_IN_BLOCK   32
-#define PORTS_IN_MASK    16
-#define STATE_DOWN       1
-#define PORTS_MAX        254
-#define NOBODY           UINT32_MAX
-#define NODES_MAX        LID_UNICAST_END
+#define P_KEYS_IN_BLOCK 32
+#define GUIDS_IN_BLOCK  8
+#define MLIDS_IN_BLOCK  32
+#define PORTS_IN_MASK   16
+#define STATE_DOWN      1
+#define PORTS_MAX       254
+#define NOBODY          UINT32_MAX
+#define NODES_MAX       LID_UNICAST_END
 
 struct peer {
 	uint32_t node; /* node at the other end of the cable, or NOBODY */
@@ -187,10 +187,12 @@ sweep_next(struct sweep *s, struct sweep_request *r)
 	if (s->error != 0 || s->first_wish == s->num_wishes)
 		return false;
 	w = &s->wish[s->first_wish++];
-	*r = (struct sweep_request){ .attribute = w->attribute,
+	*r = (struct sweep_request){
+		.attribute = w->attribute,
 		.modifier = w->modifier,
 		.node = w->node,
-		.via = w->via };
+		.via = w->via,
+	};
 	if (s->first_wish == s->num_wishes)
 		s->first_wish = s->num_wishes = 0;
 	s->counts.asked++;
@@ -239,8 +241,8 @@ sweep_add_node(struct sweep *s, const struct sweep_request *r, const uint8_t *in
 	struct node *n;
 	unsigned int i;
 
-	if (s->counts.nodes == NODES_MAX
-		|| !sweep_grow(s, &list, sizeof(*s->node), s->counts.nodes, &room))
+	if (s->counts.nodes == NODES_MAX ||
+		!sweep_grow(s, &list, sizeof(*s->node), s->counts.nodes, &room))
 		return NOBODY;
 	s->node = list;
 	s->nodes_room = room;
@@ -384,8 +386,8 @@ sweep_take_port(struct sweep *s, uint32_t node, uint8_t port, const uint8_t *inf
 			(info[PORT_GUID_CAP] + GUIDS_IN_BLOCK - 1) / GUIDS_IN_BLOCK);
 	}
 	/* only switches forward; our own port (0 hops) is where the search begins */
-	if (n->peer[port].up && n->hops < SWEEP_HOPS_MAX
-		&& (n->hops == 0 || (n->type == NODE_TYPE_SWITCH && port != n->entry)))
+	if (n->peer[port].up && n->hops < SWEEP_HOPS_MAX &&
+		(n->hops == 0 || (n->type == NODE_TYPE_SWITCH && port != n->entry)))
 		sweep_want(s, node, NODE_INFO, 0, port);
 }
 
@@ -483,16 +485,15 @@ emit_kept(struct sweep *s, const struct sa_import_sink *sink, const struct kept 
 		return sweep_emit(s, sink, SA_SLTOVL, n->lid, out, 8, k->data, 8);
 	case LINEAR:
 	case RANDOM:
-		return n->tables_missing ? 0
-					 : sweep_emit(s, sink,
-						k->attribute == LINEAR ? SA_LFT : SA_RFT,
-						 n->lid, k->modifier, 8, k->data, SWEEP_DATA);
-	case MULTICAST:
-		return is_zero(k->data)
+		return n->tables_missing
 			? 0
-			: sweep_emit(s, sink, SA_MFT, n->lid,
-				k->modifier >> 28 << 12 | (k->modifier & 0x1FF),
-				  8, k->data, SWEEP_DATA);
+			: sweep_emit(s, sink, k->attribute == LINEAR ? SA_LFT : SA_RFT, n->lid,
+				  k->modifier, 8, k->data, SWEEP_DATA);
+	case MULTICAST:
+		return is_zero(k->data) ? 0
+					: sweep_emit(s, sink, SA_MFT, n->lid,
+						  k->modifier >> 28 << 12 | (k->modifier & 0x1FF),
+						  8, k->data, SWEEP_DATA);
 	default:
 		return 0;
 	}

@@ -163,9 +163,11 @@ static const struct {
 } leads[] = {
 	{ SA_TABLE_NODE, SA_INDEX_PORT_GUID, KEY_U64, NODE_OFF_PORT_GUID, SA_BIT(8) },
 	{ SA_TABLE_NODE, SA_INDEX_NODE_GUID, KEY_U64, NODE_OFF_NODE_GUID, SA_BIT(7) },
+/* clang-format off */
 #define GUID_LEAD(i)                                                                               \
 	{ SA_TABLE_GUID_INFO, SA_INDEX_ALIAS_GUID, KEY_U64, GUIDINFO_OFF_GUIDS + 8 * (i),          \
 		SA_BIT(GUIDINFO_BIT_GUID + (i)) }
+	/* clang-format on */
 	GUID_LEAD(0),
 	GUID_LEAD(1),
 	GUID_LEAD(2),

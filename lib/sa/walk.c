@@ -60,8 +60,8 @@ walk_random_port(const struct store_version *v, uint16_t sw, uint16_t dlid)
 			const uint8_t *e = r->bytes + RFT_OFF_ENTRIES + 4 * i;
 			uint16_t base = get_be16(e), how = get_be16(e + 2);
 
-			if ((how & RFT_VALID) != 0 && dlid >= base
-				&& dlid - base < 1 << (how >> 12 & 7))
+			if ((how & RFT_VALID) != 0 && dlid >= base &&
+				dlid - base < 1 << (how >> 12 & 7))
 				return how & 0xFF;
 		}
 	r = store_get(v, SA_TABLE_SWITCH_INFO, RID_LID(sw));
@@ -162,10 +162,12 @@ walk_route(const struct store_version *v, const struct port_view *from, const st
 	struct place at = { .lid = from->lid, .out_port = from->port };
 	int rc = 0;
 
-	*w = (struct walk){ .mtu = mtu_min(from->mtu, to->mtu),
+	*w = (struct walk){
+		.mtu = mtu_min(from->mtu, to->mtu),
 		.rate = rate_min(from->rate, to->rate),
 		.sls = ALL_SLS,
-		.sls_known = true };
+		.sls_known = true,
+	};
 	if (from->node_type != NODE_TYPE_SWITCH && !cross_link(v, &at, w))
 		return -ENETUNREACH;
 	while (rc == 0) {

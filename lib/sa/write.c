@@ -169,8 +169,8 @@ subscriber_at(const struct write_batch *b, uint32_t rid, const uint8_t *rec, str
 {
 	const struct store_record *r = store_get(write_view(b), SA_TABLE_INFORM, rid);
 
-	return r != NULL && memcmp(r->bytes + INFORM_OFF_GID, rec + INFORM_OFF_GID, 16) == 0
-		&& subscriber_of(r, s);
+	return r != NULL && memcmp(r->bytes + INFORM_OFF_GID, rec + INFORM_OFF_GID, 16) == 0 &&
+		subscriber_of(r, s);
 }
 
 uint16_t
@@ -253,11 +253,10 @@ write_same(const struct write_batch *b, const struct sa_record_type *t, const ui
 	const struct store_record *r = NULL;
 
 	if (t->table == SA_TABLE_SERVICE)
-		r = write_find(v, SA_INDEX_SERVICE_ID, get_be64(rec), 0, rec,
-			SERVICE_OFF_PKEY + 2);
+		r = write_find(v, SA_INDEX_SERVICE_ID, get_be64(rec), 0, rec, SERVICE_OFF_PKEY + 2);
 	else if (t->table == SA_TABLE_MCMEMBER)
-		r = write_find(v, SA_INDEX_MC_MEMBER,
-			sa_member_key(rec, rec + MC_OFF_PORT_GID), 0, rec, MC_OFF_QKEY);
+		r = write_find(v, SA_INDEX_MC_MEMBER, sa_member_key(rec, rec + MC_OFF_PORT_GID), 0,
+			rec, MC_OFF_QKEY);
 	else if (t->table == SA_TABLE_INFORM)
 		r = write_find(v, SA_INDEX_SUBSCRIBER, sa_gid_key(rec), 0, rec,
 			INFORM_OFF_ENUM + 2);
@@ -267,8 +266,7 @@ write_same(const struct write_batch *b, const struct sa_record_type *t, const ui
 bool
 write_allowed(const struct write_batch *b, const struct sa_write *w, const uint8_t *gid)
 {
-	return w->who.manager
-		|| sa_owns(write_view(b), b->sa->config.gid_prefix, &w->who, gid);
+	return w->who.manager || sa_owns(write_view(b), b->sa->config.gid_prefix, &w->who, gid);
 }
 
 /* --- batches --- */
@@ -390,8 +388,7 @@ apply_change(struct write_batch *b, const struct sa_change *c, struct error *err
 	if (!c->remove && !sa_rid_assigned(c->type->table) && rid != sa_rid(c->type, c->rec))
 		return error_set(err, EINVAL, "%s: got RID 0x%08x, but its components make 0x%08x",
 			c->type->name, rid, sa_rid(c->type, c->rec));
-	status = c->remove ? write_del(b, c->type, rid)
-			   : write_put_plain(b, c->type, rid, c->rec);
+	status = c->remove ? write_del(b, c->type, rid) : write_put_plain(b, c->type, rid, c->rec);
 	return status == MAD_STATUS_OK ? 0 : change_error(c, status, rid, err);
 }
 

@@ -93,8 +93,8 @@ uint16_t write_rid_delete(struct write_batch *b, struct sa_write *w);
 uint16_t write_config(struct write_batch *b, struct sa_write *w);
 
 /** Remove a membership or some of its states; with the last full member delete the group. */
-uint16_t mc_remove_member(struct write_batch *b, struct sa_write *w,
-	const struct store_record *r, uint8_t leave_states);
+uint16_t mc_remove_member(struct write_batch *b, struct sa_write *w, const struct store_record *r,
+	uint8_t leave_states);
 
 /**
  * Move a subscription or service to another GID. If that has an equal one (or, for subscriptions,

@@ -85,9 +85,10 @@ tell_changes(const struct sma_port *p, const struct port_settings *old,
 static bool
 settings_equal(const struct port_settings *a, const struct port_settings *b)
 {
-	return a->state == b->state && a->disabled == b->disabled && a->lid == b->lid && a->lmc == b->lmc &&
-		a->sm_lid == b->sm_lid && a->sm_sl == b->sm_sl && a->subnet_timeout == b->subnet_timeout &&
-		a->mtu == b->mtu && a->gid_prefix == b->gid_prefix && a->num_guids == b->num_guids &&
+	return a->state == b->state && a->disabled == b->disabled && a->lid == b->lid &&
+		a->lmc == b->lmc && a->sm_lid == b->sm_lid && a->sm_sl == b->sm_sl &&
+		a->subnet_timeout == b->subnet_timeout && a->mtu == b->mtu &&
+		a->gid_prefix == b->gid_prefix && a->num_guids == b->num_guids &&
 		a->num_pkeys == b->num_pkeys && memcmp(a->guid, b->guid, sizeof(a->guid)) == 0 &&
 		memcmp(a->pkey, b->pkey, sizeof(a->pkey)) == 0 &&
 		memcmp(a->sl_to_vl, b->sl_to_vl, sizeof(a->sl_to_vl)) == 0;

@@ -8,7 +8,7 @@
 
 static const struct sma_attribute attributes[] = {
 	{ SMA_NOTICE, "Notice", sma_notice_get, NULL },
-		/* no Set: it needs CapabilityMask2 bit 0, which we do not offer (smp-sma 8) */
+	/* no Set: it needs CapabilityMask2 bit 0, which we do not offer (smp-sma 8) */
 	{ SMA_NODE_DESCRIPTION, "NodeDescription", sma_node_desc_get, NULL },
 	{ SMA_NODE_INFO, "NodeInfo", sma_node_info_get, NULL },
 	{ SMA_GUID_INFO, "GUIDInfo", sma_guid_info_get, sma_guid_info_set },

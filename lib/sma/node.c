@@ -6,10 +6,10 @@
 
 #include "sma/private.h"
 
-#define NODE_TYPE_CA 1
+#define NODE_TYPE_CA  1
 #define CLASS_VERSION 1
-#define LED_ON 0x80 /* bit 31 of the first word */
-#define NOTICE_EMPTY 0x7F /* Notice.Type: nothing is queued */
+#define LED_ON        0x80 /* bit 31 of the first word */
+#define NOTICE_EMPTY  0x7F /* Notice.Type: nothing is queued */
 
 uint16_t
 sma_notice_get(const struct smp *smp, struct sma_port *p, uint8_t *data)

@@ -106,8 +106,7 @@ rule_down_default(struct sma_set *set, const struct sma_port_info_field *f, uint
 static bool
 rule_mtu(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
 {
-	return value >= 1 && value <= sma_pi_get(set->p->info, f->bound) &&
-		rule_any(set, f, value);
+	return value >= 1 && value <= sma_pi_get(set->p->info, f->bound) && rule_any(set, f, value);
 }
 
 static bool
@@ -154,8 +153,10 @@ rule_reregister(struct sma_set *set, const struct sma_port_info_field *f, uint64
 }
 
 const struct sma_port_info_field sma_port_info_fields[PI_COUNT] = {
+/* clang-format off */
 #define X(id, name, byte, skip, bits, access, rule, bound)                                         \
 	[PI_##id] = { #name, (byte)*8 + (skip), bits, SMA_##access, bound, rule_##rule },
+	/* clang-format on */
 	SMA_PORT_INFO_FIELDS(X)
 #undef X
 };

@@ -20,6 +20,7 @@
  * and accepts no raw packets. We do not offer suppression of multicast P_Key traps (CapabilityMask
  * bit 29), so its bits stay 0.
  */
+/* clang-format off */
 #define SMA_PORT_INFO_FIELDS(X)                                                                    \
 	X(M_KEY, m_key, 0, 0, 64, RW, any, 0)                                                      \
 	X(GID_PREFIX, gid_prefix, 8, 0, 64, RW, any, 0)                                            \
@@ -72,12 +73,13 @@
 	X(EXT_ACTIVE, link_speed_ext_active, 62, 0, 4, RO, any, 0)                                 \
 	X(EXT_SUPPORTED, link_speed_ext_supported, 62, 4, 4, RO, any, 0)                           \
 	X(EXT_ENABLED, link_speed_ext_enabled, 63, 3, 5, RW, subset, PI_EXT_SUPPORTED)
+/* clang-format on */
 
 enum sma_port_info_id {
 #define X(id, ...) PI_##id,
 	SMA_PORT_INFO_FIELDS(X)
 #undef X
-	PI_COUNT
+		PI_COUNT
 };
 
 enum sma_access {

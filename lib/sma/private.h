@@ -13,10 +13,10 @@
 #include "sma/sma.h"
 #include "wire/bytes.h"
 
-#define SMA_VLARB_TABLES 4 /* low 0-31, low 32-63, high 0-31, high 32-63 */
+#define SMA_VLARB_TABLES  4 /* low 0-31, low 32-63, high 0-31, high 32-63 */
 #define SMA_VLARB_ENTRIES 64 /* VLArbHighCap, VLArbLowCap */
-#define SMA_BLOCK_GUIDS  8
-#define SMA_BLOCK_PKEYS  32
+#define SMA_BLOCK_GUIDS   8
+#define SMA_BLOCK_PKEYS   32
 
 /* A trap, pending or finished: trap.c */
 struct sma_trap {

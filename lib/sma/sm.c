@@ -63,7 +63,7 @@ sma_sm_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
 	if (smp->modifier == 0 || smp->modifier >= sizeof(sm_commands) / sizeof(sm_commands[0]))
 		return MAD_STATUS_INVALID_FIELD;
 	if (p->sm_state != sm_commands[smp->modifier].from ||
-			(smp->modifier == HANDOVER && !p->sm_alive))
+		(smp->modifier == HANDOVER && !p->sm_alive))
 		return MAD_STATUS_INVALID_FIELD;
 	sm_change_state(p, sm_commands[smp->modifier].to);
 	sma_sm_give(smp);

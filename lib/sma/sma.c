@@ -151,10 +151,10 @@ sma_port_totals(struct sma *s, uint16_t port, const struct sma_totals *t, uint64
 	}
 	p->totals = *t;
 	if (threshold(p, t->link_errors, &p->since.link_errors, PI_LOCAL_PHY_ERRORS,
-			TRAP_LINK_INTEGRITY, now))
+		    TRAP_LINK_INTEGRITY, now))
 		sma_count(p, link_integrity_errors);
 	if (threshold(p, t->overruns, &p->since.overruns, PI_OVERRUN_ERRORS, TRAP_BUFFER_OVERRUN,
-			now))
+		    now))
 		sma_count(p, buffer_overrun_errors);
 }
 

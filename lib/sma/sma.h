@@ -27,10 +27,10 @@
 #include "port/port.h"
 #include "rc/verbs_types.h"
 
-#define SMA_PORTS_MAX      64
-#define SMA_DATA_LEN       64 /* data of every attribute */
-#define SMA_NODE_DESC_LEN  64
-#define SMA_TRAPS_MAX      32 /* traps kept per port, pending or finished */
+#define SMA_PORTS_MAX     64
+#define SMA_DATA_LEN      64 /* data of every attribute */
+#define SMA_NODE_DESC_LEN 64
+#define SMA_TRAPS_MAX     32 /* traps kept per port, pending or finished */
 
 enum sma_attribute_id {
 	SMA_NOTICE = 0x0002,
@@ -217,8 +217,7 @@ struct sma_trap_info {
 	uint8_t notice[SMA_DATA_LEN];
 };
 /** Walk the traps of all ports, newest first within a port; start with *cursor 0. */
-bool sma_trap_next(const struct sma *s, uint32_t *cursor, uint64_t now,
-	struct sma_trap_info *info);
+bool sma_trap_next(const struct sma *s, uint32_t *cursor, uint64_t now, struct sma_trap_info *info);
 /**
  * Raise a trap for the operator.
  *
@@ -251,6 +250,7 @@ int sma_sm_set(struct sma *s, uint16_t port, uint8_t state, uint8_t priority, ui
 /* --- counters --- */
 
 /* X(name, help): one writer, relaxed readers */
+/* clang-format off */
 #define SMA_COUNTERS(X)                                                                            \
 	X(smp_get, "Get requests answered")                                                        \
 	X(smp_set, "Set requests answered")                                                        \
@@ -271,6 +271,7 @@ int sma_sm_set(struct sma *s, uint16_t port, uint8_t state, uint8_t priority, ui
 	X(sm_smps, "Traps and changes of SMInfo for the subnet manager behind the port")           \
 	X(sm_changes, "changes of that subnet manager's state or priority")                        \
 	X(sm_gone, "times that subnet manager's lease expired")
+/* clang-format on */
 
 struct sma_counters {
 #define X(name, help) uint64_t name;

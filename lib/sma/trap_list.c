@@ -19,8 +19,8 @@ trap_next_older(const struct sma_port *p, const struct sma_trap *than)
 	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++) {
 		const struct sma_trap *t = &p->trap[i];
 
-		if (t->info.state != SMA_TRAP_FREE && (than == NULL || trap_older(t, than))
-			&& (next == NULL || trap_older(next, t)))
+		if (t->info.state != SMA_TRAP_FREE && (than == NULL || trap_older(t, than)) &&
+			(next == NULL || trap_older(next, t)))
 			next = t;
 	}
 	return next;
@@ -91,8 +91,9 @@ sma_trap_send(struct sma *s, uint16_t port, uint16_t number, const uint8_t *noti
 			"number: got %u, allowed: 129, 130, 131, 144, 145, or 0 with a notice",
 			number);
 	if (t == NULL)
-		return error_set(err, EBUSY, "port %u: %u traps a second is the limit, and %u "
-			"pending ones", port, s->config.limits.trap_rate, SMA_TRAPS_MAX);
+		return error_set(err, EBUSY,
+			"port %u: %u traps a second is the limit, and %u pending ones", port,
+			s->config.limits.trap_rate, SMA_TRAPS_MAX);
 	*id = t->info.id;
 	return 0;
 }

@@ -34,9 +34,9 @@ trap_find_cause(struct sma_port *p, const uint8_t *notice, bool own_lid)
 	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++) {
 		struct sma_trap *t = &p->trap[i];
 
-		if (trap_pending(t) && t->own_lid == own_lid
-			&& memcmp(t->info.notice, notice, NOTICE_OFF_ISSUER_LID) == 0
-			&& same_details(t, notice))
+		if (trap_pending(t) && t->own_lid == own_lid &&
+			memcmp(t->info.notice, notice, NOTICE_OFF_ISSUER_LID) == 0 &&
+			same_details(t, notice))
 			return t;
 	}
 	return NULL;
@@ -62,11 +62,10 @@ trap_is_meant(const struct sma_trap *t, const uint8_t *notice)
 {
 	static const uint8_t no_details[SMA_DATA_LEN - NOTICE_OFF_DETAILS];
 
-	return t->info.sent > 0
-		&& t->info.number == get_be16(notice + NOTICE_OFF_NUMBER)
-		&& t->info.type == (notice[NOTICE_OFF_TYPE] & NOTICE_TYPE_MASK)
-		&& (memcmp(notice + NOTICE_OFF_DETAILS, no_details, sizeof(no_details)) == 0
-			|| same_details(t, notice));
+	return t->info.sent > 0 && t->info.number == get_be16(notice + NOTICE_OFF_NUMBER) &&
+		t->info.type == (notice[NOTICE_OFF_TYPE] & NOTICE_TYPE_MASK) &&
+		(memcmp(notice + NOTICE_OFF_DETAILS, no_details, sizeof(no_details)) == 0 ||
+			same_details(t, notice));
 }
 
 void

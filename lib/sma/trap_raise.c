@@ -104,9 +104,9 @@ has_own_lid(const uint8_t *notice)
 {
 	uint16_t number = get_be16(notice + NOTICE_OFF_NUMBER);
 
-	return (number >= TRAP_LINK_INTEGRITY && number <= TRAP_FLOW_CONTROL)
-		|| number == TRAP_LOCAL_CHANGE || number == TRAP_SYSTEM_IMAGE
-		|| number == TRAP_BAD_M_KEY;
+	return (number >= TRAP_LINK_INTEGRITY && number <= TRAP_FLOW_CONTROL) ||
+		number == TRAP_LOCAL_CHANGE || number == TRAP_SYSTEM_IMAGE ||
+		number == TRAP_BAD_M_KEY;
 }
 
 struct sma_trap *

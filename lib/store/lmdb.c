@@ -4,8 +4,8 @@
 
 /*
  * The LMDB backend: one table with the key {table, RID big-endian}, so that records are read in
- * tree order. Every commit is synchronous. A lock file beside the data keeps other processes out: two
- * writers would each know only a part of the subnet's records.
+ * tree order. Every commit is synchronous. A lock file beside the data keeps other processes out:
+ * two writers would each know only a part of the subnet's records.
  *
  * LMDB has no checksums and trusts its file. A damaged file stops the process: a page beyond the
  * end of the file causes SIGBUS, a bad page fails an assertion. Therefore a file that is too short
@@ -58,8 +58,8 @@ static int
 damaged(const struct lmdb *l, const char *how, struct error *err)
 {
 	return error_set(err, EBADMSG,
-		"%s: the record store is damaged: %s; move the directory away and import the "
-		"records anew", l->path, how);
+		"%s: the record store is damaged: %s; move the directory away and import the records anew",
+		l->path, how);
 }
 
 /* Set the error. LMDB's own error numbers are negative, errno values positive. */
@@ -71,7 +71,7 @@ lmdb_failed(const struct lmdb *l, int rc, const char *what, struct error *err)
 			"%s: the record store is full: raise sa.map_mb; nothing was changed",
 			l->path);
 	if (rc == MDB_INVALID || rc == MDB_VERSION_MISMATCH || rc == MDB_CORRUPTED ||
-			rc == MDB_PAGE_NOTFOUND)
+		rc == MDB_PAGE_NOTFOUND)
 		return damaged(l, mdb_strerror(rc), err);
 	return error_set(err, rc > 0 ? rc : EIO, "%s: %s: %s", l->path, what, mdb_strerror(rc));
 }
@@ -124,7 +124,10 @@ on_fault(int sig)
 
 static const int faults[] = { SIGBUS, SIGSEGV };
 
-/* Catch faults of reading calls: a damaged page may point anywhere, and lmdb_run_load() reads every page. */
+/*
+ * Catch faults of reading calls: a damaged page may point anywhere, and lmdb_run_load() reads every
+ * page.
+ */
 static void
 catch_faults(const struct call *c, sigjmp_buf *out, struct sigaction before[2])
 {
@@ -190,9 +193,11 @@ load_one(struct lmdb *l, struct call *c, const MDB_val *key, const MDB_val *valu
 	op.bytes = value->mv_data;
 	op.len = (uint16_t)value->mv_size;
 	rc = c->each(c->to, &op);
-	return rc == 0 ? 0 : error_set(c->err, -rc, "%s: record 0x%08x of table %u: %s", l->path,
-		op.rid, op.table, rc == -EBADMSG ? "this program does not know the table" :
-		strerror(-rc));
+	return rc == 0
+		? 0
+		: error_set(c->err, -rc, "%s: record 0x%08x of table %u: %s", l->path, op.rid,
+			  op.table,
+			  rc == -EBADMSG ? "this program does not know the table" : strerror(-rc));
 }
 
 static int
@@ -223,10 +228,10 @@ lmdb_run_load(struct lmdb *l, struct call *c)
 }
 
 static int
-lmdb_load(void *arg, int (*each)(void *to, const struct store_op *op), void *to,
-	struct error *err)
+lmdb_load(void *arg, int (*each)(void *to, const struct store_op *op), void *to, struct error *err)
 {
-	return make_call(arg, &(struct call){ .fn = lmdb_run_load, .each = each, .to = to, .err = err });
+	return make_call(arg,
+		&(struct call){ .fn = lmdb_run_load, .each = each, .to = to, .err = err });
 }
 
 /* --- apply --- */
@@ -276,7 +281,8 @@ lmdb_run_apply(struct lmdb *l, struct call *c)
 static int
 lmdb_apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
 {
-	return make_call(arg, &(struct call){ .fn = lmdb_run_apply, .ops = ops, .n = n, .err = err });
+	return make_call(arg,
+		&(struct call){ .fn = lmdb_run_apply, .ops = ops, .n = n, .err = err });
 }
 
 /* --- open and close --- */
@@ -352,8 +358,8 @@ check_format(struct lmdb *l, struct call *c)
 		return lmdb_failed(l, rc, "read", c->err);
 	if (got.mv_size != sizeof(FORMAT) - 1 || memcmp(got.mv_data, FORMAT, got.mv_size) != 0)
 		return error_set(c->err, EBADMSG,
-			"%s: records of another format than \"%s\"; export them with the program "
-			"that wrote them", l->path, FORMAT);
+			"%s: records of another format than \"%s\"; export them with the program that wrote them",
+			l->path, FORMAT);
 	return 0;
 }
 
@@ -370,7 +376,7 @@ check_length(struct lmdb *l, struct error *err)
 	MDB_stat stat;
 
 	if (mdb_env_info(l->env, &info) != 0 || mdb_env_stat(l->env, &stat) != 0 ||
-			mdb_env_get_fd(l->env, &fd) != 0 || fstat(fd, &st) != 0)
+		mdb_env_get_fd(l->env, &fd) != 0 || fstat(fd, &st) != 0)
 		return damaged(l, "it does not say how long it is", err);
 	length = (info.me_last_pgno + 1) * stat.ms_psize;
 	if ((uint64_t)st.st_size >= length)
@@ -403,8 +409,9 @@ sync_names(const struct lmdb *l, struct error *err)
 	rc = sync_directory(l->path);
 	if (rc == 0)
 		rc = sync_directory(parent);
-	return rc == 0 ? 0 : error_set(err, -rc, "%s: the directory cannot be made durable: %s",
-		l->path, strerror(-rc));
+	return rc == 0 ? 0
+		       : error_set(err, -rc, "%s: the directory cannot be made durable: %s",
+				 l->path, strerror(-rc));
 }
 
 static int

@@ -99,8 +99,8 @@ look_at_holders(struct store *s)
 	for (r = 0; r < s->config.readers; r++) {
 		top = __atomic_load_n(&s->readers[r].top, __ATOMIC_ACQUIRE);
 		for (k = 0; k < top; k++) {
-			v = (struct store_version *)(uintptr_t)__atomic_load_n(
-				&s->readers[r].held[k].version, __ATOMIC_ACQUIRE);
+			v = (struct store_version *)(uintptr_t)
+				__atomic_load_n(&s->readers[r].held[k].version, __ATOMIC_ACQUIRE);
 			if (v == NULL || v->seen_held == s->looks)
 				continue;
 			v->seen_held = s->looks;

@@ -85,8 +85,7 @@ make_readers(struct store *s)
 		return -ENOMEM;
 	for (i = 0; i < s->config.readers; i++) {
 		s->readers[i].store = s;
-		s->readers[i].held = mem_zalloc(
-			a, s->slots * sizeof(struct held), 64);
+		s->readers[i].held = mem_zalloc(a, s->slots * sizeof(struct held), 64);
 		if (s->readers[i].held == NULL)
 			return -ENOMEM;
 	}
@@ -107,7 +106,7 @@ store_create(const struct store_config *config, struct error *err)
 	struct store *s;
 
 	if (config->tables > STORE_TABLES_MAX || config->num_indexes > STORE_INDEXES_MAX ||
-			config->readers > STORE_READERS_MAX || config->max_versions == 0) {
+		config->readers > STORE_READERS_MAX || config->max_versions == 0) {
 		error_set(err, EINVAL, "store: more tables, indexes or readers than there can be");
 		close_backend(config);
 		return NULL;

@@ -260,8 +260,7 @@ tree_put_at(struct tree_writer *w, struct tree_node *n, struct tree_key key,
 }
 
 void
-tree_put(struct tree *t, struct tree_writer *w, struct tree_key key,
-	const struct store_record *rec)
+tree_put(struct tree *t, struct tree_writer *w, struct tree_key key, const struct store_record *rec)
 {
 	struct tree_node *right, *root;
 

@@ -31,7 +31,8 @@ struct tree_node {
 	uint64_t born; /**< number of the first version that has it */
 	uint16_t n;
 	bool leaf;
-	uint64_t hi[TREE_FAN]; /**< keys of entries; of an inner node the smallest below each child */
+	/** keys of entries; of an inner node the smallest below each child */
+	uint64_t hi[TREE_FAN];
 	uint32_t lo[TREE_FAN];
 	union {
 		const struct store_record *record[TREE_FAN];

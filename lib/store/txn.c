@@ -15,7 +15,8 @@
 #define ROOM_KEPT 65536 /* places for blocks and operations, from one transaction to the next */
 
 _Static_assert(sizeof(((struct store_savepoint *)0)->trees) ==
-		sizeof(((struct store_version *)0)->tree), "a savepoint has all roots");
+		sizeof(((struct store_version *)0)->tree),
+	"a savepoint has all roots");
 
 /* --- nodes --- */
 

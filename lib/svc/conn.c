@@ -165,7 +165,7 @@ svc_conn_of_wr(const struct svc_worker *w, uint64_t wr_id, bool *recv)
 
 	*recv = upper >> (SVC_PLACE_BITS + SVC_GENERATION_BITS);
 	if (place >= w->svc->config.max_connections || c->w != w ||
-			c->generation != (upper >> SVC_PLACE_BITS & SVC_GENERATION_MASK))
+		c->generation != (upper >> SVC_PLACE_BITS & SVC_GENERATION_MASK))
 		return NULL;
 	return c;
 }
@@ -310,8 +310,12 @@ svc_send(struct svc_conn *c, uint32_t wr_id, const struct svc_region *r, uint64_
 	uint32_t length)
 {
 	struct sge sge = { .addr = r->va + offset, .length = length, .lkey = r->lkey };
-	struct send_wr wr = { .wr_id = wr_id, .opcode = WR_SEND, .num_sge = length != 0,
-		.sg_list = &sge };
+	struct send_wr wr = {
+		.wr_id = wr_id,
+		.opcode = WR_SEND,
+		.num_sge = length != 0,
+		.sg_list = &sge,
+	};
 
 	return svc_post_send(c, &wr);
 }

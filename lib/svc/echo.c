@@ -50,8 +50,11 @@ echo_send_back(struct svc_conn *c, const struct wc *wc)
 	const struct svc_config *config = svc_config(svc_conn_service(c));
 	struct svc_region r = svc_conn_buffer(c);
 	uint32_t i = (uint32_t)wc->wr_id;
-	struct sge sge = { .addr = r.va + (uint64_t)i * config->size, .length = wc->byte_len,
-		.lkey = r.lkey };
+	struct sge sge = {
+		.addr = r.va + (uint64_t)i * config->size,
+		.length = wc->byte_len,
+		.lkey = r.lkey,
+	};
 	struct send_wr wr = {
 		.wr_id = i,
 		.opcode = wc->wc_flags & WC_WITH_IMM ? WR_SEND_WITH_IMM : WR_SEND,
@@ -76,7 +79,8 @@ echo_send_more(struct svc_conn *c)
 	struct svc_region r = svc_conn_buffer(c);
 	uint64_t settled = e->received < e->completed ? e->received : e->completed, at;
 
-	while (e->sent - settled < config->depth && (config->count == 0 || e->sent < config->count)) {
+	while (e->sent - settled < config->depth &&
+		(config->count == 0 || e->sent < config->count)) {
 		at = (config->depth + e->sent % config->depth) * config->size;
 		svc_fill(r.bytes + at, config->size, e->sent);
 		if (svc_send(c, 0, &r, at, config->size) != 0)
@@ -93,7 +97,8 @@ echo_received_back(struct svc_conn *c, const struct wc *wc)
 	struct svc_region r = svc_conn_buffer(c);
 	uint64_t at = (uint64_t)(uint32_t)wc->wr_id * config->size;
 
-	if (config->verify && (wc->byte_len != config->size ||
+	if (config->verify &&
+		(wc->byte_len != config->size ||
 			!svc_filled(r.bytes + at, config->size, e->received)))
 		svc_count(svc_conn_counters(c), mismatches, 1);
 	e->received++;

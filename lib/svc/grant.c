@@ -54,8 +54,8 @@ bool
 svc_grant_get(const uint8_t *data, size_t len, struct svc_grant *g)
 {
 	if (len < SVC_GRANT_LEN || data[0] != GRANT_VERSION || (data[1] & ~GRANT_FLAGS) != 0 ||
-			!grant_all_zero(data + 2, 2) ||
-			!grant_all_zero(data + SVC_GRANT_LEN, len - SVC_GRANT_LEN))
+		!grant_all_zero(data + 2, 2) ||
+		!grant_all_zero(data + SVC_GRANT_LEN, len - SVC_GRANT_LEN))
 		return false;
 	*g = (struct svc_grant){
 		.access = (data[1] & GRANT_READ ? MEM_ACCESS_REMOTE_READ : 0) |

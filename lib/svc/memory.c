@@ -39,7 +39,8 @@ static uint32_t
 local_access(uint32_t access)
 {
 	return (access & (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC)) != 0
-		? MEM_ACCESS_LOCAL_WRITE : 0;
+		? MEM_ACCESS_LOCAL_WRITE
+		: 0;
 }
 
 static int
@@ -92,7 +93,8 @@ memory_shape(struct svc_conn *c, struct cm_conn_param *param)
 		r.length = config->length;
 	}
 	param->access = config->access;
-	grant = (struct svc_grant){ config->access, config->per_connection, r.rkey, r.va, r.length };
+	grant = (struct svc_grant){ config->access, config->per_connection, r.rkey, r.va,
+		r.length };
 	svc_grant_put(param->private_data, &grant);
 	param->private_len = SVC_GRANT_LEN;
 }

@@ -4,10 +4,11 @@
 
 /*
  * perftest: one server for ib_send_bw, ib_send_lat, ib_write_bw, ib_write_lat, ib_read_bw,
- * ib_read_lat, ib_atomic_bw and ib_atomic_lat. It offers memory for Writes, Reads and Atomics, posts
- * receives for Sends, answers each Send of a client that waits for an answer (perftest_pace.h), and
- * exchanges Writes with a client that waits for the first one (perftest_write.h). The parameter size
- * is the size of ib_write_lat's Writes if they are larger than 4096 bytes (-s).
+ * ib_read_lat, ib_atomic_bw and ib_atomic_lat. It offers memory for Writes, Reads and Atomics,
+ * posts receives for Sends, answers each Send of a client that waits for an answer
+ * (perftest_pace.h), and exchanges Writes with a client that waits for the first one
+ * (perftest_write.h). The parameter size is the size of ib_write_lat's Writes if they are larger
+ * than 4096 bytes (-s).
  *
  * With -R a client's first connection carries the exchange and the others carry traffic; the first
  * message tells which. Without -R the exchange uses TCP, and all QPs here carry traffic.
@@ -23,13 +24,13 @@
 #include "svc/perftest_target.h"
 #include "svc/perftest_write.h"
 
-#define SENDS        16
-#define DEPTH        512 /* perftest's own */
-#define LENGTH       (8u << 20) /* -a goes up to 8 MiB */
-#define CONNECTIONS  16
-#define TARGET_AT    4096 /* offset of the memory for clients, after the exchange's messages */
-#define PATIENCE_HZ  5000 /* 200 us */
-#define RD_ATOMIC    16
+#define SENDS       16
+#define DEPTH       512 /* perftest's own */
+#define LENGTH      (8u << 20) /* -a goes up to 8 MiB */
+#define CONNECTIONS 16
+#define TARGET_AT   4096 /* offset of the memory for clients, after the exchange's messages */
+#define PATIENCE_HZ 5000 /* 200 us */
+#define RD_ATOMIC   16
 
 enum role {
 	ROLE_NEW,
@@ -67,8 +68,8 @@ perftest_open(struct svc *s, struct error *err)
 	if (svc_make_state(s, c->max_connections * sizeof(struct perftest_targets), err) == NULL)
 		return -ENOMEM;
 	svc_queues(s, SENDS, c->depth);
-	return svc_buffers(s, TARGET_AT + c->length,
-		MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE, err);
+	return svc_buffers(s, TARGET_AT + c->length, MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
+		err);
 }
 
 static struct perftest_targets *
@@ -191,8 +192,11 @@ answer_exchange(struct svc_conn *c, const uint8_t *message, uint32_t len)
 {
 	struct perftest_conn *p = svc_conn_priv(c);
 	uint8_t answer[PERFTEST_MESSAGE_MAX];
-	struct send_wr wr = { .opcode = WR_SEND, .send_flags = SEND_INLINE,
-		.inline_data = answer };
+	struct send_wr wr = {
+		.opcode = WR_SEND,
+		.send_flags = SEND_INLINE,
+		.inline_data = answer,
+	};
 	int n = perftest_answer(&p->exchange, message, len, answer);
 
 	if (n < 0) {
@@ -270,8 +274,13 @@ write_to(struct svc_conn *c, uint64_t length)
 	struct perftest_conn *p = svc_conn_priv(c);
 	struct svc_region r = svc_conn_buffer(c);
 	struct sge sge = { .addr = r.va + TARGET_AT, .length = (uint32_t)length, .lkey = r.lkey };
-	struct send_wr wr = { .opcode = WR_RDMA_WRITE, .num_sge = 1, .sg_list = &sge,
-		.remote_addr = p->target.theirs.va, .rkey = p->target.theirs.rkey };
+	struct send_wr wr = {
+		.opcode = WR_RDMA_WRITE,
+		.num_sge = 1,
+		.sg_list = &sge,
+		.remote_addr = p->target.theirs.va,
+		.rkey = p->target.theirs.rkey,
+	};
 
 	svc_post_send(c, &wr);
 }
@@ -281,17 +290,22 @@ write_byte(struct svc_conn *c, uint64_t at)
 {
 	static const uint8_t one = 1;
 	struct perftest_conn *p = svc_conn_priv(c);
-	struct send_wr wr = { .opcode = WR_RDMA_WRITE, .send_flags = SEND_INLINE,
-		.inline_data = &one, .inline_len = 1,
-		.remote_addr = p->target.theirs.va + at, .rkey = p->target.theirs.rkey };
+	struct send_wr wr = {
+		.opcode = WR_RDMA_WRITE,
+		.send_flags = SEND_INLINE,
+		.inline_data = &one,
+		.inline_len = 1,
+		.remote_addr = p->target.theirs.va + at,
+		.rkey = p->target.theirs.rkey,
+	};
 
 	svc_post_send(c, &wr);
 }
 
 /*
- * True for a client of ib_write_lat: only it describes its QP so often before the first message, with
- * memory and without a depth for Reads. ib_read_lat and ib_atomic_lat give a depth; with -o 1 they
- * cannot be told apart.
+ * True for a client of ib_write_lat: only it describes its QP so often before the first message,
+ * with memory and without a depth for Reads. ib_read_lat and ib_atomic_lat give a depth; with -o 1
+ * they cannot be told apart.
  */
 static bool
 waits_for_write(const struct perftest_target *t)
@@ -325,7 +339,7 @@ answer_write(struct svc_conn *c, const struct rc_qp_received *in)
 	uint64_t size;
 
 	if (!perftest_write_look(&p->write, in->writes, in->bytes, in->partial, &a) ||
-			a.length > config->length)
+		a.length > config->length)
 		return;
 	for (size = PERFTEST_WRITE_BEYOND; a.prepare && size <= PERFTEST_WRITE_LARGEST; size *= 2)
 		write_byte(c, size - 1);
@@ -345,8 +359,8 @@ answer_send(struct svc_conn *c, const struct rc_qp_received *in)
 }
 
 /*
- * True if the service must poll in the next turn: Writes raise no completion, and the wait after the
- * first Send ends by time. Later Sends request a turn by their completions.
+ * True if the service must poll in the next turn: Writes raise no completion, and the wait after
+ * the first Send ends by time. Later Sends request a turn by their completions.
  */
 static bool
 must_look(const struct perftest_conn *p, const struct rc_qp_received *in)

@@ -13,9 +13,9 @@
 #define CACHE_LINE   64
 
 /*
- * The script, one letter per step: v version, c cycle buffer, l cache line, m MTU, z a QP with QPN 0
- * because it does not exist yet, a all QPs in turn, o the first QP, r a report, d done (TCP only),
- * C both sides connect, M traffic.
+ * The script, one letter per step: v version, c cycle buffer, l cache line, m MTU, z a QP with QPN
+ * 0 because it does not exist yet, a all QPs in turn, o the first QP, r a report, d done (TCP
+ * only), C both sides connect, M traffic.
  */
 static const char greeting[] = "vclmzCza", greeting_stream[] = "vclmaC";
 
@@ -155,8 +155,7 @@ hear_dest(struct perftest_client *c, const uint8_t *answer, size_t len)
 
 	if (!c->stream)
 		perftest_bytes_read(answer, d);
-	else if (!perftest_text_read(answer, len, d) || d->qpn == 0 ||
-			d->qpn == QPN_MULTICAST)
+	else if (!perftest_text_read(answer, len, d) || d->qpn == 0 || d->qpn == QPN_MULTICAST)
 		return "does not describe a queue pair";
 	return NULL;
 }

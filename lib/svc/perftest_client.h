@@ -77,7 +77,10 @@ enum perftest_client_step perftest_client_step(const struct perftest_client *c);
  * @return its length, which is also that of the answer
  */
 size_t perftest_client_say(const struct perftest_client *c, uint8_t *message);
-/** Process the answer. @return NULL, or what is wrong with it, as the end of a sentence: the server "..." */
+/**
+ * Process the answer. @return NULL, or what is wrong with it, as the end of a sentence: the server
+ * "..."
+ */
 const char *perftest_client_hear(struct perftest_client *c, const uint8_t *answer, size_t len);
 /** The caller has connected the QPs, or measured. */
 void perftest_client_done(struct perftest_client *c);

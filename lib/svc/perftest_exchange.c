@@ -7,8 +7,8 @@
 #include "svc/perftest_exchange.h"
 #include "wire/bytes.h"
 
-#define OLDEST    "5.70" /* the oldest version with which 6.06 works */
-#define DONE_LEN  5
+#define OLDEST   "5.70" /* the oldest version with which 6.06 works */
+#define DONE_LEN 5
 
 bool
 perftest_is_version(const uint8_t *m, size_t len)
@@ -167,7 +167,10 @@ static const struct {
 	[PERFTEST_DONE] = { 1, after_done },
 };
 
-/* Tell messages apart: a report begins with a size below 2^56, a text with a digit, else it is "done". */
+/*
+ * Tell messages apart: a report begins with a size below 2^56, a text with a digit, else it is
+ * "done".
+ */
 static int
 frame_talk(const uint8_t *bytes, size_t len)
 {
@@ -177,7 +180,8 @@ frame_talk(const uint8_t *bytes, size_t len)
 		return PERFTEST_NUMBER;
 	if (bytes[0] == 'd' && (len < 2 || bytes[1] == 'o'))
 		return len >= DONE_LEN && memcmp(bytes, PERFTEST_DONE_TEXT, DONE_LEN) != 0
-				? -1 : DONE_LEN;
+			? -1
+			: DONE_LEN;
 	text = perftest_text_length(bytes, len);
 	return text != 0 ? text : PERFTEST_TEXT_LID;
 }

@@ -6,15 +6,14 @@
 #define SVC_PERFTEST_EXCHANGE_H
 
 /**
- * @file
- * The server's side of perftest's parameter exchange: over TCP (a stream), or with -R over the first
- * connection (one Send per message).
+ * @file The server's side of perftest's parameter exchange: over TCP (a stream), or with -R over
+ * the first connection (one Send per message).
  *
- * The client sends a message and the server answers with one of the same kind, until the end: version
- * (16 bytes), cycle buffer and cache line size (4 bytes each), path MTU (2), then any number of QPs
- * (perftest_text.h) and bandwidth reports (5 times 8 bytes), and over TCP "done". The number and order
- * depend on the test, but a server that answers everything works with all. The messages do not say
- * which of the eight programs the client is.
+ * The client sends a message and the server answers with one of the same kind, until the end:
+ * version (16 bytes), cycle buffer and cache line size (4 bytes each), path MTU (2), then any
+ * number of QPs (perftest_text.h) and bandwidth reports (5 times 8 bytes), and over TCP "done". The
+ * number and order depend on the test, but a server that answers everything works with all. The
+ * messages do not say which of the eight programs the client is.
  *
  * The functions only transform bytes; they do no I/O.
  */

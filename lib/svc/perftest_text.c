@@ -8,8 +8,8 @@
 #include "svc/perftest_text.h"
 #include "wire/bytes.h"
 
-#define GID_AT  50 /* offset of the GID, or in a text without GID of the SRQ number */
-#define GID_END (GID_AT + 16 * 3)
+#define GID_AT         50 /* offset of the GID, or in a text without GID of the SRQ number */
+#define GID_END        (GID_AT + 16 * 3)
 #define GID_INDEX_NONE UINT32_MAX
 
 /* Fields of a text up to the address: offset and number of digits. */
@@ -100,7 +100,7 @@ perftest_text_read(const uint8_t *text, size_t len, struct perftest_dest *d)
 
 	for (i = 0; i < FIELDS; i++) {
 		if (!text_number(text + fields[i].at, fields[i].digits, &v[i]) ||
-				text[fields[i].at + fields[i].digits] != ':')
+			text[fields[i].at + fields[i].digits] != ':')
 			return false;
 	}
 	*d = (struct perftest_dest){

@@ -40,9 +40,14 @@ struct perftest_dest {
 
 /** @return length of the text that begins here; 0: not known yet; -1: not a valid text */
 int perftest_text_length(const uint8_t *text, size_t len);
-/** Read a text of the length that perftest_text_length() returned. @return false: not a valid text */
+/**
+ * Read a text of the length that perftest_text_length() returned. @return false: not a valid text
+ */
 bool perftest_text_read(const uint8_t *text, size_t len, struct perftest_dest *d);
-/** Write a text, with the GID if there is one. @param text  room for PERFTEST_TEXT bytes @return its length */
+/**
+ * Write a text, with the GID if there is one. @param text  room for PERFTEST_TEXT bytes @return its
+ * length
+ */
 size_t perftest_text_write(const struct perftest_dest *d, uint8_t *text);
 
 /** @p bytes of PERFTEST_BYTES, any contents. */

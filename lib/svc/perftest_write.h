@@ -6,15 +6,14 @@
 #define SVC_PERFTEST_WRITE_H
 
 /**
- * @file
- * ib_write_lat: the two sides write to each other's memory in turn and poll the last byte, which
- * counts the Writes from 1 on, modulo 256. The server begins. The exchange does not contain the size
- * of the Writes, so the server's first Write sets every byte that may be the last one; the client's
- * first Write then shows the size.
+ * @file ib_write_lat: the two sides write to each other's memory in turn and poll the last byte,
+ * which counts the Writes from 1 on, modulo 256. The server begins. The exchange does not contain
+ * the size of the Writes, so the server's first Write sets every byte that may be the last one; the
+ * client's first Write then shows the size.
  *
  * With -a the client goes through the powers of two and counts from 1 again for each, without a
- * message in between. So it must find a 1 at the end of each new size: up to PERFTEST_WRITE_FIRST the
- * first Write has set them, and the others are written as soon as the second size shows -a.
+ * message in between. So it must find a 1 at the end of each new size: up to PERFTEST_WRITE_FIRST
+ * the first Write has set them, and the others are written as soon as the second size shows -a.
  *
  * These functions decide what to write; the caller writes it.
  */
@@ -25,7 +24,7 @@
 /** Least size of the client's memory, whatever the size of its Writes: its cycle buffer. */
 #define PERFTEST_WRITE_FIRST 4096
 /** With -a, the smallest size above it, and the largest. */
-#define PERFTEST_WRITE_BEYOND (2 * PERFTEST_WRITE_FIRST)
+#define PERFTEST_WRITE_BEYOND  (2 * PERFTEST_WRITE_FIRST)
 #define PERFTEST_WRITE_LARGEST (8u << 20)
 /** How often the client describes its QP before it waits for the first Write. */
 #define PERFTEST_WRITE_TOLD 4
@@ -46,8 +45,9 @@ struct perftest_write_answer {
 };
 
 /**
- * Decide whether to answer, from @p writes and @p bytes received since the start; @p partial: another
- * Write has begun. A client that does not wait for an answer (ib_write_bw -b) gets no further ones.
+ * Decide whether to answer, from @p writes and @p bytes received since the start; @p partial:
+ * another Write has begun. A client that does not wait for an answer (ib_write_bw -b) gets no
+ * further ones.
  * @retval true  write *a
  */
 bool perftest_write_look(struct perftest_write *p, uint64_t writes, uint64_t bytes, bool partial,

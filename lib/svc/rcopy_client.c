@@ -19,8 +19,12 @@ rcopy_client_ask(struct svc_conn *c, uint8_t command, uint32_t data, uint32_t mo
 
 	r->asked = command;
 	r->in_length = 0;
-	rcopy_put_head(r, &(struct rcopy_head){ .command = command,
-		.length = (uint16_t)(RCOPY_HEAD + more), .data = data });
+	rcopy_put_head(r,
+		&(struct rcopy_head){
+			.command = command,
+			.length = (uint16_t)(RCOPY_HEAD + more),
+			.data = data,
+		});
 	r->out_length += more;
 }
 

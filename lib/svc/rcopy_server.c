@@ -50,8 +50,8 @@ rcopy_server_store(struct svc_conn *c, const uint8_t *bytes, uint32_t length)
 
 	if (file->length != 0 && r->status == 0) {
 		if (mem_access(svc_env(svc_conn_service(c))->mem, file->key, file->pd,
-				svc_conn_qpn(c), file->va + r->at, length, MEM_ACCESS_LOCAL_WRITE,
-				&host) == MEM_OK)
+			    svc_conn_qpn(c), file->va + r->at, length, MEM_ACCESS_LOCAL_WRITE,
+			    &host) == MEM_OK)
 			memcpy(host, bytes, length);
 		else
 			r->status = EIO; /* the region is gone */
@@ -72,8 +72,13 @@ rcopy_server_answer(struct svc_conn *c, uint8_t command, uint32_t status)
 		svc_violation(c);
 		return;
 	}
-	rcopy_put_head(r, &(struct rcopy_head){ .command = command | RCOPY_RESPONSE,
-		.length = RCOPY_HEAD, .data = status, .id = r->id });
+	rcopy_put_head(r,
+		&(struct rcopy_head){
+			.command = command | RCOPY_RESPONSE,
+			.length = RCOPY_HEAD,
+			.data = status,
+			.id = r->id,
+		});
 }
 
 /* Answer with an error and stop: like librdmacm's rcopy, we serve no request after a failed one. */

@@ -90,7 +90,7 @@ svc_buffers(struct svc *s, uint64_t length, uint32_t access, struct error *err)
 
 	length = (length + SVC_CACHE_LINE - 1) & ~(uint64_t)(SVC_CACHE_LINE - 1);
 	if (__builtin_mul_overflow(length, (uint64_t)s->config.max_connections, &all) ||
-			all > UINT64_MAX - SVC_VA)
+		all > UINT64_MAX - SVC_VA)
 		return error_set(err, ENOMEM,
 			"%u connections with buffers of %llu bytes each: too much",
 			s->config.max_connections, (unsigned long long)length);

@@ -101,8 +101,12 @@ rping_post(struct svc_conn *c, const struct send_wr *wr)
 static void
 rping_send_message(struct svc_conn *c, const uint8_t *message)
 {
-	struct send_wr wr = { .opcode = WR_SEND, .send_flags = SEND_INLINE,
-		.inline_data = message, .inline_len = INFO_LENGTH };
+	struct send_wr wr = {
+		.opcode = WR_SEND,
+		.send_flags = SEND_INLINE,
+		.inline_data = message,
+		.inline_len = INFO_LENGTH,
+	};
 
 	rping_post(c, &wr);
 }
@@ -145,7 +149,7 @@ server_message(struct svc_conn *c, const struct wc *wc)
 	memcpy(info, svc_conn_buffer(c).bytes + AT_MESSAGE, sizeof(info));
 	length = get_be32(info + 12);
 	if (wc->byte_len != INFO_LENGTH || length > config->size ||
-			(p->step != RPING_READ_ADV && p->step != RPING_WRITE_ADV)) {
+		(p->step != RPING_READ_ADV && p->step != RPING_WRITE_ADV)) {
 		svc_violation(c);
 		return;
 	}
@@ -231,7 +235,7 @@ end_ping(struct svc_conn *c)
 	struct rping_conn *p = svc_conn_priv(c);
 
 	if (config->verify &&
-			memcmp(bytes + AT_SOURCE, bytes + at_sink(config), config->size) != 0) {
+		memcmp(bytes + AT_SOURCE, bytes + at_sink(config), config->size) != 0) {
 		svc_count(svc_conn_counters(c), mismatches, 1);
 		svc_disconnect(c);
 		return;

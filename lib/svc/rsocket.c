@@ -23,8 +23,8 @@ rsocket_open(struct svc *s, uint64_t half, struct error *err)
 
 	rs->half = half;
 	svc_queues(s, SENDS, CREDITS + CONTROLS);
-	ret = svc_buffers(s, AT_BUFFER + 2 * half,
-		MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND, err);
+	ret = svc_buffers(s, AT_BUFFER + 2 * half, MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND,
+		err);
 	return ret != 0 ? ret : svc_windows_make(s, &rs->windows, err);
 }
 
@@ -59,12 +59,13 @@ rsocket_put_private(struct svc_conn *c, bool net, struct cm_conn_param *param)
 	uint32_t key = svc_window_key(&rs->windows, c);
 
 	r->own_net = net;
-	rsocket_put_conn_data(param->private_data, &(struct rsocket_conn_data){
-		.net = net,
-		.credits = CREDITS,
-		.list = { b.va, key, LIST_ENTRIES },
-		.buffer = { b.va + AT_BUFFER, key, (uint32_t)rs->half },
-	});
+	rsocket_put_conn_data(param->private_data,
+		&(struct rsocket_conn_data){
+			.net = net,
+			.credits = CREDITS,
+			.list = { b.va, key, LIST_ENTRIES },
+			.buffer = { b.va + AT_BUFFER, key, (uint32_t)rs->half },
+		});
 	param->private_len = RSOCKET_CONN_DATA;
 	param->access = MEM_ACCESS_REMOTE_WRITE;
 }

@@ -7,7 +7,8 @@
 #include "svc/rsocket_private.h"
 
 static void
-rsocket_post_control(struct svc_conn *c, uint32_t op, uint32_t rest, const uint8_t entry[RSOCKET_ENTRY])
+rsocket_post_control(struct svc_conn *c, uint32_t op, uint32_t rest,
+	const uint8_t entry[RSOCKET_ENTRY])
 {
 	struct rsocket *r = svc_conn_priv(c);
 	struct send_wr wr = {
@@ -36,10 +37,12 @@ rsocket_grant(struct svc_conn *c)
 	if (r->controls >= CONTROLS || (!room && (int16_t)(r->received - r->grant_at) < 0))
 		return;
 	r->grant_at = r->received + CREDITS / 2;
-	rsocket_put_entry(entry, (struct rsocket_entry){
-		svc_conn_buffer(c).va + AT_BUFFER + r->next_half,
-		rs->windows.keys[svc_conn_place(c)], (uint32_t)rs->half }, r->net);
-	rsocket_post_control(c, RSOCKET_CREDITS, (uint16_t)(r->received + CREDITS), room ? entry : NULL);
+	rsocket_put_entry(entry,
+		(struct rsocket_entry){ svc_conn_buffer(c).va + AT_BUFFER + r->next_half,
+			rs->windows.keys[svc_conn_place(c)], (uint32_t)rs->half },
+		r->net);
+	rsocket_post_control(c, RSOCKET_CREDITS, (uint16_t)(r->received + CREDITS),
+		room ? entry : NULL);
 	if (!room)
 		return;
 	r->free -= rs->half;

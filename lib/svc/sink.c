@@ -41,7 +41,7 @@ sink_send_more(struct svc_conn *c)
 	uint64_t at;
 
 	while (k->sent - k->completed < config->depth &&
-			(config->count == 0 || k->sent < config->count)) {
+		(config->count == 0 || k->sent < config->count)) {
 		at = k->sent % config->depth * config->size;
 		svc_fill(r.bytes + at, config->size, k->sent);
 		if (svc_send(c, 0, &r, at, config->size) != 0)

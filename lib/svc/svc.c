@@ -11,17 +11,8 @@
 #include "svc/kinds.h"
 #include "svc/private.h"
 
-const struct svc_ops *const svc_kinds[] = {
-	&svc_memory,
-	&svc_echo,
-	&svc_sink,
-	&svc_rping,
-	&svc_ucmatose,
-	&svc_rstream,
-	&svc_rcopy,
-	&svc_perftest,
-	NULL,
-};
+const struct svc_ops *const svc_kinds[] = { &svc_memory, &svc_echo, &svc_sink, &svc_rping,
+	&svc_ucmatose, &svc_rstream, &svc_rcopy, &svc_perftest, NULL };
 
 const struct svc_ops *
 svc_kind(const char *name)
@@ -88,7 +79,8 @@ svc_check_config(struct svc *s, struct error *err)
 		return error_set(err, EINVAL, "max_connections: got %u, allowed: 1 to %u",
 			c->max_connections, SVC_PLACES_MAX);
 	if (c->size > RC_MSG_MAX)
-		return error_set(err, EINVAL, "size: got %u, allowed: 0 to %u", c->size, RC_MSG_MAX);
+		return error_set(err, EINVAL, "size: got %u, allowed: 0 to %u", c->size,
+			RC_MSG_MAX);
 	if (c->depth > s->env.max_qp_wr)
 		return error_set(err, EINVAL, "depth: got %u, allowed: 1 to %u", c->depth,
 			s->env.max_qp_wr);
@@ -131,11 +123,11 @@ svc_make_places(struct svc *s, struct error *err)
 	s->priv_size = (s->ops->conn_size + SVC_CACHE_LINE - 1) & ~(size_t)(SVC_CACHE_LINE - 1);
 	s->conns = mem_zalloc(s->env.alloc, n * sizeof(s->conns[0]), SVC_CACHE_LINE);
 	s->privs = mem_zalloc(s->env.alloc, n * s->priv_size + 1, SVC_CACHE_LINE);
-	s->counters = mem_zalloc(s->env.alloc, s->env.workers * sizeof(s->counters[0]),
-		SVC_CACHE_LINE);
+	s->counters =
+		mem_zalloc(s->env.alloc, s->env.workers * sizeof(s->counters[0]), SVC_CACHE_LINE);
 	s->cqs = mem_zalloc(s->env.alloc, s->env.workers * sizeof(s->cqs[0]), SVC_CACHE_LINE);
 	if (s->conns == NULL || s->privs == NULL || s->counters == NULL || s->cqs == NULL ||
-			svc_places_create(&s->places, s->env.alloc, n) != 0)
+		svc_places_create(&s->places, s->env.alloc, n) != 0)
 		return error_set(err, ENOMEM, "no memory for %u connections", n);
 	for (i = 0; i < n; i++) {
 		s->conns[i].svc = s;

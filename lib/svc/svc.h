@@ -64,6 +64,7 @@ struct svc_config {
  * mismatches and violations; the frame counts the others, messages and bytes when it polls their
  * completions.
  */
+/* clang-format off */
 #define SVC_COUNTERS(X)                                                                            \
 	X(connections, "connections now")                                                          \
 	X(established, "connections established since the start")                                  \
@@ -77,6 +78,7 @@ struct svc_config {
 	X(mismatches, "exchanges whose data was wrong")                                            \
 	X(violations, "connections ended because the peer broke the kind's rules")                 \
 	X(receives_missing, "times a message found no receive posted: the depth is too small")
+/* clang-format on */
 
 struct svc_counters {
 #define X(name, help) uint64_t name;
@@ -239,7 +241,7 @@ struct svc_region {
 	uint64_t length;
 	uint8_t *bytes; /**< the memory itself; workers and peers write it */
 };
-#define SVC_VA 0x100000000 /* address of a region's first byte, as peers use it */
+#define SVC_VA          0x100000000 /* address of a region's first byte, as peers use it */
 #define SVC_REGIONS_MAX 4
 
 /** Control thread, in open(): register a region in the service's protection domain. */

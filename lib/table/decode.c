@@ -76,13 +76,14 @@ reject_name(struct table_decoder *d, const struct table_row *rows, const char *n
 	json_brief(v, brief, sizeof(brief));
 	json_decref(v);
 	memset(e, 0, sizeof(*e));
-	table_append(e->member, sizeof(e->member), "%s%s%.*s", d->path, d->path[0] != '\0' ? "." : "",
-		(int)strlen(brief) - 2, brief + 1);
+	table_append(e->member, sizeof(e->member), "%s%s%.*s", d->path,
+		d->path[0] != '\0' ? "." : "", (int)strlen(brief) - 2, brief + 1);
 	if (rows->name == NULL)
 		snprintf(e->allowed, sizeof(e->allowed), "none");
 	else
 		table_append_names(e->allowed, sizeof(e->allowed), rows);
-	table_append(e->text, sizeof(e->text), "%s: unknown name, allowed: %s", e->member, e->allowed);
+	table_append(e->text, sizeof(e->text), "%s: unknown name, allowed: %s", e->member,
+		e->allowed);
 	try_names(&n, rows);
 	suggest(e, &n);
 	return report_error(d);
@@ -123,7 +124,7 @@ decode_uint(struct table_decoder *d, const struct table_row *row, const json_t *
 	uint64_t u;
 
 	if (!value_u64(v, &u) || u < row->min || u > table_largest(row) ||
-			((row->flags & TABLE_POWER2) != 0 && (u & (u - 1)) != 0))
+		((row->flags & TABLE_POWER2) != 0 && (u & (u - 1)) != 0))
 		return reject_value(d, row, v);
 	store_number(field, row->size, u);
 	return 0;

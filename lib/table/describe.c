@@ -390,7 +390,8 @@ schema_list(const struct table_row *row, enum table_way way)
 	else
 		item = table_schema(row->fields, way, row->init);
 	if ((row->flags & TABLE_ONE_ALONE) != 0)
-		item = json_pack("{s:[o, o]}", "anyOf", schema_of(&row->fields[0], way, NULL), item);
+		item = json_pack("{s:[o, o]}", "anyOf", schema_of(&row->fields[0], way, NULL),
+			item);
 	s = json_pack("{s:s}", "type", "array");
 	if (row->max != 0) {
 		json_set_int(s, "minItems", row->min);
@@ -456,7 +457,7 @@ schema_of(const struct table_row *row, enum table_way way, const void *base)
 	if (row->help != NULL)
 		json_set(s, "description", json_string(row->help));
 	if (base != NULL && (row->flags & TABLE_REQUIRED) == 0 && row->type != TABLE_OBJECT &&
-			row->type != TABLE_LIST && !table_empty(row, base))
+		row->type != TABLE_LIST && !table_empty(row, base))
 		json_set(s, "default", table_encode_value(row, base));
 	return s;
 }

@@ -120,7 +120,8 @@ table_encode_value(const struct table_row *row, const void *base)
 	switch (row->type) {
 	case TABLE_UINT:
 		n = table_number(field, row->size);
-		return row->digits == 0 ? json_u64(n) : json_sprintf("0x%0*" PRIx64, row->digits, n);
+		return row->digits == 0 ? json_u64(n)
+					: json_sprintf("0x%0*" PRIx64, row->digits, n);
 	case TABLE_INT:
 		return json_integer(signed_number(field, row->size));
 	case TABLE_REAL:

@@ -28,7 +28,8 @@ enum table_type {
 	TABLE_BOOL, /**< bool */
 	TABLE_STRING, /**< const char * <-> text of 1 to .max bytes */
 	TABLE_CHARS, /**< char[] <-> text that fits into it with its NUL */
-	TABLE_NAME, /**< const char * <-> the same as STRING, or an integer, which becomes its digits */
+	/** const char * <-> the same as STRING, or an integer, which becomes its digits */
+	TABLE_NAME,
 	TABLE_BYTES, /**< struct table_bytes <-> hex text of at most .max bytes */
 	TABLE_ENUM, /**< uintN_t <-> one of .words */
 	TABLE_FLAGS, /**< uint32_t <-> list of .words */
@@ -49,8 +50,9 @@ enum table_type {
 #define TABLE_POWER2    0x10 /**< UINT: a power of two */
 #define TABLE_ONE_ALONE 0x20 /**< item of a LIST: its first member's value alone stands for it */
 #define TABLE_NOTED     0x40 /**< OBJECT: a bool at .count notes that it is there */
-#define TABLE_INLINE    0x80 /**< LIST: in place, an array; its length is an unsigned int at .count */
-#define TABLE_VALUES    0x100 /**< LIST: of values like .fields[0] rather than of objects */
+/** LIST: in place, an array; its length is an unsigned int at .count */
+#define TABLE_INLINE 0x80
+#define TABLE_VALUES 0x100 /**< LIST: of values like .fields[0] rather than of objects */
 
 struct table_word {
 	const char *name;
@@ -101,23 +103,28 @@ struct table_row {
 	 * Encode: the member is left out unless all these bits are set there.
 	 */
 	uint32_t bit;
-	uint8_t digits; /**< encode a UINT as "0x..." text of at least so many digits; 0: as a number */
+	/** encode a UINT as "0x..." text of at least so many digits; 0: as a number */
+	uint8_t digits;
 	const char *help;
 };
 
 /** ROW(struct cq_args, depth, TABLE_UINT, .min = 1, .help = "...") */
+/* clang-format off */
 #define ROW_NAMED(S, text, field, t, ...)                                                          \
 	{ .name = text, .type = t, .offset = offsetof(S, field), .size = sizeof(((S *)0)->field),  \
 		__VA_ARGS__ }
+/* clang-format on */
 #define ROW(S, field, t, ...) ROW_NAMED(S, #field, field, t, __VA_ARGS__)
 /** A list in the arena, of structures I with a table of their own. */
 #define ROW_LIST(S, field, I, rows, ...)                                                           \
 	ROW(S, field, TABLE_LIST, .fields = rows, .item_size = sizeof(I), __VA_ARGS__)
 /** The members of a structure within S, as members of the object that S is. */
+/* clang-format off */
 #define ROW_INCLUDE(S, field, rows)                                                                \
 	{ .name = "", .type = TABLE_INCLUDE, .offset = offsetof(S, field), .fields = rows }
 #define ROW_END                                                                                    \
 	{ .name = NULL }
+/* clang-format on */
 
 /* --- arena.c --- */
 

@@ -143,9 +143,8 @@ json_brief(const json_t *v, char *buf, size_t size)
 		break;
 	case JSON_STRING:
 		len = json_string_length(v);
-		snprintf(buf, size, "\"%.*s%s\"",
-			(int)utf8_prefix(json_string_value(v), len, room), json_string_value(v),
-			len > room ? "..." : "");
+		snprintf(buf, size, "\"%.*s%s\"", (int)utf8_prefix(json_string_value(v), len, room),
+			json_string_value(v), len > room ? "..." : "");
 		break;
 	case JSON_INTEGER:
 		snprintf(buf, size, "%" JSON_INTEGER_FORMAT, json_integer_value(v));

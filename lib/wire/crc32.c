@@ -67,25 +67,25 @@ static const struct kernel {
 	const char *name;
 	uint32_t (*update)(uint32_t crc, const void *buf, size_t len);
 	bool (*supported)(void);
-	uint32_t (*packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
-		uint32_t blocks, const void *from, uint32_t len);
+	uint32_t (*packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks,
+		const void *from, uint32_t len);
 	uint32_t (*masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 	bool (*ipv4_ok)(const uint8_t *ip, uint32_t len);
 	uint32_t (*send)(const struct path *p, uint8_t *bth, const uint8_t words[12],
 		const void *from, uint32_t len, uint16_t ip_id);
-	uint32_t (*ack)(const struct path *p, uint8_t *bth, const uint8_t words[16],
-		uint16_t ip_id);
+	uint32_t (
+		*ack)(const struct path *p, uint8_t *bth, const uint8_t words[16], uint16_t ip_id);
 	uint32_t (*atomic)(const struct path *p, uint8_t *bth, const uint8_t words[24],
 		uint16_t ip_id);
 	size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 } kernels[] = {
-	{ "portable", crc32_portable, always, crc32_packet_portable,
-		crc32_masked_portable, icrc_ipv4_ok_portable, path_finish_send_portable,
-		path_finish_ack_portable, path_finish_atomic_portable, NULL },
+	{ "portable", crc32_portable, always, crc32_packet_portable, crc32_masked_portable,
+		icrc_ipv4_ok_portable, path_finish_send_portable, path_finish_ack_portable,
+		path_finish_atomic_portable, NULL },
 #ifdef WIRE_CRC32_PCLMUL
-	{ "pclmul", crc32_pclmul, crc32_pclmul_supported, crc32_packet_pclmul,
-		crc32_masked_pclmul, icrc_ipv4_ok_pclmul, path_finish_send_pclmul,
-		path_finish_ack_pclmul, path_finish_atomic_pclmul, vcrc_fold_pclmul },
+	{ "pclmul", crc32_pclmul, crc32_pclmul_supported, crc32_packet_pclmul, crc32_masked_pclmul,
+		icrc_ipv4_ok_pclmul, path_finish_send_pclmul, path_finish_ack_pclmul,
+		path_finish_atomic_pclmul, vcrc_fold_pclmul },
 #endif
 #ifdef WIRE_CRC32_VPCLMUL
 	{ "vpclmul", crc32_vpclmul, crc32_vpclmul_supported, crc32_packet_vpclmul,
@@ -95,8 +95,8 @@ static const struct kernel {
 };
 
 uint32_t (*crc32_update)(uint32_t crc, const void *buf, size_t len) = crc32_portable;
-uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
-	uint32_t blocks, const void *from, uint32_t len) = crc32_packet_portable;
+uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks,
+	const void *from, uint32_t len) = crc32_packet_portable;
 uint32_t (*crc32_masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks,
 	uint32_t len) = crc32_masked_portable;
 bool (*icrc_ipv4_ok)(const uint8_t *ip, uint32_t len) = icrc_ipv4_ok_portable;

@@ -45,8 +45,8 @@ extern uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_
  * @param len     blocks * 16 - 8 at least
  * @return in zlib's convention, as crc32_update()
  */
-extern uint32_t (*crc32_masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks,
-	uint32_t len);
+extern uint32_t (
+	*crc32_masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 
 /** Name of the kernel in use: "portable", "pclmul", "vpclmul". */
 const char *crc32_kernel(void);

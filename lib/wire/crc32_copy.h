@@ -16,7 +16,9 @@
 #include <rte_common.h>
 
 #define BLOCK 16
+/* clang-format off */
 #define PADDING(len) (-(len) & 3)
+/* clang-format on */
 #define PADDED(len) (((len) + 3) & ~UINT32_C(3))
 
 /* Copy the payload and add zeros up to a multiple of four bytes. */

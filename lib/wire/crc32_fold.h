@@ -21,8 +21,7 @@
 #include <immintrin.h>
 
 #define TARGET_PCLMUL  __attribute__((target("sse4.1,pclmul")))
-#define TARGET_VPCLMUL \
-	__attribute__((target("sse4.1,pclmul,avx512f,avx512vl,avx512bw,vpclmulqdq")))
+#define TARGET_VPCLMUL __attribute__((target("sse4.1,pclmul,avx512f,avx512vl,avx512bw,vpclmulqdq")))
 
 /* low, high */
 #define FOLD_128  UINT64_C(0x1751997d0), UINT64_C(0x0ccaa009e)
@@ -38,9 +37,9 @@
 #define INVERSE UINT64_C(0xb4e5b025f7011641) /* POLY times this, bit by bit, is 1 mod x^64 */
 
 /* K(FOLD_128): the multiplier of one block; HIGH_LOW(FOLD_128): its halves as two arguments */
-#define K(...)            K2(__VA_ARGS__)
-#define K2(low, high)     _mm_set_epi64x(high, low)
-#define HIGH_LOW(...)     HIGH_LOW2(__VA_ARGS__)
+#define K(...)               K2(__VA_ARGS__)
+#define K2(low, high)        _mm_set_epi64x(high, low)
+#define HIGH_LOW(...)        HIGH_LOW2(__VA_ARGS__)
 #define HIGH_LOW2(low, high) high, low
 
 static TARGET_PCLMUL inline __m128i
@@ -69,13 +68,10 @@ fold(__m128i x, __m128i k, __m128i next)
 static TARGET_PCLMUL inline __m128i
 fold_tail(__m128i x, const uint8_t *end, size_t len)
 {
-	static const uint8_t shift[48] = {
-		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-		0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-	};
+	static const uint8_t shift[48] = { 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
+		13, 14, 15, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+		0x80, 0x80, 0x80, 0x80 };
 	__m128i first = _mm_shuffle_epi8(x, fold_load(shift + len));
 	__m128i select = fold_load(shift + 16 + len);
 	__m128i rest = _mm_blendv_epi8(_mm_shuffle_epi8(x, select), fold_load(end - 16), select);
@@ -180,8 +176,8 @@ fold_lanes512(__m512i y, const uint8_t *p, size_t len)
 static TARGET_VPCLMUL inline __m128i
 together(__m512i y)
 {
-	const __m512i k = _mm512_set_epi64(0, 0, HIGH_LOW(FOLD_128), HIGH_LOW(FOLD_256),
-		HIGH_LOW(FOLD_384));
+	const __m512i k =
+		_mm512_set_epi64(0, 0, HIGH_LOW(FOLD_128), HIGH_LOW(FOLD_256), HIGH_LOW(FOLD_384));
 	__m256i h;
 
 	y = fold512(y, k, _mm512_maskz_mov_epi64(0xC0, y));

@@ -28,7 +28,8 @@ uint32_t crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t 
 	uint32_t blocks, const void *from, uint32_t len);
 
 /* crc32_masked() of crc32.h */
-uint32_t crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
+uint32_t crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t blocks,
+	uint32_t len);
 uint32_t crc32_masked_pclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 uint32_t crc32_masked_vpclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 

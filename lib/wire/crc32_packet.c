@@ -9,8 +9,8 @@
 #include "wire/crc32_kernels.h"
 
 uint32_t
-crc32_packet_portable(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
-	uint32_t blocks, const void *from, uint32_t len)
+crc32_packet_portable(uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks,
+	const void *from, uint32_t len)
 {
 	uint8_t masked[CRC32_HEAD_MAX];
 	uint32_t i, head_len = blocks * BLOCK, crc;
@@ -36,8 +36,8 @@ fold_packet_head(const uint8_t *head, const uint8_t *keep, const uint8_t *ones, 
 }
 
 TARGET_PCLMUL uint32_t
-crc32_packet_pclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
-	uint32_t blocks, const void *from, uint32_t len)
+crc32_packet_pclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks,
+	const void *from, uint32_t len)
 {
 	return copy_pclmul(fold_packet_head(head, keep, ones, blocks), head + blocks * BLOCK, from,
 		len);
@@ -48,8 +48,8 @@ crc32_packet_pclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 #ifdef WIRE_CRC32_VPCLMUL
 
 TARGET_VPCLMUL uint32_t
-crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
-	uint32_t blocks, const void *from, uint32_t len)
+crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks,
+	const void *from, uint32_t len)
 {
 	return copy_vpclmul(fold_packet_head(head, keep, ones, blocks), head + blocks * BLOCK, from,
 		len);

@@ -44,8 +44,7 @@ vcrc_fold_pclmul(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]
 		x2 = fold(x2, K(VCRC_FOLD_512), fold_load(p + 32));
 		x3 = fold(x3, K(VCRC_FOLD_512), fold_load(p + 48));
 	}
-	x = fold(x, K(VCRC_FOLD_384),
-		fold(x1, K(VCRC_FOLD_256), fold(x2, K(VCRC_FOLD_128), x3)));
+	x = fold(x, K(VCRC_FOLD_384), fold(x1, K(VCRC_FOLD_256), fold(x2, K(VCRC_FOLD_128), x3)));
 	for (; len >= 16; len -= 16, p += 16)
 		x = fold(x, K(VCRC_FOLD_128), fold_load(p));
 	_mm_storeu_si128((__m128i *)(void *)block, x);

@@ -47,7 +47,7 @@ static const struct variant ib_local = {
 static void
 variant_with_options(struct variant *v, uint32_t header_len)
 {
-	*v = (struct variant) { { IPV4_ONES(0) }, header_len + UDP_LEN + BTH_LEN };
+	*v = (struct variant){ { IPV4_ONES(0) }, header_len + UDP_LEN + BTH_LEN };
 	memset(v->ones + header_len + UDP_CHECKSUM, 0xFF, 2);
 	v->ones[header_len + UDP_LEN + BTH_RESV8A] = 0xFF;
 }

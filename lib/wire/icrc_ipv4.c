@@ -20,8 +20,13 @@
 
 /* The CRC register starts with ones, which cancel the first four of the eight bytes of ones. */
 static const uint8_t ones[HEAD] __rte_aligned(BLOCK) = {
-	[4] = 0xFF, 0xFF, 0xFF, 0xFF,
-	IPV4_ONES(FRONT), UDP_ONES(FRONT + IPV4_LEN), BTH_ONES(FRONT + IPV4_LEN + UDP_LEN),
+	[4] = 0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	IPV4_ONES(FRONT),
+	UDP_ONES(FRONT + IPV4_LEN),
+	BTH_ONES(FRONT + IPV4_LEN + UDP_LEN),
 };
 
 bool
@@ -82,7 +87,9 @@ icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len)
  * instead.
  */
 static const uint8_t late_ones[3 * STEP] = {
-	IPV4_ONES(STEP), UDP_ONES(STEP + IPV4_LEN), BTH_ONES(STEP + IPV4_LEN + UDP_LEN),
+	IPV4_ONES(STEP),
+	UDP_ONES(STEP + IPV4_LEN),
+	BTH_ONES(STEP + IPV4_LEN + UDP_LEN),
 };
 static const uint8_t late_register[3 * STEP] = { [STEP] = 0xE3, 0x20, 0xBB, 0xDE };
 

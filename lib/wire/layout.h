@@ -57,11 +57,11 @@
 #define BTH_DESTQP 4 /* low 24 bits of the word */
 #define BTH_PSN    8 /* low 24 bits of the word */
 
-#define BTH_SE   0x80 /* byte 1 */
-#define BTH_M    0x40
+#define BTH_SE        0x80 /* byte 1 */
+#define BTH_M         0x40
 #define BTH_PAD_SHIFT 4
-#define BTH_FECN 0x80 /* byte 4 */
-#define BTH_BECN 0x40
-#define BTH_ACKREQ 0x80 /* byte 8 */
+#define BTH_FECN      0x80 /* byte 4 */
+#define BTH_BECN      0x40
+#define BTH_ACKREQ    0x80 /* byte 8 */
 
 #endif

@@ -9,6 +9,7 @@
 #include "wire/wire.h"
 
 /* bytes of the extension headers in a set of HDR_ bits (rc-transport 1) */
+/* clang-format off */
 #define LEN(h)                                                                                     \
 	(((h) & HDR_DETH ? 8 : 0) + ((h) & HDR_FETH ? 4 : 0) + ((h) & HDR_RETH ? 16 : 0) +         \
 		((h) & HDR_ATOMICETH ? 28 : 0) + ((h) & HDR_AETH ? 4 : 0) +                        \
@@ -16,6 +17,7 @@
 
 #define ROW(op, name, flags, hdrs, rule)                                                           \
 	[op] = { name, OP_VALID | (flags), hdrs, BTH_LEN + LEN(hdrs), PAYLOAD_##rule }
+/* clang-format on */
 
 /*
  * A reserved opcode of the RC class: it must parse, since the responder NAKs it (rc-transport 6).
@@ -27,6 +29,7 @@
 #define READ_RESP (OP_READ | OP_RESPONSE)
 
 /* Sends and Writes are the same for RC and UC */
+/* clang-format off */
 #define STREAM(class, name)                                                                        \
 	ROW((class) | RC_SEND_FIRST, name "SEND First", SEND_REQ | OP_FIRST | OP_RQ_WQE, 0, PMTU), \
 		ROW((class) | RC_SEND_MIDDLE, name "SEND Middle", SEND_REQ | OP_MIDDLE, 0, PMTU),  \
@@ -48,6 +51,7 @@
 			ANY),                                                                      \
 		ROW((class) | RC_WRITE_ONLY_IMM, name "WRITE Only Imm",                            \
 			WRITE_REQ | OP_ONLY | OP_RQ_WQE, HDR_RETH | HDR_IMM, ANY)
+/* clang-format on */
 
 const struct opcode_info opcodes[256] = {
 	STREAM(OPCODE_RC, ""),
@@ -85,19 +89,17 @@ const struct opcode_info opcodes[256] = {
 	ROW(OPCODE_CNP, "CNP", OP_ONLY, 0, ANY),
 };
 
+/* clang-format off */
 #define US(n) ((n) * UINT64_C(1000))
+/* clang-format on */
 
-const uint64_t rnr_timer_ns[32] = {
-	US(655360), US(10), US(20), US(30), US(40), US(60), US(80), US(120),
-	US(160), US(240), US(320), US(480), US(640), US(960), US(1280), US(1920),
-	US(2560), US(3840), US(5120), US(7680), US(10240), US(15360), US(20480), US(30720),
-	US(40960), US(61440), US(81920), US(122880), US(163840), US(245760), US(327680), US(491520),
-};
+const uint64_t rnr_timer_ns[32] = { US(655360), US(10), US(20), US(30), US(40), US(60), US(80),
+	US(120), US(160), US(240), US(320), US(480), US(640), US(960), US(1280), US(1920), US(2560),
+	US(3840), US(5120), US(7680), US(10240), US(15360), US(20480), US(30720), US(40960),
+	US(61440), US(81920), US(122880), US(163840), US(245760), US(327680), US(491520) };
 
-const uint16_t credit_values[31] = {
-	0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
-	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
-};
+const uint16_t credit_values[31] = { 0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256,
+	384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768 };
 
 uint8_t
 credit_encode(uint32_t posted)

@@ -14,12 +14,14 @@
 #include <stdint.h>
 
 /* service classes, top three bits */
-#define OPCODE_RC    0x00
-#define OPCODE_UC    0x20
-#define OPCODE_RD    0x40
-#define OPCODE_UD    0x60
+#define OPCODE_RC        0x00
+#define OPCODE_UC        0x20
+#define OPCODE_RD        0x40
+#define OPCODE_UD        0x60
 #define OPCODE_CNP_CLASS 0x80
+/* clang-format off */
 #define OPCODE_CLASS(op) ((op) & 0xE0)
+/* clang-format on */
 
 enum opcode {
 	RC_SEND_FIRST = 0x00,
@@ -53,19 +55,19 @@ enum opcode {
 };
 
 /* opcode_info.flags: position in the message, operation, effects */
-#define OP_FIRST    0x0001
-#define OP_MIDDLE   0x0002
-#define OP_LAST     0x0004
-#define OP_ONLY     (OP_FIRST | OP_LAST)
-#define OP_SEND     0x0008
-#define OP_WRITE    0x0010
-#define OP_READ     0x0020
-#define OP_ATOMIC   0x0040
-#define OP_REQUEST  0x0080
-#define OP_RESPONSE 0x0100
-#define OP_RQ_WQE   0x0200 /* takes a receive WQE: starts a Send, or carries a Write's immediate */
+#define OP_FIRST      0x0001
+#define OP_MIDDLE     0x0002
+#define OP_LAST       0x0004
+#define OP_ONLY       (OP_FIRST | OP_LAST)
+#define OP_SEND       0x0008
+#define OP_WRITE      0x0010
+#define OP_READ       0x0020
+#define OP_ATOMIC     0x0040
+#define OP_REQUEST    0x0080
+#define OP_RESPONSE   0x0100
+#define OP_RQ_WQE     0x0200 /* takes a receive WQE: starts a Send, or carries a Write's immediate */
 #define OP_INVALIDATE 0x0400
-#define OP_VALID    0x8000 /* a defined opcode */
+#define OP_VALID      0x8000 /* a defined opcode */
 
 /* opcode_info.headers: extension headers */
 #define HDR_DETH      0x01
@@ -95,16 +97,18 @@ struct opcode_info {
 extern const struct opcode_info opcodes[256];
 
 /* AETH syndrome (rc-transport 3) */
-#define AETH_ACK           0x00
-#define AETH_RNR_NAK       0x20
-#define AETH_NAK           0x60
+#define AETH_ACK     0x00
+#define AETH_RNR_NAK 0x20
+#define AETH_NAK     0x60
+/* clang-format off */
 #define AETH_KIND(s)       ((s) & 0xE0)
 #define AETH_VALUE(s)      ((s) & 0x1F)
+/* clang-format on */
 #define AETH_NAK_PSN_SEQUENCE    0x60
 #define AETH_NAK_INVALID_REQUEST 0x61
 #define AETH_NAK_REMOTE_ACCESS   0x62
 #define AETH_NAK_REMOTE_OP       0x63
-#define AETH_NO_CREDITS    31 /* "no credit information" */
+#define AETH_NO_CREDITS          31 /* "no credit information" */
 
 /** RNR timer code to nanoseconds (IBA table 17-6); code 0..31. */
 extern const uint64_t rnr_timer_ns[32];

@@ -17,7 +17,7 @@
 #include "wire/parse_plain.h"
 #include "wire/wire.h"
 
-#define IPPROTO_UDP 17
+#define IPPROTO_UDP         17
 #define IPPROTO_V6_FRAGMENT 44
 
 /* more fragments, or an offset: everything but DF and the reserved bit */
@@ -215,8 +215,7 @@ static inline bool
 plain_ipv4(const uint8_t *ip, uint32_t len)
 {
 	return len >= WIRE_PLAIN_LEN && (get_be64(ip) & PLAIN_MASK) == PLAIN &&
-		ip[IPV4_PROTO] == IPPROTO_UDP &&
-		get_be16(ip + IPV4_LEN + UDP_DPORT) == ROCEV2_PORT;
+		ip[IPV4_PROTO] == IPPROTO_UDP && get_be16(ip + IPV4_LEN + UDP_DPORT) == ROCEV2_PORT;
 }
 
 static bool __rte_noinline
@@ -238,8 +237,8 @@ parse_any(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 	} else {
 		pkt->udp_sport = 0;
 		pkt->encap = ENCAP_ROCEV1;
-		bth = encap == ENCAP_ROCEV1 ? parse_grh(l3, len, pkt, &end, why) :
-					      parse_lrh(l3, len, pkt, &end, why);
+		bth = encap == ENCAP_ROCEV1 ? parse_grh(l3, len, pkt, &end, why)
+					    : parse_lrh(l3, len, pkt, &end, why);
 	}
 	if (bth == NULL || parse_bth(bth, end, pkt, why) == NULL)
 		return false;
@@ -249,11 +248,10 @@ parse_any(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 }
 
 bool
-wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
-	enum verdict *why)
+wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt, enum verdict *why)
 {
 	if (likely(encap <= ENCAP_ROCEV2_IPV6 && plain_ipv4(l3, len)) &&
-			likely(wire_parse_plain(l3, len, pkt)))
+		likely(wire_parse_plain(l3, len, pkt)))
 		return true;
 	return parse_any(encap, l3, len, pkt, why);
 }

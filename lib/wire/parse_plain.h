@@ -77,7 +77,8 @@ static inline bool
 plain_checksum_ok(const uint8_t *h)
 {
 	return (word32(h) + word32(h + 4) + word32(h + 8) + word32(h + 12) + word32(h + 16)) %
-		0xFFFF == 0;
+		0xFFFF ==
+		0;
 }
 
 /*
@@ -99,8 +100,8 @@ parse_bth_fields(const uint8_t *bth, struct packet *pkt)
 		BTH_RESV8A, NONE, 7, 6, 5, NONE, 11, 10, 9, NONE);
 	const __m128i bits = _mm_setr_epi8(ALL, 0, BTH_SE - 0x100, BTH_ACKREQ - 0x100, BTH_M,
 		BTH_FECN - 0x100, BTH_BECN, 0, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL);
-	const __m128i max = _mm_setr_epi8(ALL, 0, true, true, true, true, true, 0,
-		ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL);
+	const __m128i max = _mm_setr_epi8(ALL, 0, true, true, true, true, true, 0, ALL, ALL, ALL,
+		ALL, ALL, ALL, ALL, ALL);
 	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)bth);
 
 	v = _mm_min_epu8(_mm_and_si128(_mm_shuffle_epi8(v, from), bits), max);
@@ -112,12 +113,13 @@ parse_bth_fields(const uint8_t *bth, struct packet *pkt)
 #undef ALL
 
 _Static_assert(offsetof(struct packet, solicited) == offsetof(struct packet, opcode) + 2 &&
-	offsetof(struct packet, ackreq) == offsetof(struct packet, opcode) + 3 &&
-	offsetof(struct packet, migreq) == offsetof(struct packet, opcode) + 4 &&
-	offsetof(struct packet, fecn) == offsetof(struct packet, opcode) + 5 &&
-	offsetof(struct packet, becn) == offsetof(struct packet, opcode) + 6 &&
-	offsetof(struct packet, dest_qpn) == offsetof(struct packet, opcode) + 8 &&
-	offsetof(struct packet, psn) == offsetof(struct packet, opcode) + 12, "bytes of the view");
+		offsetof(struct packet, ackreq) == offsetof(struct packet, opcode) + 3 &&
+		offsetof(struct packet, migreq) == offsetof(struct packet, opcode) + 4 &&
+		offsetof(struct packet, fecn) == offsetof(struct packet, opcode) + 5 &&
+		offsetof(struct packet, becn) == offsetof(struct packet, opcode) + 6 &&
+		offsetof(struct packet, dest_qpn) == offsetof(struct packet, opcode) + 8 &&
+		offsetof(struct packet, psn) == offsetof(struct packet, opcode) + 12,
+	"bytes of the view");
 #else
 static __rte_always_inline void
 parse_bth_fields(const uint8_t *bth, struct packet *pkt)

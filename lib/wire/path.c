@@ -15,11 +15,11 @@
 #include "wire/path.h"
 #include "wire/wire.h"
 
-#define ETHERTYPE_IPV4 0x0800
-#define ETHERTYPE_IPV6 0x86DD
-#define ETHERTYPE_VLAN 0x8100
-#define IPV4_DF        0x4000
-#define IPPROTO_UDP    17
+#define ETHERTYPE_IPV4    0x0800
+#define ETHERTYPE_IPV6    0x86DD
+#define ETHERTYPE_VLAN    0x8100
+#define IPV4_DF           0x4000
+#define IPPROTO_UDP       17
 #define HOP_LIMIT_DEFAULT 64
 
 uint16_t

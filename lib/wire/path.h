@@ -21,9 +21,9 @@
 /** Bytes after the padding: ICRC, and on native IB the VCRC. */
 #define PATH_TRAILER_MAX 6
 /** Most bytes of extension headers that path_finish_copy() accepts. */
-#define PATH_EXT_MAX 28
+#define PATH_EXT_MAX      28
 #define PATH_NO_NEIGHBOUR UINT32_MAX
-#define PATH_NO_VLAN 0xFFFF
+#define PATH_NO_VLAN      0xFFFF
 
 /* av.traffic_class: the ECN bits */
 #define ECN_MASK 0x03

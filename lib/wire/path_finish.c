@@ -73,13 +73,26 @@ path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id
  * first four. Before the other four only zeros count, which have no effect. So the head may begin
  * anywhere there, and begins where it has a whole number of blocks.
  */
-#define BLOCK   16
-#define IN_FRONT 16
+#define BLOCK         16
+#define IN_FRONT      16
 #define ONES_IN_FRONT 4
 
-static const uint8_t keep[IN_FRONT + BLOCK] = { [IN_FRONT] =
-	0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
-	0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF };
+static const uint8_t keep[IN_FRONT + BLOCK] = { [IN_FRONT] = 0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	0xFF };
 
 #define FRONT_ONES [IN_FRONT - ONES_IN_FRONT] = 0xFF, 0xFF, 0xFF, 0xFF
 
@@ -109,8 +122,9 @@ path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 		return path_finish(p, bth, bth_len, ip_id);
 	}
 	path_put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
-	put_le32(bth + bth_len, crc32_packet(at - blocks * BLOCK, keep + skip,
-			ones[encap] + skip, blocks, from, len));
+	put_le32(bth + bth_len,
+		crc32_packet(at - blocks * BLOCK, keep + skip, ones[encap] + skip, blocks, from,
+			len));
 	return p->header_len + bth_len + ICRC_LEN;
 }
 

@@ -62,12 +62,9 @@ path_finish_atomic_portable(const struct path *p, uint8_t *bth, const uint8_t wo
 #define SEND_FRONT 8
 #define ACK_FRONT  4
 
-static const uint8_t send_ones[2 * BLOCK] = {
-	[4] = 0xFF, 0xFF, 0xFF, 0xFF, IPV4_ONES(SEND_FRONT)
-};
-static const uint8_t ack_ones[2 * BLOCK] = {
-	0xFF, 0xFF, 0xFF, 0xFF, IPV4_ONES(ACK_FRONT), UDP_ONES(ACK_FRONT + IPV4_LEN)
-};
+static const uint8_t send_ones[2 * BLOCK] = { [4] = 0xFF, 0xFF, 0xFF, 0xFF, IPV4_ONES(SEND_FRONT) };
+static const uint8_t ack_ones[2 * BLOCK] = { 0xFF, 0xFF, 0xFF, 0xFF, IPV4_ONES(ACK_FRONT),
+	UDP_ONES(ACK_FRONT + IPV4_LEN) };
 
 /* Write the CRC of two blocks, moved ahead so that it can be added to the third block. */
 static TARGET_PCLMUL void
@@ -172,8 +169,7 @@ path_finish_send_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[
 }
 
 TARGET_PCLMUL uint32_t
-path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[16],
-	uint16_t ip_id)
+path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[16], uint16_t ip_id)
 {
 	const __m128i ones = _mm_set_epi32(0, 0, 0xFF /* resv8a */, 0);
 	uint32_t total_id = ipv4_total_id(ACK_L3_LEN, ip_id);

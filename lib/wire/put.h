@@ -35,8 +35,8 @@ put_bth_of(uint8_t *bth, uint64_t common, uint8_t opcode, uint64_t flags, uint32
 
 /** @param flags  BTH_SE, BTH_M and the pad count << BTH_PAD_SHIFT */
 static inline uint8_t *
-put_bth(uint8_t *bth, uint8_t opcode, uint8_t flags, uint16_t pkey, uint32_t dest_qpn,
-	uint32_t psn, bool ackreq)
+put_bth(uint8_t *bth, uint8_t opcode, uint8_t flags, uint16_t pkey, uint32_t dest_qpn, uint32_t psn,
+	bool ackreq)
 {
 	return put_bth_of(bth, bth_common(flags, pkey, dest_qpn), opcode, 0, psn, ackreq);
 }

@@ -13,8 +13,10 @@
 
 #include "wire/layout.h"
 
+/* clang-format off */
 #define IPV4_ONES(at) [(at) + IPV4_TOS] = 0xFF, [(at) + IPV4_TTL] = 0xFF, \
 	[(at) + IPV4_CHECKSUM] = 0xFF, 0xFF
+/* clang-format on */
 #define IPV6_ONES(at) [at] = 0x0F, 0xFF, 0xFF, 0xFF, [(at) + IPV6_HOP_LIMIT] = 0xFF
 #define UDP_ONES(at)  [(at) + UDP_CHECKSUM] = 0xFF, 0xFF
 #define BTH_ONES(at)  [(at) + BTH_RESV8A] = 0xFF

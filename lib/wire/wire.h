@@ -21,18 +21,18 @@
 #include "wire/packet.h"
 #include "wire/path.h"
 
-#define ROCEV2_PORT     4791
+#define ROCEV2_PORT      4791
 #define ETHERTYPE_ROCEV1 0x8915
-#define ETHERTYPE_IB    0x88B5
-#define BTH_LEN         12
-#define ICRC_LEN        4
-#define VCRC_LEN        2
-#define QPN_SMI         0 /**< subnet management packets */
-#define QPN_GSI         1 /**< general management packets */
-#define QPN_MULTICAST   0xFFFFFFu
-#define MTU_MAX         4096
+#define ETHERTYPE_IB     0x88B5
+#define BTH_LEN          12
+#define ICRC_LEN         4
+#define VCRC_LEN         2
+#define QPN_SMI          0 /**< subnet management packets */
+#define QPN_GSI          1 /**< general management packets */
+#define QPN_MULTICAST    0xFFFFFFu
+#define MTU_MAX          4096
 /** IPv4 without options, UDP, BTH and ICRC: the shortest packet of wire_parse_plain() */
-#define WIRE_PLAIN_LEN  44
+#define WIRE_PLAIN_LEN 44
 
 /** True if it is not QP0, QP1 or the multicast QPN. */
 static inline bool

@@ -57,8 +57,8 @@ static int
 start_eal(const char *prefix)
 {
 	char arg[64];
-	const char *args[] = { "test", "--no-shconf", "--no-huge", "--no-pci", "-m", "16", "-l", "0",
-		"--no-telemetry", "--log-level=lib.eal:error", arg };
+	const char *args[] = { "test", "--no-shconf", "--no-huge", "--no-pci", "-m", "16", "-l",
+		"0", "--no-telemetry", "--log-level=lib.eal:error", arg };
 
 	snprintf(arg, sizeof(arg), "--file-prefix=%s", prefix);
 	return rte_eal_init(RTE_DIM(args), (char **)args);
@@ -151,7 +151,8 @@ test_host_without_sys_module_is_named(void **state)
 	assert_int_equal(chroot("."), 0);
 	close(host);
 	assert_int_equal(rc, -ENOENT);
-	assert_string_equal(err.text, "DPDK does not start: there is no /sys/module here. Give this "
+	assert_string_equal(err.text,
+		"DPDK does not start: there is no /sys/module here. Give this "
 		"container or sandbox the host's /sys, read-only is enough");
 }
 

@@ -49,10 +49,10 @@ static void
 test_components_of_the_same_kind_are_named(void **state)
 {
 	(void)state;
-	log_level_expect_refused("polca.tow", "got \"polca.tow\", allowed polca.one, polca.two "
-					      "(all: polca-ctl log level get)");
+	log_level_expect_refused("polca.tow",
+		"got \"polca.tow\", allowed polca.one, polca.two (all: polca-ctl log level get)");
 	log_level_expect_refused("zoo.cat",
-			"got \"zoo.cat\", allowed zoo.ape (all: polca-ctl log level get)");
+		"got \"zoo.cat\", allowed zoo.ape (all: polca-ctl log level get)");
 }
 
 /* A kind that nobody has, or none at all: ours are named. */
@@ -60,12 +60,12 @@ static void
 test_unknown_kind_gets_our_components(void **state)
 {
 	(void)state;
-	log_level_expect_refused("nosuch.one", "got \"nosuch.one\", allowed polca.one, polca.two "
-					       "(all: polca-ctl log level get)");
+	log_level_expect_refused("nosuch.one",
+		"got \"nosuch.one\", allowed polca.one, polca.two (all: polca-ctl log level get)");
 	log_level_expect_refused("one",
-			"got \"one\", allowed polca.one, polca.two (all: polca-ctl log level get)");
+		"got \"one\", allowed polca.one, polca.two (all: polca-ctl log level get)");
 	log_level_expect_refused("",
-			"got \"\", allowed polca.one, polca.two (all: polca-ctl log level get)");
+		"got \"\", allowed polca.one, polca.two (all: polca-ctl log level get)");
 }
 
 static bool

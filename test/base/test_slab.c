@@ -40,7 +40,10 @@ slab_counted_free(void *arg, void *mem)
 	allocator_malloc.free(allocator_malloc.arg, mem);
 }
 
-#define COUNTED(c) { slab_counted_alloc, slab_counted_free, &(c) }
+#define COUNTED(c)                                                                                 \
+	{                                                                                          \
+		slab_counted_alloc, slab_counted_free, &(c)                                        \
+	}
 
 static bool
 slab_all_zero(const uint8_t *p, size_t n)

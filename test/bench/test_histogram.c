@@ -80,7 +80,7 @@ test_percentiles_of_wide_values(void **state)
 	for (i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
 		want = sample[(unsigned int)ceil(percents[i] / 100 * SAMPLES) - 1];
 		assert_true(fabs(histogram_percentile(h, percents[i]) - (double)want) <=
-				(double)want / 128 + 0.5);
+			(double)want / 128 + 0.5);
 	}
 	assert_int_equal(histogram_min(h), sample[0]);
 	assert_int_equal(histogram_max(h), sample[SAMPLES - 1]);

@@ -75,12 +75,13 @@ test_the_words_name_option_and_what_is_allowed(void **state)
 
 	(void)state;
 	assert_null(host_port_resolve("--perftest", "10.0.0.2:99999", 18515, false, &w, &err));
-	assert_string_equal(err.text, "--perftest: got \"10.0.0.2:99999\", "
-			"allowed HOST, HOST:PORT, [ADDRESS]:PORT, ports 1 to 65535");
+	assert_string_equal(err.text,
+		"--perftest: got \"10.0.0.2:99999\", "
+		"allowed HOST, HOST:PORT, [ADDRESS]:PORT, ports 1 to 65535");
 	assert_null(host_port_resolve("--perftest", "", 18515, false, &w, &err));
 	assert_null(host_port_resolve("--peer", "host:x", 0, false, &w, &err));
-	assert_string_equal(err.text, "--peer: got \"host:x\", allowed HOST:PORT, [ADDRESS]:PORT, "
-			"ports 1 to 65535");
+	assert_string_equal(err.text,
+		"--peer: got \"host:x\", allowed HOST:PORT, [ADDRESS]:PORT, ports 1 to 65535");
 	splits("[fd00::2]:7", 18515, "fd00::2", 7);
 	assert_string_equal(host_port_print(&w, text), "[fd00::2]:7");
 	splits("10.0.0.2", 18515, "10.0.0.2", 18515);

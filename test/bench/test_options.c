@@ -28,7 +28,7 @@ bench_options_parse(const char *line)
 	strcpy(text, line);
 	argv[argc++] = text + sizeof(text) - 1;
 	for (argv[argc] = strtok_r(text, " ", &save); argv[argc] != NULL;
-			argv[argc] = strtok_r(NULL, " ", &save))
+		argv[argc] = strtok_r(NULL, " ", &save))
 		argc++;
 	err.text[0] = '\0';
 	return options_parse(&o, &p, argc, argv, &err);
@@ -76,28 +76,28 @@ test_what_is_wrong_is_said(void **state)
 {
 	(void)state;
 	options_refused("send -s 0",
-			"-s, --size: got \"0\", allowed 1..1073741824 (4096, 4K, 0x1000)");
+		"-s, --size: got \"0\", allowed 1..1073741824 (4096, 4K, 0x1000)");
 	options_refused("send -s 2G",
-			"-s, --size: got \"2G\", allowed 1..1073741824 (4096, 4K, 0x1000)");
+		"-s, --size: got \"2G\", allowed 1..1073741824 (4096, 4K, 0x1000)");
 	options_refused("send -q many",
-			"-q, --qp: got \"many\", allowed 1..1000000 (4096, 4K, 0x1000)");
+		"-q, --qp: got \"many\", allowed 1..1000000 (4096, 4K, 0x1000)");
 	options_refused("send -D 0",
-			"-D, --duration: got \"0\", allowed seconds above 0 up to 1000000");
+		"-D, --duration: got \"0\", allowed seconds above 0 up to 1000000");
 	options_refused("send -D nan",
-			"-D, --duration: got \"nan\", allowed seconds above 0 up to 1000000");
+		"-D, --duration: got \"nan\", allowed seconds above 0 up to 1000000");
 	options_refused("atomic -A add",
-			"-A, --atomic_type: got \"add\", allowed fetch-add, cmp-swap");
+		"-A, --atomic_type: got \"add\", allowed fetch-add, cmp-swap");
 	options_refused("send -z", "there is no option -z");
 	options_refused("send --sise 5", "there is no option --sise; did you mean --size?");
 	options_refused("send --sise=5", "there is no option --sise; did you mean --size?");
 	options_refused("send --coffee", "there is no option --coffee");
 	options_refused("send --json=yes", "--json: takes no value, got \"yes\"");
 	options_refused("send -D",
-			"-D, --duration: wants SECONDS: how long, for each size (default 1)");
+		"-D, --duration: wants SECONDS: how long, for each size (default 1)");
 	options_refused("a b c d e", "\"e\": too many words");
 	options_refused("send --crc=",
-			"--crc: wants NAME: CRC kernel: portable, pclmul, vpclmul (default: "
-			"the last one that the CPU has)");
+		"--crc: wants NAME: CRC kernel: portable, pclmul, vpclmul (default: "
+		"the last one that the CPU has)");
 }
 
 static void
@@ -162,12 +162,12 @@ test_how_often_with_a_server_that_counts(void **state)
 	assert_int_equal(bench_options_complete(BENCH_READ, BENCH_BW, "read --perftest h -D 2"), 0);
 	assert_int_equal(o.iterations, 0);
 	assert_int_equal(bench_options_complete(BENCH_READ, BENCH_BW,
-					 "read -n 7 --link net_x --peer gid=1,qpn=2"),
-			0);
+				 "read -n 7 --link net_x --peer gid=1,qpn=2"),
+		0);
 	assert_true(options_given(&o));
 	assert_int_equal(bench_options_complete(BENCH_READ, BENCH_BW,
-					 "read -n 7 --link net_x --peer /tmp/a=b"),
-			0);
+				 "read -n 7 --link net_x --peer /tmp/a=b"),
+		0);
 	assert_false(options_given(&o));
 	assert_int_equal(o.iterations, 7);
 }
@@ -184,70 +184,63 @@ test_what_does_not_go_together(void **state)
 {
 	(void)state;
 	does_not_go(BENCH_ATOMIC, BENCH_BW, "atomic -s 16",
-			"atomic: an operand has 8 bytes: leave out -s and -a");
+		"atomic: an operand has 8 bytes: leave out -s and -a");
 	does_not_go(BENCH_SEND, BENCH_BW, "send -m 1000",
-			"-m, --mtu: got 1000, allowed 256, 512, 1024, 2048, 4096");
+		"-m, --mtu: got 1000, allowed 256, 512, 1024, 2048, 4096");
 	does_not_go(BENCH_SEND, BENCH_BW, "send -t 8 -Q 16",
-			"-Q, --cq-mod: got 16, allowed up to -t (8): the queue would fill without a "
-			"completion");
+		"-Q, --cq-mod: got 16, allowed up to -t (8): the queue would fill without a completion");
 	does_not_go(BENCH_SEND, BENCH_BW, "send -n 5 -D 5",
-			"-n, --iters and -D, --duration exclude each other");
+		"-n, --iters and -D, --duration exclude each other");
 	does_not_go(BENCH_READ, BENCH_BW, "read -I 64",
-			"-I, --inline_size: only of send and write: a Read or an Atomic carries no data "
-			"of ours");
+		"-I, --inline_size: only of send and write: a Read or an Atomic carries no data of ours");
 	does_not_go(BENCH_ATOMIC, BENCH_BW, "atomic -b --check",
-			"--check: of atomic one way only: leave out -b");
+		"--check: of atomic one way only: leave out -b");
 	does_not_go(BENCH_READ, BENCH_BW, "read -Q 2 --check",
-			"--check: what a Read brought is compared when it is told to be done: leave "
-			"out -Q");
+		"--check: what a Read brought is compared when it is told to be done: leave out -Q");
 	does_not_go(BENCH_SEND, BENCH_BW, "send -w 2 -q 2 --link memif",
-			"--lcores and -w, --workers: with --link memory only; else each end has one "
-			"lcore");
+		"--lcores and -w, --workers: with --link memory only; else each end has one lcore");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --lcores 2 --link net_x --peer 10.0.0.2:5",
-			"--lcores and -w, --workers: with --link memory only; else each end has one "
-			"lcore");
+		"--lcores and -w, --workers: with --link memory only; else each end has one lcore");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --handoff 50",
-			"--handoff: got 50 without -w, --workers 2 or more");
+		"--handoff: got 50 without -w, --workers 2 or more");
 	does_not_go(BENCH_SEND, BENCH_BW, "send -w 2 --lcores 2 -q 2",
-			"--lcores and -w, --workers exclude each other: each worker is an lcore with "
-			"both ends");
+		"--lcores and -w, --workers exclude each other: each worker is an lcore with both ends");
 	does_not_go(BENCH_SEND, BENCH_BW, "send -w 2",
-			"-w, --workers: got 2 for 1 queue pair: more with -q");
+		"-w, --workers: got 2 for 1 queue pair: more with -q");
 	does_not_go(BENCH_SEND, BENCH_LAT, "send -q 2",
-			"lat: one message at a time on one queue pair: leave out -q, -t and -Q");
+		"lat: one message at a time on one queue pair: leave out -q, -t and -Q");
 	does_not_go(BENCH_SEND, BENCH_LAT, "send -b",
-			"lat: a ping-pong goes both ways: leave out -b");
+		"lat: a ping-pong goes both ways: leave out -b");
 	does_not_go(BENCH_SEND, BENCH_LAT, "send --loss 100",
-			"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
+		"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
 	does_not_go(BENCH_WRITE, BENCH_BW, "write -a --loss 100",
-			"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
+		"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
 	does_not_go(BENCH_WRITE, BENCH_BW, "write --loss 100 --link memif",
-			"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
+		"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --beside 1M",
-			"--beside: for send lat and one size in memory: leave out -a and --link");
+		"--beside: for send lat and one size in memory: leave out -a and --link");
 	does_not_go(BENCH_READ, BENCH_LAT, "read --beside 1M",
-			"--beside: for send lat and one size in memory: leave out -a and --link");
+		"--beside: for send lat and one size in memory: leave out -a and --link");
 	does_not_go(BENCH_WRITE, BENCH_BW, "write --no-rehome",
-			"--no-rehome: wants -w, --workers 2 or more");
+		"--no-rehome: wants -w, --workers 2 or more");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --plot x.svg",
-			"--plot: draws figures over message sizes: wants -a, --all (with -s for the "
-			"largest size)");
+		"--plot: draws figures over message sizes: wants -a, --all (with -s for the largest size)");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --peer /tmp/x",
-			"--peer: got \"/tmp/x\", but with --link memory there is no second process: "
-			"--link memif or DEVICE");
+		"--peer: got \"/tmp/x\", but with --link memory there is no second process: "
+		"--link memif or DEVICE");
 	does_not_go(BENCH_SEND, BENCH_BW, "send -R", "-R, --rdma_cm: wants --perftest");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --perftest h -a",
-			"--perftest: leave out -a, -b, -w, --lcores, --check and --connect");
+		"--perftest: leave out -a, -b, -w, --lcores, --check and --connect");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --perftest h -q 2 -n 7",
-			"-n, --iters: got 7, allowed with --perftest: multiples of -q times -Q (2)");
+		"-n, --iters: got 7, allowed with --perftest: multiples of -q times -Q (2)");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --perftest h --link net_x --peer -",
-			"--perftest: leave out --peer");
+		"--perftest: leave out --peer");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --link net_x --peer - -q 2",
-			"--peer gid=...: is one queue pair: leave out -q");
+		"--peer gid=...: is one queue pair: leave out -q");
 	does_not_go(BENCH_WRITE, BENCH_LAT, "write --link net_x --peer -",
-			"--peer gid=...: nobody answers a Write there: read lat or send lat");
+		"--peer gid=...: nobody answers a Write there: read lat or send lat");
 	does_not_go(BENCH_WRITE, BENCH_LAT, "write --check",
-			"write lat: the last byte is the signal, --check compares Sends and Reads");
+		"write lat: the last byte is the signal, --check compares Sends and Reads");
 }
 
 /* A device's frames have 1500 bytes, mostly: no PMTU of 4096 by default. */
@@ -283,14 +276,14 @@ test_what_a_service_does_not_do(void **state)
 {
 	(void)state;
 	does_not_go(BENCH_SEND, BENCH_BW, "send --connect 10.0.0.1 -b",
-			"--connect: leave out -b, -w, --peer and --lcores");
+		"--connect: leave out -b, -w, --peer and --lcores");
 	does_not_go(BENCH_WRITE, BENCH_LAT, "write --connect 10.0.0.1",
-			"--connect: nobody answers a Write there: read lat or send lat");
+		"--connect: nobody answers a Write there: read lat or send lat");
 	does_not_go(BENCH_WRITE, BENCH_BW, "write --connect 10.0.0.1 --check",
-			"--check: with --connect only of send lat, whose messages come back");
-	assert_int_equal(bench_options_complete(
-					 BENCH_SEND, BENCH_LAT, "send --connect 10.0.0.1 --check"),
-			0);
+		"--check: with --connect only of send lat, whose messages come back");
+	assert_int_equal(bench_options_complete(BENCH_SEND, BENCH_LAT,
+				 "send --connect 10.0.0.1 --check"),
+		0);
 }
 
 /* A row each is found by its name and by its letter, and by no other's. */

@@ -40,7 +40,7 @@ main(void)
 	uint8_t private[CM_PRIVATE_MAX];
 
 	for (unsigned int i = 0; i < sizeof(private); i++)
-		private[i] = (uint8_t)(i + 1);
+	private[i] = (uint8_t)(i + 1);
 	for (unsigned int i = 0; i < CM_MESSAGES; i++) {
 		struct cm_msg m = cm_vectors[i].msg;
 

@@ -193,8 +193,12 @@ static void
 test_mra_of_req_waits_longer(void **state)
 {
 	struct world *w = *state;
-	struct cm_msg m = { .type = CM_MRA, .tid = PEER_TID, .local_id = PEER_ID,
-		.mra = { .answers = CM_ANSWERS_REQ, .service_timeout = 22 } };
+	struct cm_msg m = {
+		.type = CM_MRA,
+		.tid = PEER_TID,
+		.local_id = PEER_ID,
+		.mra = { .answers = CM_ANSWERS_REQ, .service_timeout = 22 },
+	};
 	struct cm_msg req, rep;
 	struct life *l;
 
@@ -219,8 +223,11 @@ static void
 test_mra_of_another_message_is_ignored(void **state)
 {
 	struct world *w = *state;
-	struct cm_msg m = { .type = CM_MRA, .local_id = PEER_ID,
-		.mra = { .answers = CM_ANSWERS_REP, .service_timeout = 22 } };
+	struct cm_msg m = {
+		.type = CM_MRA,
+		.local_id = PEER_ID,
+		.mra = { .answers = CM_ANSWERS_REP, .service_timeout = 22 },
+	};
 	struct life *l;
 
 	m.remote_id = active_begin(w, &l).local_id;
@@ -520,7 +527,9 @@ test_req_waits_for_the_sink(void **state)
 	expect_state(&w->a, l[69]->id, CM_STATE_REQ_SENT);
 }
 
-/* Subnet management comes between path, REQ and REP: the QP has what the port has when it is made. */
+/*
+ * Subnet management comes between path, REQ and REP: the QP has what the port has when it is made.
+ */
 static void
 test_port_changes_meanwhile(void **state)
 {

@@ -39,9 +39,8 @@ capture_read_capture(struct exchange *e, const char *name)
 	assert_int_equal(pcap_open(&pcap, path), 0);
 	while (pcap_next(&pcap) == 1 && e->num < MESSAGES_MAX) {
 		if (get_be16(pcap.data + 12) != 0x0800 ||
-				!wire_parse(ENCAP_ROCEV2_IPV4, pcap.data + 14, pcap.len - 14, &pkt,
-					&why) ||
-				pkt.opcode != UD_SEND_ONLY || pkt.payload_len != MAD_LEN)
+			!wire_parse(ENCAP_ROCEV2_IPV4, pcap.data + 14, pcap.len - 14, &pkt, &why) ||
+			pkt.opcode != UD_SEND_ONLY || pkt.payload_len != MAD_LEN)
 			continue;
 		memcpy(e->at[e->num].frame, pcap.data, pcap.len);
 		e->at[e->num].len = pcap.len;
@@ -67,8 +66,8 @@ capture_replay(struct world *w, const struct exchange *e, unsigned int i)
 	struct packet pkt;
 	enum verdict why;
 
-	assert_true(wire_parse(ENCAP_ROCEV2_IPV4, e->at[i].frame + 14, e->at[i].len - 14, &pkt,
-		&why));
+	assert_true(
+		wire_parse(ENCAP_ROCEV2_IPV4, e->at[i].frame + 14, e->at[i].len - 14, &pkt, &why));
 	pkt.port = 0;
 	pkt.smac = e->at[i].frame + 6;
 	assert_string_equal(verdict_infos[mad_receive(w->a.mad, &pkt, w->now)].name, "datagram");

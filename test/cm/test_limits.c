@@ -135,13 +135,19 @@ test_connections_per_peer(void **state)
 	expect_messages(&w->a, "REP");
 }
 
-/* MRAs and long intervals buy no more than a minute in all: 2^16 ms, all that Linux's retries take */
+/*
+ * MRAs and long intervals buy no more than a minute in all: 2^16 ms, all that Linux's retries take
+ */
 static void
 test_half_open_for_a_minute_at_most(void **state)
 {
 	struct world *w = limited(state, 64, 64, 64);
-	struct cm_msg req, mra = { .type = CM_MRA, .local_id = PEER_ID,
-		.mra = { .answers = CM_ANSWERS_REP, .service_timeout = 31 } };
+	struct cm_msg req,
+		mra = {
+			.type = CM_MRA,
+			.local_id = PEER_ID,
+			.mra = { .answers = CM_ANSWERS_REP, .service_timeout = 31 },
+		};
 	struct life *l, *patient;
 	unsigned int i;
 
@@ -177,8 +183,11 @@ test_many_are_forgotten_in_turns(void **state)
 
 	for (i = 0; i < 30; i++) {
 		req_from(w, 7, i);
-		m = (struct cm_msg){ .type = CM_RTU, .remote_id = last_life(&w->a)->id,
-			.local_id = 7u << 16 | i };
+		m = (struct cm_msg){
+			.type = CM_RTU,
+			.remote_id = last_life(&w->a)->id,
+			.local_id = 7u << 16 | i,
+		};
 		peer_say_from(w, &m, 7);
 		m.type = CM_DREQ;
 		m.dreq.qpn = last_life(&w->a)->qpn;
@@ -349,8 +358,12 @@ test_owner_of_reqs(void **state)
 
 	(void)state;
 	for (i = 0; i < 3000; i++) {
-		m = (struct cm_msg){ .type = CM_REQ, .tid = i, .local_id = 5,
-			.req = { .ca_guid = GUID_B, .qpn = 100 + i, .qkey = i } };
+		m = (struct cm_msg){
+			.type = CM_REQ,
+			.tid = i,
+			.local_id = 5,
+			.req = { .ca_guid = GUID_B, .qpn = 100 + i, .qkey = i },
+		};
 		cm_msg_encode(&m, mad);
 		owner = cm_owner(0xABC, WORKERS, mad);
 		count[owner]++;

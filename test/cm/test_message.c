@@ -21,10 +21,17 @@ static const struct {
 	unsigned int offset; /* behind the MAD header */
 	unsigned int len;
 } private_areas[CM_MESSAGES] = {
-	[CM_REQ] = { 140, 92 },  [CM_MRA] = { 10, 222 },       [CM_REJ] = { 84, 148 },
-	[CM_REP] = { 36, 196 },  [CM_RTU] = { 8, 224 },        [CM_DREQ] = { 12, 220 },
-	[CM_DREP] = { 8, 224 },  [CM_SIDR_REQ] = { 16, 216 },  [CM_SIDR_REP] = { 96, 136 },
-	[CM_LAP] = { 64, 168 },  [CM_APR] = { 84, 148 },
+	[CM_REQ] = { 140, 92 },
+	[CM_MRA] = { 10, 222 },
+	[CM_REJ] = { 84, 148 },
+	[CM_REP] = { 36, 196 },
+	[CM_RTU] = { 8, 224 },
+	[CM_DREQ] = { 12, 220 },
+	[CM_DREP] = { 8, 224 },
+	[CM_SIDR_REQ] = { 16, 216 },
+	[CM_SIDR_REP] = { 96, 136 },
+	[CM_LAP] = { 64, 168 },
+	[CM_APR] = { 84, 148 },
 };
 
 static void

@@ -214,8 +214,8 @@ next_mad(unsigned int *frame, const uint8_t **mad)
 		++*frame;
 		memset(&pkt, 0, sizeof(pkt));
 		if (get_be16(pcap.data + 12) != 0x0800 ||
-				!wire_parse(ENCAP_ROCEV2_IPV4, pcap.data + 14, pcap.len - 14, &pkt, &why) ||
-				pkt.opcode != UD_SEND_ONLY || pkt.dest_qpn != 1)
+			!wire_parse(ENCAP_ROCEV2_IPV4, pcap.data + 14, pcap.len - 14, &pkt, &why) ||
+			pkt.opcode != UD_SEND_ONLY || pkt.dest_qpn != 1)
 			continue;
 		assert_int_equal(pkt.payload_len, MAD_LEN);
 		*mad = pkt.payload;

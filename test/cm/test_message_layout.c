@@ -46,12 +46,14 @@ test_no_two_fields_share_a_bit_or_a_member(void **state)
 		bool bits[232 * 8] = { false }, bytes[sizeof(struct cm_msg)] = { false };
 
 		for (const struct cm_msg_field *f = l->fields; f < l->fields + l->num_fields; f++) {
-			for (unsigned int b = f->byte * 8u + f->bit; b < f->byte * 8u + f->bit + f->width; b++) {
+			for (unsigned int b = f->byte * 8u + f->bit;
+				b < f->byte * 8u + f->bit + f->width; b++) {
 				if (b >= l->private_offset * 8u || bits[b])
 					fail_msg("%s: bit %u", member_of(type, f), b);
 				bits[b] = true;
 			}
-			for (unsigned int b = f->member; b < f->member + (unsigned int)f->size; b++) {
+			for (unsigned int b = f->member; b < f->member + (unsigned int)f->size;
+				b++) {
 				if (b >= offsetof(struct cm_msg, private_data) || bytes[b])
 					fail_msg("%s: member's byte %u", member_of(type, f), b);
 				bytes[b] = true;
@@ -71,9 +73,10 @@ test_members_are_as_wide_as_their_fields_or_wider(void **state)
 			bool bytes = f->width >= 128;
 			bool number = f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8;
 
-			if (bytes ? f->bit != 0 || f->size * 8u != f->width :
-					!number || f->size * 8u < f->width)
-				fail_msg("%s: %u bits, %u bytes", member_of(type, f), f->width, f->size);
+			if (bytes ? f->bit != 0 || f->size * 8u != f->width
+				  : !number || f->size * 8u < f->width)
+				fail_msg("%s: %u bits, %u bytes", member_of(type, f), f->width,
+					f->size);
 		}
 	}
 }
@@ -84,7 +87,8 @@ test_private_data_end_the_mad(void **state)
 	(void)state;
 	for (unsigned int type = 0; type < CM_MESSAGES; type++)
 		assert_int_equal(cm_msg_layouts[type].private_offset +
-			cm_msg_layouts[type].private_len, 232);
+				cm_msg_layouts[type].private_len,
+			232);
 }
 
 static void
@@ -137,7 +141,7 @@ test_what_is_encoded_is_decoded(void **state)
 		m.private_data = private;
 		m.private_len = (uint8_t)(random64() % (l->private_len + 1u));
 		for (unsigned int i = 0; i < m.private_len; i++)
-			private[i] = (uint8_t)random64();
+		private[i] = (uint8_t)random64();
 
 		cm_msg_encode(&m, mad);
 		assert_int_equal(cm_msg_decode(mad, &got), 0);
@@ -158,7 +162,8 @@ test_any_bytes_decode(void **state)
 
 	(void)state;
 	for (unsigned int round = 0; round < MESSAGE_ROUNDS * CM_MESSAGES; round++) {
-		cm_msg_encode(&(struct cm_msg){ .type = (enum cm_message)(round % CM_MESSAGES) }, mad);
+		cm_msg_encode(&(struct cm_msg){ .type = (enum cm_message)(round % CM_MESSAGES) },
+			mad);
 		for (unsigned int i = MAD_HEADER_LEN; i < MAD_LEN; i++)
 			mad[i] = (uint8_t)random64();
 		assert_int_equal(cm_msg_decode(mad, &m), 0);

@@ -20,8 +20,13 @@ second_gid(void)
 static struct cm_path
 migrate_alternate_of(struct world *w)
 {
-	struct cm_path p = { .av = world_av(&w->a), .neighbour = PATH_NO_NEIGHBOUR,
-		.pkey = 0xFFFF, .mtu = 1024, .present = true };
+	struct cm_path p = {
+		.av = world_av(&w->a),
+		.neighbour = PATH_NO_NEIGHBOUR,
+		.pkey = 0xFFFF,
+		.mtu = 1024,
+		.present = true,
+	};
 
 	p.av.dgid = second_gid();
 	return p;
@@ -150,8 +155,12 @@ static void
 test_mra_of_lap_waits_longer(void **state)
 {
 	struct world *w = *state;
-	struct cm_msg req, m = { .type = CM_MRA, .local_id = PEER_ID,
-		.mra = { .answers = CM_ANSWERS_LAP, .service_timeout = 21 } };
+	struct cm_msg req,
+		m = {
+			.type = CM_MRA,
+			.local_id = PEER_ID,
+			.mra = { .answers = CM_ANSWERS_LAP, .service_timeout = 21 },
+		};
 	struct life *l;
 
 	peer_req(w, &req);
@@ -184,9 +193,13 @@ migrate_connected(struct world *w, struct cm_msg *lap)
 	l = last_life(&w->a);
 	peer_answer(w, CM_RTU, l->id);
 	skip_messages(&w->a);
-	*lap = (struct cm_msg){ .type = CM_LAP, .tid = 99, .local_id = PEER_ID,
+	*lap = (struct cm_msg){
+		.type = CM_LAP,
+		.tid = 99,
+		.local_id = PEER_ID,
 		.remote_id = l->id,
-		.lap = { .qpn = l->qpn, .alternate = req.req.primary } };
+		.lap = { .qpn = l->qpn, .alternate = req.req.primary },
+	};
 	lap->lap.alternate.local_gid = second_gid();
 	return l;
 }
@@ -264,8 +277,12 @@ static void
 test_apr_refuses(void **state)
 {
 	struct world *w = *state;
-	struct cm_msg lap, apr = { .type = CM_APR, .local_id = PEER_ID,
-		.apr = { .status = CM_APR_UNSUPPORTED } };
+	struct cm_msg lap,
+		apr = {
+			.type = CM_APR,
+			.local_id = PEER_ID,
+			.apr = { .status = CM_APR_UNSUPPORTED },
+		};
 	struct life *l = migrate_connected(w, &lap);
 
 	migrate_load(w, l);

@@ -307,8 +307,12 @@ static void
 test_peer_gives_up_its_req(void **state)
 {
 	struct world *w = *state;
-	struct cm_msg rej = { .type = CM_REJ, .tid = PEER_TID, .local_id = PEER_ID,
-		.rej = { .answers = CM_ANSWERS_OTHER, .reason = CM_REJ_TIMEOUT, .ari_len = 8 } };
+	struct cm_msg rej = {
+		.type = CM_REJ,
+		.tid = PEER_TID,
+		.local_id = PEER_ID,
+		.rej = { .answers = CM_ANSWERS_OTHER, .reason = CM_REJ_TIMEOUT, .ari_len = 8 },
+	};
 	struct life *l;
 
 	w->a.answer = CM_LATER;
@@ -461,9 +465,13 @@ test_mra_of_rep_waits_longer(void **state)
 {
 	struct world *w = *state;
 	struct life *l = passive_half_open(w);
-	struct cm_msg m = { .type = CM_MRA, .tid = PEER_TID, .local_id = PEER_ID,
+	struct cm_msg m = {
+		.type = CM_MRA,
+		.tid = PEER_TID,
+		.local_id = PEER_ID,
 		.remote_id = l->id,
-		.mra = { .answers = CM_ANSWERS_REP, .service_timeout = 21 } };
+		.mra = { .answers = CM_ANSWERS_REP, .service_timeout = 21 },
+	};
 
 	peer_say(w, &m);
 	expect_state(&w->a, l->id, CM_STATE_MRA_REP_RCVD);

@@ -4,7 +4,8 @@
 
 /*
  * Whose word counts: what names a connection's IDs, or its peer's CA, from another address than the
- * peer's. IDs are 32 bits and GUIDs no secret, so a stranger may hit on them. Host 7 is the stranger.
+ * peer's. IDs are 32 bits and GUIDs no secret, so a stranger may hit on them. Host 7 is the
+ * stranger.
  */
 
 #include <string.h>
@@ -49,8 +50,10 @@ peer_forge(struct world *w, const struct life *l, struct cm_msg m)
 static void
 test_stranger_does_not_end_what_stands(void **state)
 {
-	static const struct cm_msg rej = { .type = CM_REJ,
-		.rej = { .answers = CM_ANSWERS_OTHER, .reason = CM_REJ_CONSUMER } };
+	static const struct cm_msg rej = {
+		.type = CM_REJ,
+		.rej = { .answers = CM_ANSWERS_OTHER, .reason = CM_REJ_CONSUMER },
+	};
 	struct world *w = *state;
 	struct life *l = peer_connected(w);
 	struct cm_msg short_rej = rej;
@@ -127,8 +130,11 @@ test_stranger_does_not_load_a_path(void **state)
 	struct cm_msg req, apr;
 
 	peer_req(w, &req);
-	peer_forge(w, l, (struct cm_msg){ .type = CM_LAP,
-		.lap = { .qpn = l->qpn, .alternate = req.req.primary } });
+	peer_forge(w, l,
+		(struct cm_msg){
+			.type = CM_LAP,
+			.lap = { .qpn = l->qpn, .alternate = req.req.primary },
+		});
 	apr = next_message(&w->a, CM_APR);
 	assert_int_equal(apr.apr.status, CM_APR_INVALID_ID);
 }
@@ -147,7 +153,9 @@ claim(struct world *w, uint32_t id, uint32_t qpn)
 	peer_say_from(w, &req, STRANGER);
 }
 
-/* cm.md 6, stale and duplicate, by address too: others' connections stay, and so does room for them */
+/*
+ * cm.md 6, stale and duplicate, by address too: others' connections stay, and so does room for them
+ */
 static void
 test_guid_of_another_is_no_new_life(void **state)
 {
@@ -178,8 +186,12 @@ static void
 test_stranger_does_not_give_up_for_another(void **state)
 {
 	struct world *w = *state;
-	struct cm_msg rej = { .type = CM_REJ, .tid = PEER_TID, .local_id = PEER_ID,
-		.rej = { .answers = CM_ANSWERS_OTHER, .reason = CM_REJ_TIMEOUT, .ari_len = 8 } };
+	struct cm_msg rej = {
+		.type = CM_REJ,
+		.tid = PEER_TID,
+		.local_id = PEER_ID,
+		.rej = { .answers = CM_ANSWERS_OTHER, .reason = CM_REJ_TIMEOUT, .ari_len = 8 },
+	};
 	struct life *l = peer_half_open(w);
 
 	put_be64(rej.rej.ari, GUID_B);
@@ -199,8 +211,10 @@ peer_ib_setup(void **state)
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, scripted_setup, world_teardown)
+/* clang-format off */
 #define I(name)                                                                                    \
 	{ #name " on native ib", name, peer_ib_setup, world_teardown, NULL }
+/* clang-format on */
 
 int
 main(void)

@@ -373,8 +373,11 @@ test_listeners_are_limited(void **state)
 static struct cm_msg
 ask_sidr(struct world *w, uint64_t service_id)
 {
-	const struct cm_msg m = { .type = CM_SIDR_REQ, .tid = PEER_TID,
-		.sidr_req = { .request_id = 0x51D, .pkey = 0xFFFF, .service_id = service_id } };
+	const struct cm_msg m = {
+		.type = CM_SIDR_REQ,
+		.tid = PEER_TID,
+		.sidr_req = { .request_id = 0x51D, .pkey = 0xFFFF, .service_id = service_id },
+	};
 	struct cm_msg rep;
 
 	peer_say(w, &m);
@@ -499,7 +502,7 @@ scripted_ib_setup(void **state)
 	return 0;
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, scripted_setup, world_teardown)
+#define T(name)  cmocka_unit_test_setup_teardown(name, scripted_setup, world_teardown)
 #define IB(name) cmocka_unit_test_setup_teardown(name, scripted_ib_setup, world_teardown)
 
 int

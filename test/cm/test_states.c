@@ -40,8 +40,10 @@ states_say(struct subject *s, struct cm_msg m)
 static struct cm_msg
 mra(uint8_t answers)
 {
-	return (struct cm_msg){ .type = CM_MRA,
-		.mra = { .answers = answers, .service_timeout = 20 } };
+	return (struct cm_msg){
+		.type = CM_MRA,
+		.mra = { .answers = answers, .service_timeout = 20 },
+	};
 }
 
 static void
@@ -133,7 +135,7 @@ say_message(struct subject *s, enum cm_message type)
 		return;
 	case CM_MRA: /* the one that fits */
 		m = mra(s->l->info.active || s->req.local_id == s->l->id ? CM_ANSWERS_REQ
-			: CM_ANSWERS_REP);
+									 : CM_ANSWERS_REP);
 		break;
 	case CM_REJ:
 		m.rej.reason = CM_REJ_CONSUMER;
@@ -185,25 +187,26 @@ check_state(enum cm_state state, void (*into)(struct subject *), const struct ro
 }
 
 /* What no state cares about, SIDR aside, which has none. */
-#define SIDR { CM_SIDR_REQ, SAME, "SIDR_REP" }, { CM_SIDR_REP, SAME, NULL }
-#define END  { CM_MESSAGES, SAME, NULL }
+#define SIDR                                                                                       \
+	{ CM_SIDR_REQ, SAME, "SIDR_REP" },                                                         \
+	{                                                                                          \
+		CM_SIDR_REP, SAME, NULL                                                            \
+	}
+#define END                                                                                        \
+	{                                                                                          \
+		CM_MESSAGES, SAME, NULL                                                            \
+	}
 
 /* --- active --- */
 
 static void
 test_req_sent(void **state)
 {
-	static const struct row rows[] = {
-		{ CM_MRA, CM_STATE_MRA_REQ_RCVD, NULL },
-		{ CM_REJ, GONE, NULL },
-		{ CM_REP, CM_STATE_ESTABLISHED, "RTU" },
-		{ CM_RTU, SAME, NULL },
-		{ CM_DREQ, SAME, "DREP" }, /* no context */
-		{ CM_DREP, SAME, NULL },
-		{ CM_LAP, SAME, NULL },
-		{ CM_APR, SAME, NULL },
-		SIDR, END
-	};
+	static const struct row rows[] = { { CM_MRA, CM_STATE_MRA_REQ_RCVD, NULL },
+		{ CM_REJ, GONE, NULL }, { CM_REP, CM_STATE_ESTABLISHED, "RTU" },
+		{ CM_RTU, SAME, NULL }, { CM_DREQ, SAME, "DREP" }, /* no context */
+		{ CM_DREP, SAME, NULL }, { CM_LAP, SAME, NULL }, { CM_APR, SAME, NULL }, SIDR,
+		END };
 
 	(void)state;
 	check_state(CM_STATE_REQ_SENT, to_req_sent, rows);
@@ -215,18 +218,10 @@ test_req_sent(void **state)
 static void
 test_req_rcvd(void **state)
 {
-	static const struct row rows[] = {
-		{ CM_REQ, CM_STATE_MRA_REQ_SENT, "MRA" },
-		{ CM_MRA, SAME, NULL },
-		{ CM_REJ, GONE, NULL },
-		{ CM_REP, SAME, NULL },
-		{ CM_RTU, SAME, NULL },
-		{ CM_DREQ, SAME, NULL },
-		{ CM_DREP, SAME, NULL },
-		{ CM_LAP, SAME, NULL },
-		{ CM_APR, SAME, NULL },
-		SIDR, END
-	};
+	static const struct row rows[] = { { CM_REQ, CM_STATE_MRA_REQ_SENT, "MRA" },
+		{ CM_MRA, SAME, NULL }, { CM_REJ, GONE, NULL }, { CM_REP, SAME, NULL },
+		{ CM_RTU, SAME, NULL }, { CM_DREQ, SAME, NULL }, { CM_DREP, SAME, NULL },
+		{ CM_LAP, SAME, NULL }, { CM_APR, SAME, NULL }, SIDR, END };
 
 	(void)state;
 	check_state(CM_STATE_REQ_RCVD, to_req_rcvd, rows);
@@ -236,18 +231,11 @@ test_req_rcvd(void **state)
 static void
 test_rep_sent(void **state)
 {
-	static const struct row rows[] = {
-		{ CM_REQ, SAME, "REP" },
-		{ CM_MRA, CM_STATE_MRA_REP_RCVD, NULL },
-		{ CM_REJ, GONE, NULL },
-		{ CM_REP, SAME, NULL },
-		{ CM_RTU, CM_STATE_ESTABLISHED, NULL },
-		{ CM_DREQ, CM_STATE_TIMEWAIT, "DREP" },
-		{ CM_DREP, SAME, NULL },
-		{ CM_LAP, SAME, NULL },
-		{ CM_APR, SAME, NULL },
-		SIDR, END
-	};
+	static const struct row rows[] = { { CM_REQ, SAME, "REP" },
+		{ CM_MRA, CM_STATE_MRA_REP_RCVD, NULL }, { CM_REJ, GONE, NULL },
+		{ CM_REP, SAME, NULL }, { CM_RTU, CM_STATE_ESTABLISHED, NULL },
+		{ CM_DREQ, CM_STATE_TIMEWAIT, "DREP" }, { CM_DREP, SAME, NULL },
+		{ CM_LAP, SAME, NULL }, { CM_APR, SAME, NULL }, SIDR, END };
 
 	(void)state;
 	check_state(CM_STATE_REP_SENT, to_rep_sent, rows);
@@ -256,18 +244,11 @@ test_rep_sent(void **state)
 static void
 test_mra_rep_rcvd(void **state)
 {
-	static const struct row rows[] = {
-		{ CM_REQ, SAME, NULL },
-		{ CM_MRA, SAME, NULL },
-		{ CM_REJ, GONE, NULL },
-		{ CM_REP, SAME, NULL },
-		{ CM_RTU, CM_STATE_ESTABLISHED, NULL },
-		{ CM_DREQ, CM_STATE_TIMEWAIT, "DREP" },
-		{ CM_DREP, SAME, NULL },
-		{ CM_LAP, SAME, NULL },
-		{ CM_APR, SAME, NULL },
-		SIDR, END
-	};
+	static const struct row rows[] = { { CM_REQ, SAME, NULL }, { CM_MRA, SAME, NULL },
+		{ CM_REJ, GONE, NULL }, { CM_REP, SAME, NULL },
+		{ CM_RTU, CM_STATE_ESTABLISHED, NULL }, { CM_DREQ, CM_STATE_TIMEWAIT, "DREP" },
+		{ CM_DREP, SAME, NULL }, { CM_LAP, SAME, NULL }, { CM_APR, SAME, NULL }, SIDR,
+		END };
 
 	(void)state;
 	check_state(CM_STATE_MRA_REP_RCVD, to_mra_rep_rcvd, rows);
@@ -278,25 +259,12 @@ test_mra_rep_rcvd(void **state)
 static void
 test_established(void **state)
 {
-	static const struct row both[] = {
-		{ CM_MRA, SAME, NULL },
-		{ CM_REJ, CM_STATE_TIMEWAIT, NULL },
-		{ CM_RTU, SAME, NULL },
-		{ CM_DREQ, CM_STATE_TIMEWAIT, "DREP" },
-		{ CM_DREP, SAME, NULL },
-		{ CM_LAP, SAME, "APR" },
-		{ CM_APR, SAME, NULL },
-		SIDR, END
-	};
-	static const struct row passive[] = {
-		{ CM_REQ, SAME, NULL },
-		{ CM_REP, SAME, NULL },
-		END
-	};
-	static const struct row active[] = {
-		{ CM_REP, SAME, "RTU" },
-		END
-	};
+	static const struct row both[] = { { CM_MRA, SAME, NULL },
+		{ CM_REJ, CM_STATE_TIMEWAIT, NULL }, { CM_RTU, SAME, NULL },
+		{ CM_DREQ, CM_STATE_TIMEWAIT, "DREP" }, { CM_DREP, SAME, NULL },
+		{ CM_LAP, SAME, "APR" }, { CM_APR, SAME, NULL }, SIDR, END };
+	static const struct row passive[] = { { CM_REQ, SAME, NULL }, { CM_REP, SAME, NULL }, END };
+	static const struct row active[] = { { CM_REP, SAME, "RTU" }, END };
 
 	(void)state;
 	check_state(CM_STATE_ESTABLISHED, to_established_passive, both);
@@ -308,18 +276,10 @@ test_established(void **state)
 static void
 test_dreq_sent(void **state)
 {
-	static const struct row rows[] = {
-		{ CM_REQ, SAME, NULL },
-		{ CM_MRA, SAME, NULL },
-		{ CM_REJ, CM_STATE_TIMEWAIT, NULL },
-		{ CM_REP, SAME, NULL },
-		{ CM_RTU, SAME, NULL },
-		{ CM_DREQ, CM_STATE_TIMEWAIT, "DREP" },
-		{ CM_DREP, CM_STATE_TIMEWAIT, NULL },
-		{ CM_LAP, SAME, NULL },
-		{ CM_APR, SAME, NULL },
-		SIDR, END
-	};
+	static const struct row rows[] = { { CM_REQ, SAME, NULL }, { CM_MRA, SAME, NULL },
+		{ CM_REJ, CM_STATE_TIMEWAIT, NULL }, { CM_REP, SAME, NULL }, { CM_RTU, SAME, NULL },
+		{ CM_DREQ, CM_STATE_TIMEWAIT, "DREP" }, { CM_DREP, CM_STATE_TIMEWAIT, NULL },
+		{ CM_LAP, SAME, NULL }, { CM_APR, SAME, NULL }, SIDR, END };
 
 	(void)state;
 	check_state(CM_STATE_DREQ_SENT, to_dreq_sent, rows);
@@ -328,18 +288,10 @@ test_dreq_sent(void **state)
 static void
 test_timewait(void **state)
 {
-	static const struct row rows[] = {
-		{ CM_REQ, SAME, "REJ" },
-		{ CM_MRA, SAME, NULL },
-		{ CM_REJ, SAME, NULL },
-		{ CM_REP, SAME, NULL },
-		{ CM_RTU, SAME, NULL },
-		{ CM_DREQ, SAME, "DREP" },
-		{ CM_DREP, SAME, NULL },
-		{ CM_LAP, SAME, NULL },
-		{ CM_APR, SAME, NULL },
-		SIDR, END
-	};
+	static const struct row rows[] = { { CM_REQ, SAME, "REJ" }, { CM_MRA, SAME, NULL },
+		{ CM_REJ, SAME, NULL }, { CM_REP, SAME, NULL }, { CM_RTU, SAME, NULL },
+		{ CM_DREQ, SAME, "DREP" }, { CM_DREP, SAME, NULL }, { CM_LAP, SAME, NULL },
+		{ CM_APR, SAME, NULL }, SIDR, END };
 
 	(void)state;
 	check_state(CM_STATE_TIMEWAIT, to_timewait, rows);

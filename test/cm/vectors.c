@@ -15,16 +15,27 @@
 #define ZERO62 ZERO8 ZERO8 ZERO8 ZERO8 ZERO8 ZERO8 ZERO8 "000000000000"
 
 /* 72 bytes of information: ten of them are not zero */
-#define INFO     { 0xA0, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0xA6, 0xA7, 0xA8, [71] = 0xEE }
+#define INFO                                                                                       \
+	{                                                                                          \
+		0xA0, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0xA6, 0xA7, 0xA8, [71] = 0xEE                  \
+	}
 #define INFO_HEX "a0a1a2a3a4a5a6a7a8" ZERO62 "ee"
 
-#define GID_V4(last)  { .raw = { [10] = 0xFF, 0xFF, 10, 0, 0, last } }
+#define GID_V4(last)                                                                               \
+	{                                                                                          \
+		.raw = { [10] = 0xFF, 0xFF, 10, 0, 0, last }                                       \
+	}
 #define GID_V4_HEX(last) "00000000000000000000ffff0a0000" last
+/* clang-format off */
 #define GID_LINK      \
 	{ .raw = { 0xFE, 0x80, [8] = 0x02, 0x02, 0x03, 0xFF, 0xFE, 0x04, 0x05, 0x06 } }
-#define GID_LINK_HEX  "fe80000000000000020203fffe040506"
-#define GID_DOC       { .raw = { 0x20, 0x01, 0x0D, 0xB8, [15] = 0x07 } }
-#define GID_DOC_HEX   "20010db8000000000000000000000007"
+/* clang-format on */
+#define GID_LINK_HEX "fe80000000000000020203fffe040506"
+#define GID_DOC                                                                                    \
+	{                                                                                          \
+		.raw = { 0x20, 0x01, 0x0D, 0xB8, [15] = 0x07 }                                     \
+	}
+#define GID_DOC_HEX "20010db8000000000000000000000007"
 
 const struct cm_vector cm_vectors[CM_MESSAGES] = {
 	[CM_REQ] = {
@@ -56,13 +67,9 @@ const struct cm_vector cm_vectors[CM_MESSAGES] = {
 			},
 		},
 		.hex = "a1a2a3a4 00 b1b2b3 0000000001061234 9102030405060788 00000000 80112233"
-			" c1c2c3 84 d1d2d3 95 e1e2e3 a5 f1f2f3 9e 8001 47 d9"
-			" 0102 0304" GID_V4_HEX("01") GID_V4_HEX("02") "abcde003 5c 40 98 90"
-			" 0506 0708" GID_LINK_HEX GID_DOC_HEX "12345025 6d 3f 60 88",
+			" c1c2c3 84 d1d2d3 95 e1e2e3 a5 f1f2f3 9e 8001 47 d9 0102 0304" GID_V4_HEX("01") GID_V4_HEX("02") "abcde003 5c 40 98 90 0506 0708" GID_LINK_HEX GID_DOC_HEX "12345025 6d 3f 60 88",
 		.ones = "ffffffff 00 ffffff" ONES16 "00000000 ffffffff"
-			ONES4 ONES4 ONES4 ONES4 "ffff ff ff"
-			" ffff ffff" ONES16 ONES16 "fffff03f ff ff f8 f8"
-			" ffff ffff" ONES16 ONES16 "fffff03f ff ff f8 f8",
+			ONES4 ONES4 ONES4 ONES4 "ffff ff ff ffff ffff" ONES16 ONES16 "fffff03f ff ff f8 f8 ffff ffff" ONES16 ONES16 "fffff03f ff ff f8 f8",
 	},
 	[CM_MRA] = {
 		.msg = {
@@ -92,8 +99,7 @@ const struct cm_vector cm_vectors[CM_MESSAGES] = {
 				.rnr_retry_count = 5, .srq = true, .ca_guid = 0x7172737475767778,
 			},
 		},
-		.hex = "11121314 21222324 31323334 414243 00 515253 00 616263 00 10 20 7a b0"
-			" 7172737475767778",
+		.hex = "11121314 21222324 31323334 414243 00 515253 00 616263 00 10 20 7a b0 7172737475767778",
 		.ones = ONES8 "ffffffff ffffff 00 ffffff 00 ffffff 00 ff ff ff f0" ONES8,
 	},
 	[CM_RTU] = {
@@ -157,10 +163,8 @@ const struct cm_vector cm_vectors[CM_MESSAGES] = {
 				},
 			},
 		},
-		.hex = "1a2a3a4a 5a6a7a8a 00000000 818283 a0 00000000"
-			" 0a0b 0c0d" GID_DOC_HEX GID_LINK_HEX "9abcd0 7e 3e 12 58 80",
-		.ones = ONES8 "00000000 ffffff f8 00000000"
-			" ffff ffff" ONES16 ONES16 "fffff0 ff ff 3f f8 f8",
+		.hex = "1a2a3a4a 5a6a7a8a 00000000 818283 a0 00000000 0a0b 0c0d" GID_DOC_HEX GID_LINK_HEX "9abcd0 7e 3e 12 58 80",
+		.ones = ONES8 "00000000 ffffff f8 00000000 ffff ffff" ONES16 ONES16 "fffff0 ff ff 3f f8 f8",
 	},
 	[CM_APR] = {
 		.msg = {

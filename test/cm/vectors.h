@@ -15,7 +15,10 @@
 struct cm_vector {
 	struct cm_msg msg; /* without private data */
 	const char *hex;
-	/* which bits are fields: what is left of a message of ones, its information lengths cut to 72 */
+	/*
+	 * which bits are fields: what is left of a message of ones, its information lengths cut to
+	 * 72
+	 */
 	const char *ones;
 };
 extern const struct cm_vector cm_vectors[CM_MESSAGES];

@@ -48,8 +48,7 @@ bool
 world_is_cm(const struct packet *pkt)
 {
 	return pkt->dest_qpn == 1 && pkt->payload_len == MAD_LEN &&
-		pkt->payload[MAD_OFF_CLASS] == CM_CLASS &&
-		pkt->payload[MAD_OFF_METHOD] == MAD_SEND;
+		pkt->payload[MAD_OFF_CLASS] == CM_CLASS && pkt->payload[MAD_OFF_METHOD] == MAD_SEND;
 }
 
 static bool
@@ -228,10 +227,20 @@ node_port(struct node *n)
 static void
 world_node_memory(struct node *n)
 {
-	struct mem_config mc = { .max_pd = 16, .max_mr = 16, .max_mw = 64,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
-	struct mem_mr_attr mr = { .access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
-		.length = WORLD_MEM, .va = n->va, .backing = MEM_EXTERNAL, .numa_node = -1 };
+	struct mem_config mc = {
+		.max_pd = 16,
+		.max_mr = 16,
+		.max_mw = 64,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
+	struct mem_mr_attr mr = {
+		.access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
+		.length = WORLD_MEM,
+		.va = n->va,
+		.backing = MEM_EXTERNAL,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 	struct error err = { "" };
 
@@ -248,10 +257,20 @@ world_node_memory(struct node *n)
 static void
 node_rc(struct node *n)
 {
-	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .mem = n->mem };
-	struct rc_worker_config wc = { .wheel = n->wheel, .tx = &n->sink, .event = world_take_event,
-		.event_arg = n };
+	struct rc_dev_config dc = {
+		.limits = rc_limits_default,
+		.workers = 1,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.mem = n->mem,
+	};
+	struct rc_worker_config wc = {
+		.wheel = n->wheel,
+		.tx = &n->sink,
+		.event = world_take_event,
+		.event_arg = n,
+	};
 	struct error err = { "" };
 
 	dc.limits.max_qp = n->world->max_qp;
@@ -269,7 +288,8 @@ node_rc(struct node *n)
 static void
 world_node_create(struct node *n)
 {
-	struct mad_worker_config mc = { .workers = 1,
+	struct mad_worker_config mc = {
+		.workers = 1,
 		.hash_key = 0x5EC4E7,
 		.hz = 1000000000,
 		.alloc = &allocator_malloc,
@@ -277,10 +297,19 @@ world_node_create(struct node *n)
 		.tx = &n->sink,
 		.port = world_get_port,
 		.port_arg = n,
-		.limits = mad_limits_default };
-	struct cm_config cc = { .workers = 1, .hz = 1000000000, .hash_key = 0x5EC4E8,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .ca_guid = n->guid,
-		.port = world_get_port, .port_arg = n, .limits = n->world->limits };
+		.limits = mad_limits_default,
+	};
+	struct cm_config cc = {
+		.workers = 1,
+		.hz = 1000000000,
+		.hash_key = 0x5EC4E8,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.ca_guid = n->guid,
+		.port = world_get_port,
+		.port_arg = n,
+		.limits = n->world->limits,
+	};
 
 	n->wheel = timer_wheel_create(&allocator_malloc, 1 << 16, 0);
 	world_node_memory(n);

@@ -23,16 +23,16 @@
 #include "wire/bytes.h"
 #include "wire/wire.h"
 
-#define MS UINT64_C(1000000)
+#define MS     UINT64_C(1000000)
 #define SECOND (1000 * MS)
 
-#define WORLD_FRAMES 4096 /* a ring */
-#define WORLD_LIVES  128 /* users of connections that are remembered, per node */
-#define WORLD_MEM    8192
-#define WORLD_PORT   7174
+#define WORLD_FRAMES  4096 /* a ring */
+#define WORLD_LIVES   128 /* users of connections that are remembered, per node */
+#define WORLD_MEM     8192
+#define WORLD_PORT    7174
 #define WORLD_SERVICE UINT64_C(0x0000000001061C06) /* TCP, WORLD_PORT */
-#define GUID_A UINT64_C(0x020000FFFE000001)
-#define GUID_B UINT64_C(0x020000FFFE000002)
+#define GUID_A        UINT64_C(0x020000FFFE000001)
+#define GUID_B        UINT64_C(0x020000FFFE000002)
 /* of the peer played by the test */
 #define PEER_ID  0xB0B00001u
 #define PEER_QPN 0x000456u
@@ -136,7 +136,7 @@ void lose(struct node *n, enum cm_message type); /* n's next such message */
 /* The CM messages that n sent since the last expectation: all of them. */
 void expect_sent(struct node *n, const char *first, ...);
 #define expect_messages(n, ...) expect_sent(n, __VA_ARGS__, NULL)
-#define expect_silence(n) expect_sent(n, NULL)
+#define expect_silence(n)       expect_sent(n, NULL)
 /* The next CM message that n sent, decoded; it stays valid for a while. */
 struct cm_msg next_message(struct node *n, enum cm_message type);
 void skip_messages(struct node *n);

@@ -45,8 +45,7 @@ world_act_note(struct life *l, const char *what)
 }
 
 static uint16_t
-user_request(void *listener, const struct cm_request *req, struct cm_conn_param *param,
-	void **user)
+user_request(void *listener, const struct cm_request *req, struct cm_conn_param *param, void **user)
 {
 	struct node *n = listener;
 	struct life *l;
@@ -174,7 +173,7 @@ world_param(const struct node *n, struct cm_conn_param *p)
 			.recv_cq = n->recv_cq,
 			.srq = RC_NO_SRQ,
 			.cap = { .max_send_wr = 4, .max_recv_wr = RECV_WRS, .max_send_sge = 1,
-				.max_recv_sge = 1 },
+				.max_recv_sge = 1, },
 		},
 		.access = MEM_ACCESS_REMOTE_WRITE,
 		.responder_resources = 4,
@@ -193,7 +192,7 @@ connect_init(struct node *n, struct cm_connect *c)
 	*c = (struct cm_connect){
 		.service_id = WORLD_SERVICE,
 		.path = { .av = av, .neighbour = PATH_NO_NEIGHBOUR, .pkey = 0xFFFF, .mtu = 1024,
-			.packet_life = 14, .present = true },
+			.packet_life = 14, .present = true, },
 		.rdma = { .present = true, .src_port = 4711, .src = av.sgid, .dst = av.dgid },
 		.ops = &world_user,
 	};
@@ -240,8 +239,12 @@ void
 send_data(struct life *l)
 {
 	struct sge sge = { l->node->va, 64, l->node->key };
-	struct send_wr wr = { .opcode = WR_SEND, .send_flags = SEND_SIGNALED, .num_sge = 1,
-		.sg_list = &sge };
+	struct send_wr wr = {
+		.opcode = WR_SEND,
+		.send_flags = SEND_SIGNALED,
+		.num_sge = 1,
+		.sg_list = &sge,
+	};
 	struct error err = { "" };
 
 	if (rc_post_send(l->node->rc, l->qpn, &wr, &err) != 0)
@@ -265,8 +268,13 @@ received(struct node *n)
 static void
 peer_mad(struct world *w, const struct av *av, const uint8_t *mad)
 {
-	const struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
-		.qkey = MAD_QKEY, .src_qpn = 1 };
+	const struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.qkey = MAD_QKEY,
+		.src_qpn = 1,
+	};
 	struct frame f = { .len = 0 };
 	struct packet pkt;
 	struct path path;
@@ -326,8 +334,12 @@ peer_req(struct world *w, struct cm_msg *m)
 {
 	static uint8_t private_data[CM_RDMA_LEN];
 	struct av av = world_av(&w->b);
-	const struct cm_rdma rdma = { .present = true, .src_port = 4711, .src = av.sgid,
-		.dst = av.dgid };
+	const struct cm_rdma rdma = {
+		.present = true,
+		.src_port = 4711,
+		.src = av.sgid,
+		.dst = av.dgid,
+	};
 
 	cm_rdma_encode(&rdma, private_data);
 	*m = (struct cm_msg){
@@ -387,8 +399,12 @@ peer_rep(struct world *w, struct cm_msg *m, const struct cm_msg *req)
 void
 peer_answer(struct world *w, enum cm_message type, cm_id ours)
 {
-	const struct cm_msg m = { .type = type, .tid = PEER_TID, .local_id = PEER_ID,
-		.remote_id = ours };
+	const struct cm_msg m = {
+		.type = type,
+		.tid = PEER_TID,
+		.local_id = PEER_ID,
+		.remote_id = ours,
+	};
 
 	peer_say(w, &m);
 }
@@ -396,8 +412,13 @@ peer_answer(struct world *w, enum cm_message type, cm_id ours)
 void
 peer_rej(struct world *w, cm_id ours, uint32_t theirs, uint16_t reason)
 {
-	const struct cm_msg m = { .type = CM_REJ, .tid = PEER_TID, .local_id = theirs,
-		.remote_id = ours, .rej = { .answers = CM_ANSWERS_REQ, .reason = reason } };
+	const struct cm_msg m = {
+		.type = CM_REJ,
+		.tid = PEER_TID,
+		.local_id = theirs,
+		.remote_id = ours,
+		.rej = { .answers = CM_ANSWERS_REQ, .reason = reason },
+	};
 
 	peer_say(w, &m);
 }
@@ -405,8 +426,13 @@ peer_rej(struct world *w, cm_id ours, uint32_t theirs, uint16_t reason)
 void
 peer_dreq(struct world *w, cm_id ours, uint32_t theirs, uint32_t qpn)
 {
-	const struct cm_msg m = { .type = CM_DREQ, .tid = PEER_TID + 1, .local_id = theirs,
-		.remote_id = ours, .dreq = { .qpn = qpn } };
+	const struct cm_msg m = {
+		.type = CM_DREQ,
+		.tid = PEER_TID + 1,
+		.local_id = theirs,
+		.remote_id = ours,
+		.dreq = { .qpn = qpn },
+	};
 
 	peer_say(w, &m);
 }

@@ -10,10 +10,19 @@
 
 /* --- kinds of services --- */
 
-static const struct svc_ops memory = { .name = "memory", .help = "grants a region", .server = true,
-	.defaults = { .length = 1 << 20 } };
-static const struct svc_ops rping = { .name = "rping", .help = "rping's exchange", .server = true,
-	.client = true, .defaults = { .size = 64, .max_connections = 16 } };
+static const struct svc_ops memory = {
+	.name = "memory",
+	.help = "grants a region",
+	.server = true,
+	.defaults = { .length = 1 << 20 },
+};
+static const struct svc_ops rping = {
+	.name = "rping",
+	.help = "rping's exchange",
+	.server = true,
+	.client = true,
+	.defaults = { .size = 64, .max_connections = 16 },
+};
 static const struct svc_ops hammer = { .name = "hammer", .help = "only connects", .client = true };
 
 const struct svc_ops *const svc_kinds[] = { &memory, &rping, &hammer, NULL };
@@ -48,8 +57,7 @@ add_service(struct fake_cm *cm, const struct svc_config *config)
 }
 
 int
-engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id,
-	struct error *err)
+engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id, struct error *err)
 {
 	struct engine_service_info *s = add_service(&e->cm, config);
 
@@ -80,15 +88,28 @@ engine_service_next(struct engine *e, uint32_t *cursor, struct engine_service_in
 
 /* --- connections --- */
 
-/* Those that there are: of IDs 1, 2, ...; the second one is a passive one of rdma_cm, the third has ended. */
+/*
+ * Those that there are: of IDs 1, 2, ...; the second one is a passive one of rdma_cm, the third has
+ * ended.
+ */
 static void
 fill(const struct fake_cm *cm, cm_id id, struct cm_info *info)
 {
-	*info = (struct cm_info){ .id = id, .remote_id = 0xabc, .tid = 0x1122, .active = id != 2,
-		.state = CM_STATE_ESTABLISHED, .qpn = 0x100, .remote_qpn = 0x200,
-		.remote_ca_guid = 0x0002c90300000005, .responder_resources = 4,
-		.initiator_depth = 7, .age = 2500000, .service_id = 0x1234567890,
-		.path = { .mtu = 1024, .pkey = 0xffff, .packet_life = 18 } };
+	*info = (struct cm_info){
+		.id = id,
+		.remote_id = 0xabc,
+		.tid = 0x1122,
+		.active = id != 2,
+		.state = CM_STATE_ESTABLISHED,
+		.qpn = 0x100,
+		.remote_qpn = 0x200,
+		.remote_ca_guid = 0x0002c90300000005,
+		.responder_resources = 4,
+		.initiator_depth = 7,
+		.age = 2500000,
+		.service_id = 0x1234567890,
+		.path = { .mtu = 1024, .pkey = 0xffff, .packet_life = 18 },
+	};
 	gid_parse("10.0.0.9", &info->path.av.dgid);
 	if (id == 2) {
 		info->service_id = cm_service_id(CM_PS_TCP, 7471);
@@ -136,8 +157,13 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 	}
 	if (cm->scripted)
 		goto out;
-	*o = (struct engine_cm_outcome){ .done = true, .established = true, .elapsed_us = 1500,
-		.private_data = { 0xde, 0xad, 0 }, .private_len = 3 };
+	*o = (struct engine_cm_outcome){
+		.done = true,
+		.established = true,
+		.elapsed_us = 1500,
+		.private_data = { 0xde, 0xad, 0 },
+		.private_len = 3,
+	};
 	fill(cm, endless ? 2 : 1, &o->info);
 	/* nobody listens on ports from 9000 on; from 9100 nobody answers */
 	if (c->rdma && (c->service_id & 0xffff) >= 9000) {
@@ -188,7 +214,7 @@ engine_cm_next(struct engine *e, uint64_t *cursor, struct cm_info *info)
 {
 	if (*cursor >= e->cm.connections)
 		return false;
-	fill(&e->cm, (cm_id)++*cursor, info);
+	fill(&e->cm, (cm_id)++ * cursor, info);
 	return true;
 }
 
@@ -214,8 +240,7 @@ engine_cm_disconnect(struct engine *e, cm_id id, struct error *err)
 }
 
 int
-engine_cm_load_alternate(struct engine *e, cm_id id, const struct engine_ah *ah,
-	struct error *err)
+engine_cm_load_alternate(struct engine *e, cm_id id, const struct engine_ah *ah, struct error *err)
 {
 	(void)err;
 	e->cm.alternate_of = id;

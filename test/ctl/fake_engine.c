@@ -16,8 +16,13 @@
 struct engine *
 fake_engine_create(void)
 {
-	struct mem_config config = { .max_pd = 16, .max_mr = 64, .max_mw = 16,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
+	struct mem_config config = {
+		.max_pd = 16,
+		.max_mr = 64,
+		.max_mw = 16,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
 	struct engine *e = calloc(1, sizeof(*e));
 	unsigned int p;
 
@@ -231,8 +236,10 @@ engine_cq_next(struct engine *e, uint32_t *cursor, struct rc_cq_info *info)
 {
 	for (; *cursor < FAKE_CQS; ++*cursor)
 		if (e->cq[*cursor].used) {
-			*info = (struct rc_cq_info){ .cqn = *cursor,
-				.depth = e->cq[*cursor].depth };
+			*info = (struct rc_cq_info){
+				.cqn = *cursor,
+				.depth = e->cq[*cursor].depth,
+			};
 			++*cursor;
 			return true;
 		}
@@ -278,8 +285,12 @@ engine_srq_next(struct engine *e, uint64_t *cursor, struct rc_srq_info *info)
 {
 	if ((*cursor)++ != 0)
 		return false;
-	*info = (struct rc_srq_info){ .srqn = 5, .max_wr = 16, .max_sge = 1,
-		.limit = e->srq_limit };
+	*info = (struct rc_srq_info){
+		.srqn = 5,
+		.max_wr = 16,
+		.max_sge = 1,
+		.limit = e->srq_limit,
+	};
 	return true;
 }
 
@@ -415,8 +426,9 @@ engine_post_send(struct engine *e, uint32_t qpn, const struct send_wr *wr, unsig
 		qp->sent[at] = wr[i];
 		if (wr[i].num_sge > 0)
 			qp->sge[at] = wr[i].sg_list[0];
-		memcpy(qp->inline_data[at], wr[i].inline_data != NULL ? wr[i].inline_data :
-			(const uint8_t *)"", wr[i].inline_len);
+		memcpy(qp->inline_data[at],
+			wr[i].inline_data != NULL ? wr[i].inline_data : (const uint8_t *)"",
+			wr[i].inline_len);
 		wc.wr_id = wr[i].wr_id;
 		wc.byte_len = qp->sge[at].length;
 		fake_complete(e, qp->init.send_cq, &wc);

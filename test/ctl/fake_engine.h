@@ -15,11 +15,11 @@
 #include "engine/verbs_cm.h"
 #include "engine/verbs_mad.h"
 
-#define FAKE_QPS    64
-#define FAKE_CQS    8
-#define FAKE_EVENTS 256
+#define FAKE_QPS      64
+#define FAKE_CQS      8
+#define FAKE_EVENTS   256
 #define FAKE_SERVICES 1200 /* more than one page of polca-ctl's */
-#define FAKE_WRS    64 /* a queue holds so many */
+#define FAKE_WRS      64 /* a queue holds so many */
 
 struct fake_qp {
 	bool used;
@@ -101,7 +101,10 @@ struct fake_mad {
 	uint8_t attribute[SMA_DATA_LEN];
 	struct engine_mad_answer answer;
 	uint8_t data[(1 << 20) + 8]; /* of a request, and then of its answer, of many packets */
-	/* A subnet in place of the one attribute: many requests at a time. @return false: nobody answers */
+	/*
+	 * A subnet in place of the one attribute: many requests at a time. @return false: nobody
+	 * answers
+	 */
 	bool (*subnet)(void *arg, const uint8_t *smp, uint8_t *data);
 	void *subnet_arg;
 	struct fake_smp smp[ENGINE_MAD_ASKS];

@@ -196,11 +196,19 @@ engine_trap_list(struct engine *e, uint32_t *cursor, struct sma_trap_info *info,
 
 	for (i = 0; i < n && *cursor < e->sma.traps; i++) {
 		++*cursor;
-		info[i] = (struct sma_trap_info){ .id = *cursor, .port = *cursor % 2,
-			.state = SMA_TRAP_SENT, .number = 144, .type = 4, .sent = 3, .raised = 2,
-			.age = 2500000, .tid = 0xabc,
+		info[i] = (struct sma_trap_info){
+			.id = *cursor,
+			.port = *cursor % 2,
+			.state = SMA_TRAP_SENT,
+			.number = 144,
+			.type = 4,
+			.sent = 3,
+			.raised = 2,
+			.age = 2500000,
+			.tid = 0xabc,
 			/* generic, informational, of a CA; trap 144; issuer 5 */
-			.notice = { 0x84, 0, 0, 1, 0, 144, 0, 5 } };
+			.notice = { 0x84, 0, 0, 1, 0, 144, 0, 5 },
+		};
 	}
 	return i;
 }

@@ -97,8 +97,7 @@ engine_sa_next(struct engine *e, uint32_t id, uint64_t *cursor, struct engine_sa
 {
 	static uint8_t rec[SA_RECORD_MAX];
 
-	if (id != e->sa.id || *cursor >= e->sa.num || no_services(&e->sa) ||
-			no_answer(&e->sa))
+	if (id != e->sa.id || *cursor >= e->sa.num || no_services(&e->sa) || no_answer(&e->sa))
 		return false;
 	node(rec, ++*cursor);
 	r->type = sa_record_type(SA_NODE);
@@ -125,7 +124,7 @@ engine_sa_session_next(struct engine *e, uint64_t *cursor, struct engine_sa_sess
 		.info = { .qpn = 1, .tid = 0xabc0 + *cursor, .mgmt_class = 3, .class_version = 2,
 			.method = 0x12, .attribute = 0x11, .requester = true, .state = "RECV",
 			.segment = 5, .segments = 9, .window = 16, .retries_left = 7,
-			.age = 2500000 } };
+			.age = 2500000, }, };
 	gid_parse("fe80::9", &s->info.gid);
 	++*cursor;
 	return true;

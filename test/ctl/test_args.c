@@ -137,7 +137,8 @@ test_addresses(void **state)
 	gives("qp connect 17 5 18 1",
 		"{\"qp_num\": 17, \"dlid\": 5, \"dest_qp_num\": 18, \"rq_psn\": 1}");
 	gives("sa table node --to lid:5", "{\"record\": \"node\", \"dlid\": 5}");
-	refuses("live ping nobody", "got \"nobody\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5");
+	refuses("live ping nobody",
+		"got \"nobody\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5");
 	refuses("live ping lid:0xc000", "up to 0xbfff");
 	refuses("live ping", "--dgid is missing");
 }

@@ -167,7 +167,8 @@ test_a_wide_table_parts_its_names(void **state)
 	setenv("COLUMNS", "80", 1);
 	assert_int_equal(run("sa sessions"), 0);
 	unsetenv("COLUMNS");
-	assert_non_null(strstr(out, "class_version  2\nmethod         GetTable\nattribute      node\n"));
+	assert_non_null(
+		strstr(out, "class_version  2\nmethod         GetTable\nattribute      node\n"));
 }
 
 /* A number looks the same in a table and in an error, and may be given in either notation. */
@@ -211,7 +212,8 @@ test_exit_status_tells_what_failed(void **state)
 {
 	(void)state;
 	gives("version get", 0, "version  " POLCA_VERSION);
-	gives("cq destroy 7", 1, "polca-ctl: cq destroy: cq: there is no completion queue 7 (ENOENT)");
+	gives("cq destroy 7", 1,
+		"polca-ctl: cq destroy: cq: there is no completion queue 7 (ENOENT)");
 	gives("cq create --depth 0", 1, "depth: got 0, allowed: integer 1..16777216");
 	gives("cq create --depth 0", 1, "see polca-ctl cq create --help");
 	gives("cq create --size 5", 2, "--size is no option of \"cq create\"");
@@ -238,17 +240,20 @@ test_a_server_that_does_not_answer_is_no_reply(void **state)
 	gives("version get", 0, "version");
 }
 
-/* A server that answers each request twice: late, to one that was given up before, and then to it. */
+/*
+ * A server that answers each request twice: late, to one that was given up before, and then to it.
+ */
 static void
 serve_late(int fd)
 {
-	static const char late[] = "{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{\"version\":\"late\"}}\n";
+	static const char late[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{\"version\":\"late\"}}\n";
 	char line[256];
 	int c = accept(fd, NULL, NULL), id;
 
 	for (id = 1; id <= 2; id++) {
 		if (read(c, line, sizeof(line)) <= 0 ||
-				write(c, late, sizeof(late) - 1) != sizeof(late) - 1)
+			write(c, late, sizeof(late) - 1) != sizeof(late) - 1)
 			_exit(1);
 		dprintf(c, "{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{\"version\":\"%d\"}}\n", id,
 			id);
@@ -345,12 +350,14 @@ static void
 test_typing_errors_are_answered_with_what_was_meant(void **state)
 {
 	(void)state;
-	gives("prot list", 2, "there is no command \"prot\"; did you mean \"port\"? See polca-ctl --help");
+	gives("prot list", 2,
+		"there is no command \"prot\"; did you mean \"port\"? See polca-ctl --help");
 	gives("qp crate", 2, "there is no command \"qp crate\"; did you mean \"qp create\"?\n");
 	gives("list qp", 2, "did you mean \"qp list\"?");
 	gives("log level gte", 2, "did you mean \"log level get\"?");
 	gives("halp", 2, "did you mean \"help\"?");
-	gives("cq create --dept 5", 2, "--dept is no option of \"cq create\"; did you mean --depth?");
+	gives("cq create --dept 5", 2,
+		"--dept is no option of \"cq create\"; did you mean --depth?");
 	gives("post send 5 --opcode SEND --sglist key=1", 2, "did you mean --sg-list?");
 	gives("post send 5 --opcode RDMA_WRIT", 1, "; did you mean RDMA_WRITE?");
 	gives("mr register 1 --length 1 --access REMOTE_RAED", 1, "; did you mean REMOTE_READ?");
@@ -363,10 +370,13 @@ test_typing_errors_are_answered_with_what_was_meant(void **state)
 	gives("port --jsn list", 2, "did you mean --json?");
 	gives("port list --jsn", 2, "--jsn is no option of \"port list\"; did you mean --json?");
 	gives("-x", 2, "allowed: --socket, --json, --wait, --help, --version; see");
-	gives("port list extra", 2, "\"extra\" is one value too many: \"port list\" takes no value, and options begin with --; see polca-ctl port list --help");
+	gives("port list extra", 2,
+		"\"extra\" is one value too many: \"port list\" takes no value, and options begin with --; see polca-ctl port list --help");
 	gives("qp show 17 18", 2, "\"18\" is one value too many: \"qp show\" takes qp_num, and");
-	gives("mr register 1 length 4096", 2, "\"length\" is one value too many; did you mean --length?");
-	gives("post send 5 --opcode SEND --sg-list len=5", 2, "--sg-list: got \"len=5\", wanted FIELD=VALUE:");
+	gives("mr register 1 length 4096", 2,
+		"\"length\" is one value too many; did you mean --length?");
+	gives("post send 5 --opcode SEND --sg-list len=5", 2,
+		"--sg-list: got \"len=5\", wanted FIELD=VALUE:");
 	gives("post send 5 --opcode SEND --sg-list len=5", 2, "did you mean \"length\"?");
 	gives("post send 5 --opcode SEND --sg-list key=1,legnth=5", 2, "did you mean \"length\"?");
 }
@@ -376,21 +386,25 @@ static void
 test_errors_name_options_as_they_are_written(void **state)
 {
 	(void)state;
-	gives("mr register 1", 1, "polca-ctl: mr register: --length: missing, allowed: 1 or more (EINVAL)");
+	gives("mr register 1", 1,
+		"polca-ctl: mr register: --length: missing, allowed: 1 or more (EINVAL)");
 	gives("mr register one", 2, "polca-ctl: pd: got \"one\", wanted a number");
 	gives("mr register --pd one", 2, "polca-ctl: --pd: got \"one\", wanted a number");
 	gives("mr register 1 --length=x", 2, "polca-ctl: --length: got \"x\"");
 	gives("cq create --depth 0", 1, "polca-ctl: cq create: --depth: got 0, allowed");
 	gives("ping 10.0.0.2 -c x", 2, "polca-ctl: -c: got \"x\"");
 	gives("post send 5 --wr-id 1", 1, "post send: --opcode: missing, allowed: one of");
-	gives("post send 5 --opcode SEND --sg-list key=x", 2, "polca-ctl: --sg-list key: got \"x\"");
-	gives("post send 5 --opcode SEND --sg-list key=1,length=0x100000000", 1, "post send: --sg-list length: got 4294967296");
+	gives("post send 5 --opcode SEND --sg-list key=x", 2,
+		"polca-ctl: --sg-list key: got \"x\"");
+	gives("post send 5 --opcode SEND --sg-list key=1,length=0x100000000", 1,
+		"post send: --sg-list length: got 4294967296");
 	gives("post send 5 --wr opcode=SEND --wr wr_id=1", 1, "post send: wr[1].opcode: missing");
 	gives("qp modify 17 --alt-ah-attr sl=99", 1, "qp modify: --alt-sl: got 99");
 	gives("cm connect 10.0.0.2 7471", 1, "cm connect: --service: missing");
 	gives("ping :: -c 1", 1, "ping: dest: missing, local port 0 is a RoCE port");
 	gives("live ping ::", 1, "live ping: dgid: missing, local port 0 is a RoCE port");
-	gives("cm connect 10.0.0.2 --service rping", 1, "cm connect: port, --service-id: got none of them");
+	gives("cm connect 10.0.0.2 --service rping", 1,
+		"cm connect: port, --service-id: got none of them");
 	gives("sa get link lid=3", 1, "sa get: lid: LinkRecord has no such field; it has from_lid");
 	gives("sa get lnk", 1, "sa get: record: got \"lnk\", allowed: node");
 	gives("smp get portinfo", 1, "smp get: --dlid, --path: got none of them");
@@ -414,14 +428,16 @@ test_a_socket_that_does_not_answer_is_explained(void **state)
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/polca.sock", dir);
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	snprintf(line, sizeof(line), "-s %s port list", addr.sun_path);
-	gives(line, 3, "polca is not running (the socket is left from a polca that has ended): start it, or give --socket PATH");
+	gives(line, 3,
+		"polca is not running (the socket is left from a polca that has ended): start it, or give --socket PATH");
 	/* in the place of this user's polca it is no better */
 	setenv("XDG_RUNTIME_DIR", dir, 1);
 	gives("-s /nowhere/s port list", 3, "polca is not running (there is no such socket)");
 	/* until somebody listens there */
 	assert_int_equal(listen(fd, 8), 0);
-	snprintf(other, sizeof(other), "there is no such socket, but polca listens at %s: try --socket %s",
-		addr.sun_path, addr.sun_path);
+	snprintf(other, sizeof(other),
+		"there is no such socket, but polca listens at %s: try --socket %s", addr.sun_path,
+		addr.sun_path);
 	gives("-s /nowhere/s port list", 3, other);
 	unsetenv("XDG_RUNTIME_DIR");
 	close(fd);
@@ -460,8 +476,9 @@ test_port_list_keeps_one_shape(void **state)
 }
 
 /*
- * Complete these words as bash does: COMP_WORDS, COMP_CWORD, then the function; the blank at the end is one more,
- * empty, word. Afterwards `out` has the candidates, with a blank before and after each.
+ * Complete these words as bash does: COMP_WORDS, COMP_CWORD, then the function; the blank at the
+ * end is one more, empty, word. Afterwards `out` has the candidates, with a blank before and after
+ * each.
  */
 static void
 complete_words(const char *words)
@@ -536,8 +553,10 @@ test_completion_says_whether_more_may_follow(void **state)
 	gives("--complete 2 polca-ctl qp sho", 0, "show\n");
 	gives("--complete 4 polca-ctl sa get link fr", 11, "from_lid=\n");
 	gives("--complete 5 polca-ctl post send 5 --sg-list ke", 11, "key=\n");
-	gives("--complete 5 polca-ctl post send 5 --bind-mw access=REMOTE_A", 11, "access=REMOTE_ATOMIC\n");
-	gives("--complete 4 polca-ctl mr register --access LOCAL_WRITE,REMOTE_A", 11, "LOCAL_WRITE,REMOTE_ATOMIC\n");
+	gives("--complete 5 polca-ctl post send 5 --bind-mw access=REMOTE_A", 11,
+		"access=REMOTE_ATOMIC\n");
+	gives("--complete 4 polca-ctl mr register --access LOCAL_WRITE,REMOTE_A", 11,
+		"LOCAL_WRITE,REMOTE_ATOMIC\n");
 	gives("--complete 4 polca-ctl post send 5 --opcode=RDMA_R", 0, "--opcode=RDMA_READ\n");
 	gives("--complete 2 polca-ctl sa import", 0, "import\n");
 	gives("--complete 3 polca-ctl sa import x", 10, "");
@@ -635,7 +654,8 @@ test_sa_status_is_told_by_name_and_exit_status(void **state)
 	gives("sa get lnk", 1, "record: got \"lnk\", allowed: node, port,");
 	gives("sa get node lid=1 lid=2", 2, "lid is given twice");
 	gives("sa table", 2, "--record is missing");
-	gives("sa table node x", 2, "\"x\" is one value too many: \"sa table\" takes record FIELD=VALUE...,");
+	gives("sa table node x", 2,
+		"\"x\" is one value too many: \"sa table\" takes record FIELD=VALUE...,");
 	gives("sa table node lid", 2, "\"lid\" is one value too many");
 	gives("sa config steal node lid=1", 2, "action: got \"steal\", allowed: add, edit, delete");
 	gives("sa config add node", 2, "give FIELD=VALUE words, or --file");
@@ -651,8 +671,8 @@ test_an_sa_query_that_is_interrupted_is_cancelled(void **state)
 	char command[256];
 
 	(void)state;
-	snprintf(command, sizeof(command), "timeout --preserve-status -s INT 0.2 %s sa table vlarb 2>&1",
-		program);
+	snprintf(command, sizeof(command),
+		"timeout --preserve-status -s INT 0.2 %s sa table vlarb 2>&1", program);
 	assert_int_equal(shell(command), 128 + SIGINT);
 	assert_string_equal(out, "");
 	gives("sa result 33", 1, "there is no query 33");
@@ -664,8 +684,8 @@ test_an_sa_query_that_takes_long_says_so(void **state)
 	char command[256];
 
 	(void)state;
-	snprintf(command, sizeof(command), "timeout --preserve-status -s INT 2.8 %s sa table vlarb 2>&1",
-		program);
+	snprintf(command, sizeof(command),
+		"timeout --preserve-status -s INT 2.8 %s sa table vlarb 2>&1", program);
 	assert_int_equal(shell(command), 128 + SIGINT);
 	assert_string_equal(out, "no answer yet, 2 s\n");
 }
@@ -683,7 +703,8 @@ test_sa_export_is_what_an_import_reads(void **state)
 	json = json_load_file(line, 0, NULL);
 	assert_int_equal(json_array_size(json_object_get(json, "records")), 2);
 	json_decref(json);
-	gives("sa export -", 0, "{\"records\": [\n{\"record\":\"NodeRecord\",\"rid\":\"0x00010000\"");
+	gives("sa export -", 0,
+		"{\"records\": [\n{\"record\":\"NodeRecord\",\"rid\":\"0x00010000\"");
 	snprintf(line, sizeof(line), "sa import %s/out.json --replace", dir);
 	gives(line, 0, "42 records in 0.002 s");
 	gives("--json sa import - < /dev/null", 1, "text");
@@ -699,7 +720,8 @@ test_sa_commands_have_help_and_completion(void **state)
 	(void)state;
 	gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
 	gives("sa import --help", 0, "(default: what the file looks");
-	gives("--help", 0, "4 (sa, smp, cm connect) the peer refused or did not answer. For ping and live ping, 1 means no answer; for live watch, 1 means that not all endports are up.");
+	gives("--help", 0,
+		"4 (sa, smp, cm connect) the peer refused or did not answer. For ping and live ping, 1 means no answer; for live watch, 1 means that not all endports are up.");
 	gives("sa table --help", 0, "--class-version");
 	gives("sa config --help", 0, "Usage: polca-ctl sa config action record");
 	gives("sa", 2, "sa export");
@@ -715,9 +737,11 @@ test_smp_get_prints_a_component_a_line(void **state)
 	(void)state;
 	gives("smp get portinfo --path 0,2", 0, "PortInfo\n    m_key ..................... 0x0\n");
 	gives("smp get PortInfo --dlid 3 --port 1", 0, "    base_lid .................. 9\n");
-	gives("smp get 0xff10 --path 0,2", 0, "0xff10\n    00  00000000000000000000000000000000000900");
+	gives("smp get 0xff10 --path 0,2", 0,
+		"0xff10\n    00  00000000000000000000000000000000000900");
 	gives("smp get portinfo --path 0,2 --json", 0, "\"mad_status\": \"0x0000\"");
-	gives("smp set portinfo --path 0,2 base_lid=300 sm_sl=2", 0, "    sm_sl ..................... 2\n");
+	gives("smp set portinfo --path 0,2 base_lid=300 sm_sl=2", 0,
+		"    sm_sl ..................... 2\n");
 	gives("smp get portinfo --path 0,2", 0, "    base_lid .................. 300\n");
 	gives("smp set portinfo --path 0,2 base_lid=9 sm_sl=0", 0, "PortInfo");
 }
@@ -731,7 +755,8 @@ test_smp_errors_say_what_is_allowed(void **state)
 	gives("smp get portinfo --dlid 7 --port 1", 1, "LID 7: no answer; is somebody there");
 	gives("smp get switchinfo --path 0,2", 4,
 		"polca-ctl: smp get: BAD_METHOD_ATTRIBUTE: it does not have this attribute, or does not do this with it (0x000c)");
-	gives("smp set portinfo --path 0,2 lid=3", 1, "smp set: lid: PortInfo has no such field; it has m_key");
+	gives("smp set portinfo --path 0,2 lid=3", 1,
+		"smp set: lid: PortInfo has no such field; it has m_key");
 }
 
 static void
@@ -742,7 +767,8 @@ test_traps_and_lids_are_tables(void **state)
 	gives("trap send --port 1 --number 144", 0, "trap  7\n");
 	gives("trap repress 7", 0, "ok\n");
 	gives("lid set 5 --mac 02:00:00:00:00:05 --port 1", 0, "ok\n");
-	gives("lid list --port 1", 0, "lid  mac                origin\n  5  02:00:00:00:00:05  FIXED\n");
+	gives("lid list --port 1", 0,
+		"lid  mac                origin\n  5  02:00:00:00:00:05  FIXED\n");
 }
 
 /* --- ping --- */
@@ -751,7 +777,8 @@ static void
 test_ping_tells_each_answer_and_what_it_comes_to(void **state)
 {
 	(void)state;
-	gives("ping 10.0.0.2 -c 2 -i 0.01", 0, "PING 10.0.0.2: echo, 56 bytes of data\n"
+	gives("ping 10.0.0.2 -c 2 -i 0.01", 0,
+		"PING 10.0.0.2: echo, 56 bytes of data\n"
 		"64 bytes from 10.0.0.2: seq=1 time=41.2 us\n"
 		"64 bytes from 10.0.0.2: seq=2 time=41.2 us\n"
 		"\n--- 10.0.0.2 liveness statistics ---\n"
@@ -767,7 +794,8 @@ static void
 test_ping_without_any_answer_exits_with_1(void **state)
 {
 	(void)state;
-	gives("ping lid:7 -c 2 -i 0 --port 1", 1, "no answer from lid:7: seq=1\nno answer from lid:7: seq=2\n");
+	gives("ping lid:7 -c 2 -i 0 --port 1", 1,
+		"no answer from lid:7: seq=1\nno answer from lid:7: seq=2\n");
 	assert_non_null(strstr(out, "2 packets transmitted, 0 received, 100% packet loss"));
 	assert_null(strstr(out, "rtt"));
 }
@@ -786,7 +814,8 @@ test_ping_says_what_its_options_may_be(void **state)
 {
 	(void)state;
 	gives("ping", 2, "--dest is missing");
-	gives("ping nobody", 2, "dest: got \"nobody\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5");
+	gives("ping nobody", 2,
+		"dest: got \"nobody\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5");
 	gives("ping lid:0", 2, "dest: got \"lid:0\"");
 	gives("ping lid:0xc000", 2, "up to 0xbfff");
 	gives("ping 10.0.0.2 -c 0", 2, "--count: got 0, allowed: 1 and more");
@@ -839,7 +868,8 @@ test_watch_says_what_its_options_may_be(void **state)
 	gives("live watch", 2, "endport is missing: name endports, or a --file of them");
 	gives("live watch 10.0.0.2 nobody", 2, "endport: got \"nobody\", allowed: an IPv4");
 	gives("live watch --file /nowhere/f", 2, "--file: /nowhere/f: No such file");
-	gives("live watch 10.0.0.2 -i 0", 2, "--interval: got \"0\", allowed: 0.001 to 3600 seconds");
+	gives("live watch 10.0.0.2 -i 0", 2,
+		"--interval: got \"0\", allowed: 0.001 to 3600 seconds");
 	gives("live watch 10.0.0.2 -r x", 2, "--report: got \"x\"");
 	gives("live watch 10.0.0.2 -c 0", 2, "--count: allowed: 1 and more");
 	gives("live watch 10.0.0.2 --misses 0", 2, "--misses: allowed: 1 and more");
@@ -885,7 +915,8 @@ test_ping_as_json_is_one_object(void **state)
 	assert_non_null(json);
 	assert_int_equal(json_array_size(json_object_get(json, "replies")), 3);
 	assert_int_equal(json_integer_value(json_object_get(json, "received")), 3);
-	assert_true(json_real_value(json_object_get(json_object_get(json, "rtt_us"), "min")) == 41.25);
+	assert_true(
+		json_real_value(json_object_get(json_object_get(json, "rtt_us"), "min")) == 41.25);
 	json_decref(json);
 }
 
@@ -909,7 +940,8 @@ test_services_are_a_table_of_what_is_not_0(void **state)
 	(void)state;
 	gives("cm services", 0, "none; polca-ctl cm listen --help says how to have one\n");
 	gives("cm listen rping --port 7471", 0, "service     1\nname        rping\n");
-	gives("cm listen memory --service-id 0x1234 --name store --length 64K", 0, "name        store\n");
+	gives("cm listen memory --service-id 0x1234 --name store --length 64K", 0,
+		"name        store\n");
 	assert_int_equal(run("cm services"), 0);
 	assert_string_equal(out,
 		"service  name   kind    state      port  connections  established  messages_in  bytes_in  service_id\n"
@@ -917,7 +949,8 @@ test_services_are_a_table_of_what_is_not_0(void **state)
 		"      2  store  memory  LISTENING                  0            0            5     5 MiB  0x0000000000001234\n");
 	gives("service list", 0, "violations");
 	gives("cm services --json", 0, "\"violations\": 0");
-	gives("cm listen pong --port 1", 1, "kind: got \"pong\", which is none, allowed: memory, rping");
+	gives("cm listen pong --port 1", 1,
+		"kind: got \"pong\", which is none, allowed: memory, rping");
 	gives("cm unlisten store", 0, "ok\n");
 	gives("cm unlisten 1 --disconnect", 0, "ok\n");
 	gives("cm unlisten nobody", 1, "there is no service \"nobody\"");
@@ -943,9 +976,11 @@ test_connect_waits_for_the_exchanges_it_was_asked_for(void **state)
 	gives("cm connect 10.0.0.2 --service-id 0x1234 --service rping --json --detach", 0,
 		"\"qp_num\": 256");
 	assert_null(strstr(out, "counters"));
-	gives("cm connect 10.0.0.2 7471 --pd 1 --send-cq 1", 0, "qp_num"); /* the caller drives it */
+	/* the caller drives it */
+	gives("cm connect 10.0.0.2 7471 --pd 1 --send-cq 1", 0, "qp_num");
 	assert_null(strstr(out, "exchanges"));
-	gives("cm connect lid:5 7471 --service rping --local-port 1 --count 2 --json", 0, "\"counters\": {");
+	gives("cm connect lid:5 7471 --service rping --local-port 1 --count 2 --json", 0,
+		"\"counters\": {");
 }
 
 static void
@@ -958,8 +993,10 @@ test_connect_says_who_does_not_want_it(void **state)
 		"no answer within 50 ms: is a communication manager there, and the address right? (ETIMEDOUT)");
 	gives("cm connect nobody 7471", 2, "cm connect: dest: got \"nobody\", allowed: an IPv4");
 	gives("cm connect", 2, "--dest is missing");
-	gives("cm connect 10.0.0.2 1 2", 2, "\"2\" is one value too many: \"cm connect\" takes dest port,");
-	gives("cm connect --help", 0, "Usage: polca-ctl cm connect dest [port] [--PARAMETER VALUE...]");
+	gives("cm connect 10.0.0.2 1 2", 2,
+		"\"2\" is one value too many: \"cm connect\" takes dest port,");
+	gives("cm connect --help", 0,
+		"Usage: polca-ctl cm connect dest [port] [--PARAMETER VALUE...]");
 	gives("-s /nowhere/s cm connect 10.0.0.2 7471", 3, "polca is not running");
 }
 
@@ -1023,7 +1060,8 @@ reply_with_a_signal(int c, const char *reply, size_t len)
 
 /* What is special about a server for one client. */
 struct one_client {
-	bool signal; /* the reply to cm_connect comes together with SIGINT, and the client disconnects */
+	/* the reply to cm_connect comes together with SIGINT, and the client disconnects */
+	bool signal;
 	unsigned int services; /* already there when the client connects */
 	int looks; /* after so many calls of service_list the list is empty; -1: never */
 };
@@ -1104,8 +1142,8 @@ test_connect_finds_its_service_among_a_thousand_others(void **state)
 	gives_alone((struct one_client){ .services = 1001, .looks = -1 },
 		"cm connect 10.0.0.2 7471 --service rping --count 10", 0,
 		"\nrping: 10 of 10 exchanges,");
-	gives_alone((struct one_client){ .services = 1001, .looks = -1 },
-		"cm services | tail -n 1", 0, "   1001 ");
+	gives_alone((struct one_client){ .services = 1001, .looks = -1 }, "cm services | tail -n 1",
+		0, "   1001 ");
 }
 
 /* No success without having seen the end: the last counters are printed, if there are any. */
@@ -1116,7 +1154,8 @@ test_connect_fails_if_it_does_not_see_the_end(void **state)
 	gives_alone((struct one_client){ .looks = 2 },
 		"cm connect 10.0.0.2 8000 --service rping --count 2", 4,
 		"\nrping: 3 of 2 exchanges,");
-	assert_non_null(strstr(out, "the end of connection 0x00000002 was not seen: the counters are the last known; see polca-ctl cm list\n"));
+	assert_non_null(strstr(out,
+		"the end of connection 0x00000002 was not seen: the counters are the last known; see polca-ctl cm list\n"));
 	gives_alone((struct one_client){ .looks = 0 },
 		"cm connect 10.0.0.2 8000 --service rping --json", 4,
 		"was not seen: there are no counters of its service");
@@ -1152,7 +1191,8 @@ test_connections_are_a_table(void **state)
 {
 	(void)state;
 	setenv("COLUMNS", "200", 1);
-	gives("cm list", 0, "\n0x00000002  ESTABLISHED  PASSIVE  -        10.0.0.7  0x0000000001061d2f");
+	gives("cm list", 0,
+		"\n0x00000002  ESTABLISHED  PASSIVE  -        10.0.0.7  0x0000000001061d2f");
 	unsetenv("COLUMNS");
 	gives("cm show 2", 0, "rdma_cm:\n  src       10.0.0.7\n  src_port  40000\n");
 	gives("cm disconnect 2", 0, "ok\n");
@@ -1160,7 +1200,8 @@ test_connections_are_a_table(void **state)
 	gives("cm alternate 1 10.0.0.9 --local-port 0", 0, "agreed  yes\n");
 	gives("cm alternate 1 x", 2, "cm alternate: dest: got \"x\"");
 	gives("cm", 2, "cm connect");
-	completes("cm ", "listen unlisten services connect list show disconnect alternate load --help");
+	completes("cm ",
+		"listen unlisten services connect list show disconnect alternate load --help");
 }
 
 /* The signals of a line of /proc/PID/status: "SigCgt" those caught, "SigIgn" those ignored. */
@@ -1217,7 +1258,8 @@ test_nohup_keeps_a_command_running(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		pid = start_without_hangup(commands[i]);
-		for (tries = 0; tries < 20000 && (signals_of(pid, "SigCgt") & interrupt) == 0; tries++)
+		for (tries = 0; tries < 20000 && (signals_of(pid, "SigCgt") & interrupt) == 0;
+			tries++)
 			usleep(1000);
 		if (tries == 20000)
 			print_error("%s does not catch SIGINT\n", commands[i]);

@@ -137,7 +137,8 @@ test_where_to_listen_is_said_once(void **state)
 		"port, service_id: got none of them: where to listen");
 	assert_says(fails(d, "cm_listen", "'kind': 'rping', 'port': 1, 'service_id': 2"),
 		"port, service_id: got both of them");
-	assert_says(fails(d, "cm_listen", "'kind': 'rping', 'port': 0"), "allowed: integer 1..65535");
+	assert_says(fails(d, "cm_listen", "'kind': 'rping', 'port': 0"),
+		"allowed: integer 1..65535");
 	assert_says(fails(d, "cm_listen", "'kind': 'rping', 'port': 1, 'port_space': 'SCTP'"),
 		"allowed: one of TCP, UDP, IB, IPOIB");
 }
@@ -148,8 +149,10 @@ test_names_of_services_differ(void **state)
 	struct desk *d = *state;
 
 	call(d, "cm_listen", "'kind': 'rping', 'port': 1");
-	assert_string_equal(str(call(d, "cm_listen", "'kind': 'rping', 'port': 2"), "name"), "rping-2");
-	assert_string_equal(str(call(d, "cm_listen", "'kind': 'rping', 'port': 3"), "name"), "rping-3");
+	assert_string_equal(str(call(d, "cm_listen", "'kind': 'rping', 'port': 2"), "name"),
+		"rping-2");
+	assert_string_equal(str(call(d, "cm_listen", "'kind': 'rping', 'port': 3"), "name"),
+		"rping-3");
 	assert_says(fails(d, "cm_listen", "'kind': 'memory', 'port': 4, 'name': 'rping-2'"),
 		"name: service 2 is called \"rping-2\" already");
 	assert_says(fails(d, "cm_listen", "'kind': 'memory', 'port': 4, 'name': '12'"),
@@ -173,7 +176,8 @@ test_a_service_is_ended_by_number_or_name(void **state)
 	assert_says(fails(d, "cm_unlisten", "'service': 'ping'"),
 		"there is no service \"ping\"; service_list shows them");
 	assert_says(fails(d, "cm_unlisten", "'service': 3"), "there is no service \"3\"");
-	assert_says(fails(d, "cm_unlisten", "'service': -1"), "allowed: number, or text of 1 to 31 bytes");
+	assert_says(fails(d, "cm_unlisten", "'service': -1"),
+		"allowed: number, or text of 1 to 31 bytes");
 }
 
 static void
@@ -318,13 +322,15 @@ test_private_data_has_the_room_that_the_header_leaves(void **state)
 	memset(hex, 'a', sizeof(hex));
 	hex[2 * 92] = '\0';
 	call(d, "cm_connect",
-		"'dgid': '10.0.0.9', 'service_id': 5, 'pd': 1, 'send_cq': 2, 'private_data': '%s'", hex);
+		"'dgid': '10.0.0.9', 'service_id': 5, 'pd': 1, 'send_cq': 2, 'private_data': '%s'",
+		hex);
 	assert_int_equal(d->e->cm.asked.param.private_len, 92);
 	hex[2 * 57] = '\0';
-	assert_says(str(call_fails(d, "cm_connect",
+	assert_says(
+		str(call_fails(d, "cm_connect",
 			    "'dgid': '10.0.0.9', 'port': 5, 'pd': 1, 'send_cq': 2, 'private_data': '%s'",
 			    hex),
-			    "message"),
+			"message"),
 		"private_data: got 57 bytes, allowed: 56 behind RDMA-CM's header");
 	hex[2 * 56] = '\0';
 	call(d, "cm_connect",
@@ -348,10 +354,12 @@ test_what_connect_needs_is_said(void **state)
 		"port, service_id: got none of them: what to connect to there");
 	assert_says(fails(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 1, 'pd': 1"),
 		"service: missing, allowed: a kind of service, or pd and send_cq");
-	assert_says(fails(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 1, 'pd': 1, 'service': 'rping'"),
-		"pd, send_cq, recv_cq: a service has its own");
 	assert_says(fails(d, "cm_connect",
-			    "'dgid': '10.0.0.9', 'port': 1, 'private_data': '00', 'service': 'rping'"),
+			    "'dgid': '10.0.0.9', 'port': 1, 'pd': 1, 'service': 'rping'"),
+		"pd, send_cq, recv_cq: a service has its own");
+	assert_says(
+		fails(d, "cm_connect",
+			"'dgid': '10.0.0.9', 'port': 1, 'private_data': '00', 'service': 'rping'"),
 		"private_data: a service has its own");
 	assert_says(fails(d, "cm_connect",
 			    "'dgid': '10.0.0.9', 'port': 1, 'local_port': 2, 'service': 'rping'"),
@@ -387,7 +395,8 @@ test_a_rejection_is_told_in_words_and_data(void **state)
 
 	e = call_fails(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 9000, 'service': 'rping'");
 	data = json_object_get(e, "data");
-	assert_string_equal(str(e, "message"), "rejected: invalid service ID (8): nobody listens there");
+	assert_string_equal(str(e, "message"),
+		"rejected: invalid service ID (8): nobody listens there");
 	assert_int_equal(num(e, "code"), -ECONNREFUSED);
 	assert_string_equal(str(data, "errno"), "ECONNREFUSED");
 	assert_int_equal(num(data, "reason"), 8);
@@ -397,12 +406,14 @@ test_a_rejection_is_told_in_words_and_data(void **state)
 	/* one that has no more to say than its name */
 	d->e->cm.scripted = true;
 	d->e->cm.outcome.info.reason = 13;
-	assert_string_equal(fails(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 1, 'service': 'rping'"),
+	assert_string_equal(fails(d, "cm_connect",
+				    "'dgid': '10.0.0.9', 'port': 1, 'service': 'rping'"),
 		"rejected: primary LID rejected (13)");
 	/* our own REJ, of a REP */
 	d->e->cm.outcome.info.end = CM_END_REFUSED;
 	d->e->cm.outcome.info.reason = 10;
-	assert_string_equal(fails(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 1, 'service': 'rping'"),
+	assert_string_equal(fails(d, "cm_connect",
+				    "'dgid': '10.0.0.9', 'port': 1, 'service': 'rping'"),
 		"we rejected the peer's answer: stale connection (10)");
 }
 
@@ -441,8 +452,8 @@ test_other_ends_say_what_they_are(void **state)
 static void
 test_the_grant_of_a_memory_service_is_decoded(void **state)
 {
-	static const uint8_t grant[] = { 1, 0x0b, 0, 0, 0x1a, 0x2b, 0x3c, 0x4d, 0, 0, 0, 1, 0, 0, 0, 0,
-		0, 0, 0, 0, 0, 0x10, 0, 0 };
+	static const uint8_t grant[] = { 1, 0x0b, 0, 0, 0x1a, 0x2b, 0x3c, 0x4d, 0, 0, 0, 1, 0, 0, 0,
+		0, 0, 0, 0, 0, 0, 0x10, 0, 0 };
 	struct desk *d = *state;
 	struct engine_cm_outcome *o = &d->e->cm.outcome;
 	const json_t *r, *m;
@@ -559,7 +570,8 @@ test_disconnect_names_the_connection(void **state)
 
 	call(d, "cm_disconnect", "'connection': 3");
 	assert_int_equal(d->e->cm.disconnected, 3);
-	assert_says(fails(d, "cm_disconnect", "'connection': 4"), "there is no connection 0x00000004");
+	assert_says(fails(d, "cm_disconnect", "'connection': 4"),
+		"there is no connection 0x00000004");
 }
 
 static void
@@ -576,9 +588,10 @@ test_an_alternate_path_leaves_by_the_connections_port_unless_told(void **state)
 	assert_int_equal(ah->traffic_class, 8);
 	call(d, "cm_load_alternate", "'connection': 2, 'dgid': '10.0.0.9', 'local_port': 0");
 	assert_int_equal(ah->port, 0);
-	assert_true(json_is_true(json_object_get(
-		call(d, "cm_load_alternate", "'connection': 2, 'dgid': '10.0.0.9'"), "agreed")));
-	assert_says(fails(d, "cm_load_alternate", "'connection': 1"), 
+	assert_true(json_is_true(
+		json_object_get(call(d, "cm_load_alternate", "'connection': 2, 'dgid': '10.0.0.9'"),
+			"agreed")));
+	assert_says(fails(d, "cm_load_alternate", "'connection': 1"),
 		"dlid: missing, local port 1 is a native InfiniBand port");
 	assert_says(fails(d, "cm_load_alternate", "'connection': 4, 'dgid': '10.0.0.9'"),
 		"there is no connection 0x00000004");
@@ -625,8 +638,7 @@ described(const json_t *list, const char *name)
 	json_t *v;
 	size_t i;
 
-	json_array_foreach(list, i, v)
-	{
+	json_array_foreach(list, i, v) {
 		if (strcmp(str(v, "name"), name) == 0)
 			return str(v, "help")[0] != '\0';
 	}
@@ -641,8 +653,7 @@ test_each_counter_is_described(void **state)
 	const json_t *r = call(d, "stats_describe", "%s", "");
 	const char *name;
 
-	json_object_foreach(cm, name, v)
-	{
+	json_object_foreach(cm, name, v) {
 		if (!described(json_object_get(r, "cm"), name))
 			print_error("%s\n", name);
 		assert_true(described(json_object_get(r, "cm"), name));

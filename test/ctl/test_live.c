@@ -168,9 +168,11 @@ test_a_lid_is_asked_on_a_native_ib_port(void **state)
 	assert_int_equal(d->e->mad.ah.dlid, 5);
 	assert_int_equal(d->e->mad.ah.sl, 3);
 	assert_int_equal(asked(d)->pkey_index, 2);
-	assert_says(fails(d, "'dlid': 5"), "dlid: got 5, but local port 0 is a RoCE port: give dgid");
+	assert_says(fails(d, "'dlid': 5"),
+		"dlid: got 5, but local port 0 is a RoCE port: give dgid");
 	assert_says(fails(d, ""), "dgid: missing, local port 0 is a RoCE port");
-	assert_says(fails(d, "'port': 1"), "dlid: missing, local port 1 is a native InfiniBand port");
+	assert_says(fails(d, "'port': 1"),
+		"dlid: missing, local port 1 is a native InfiniBand port");
 	assert_says(fails(d, "'dgid': '10.0.0.9', 'port': 2"), "port: got 2, there are 2");
 }
 
@@ -183,7 +185,8 @@ test_data_is_for_echoes_only(void **state)
 		"size, pattern: got mode ibping, allowed: echo");
 	assert_says(fails(d, "'dgid': '10.0.0.9', 'pattern': ''"), "pattern: got nothing");
 	assert_says(fails(d, "'dgid': '10.0.0.9', 'count': 1001"), "allowed: integer 1..1000");
-	assert_says(fails(d, "'dgid': '10.0.0.9', 'mode': 'pong'"), "allowed: one of echo, timestamp, ");
+	assert_says(fails(d, "'dgid': '10.0.0.9', 'mode': 'pong'"),
+		"allowed: one of echo, timestamp, ");
 	assert_int_equal(d->e->mad.asks, 0);
 }
 

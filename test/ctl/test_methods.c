@@ -34,9 +34,11 @@ make_region(struct desk *d, unsigned int length)
 {
 	json_int_t pd = num(call(d, "pd_create", "%s", ""), "pd");
 
-	return (unsigned int)num(call(d, "mr_register",
-		"'pd': %d, 'length': %u, 'va': 4096, 'access': ['LOCAL_WRITE', 'REMOTE_READ']",
-		(int)pd, length), "key");
+	return (unsigned int)num(
+		call(d, "mr_register",
+			"'pd': %d, 'length': %u, 'va': 4096, 'access': ['LOCAL_WRITE', 'REMOTE_READ']",
+			(int)pd, length),
+		"key");
 }
 
 static unsigned int
@@ -60,7 +62,8 @@ test_version_and_rpc_list(void **state)
 	assert_string_equal(str(m, "type"), "integer");
 	assert_string_equal(str(m, "default"), "256");
 	assert_string_equal(str(m, "allowed"), "integer 1..16777216");
-	assert_true(json_array_size(json_object_get(call(d, "rpc_list", "%s", ""), "methods")) > 30);
+	assert_true(
+		json_array_size(json_object_get(call(d, "rpc_list", "%s", ""), "methods")) > 30);
 	assert_int_equal(num(call_fails(d, "rpc_list", "'method': 'x'"), "code"), -2);
 }
 
@@ -85,9 +88,12 @@ test_regions_are_registered_listed_and_deregistered(void **state)
 	/* keys may be written as hex text too */
 	snprintf(text, sizeof(text), "0x%x", key);
 	call(d, "mr_deregister", "'key': '%s'", text);
-	assert_int_equal(json_array_size(json_object_get(call(d, "mr_list", "%s", ""), "regions")), 0);
+	assert_int_equal(json_array_size(json_object_get(call(d, "mr_list", "%s", ""), "regions")),
+		0);
 	assert_string_equal(str(json_object_get(call_fails(d, "mr_deregister", "'key': %u", key),
-		"data"), "errno"), "ENOENT");
+					"data"),
+				    "errno"),
+		"ENOENT");
 }
 
 static void
@@ -102,12 +108,14 @@ test_a_region_needs_a_length_unless_it_is_a_file(void **state)
 	call(d, "pd_create", "%s", "");
 	assert_non_null(strstr(str(call_fails(d, "mr_register", "'pd': 1"), "message"), "length"));
 	assert_int_equal(num(call(d, "mr_register", "'pd': 1, 'file': '%s', 'offset': 4096", path),
-		"length"), 8192);
+				 "length"),
+		8192);
 	call_fails(d, "mr_register", "'pd': 1, 'file': '%s', 'offset': 12288", path);
 	call_fails(d, "mr_register", "'pd': 1, 'file': '%s', 'memzone': 'x'", path);
 	unlink(path);
-	assert_non_null(strstr(str(call_fails(d, "mr_register", "'pd': 1, 'file': '%s'", path),
-		"message"), "No such file"));
+	assert_non_null(
+		strstr(str(call_fails(d, "mr_register", "'pd': 1, 'file': '%s'", path), "message"),
+			"No such file"));
 }
 
 static void
@@ -153,9 +161,12 @@ test_bytes_written_are_read_back(void **state)
 	struct desk *d = *state;
 	unsigned int key = make_region(d, 4096);
 
-	assert_int_equal(num(call(d, "mr_write", "'key': %u, 'offset': 5, 'data': 'DEADbeef00'", key),
-		"length"), 5);
-	assert_string_equal(str(call(d, "mr_read", "'key': %u, 'offset': 4, 'length': 7", key), "data"),
+	assert_int_equal(num(call(d, "mr_write", "'key': %u, 'offset': 5, 'data': 'DEADbeef00'",
+				     key),
+				 "length"),
+		5);
+	assert_string_equal(str(call(d, "mr_read", "'key': %u, 'offset': 4, 'length': 7", key),
+				    "data"),
 		"00deadbeef0000");
 	assert_string_equal(str(call(d, "mr_read", "'key': %u, 'length': 0", key), "data"), "");
 	call_fails(d, "mr_read", "'key': %u, 'offset': 4090, 'length': 7", key);
@@ -178,13 +189,16 @@ test_fill_is_splitmix64(void **state)
 
 	for (i = 0; i < 3; i++)
 		for (b = 0; b < 8; b++)
-			sprintf(hex + strlen(hex), "%02x", (unsigned int)(words[i] >> (8 * b)) & 255);
+			sprintf(hex + strlen(hex), "%02x",
+				(unsigned int)(words[i] >> (8 * b)) & 255);
 	call(d, "mr_fill", "'key': %u, 'offset': 3, 'length': 23, 'seed': 1234567", key);
 	hex[46] = '\0'; /* 23 bytes */
 	assert_string_equal(str(call(d, "mr_read", "'key': %u, 'offset': 3, 'length': 23", key),
-		"data"), hex);
+				    "data"),
+		hex);
 	assert_string_equal(str(call(d, "mr_read", "'key': %u, 'offset': 26, 'length': 1", key),
-		"data"), "00");
+				    "data"),
+		"00");
 }
 
 static void
@@ -226,7 +240,8 @@ test_long_fills_and_checksums_go_in_slices(void **state)
 	assert_int_equal(num(call(d, "mr_checksum", "'key': %u", key), "crc32"),
 		crc32(0, bytes, (uInt)len));
 	assert_int_equal(num(call(d, "mr_checksum", "'key': %u, 'offset': 100, 'length': 9", key),
-		"crc32"), crc32(0, bytes + 100, 9));
+				 "crc32"),
+		crc32(0, bytes + 100, 9));
 	free(bytes);
 	/* of no bytes: 0, as zlib has it */
 	assert_int_equal(num(call(d, "mr_checksum", "'key': %u, 'length': 0", key), "crc32"), 0);
@@ -257,15 +272,21 @@ static void
 test_bound_windows_are_told_with_their_range(void **state)
 {
 	struct desk *d = *state;
-	struct mem_bind bind = { .qpn = 0x123, .access = MEM_ACCESS_REMOTE_READ, .va = 4096 + 1024,
-		.length = 512 };
+	struct mem_bind bind = {
+		.qpn = 0x123,
+		.access = MEM_ACCESS_REMOTE_READ,
+		.va = 4096 + 1024,
+		.length = 512,
+	};
 	const json_t *w;
 	uint64_t token;
 	uint32_t key;
 
-	bind.mr_key = (uint32_t)num(call(d, "mr_register",
-		"'pd': %d, 'length': 8192, 'va': 4096, 'access': ['LOCAL_WRITE', 'REMOTE_READ', 'MW_BIND']",
-		(int)num(call(d, "pd_create", "%s", ""), "pd")), "key");
+	bind.mr_key = (uint32_t)num(
+		call(d, "mr_register",
+			"'pd': %d, 'length': 8192, 'va': 4096, 'access': ['LOCAL_WRITE', 'REMOTE_READ', 'MW_BIND']",
+			(int)num(call(d, "pd_create", "%s", ""), "pd")),
+		"key");
 	bind.pd = 1;
 	bind.mw_key = (uint32_t)num(call(d, "mw_create", "'pd': 1"), "key");
 	bind.new_key = bind.mw_key ^ 1;
@@ -278,8 +299,10 @@ test_bound_windows_are_told_with_their_range(void **state)
 	assert_int_equal(num(w, "qp_num"), 0x123);
 	assert_int_equal(num(w, "va"), 5120);
 	assert_int_equal(num(w, "length"), 512);
-	assert_string_equal(json_string_value(json_array_get(json_object_get(w, "access"), 0)), "REMOTE_READ");
-	assert_int_equal(num(call_fails(d, "mr_deregister", "'key': %u", bind.mr_key), "code"), -16);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(w, "access"), 0)),
+		"REMOTE_READ");
+	assert_int_equal(num(call_fails(d, "mr_deregister", "'key': %u", bind.mr_key), "code"),
+		-16);
 }
 
 /* Pages of two: the cursor of one leads to the next, and null ends them. */
@@ -335,18 +358,26 @@ test_region_of_a_memzone_that_is_not_there(void **state)
 	struct desk *d = *state;
 
 	call(d, "pd_create", "%s", "");
-	assert_non_null(strstr(str(call_fails(d, "mr_register", "'pd': 1, 'memzone': 'nosuch'"), "message"),
-		"length: missing"));
+	assert_non_null(
+		strstr(str(call_fails(d, "mr_register", "'pd': 1, 'memzone': 'nosuch'"), "message"),
+			"length: missing"));
 	call_fails(d, "mr_register", "'pd': 1, 'memzone': 'nosuch', 'length': 4096");
-	assert_int_equal(json_array_size(json_object_get(call(d, "mr_list", "%s", ""), "regions")), 0);
+	assert_int_equal(json_array_size(json_object_get(call(d, "mr_list", "%s", ""), "regions")),
+		0);
 }
 
 static void
 test_completions_carry_the_names_of_ibv_wc(void **state)
 {
 	struct desk *d = *state;
-	struct wc ok = { .wr_id = UINT64_MAX, .opcode = WC_RECV_RDMA_WITH_IMM, .byte_len = 9,
-		.imm_data = 0xcafe, .qp_num = 0x100, .wc_flags = WC_WITH_IMM };
+	struct wc ok = {
+		.wr_id = UINT64_MAX,
+		.opcode = WC_RECV_RDMA_WITH_IMM,
+		.byte_len = 9,
+		.imm_data = 0xcafe,
+		.qp_num = 0x100,
+		.wc_flags = WC_WITH_IMM,
+	};
 	struct wc bad = { .wr_id = 2, .status = WC_REM_ACCESS_ERR, .qp_num = 0x100 };
 	const json_t *wc;
 
@@ -354,7 +385,8 @@ test_completions_carry_the_names_of_ibv_wc(void **state)
 	fake_complete(d->e, 1, &ok);
 	fake_complete(d->e, 1, &bad);
 	call(d, "cq_poll", "'cq': 1");
-	assert_int_equal(json_array_size(json_object_get(json_object_get(d->json, "result"), "wc")), 2);
+	assert_int_equal(json_array_size(json_object_get(json_object_get(d->json, "result"), "wc")),
+		2);
 	wc = row(json_object_get(d->json, "result"), "wc", 0);
 	assert_string_equal(str(wc, "wr_id"), "0xffffffffffffffff");
 	assert_string_equal(str(wc, "status"), "SUCCESS");
@@ -371,7 +403,10 @@ static void
 test_completions_of_invalidations_and_binds(void **state)
 {
 	struct desk *d = *state;
-	struct wc inv = { .wr_id = 1, .opcode = WC_RECV, .imm_data = 0x77, .wc_flags = WC_WITH_INV };
+	struct wc inv = { .wr_id = 1,
+		.opcode = WC_RECV,
+		.imm_data = 0x77,
+		.wc_flags = WC_WITH_INV };
 	struct wc bind = { .wr_id = 2, .opcode = WC_BIND_MW, .mw_key = 0x88 };
 	const json_t *r;
 
@@ -429,7 +464,8 @@ test_cq_poll_takes_no_more_than_max(void **state)
 	assert_int_equal(json_array_size(json_object_get(json_object_get(d->json, "result"), "wc")),
 		130);
 	call(d, "cq_poll", "'cq': 1, 'max': 128");
-	assert_int_equal(json_array_size(json_object_get(json_object_get(d->json, "result"), "wc")), 70);
+	assert_int_equal(json_array_size(json_object_get(json_object_get(d->json, "result"), "wc")),
+		70);
 	call(d, "cq_arm", "'cq': 1, 'solicited_only': true");
 	assert_true(d->e->cq[1].armed && d->e->cq[1].solicited_only);
 	assert_int_equal(num(row(call(d, "cq_list", "%s", ""), "cqs", 0), "depth"), 256);
@@ -503,19 +539,21 @@ test_qp_connect_goes_by_init_and_rtr_to_rts(void **state)
 	const struct fake_qp *qp = &d->e->qp[0];
 	json_t *r = call(d, "qp_connect",
 		"'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 4711, 'sq_psn': 5,"
-		" 'traffic_class': 106, 'sl': 3, 'hop_limit': 9, 'dmac': '02:00:00:00:00:07'", qpn);
+		" 'traffic_class': 106, 'sl': 3, 'hop_limit': 9, 'dmac': '02:00:00:00:00:07'",
+		qpn);
 
 	assert_string_equal(str(r, "qp_state"), "RTS");
 	assert_null(json_object_get(r, "warnings"));
 	assert_int_equal(qp->modified, 3);
 	/* RESET to INIT, INIT to RTR, RTR to RTS: what rc-transport 11 requires of each */
-	assert_int_equal(qp->masks[0], QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
-		QP_ATTR_ACCESS_FLAGS);
-	assert_int_equal(qp->masks[1], QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU |
-		QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
-		QP_ATTR_MIN_RNR_TIMER);
-	assert_int_equal(qp->masks[2], QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
-		QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC);
+	assert_int_equal(qp->masks[0],
+		QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
+	assert_int_equal(qp->masks[1],
+		QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+	assert_int_equal(qp->masks[2],
+		QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+			QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC);
 	assert_int_equal(qp->attr.dest_qp_num, 17);
 	assert_int_equal(qp->attr.rq_psn, 4711);
 	assert_int_equal(qp->attr.sq_psn, 5);
@@ -528,8 +566,11 @@ test_qp_connect_goes_by_init_and_rtr_to_rts(void **state)
 	assert_int_equal(qp->ah.hop_limit, 9);
 	assert_true(qp->ah.has_dmac);
 	assert_memory_equal(qp->ah.dmac, "\x02\0\0\0\0\x07", 6);
-	assert_non_null(strstr(str(call_fails(d, "qp_connect",
-		"'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 0", qpn), "message"),
+	assert_non_null(strstr(
+		str(call_fails(d, "qp_connect",
+			    "'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 0",
+			    qpn),
+			"message"),
 		"RESET"));
 }
 
@@ -562,14 +603,20 @@ test_the_source_address_suits_the_peers(void **state)
 	unsigned int i, qpn = make_qp(d);
 
 	for (i = 0; i < 4; i++) {
-		assert_int_equal(num(call(d, "qp_connect",
-			"'qp_num': %u, 'dgid': '%s', 'dest_qp_num': 17, 'rq_psn': 1", qpn,
-			cases[i].dgid), "sgid_index"), cases[i].index);
+		assert_int_equal(
+			num(call(d, "qp_connect",
+				    "'qp_num': %u, 'dgid': '%s', 'dest_qp_num': 17, 'rq_psn': 1",
+				    qpn, cases[i].dgid),
+				"sgid_index"),
+			cases[i].index);
 		call(d, "qp_modify", "'qp_num': %u, 'qp_state': 'RESET'", qpn);
 	}
-	assert_non_null(strstr(str(call_fails(d, "qp_connect",
-		"'qp_num': %u, 'dgid': '2001:db8::1', 'dest_qp_num': 17, 'rq_psn': 1", qpn),
-		"message"), "no address of that kind"));
+	assert_non_null(strstr(
+		str(call_fails(d, "qp_connect",
+			    "'qp_num': %u, 'dgid': '2001:db8::1', 'dest_qp_num': 17, 'rq_psn': 1",
+			    qpn),
+			"message"),
+		"no address of that kind"));
 	call_fails(d, "qp_connect",
 		"'qp_num': %u, 'port': 2, 'dgid': '10.0.0.9', 'dest_qp_num': 17, 'rq_psn': 1", qpn);
 }
@@ -582,8 +629,10 @@ test_whom_to_connect_to_by_the_port_s_kind(void **state)
 	static const struct {
 		const char *to, *says;
 	} cases[] = {
-		{ "'port': 0", "dgid: missing, local port 0 is a RoCE port: give the peer's address" },
-		{ "'port': 0, 'dlid': 5", "dlid: got 5, but local port 0 is a RoCE port: give dgid" },
+		{ "'port': 0",
+			"dgid: missing, local port 0 is a RoCE port: give the peer's address" },
+		{ "'port': 0, 'dlid': 5",
+			"dlid: got 5, but local port 0 is a RoCE port: give dgid" },
 		{ "'port': 1", "dlid: missing, local port 1 is a native InfiniBand port" },
 		{ "'port': 1, 'dlid': 5", NULL },
 	};
@@ -594,8 +643,10 @@ test_whom_to_connect_to_by_the_port_s_kind(void **state)
 		static const char *const ask = "'qp_num': %u, 'dest_qp_num': 17, 'rq_psn': 1, %s";
 
 		if (cases[i].says != NULL)
-			assert_non_null(strstr(str(call_fails(d, "qp_connect", ask, qpn,
-				cases[i].to), "message"), cases[i].says));
+			assert_non_null(
+				strstr(str(call_fails(d, "qp_connect", ask, qpn, cases[i].to),
+					       "message"),
+					cases[i].says));
 		else
 			call(d, "qp_connect", ask, qpn, cases[i].to);
 	}
@@ -604,10 +655,13 @@ test_whom_to_connect_to_by_the_port_s_kind(void **state)
 	call(d, "qp_modify", "'qp_num': %u, 'ah_attr': {'dlid': 6, 'port': 1}", qpn);
 	assert_int_equal(d->e->qp[0].ah.dlid, 6);
 	assert_non_null(strstr(str(call_fails(d, "qp_modify",
-		"'qp_num': %u, 'ah_attr': {'dlid': 6, 'port': 0}", qpn), "message"),
+					   "'qp_num': %u, 'ah_attr': {'dlid': 6, 'port': 0}", qpn),
+				       "message"),
 		"local port 0 is a RoCE port"));
-	assert_non_null(strstr(str(call_fails(d, "sa_query",
-		"'record': 'node', 'dlid': 6, 'port': 0"), "message"), "local port 0 is a RoCE port"));
+	assert_non_null(
+		strstr(str(call_fails(d, "sa_query", "'record': 'node', 'dlid': 6, 'port': 0"),
+			       "message"),
+			"local port 0 is a RoCE port"));
 	call(d, "sa_query", "'record': 'node', 'dlid': 6, 'port': 1");
 }
 
@@ -618,19 +672,23 @@ test_qp_modify_sets_exactly_what_is_given(void **state)
 	unsigned int qpn = make_qp(d);
 	const struct fake_qp *qp = &d->e->qp[0];
 
-	call(d, "qp_modify", "'qp_num': %u, 'qp_state': 'INIT', 'pkey_index': 0, 'port': 1,"
-		" 'qp_access_flags': ['REMOTE_READ']", qpn);
-	assert_int_equal(qp->masks[0], QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
-		QP_ATTR_ACCESS_FLAGS);
+	call(d, "qp_modify",
+		"'qp_num': %u, 'qp_state': 'INIT', 'pkey_index': 0, 'port': 1,"
+		" 'qp_access_flags': ['REMOTE_READ']",
+		qpn);
+	assert_int_equal(qp->masks[0],
+		QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
 	assert_int_equal(qp->attr.qp_state, QPS_INIT);
 	assert_int_equal(qp->attr.port, 1);
 	assert_int_equal(qp->attr.qp_access_flags, MEM_ACCESS_REMOTE_READ);
 	/* the address is of the QP's port, 1 */
-	call(d, "qp_modify", "'qp_num': %u, 'ah_attr': {'dgid': '10.0.1.7'}, 'path_mtu': 512,"
+	call(d, "qp_modify",
+		"'qp_num': %u, 'ah_attr': {'dgid': '10.0.1.7'}, 'path_mtu': 512,"
 		" 'dest_qp_num': 9, 'rq_psn': 16777215, 'max_dest_rd_atomic': 3, 'min_rnr_timer': 1",
 		qpn);
-	assert_int_equal(qp->masks[1], QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-		QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+	assert_int_equal(qp->masks[1],
+		QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
 	assert_int_equal(qp->ah.port, 1);
 	assert_int_equal(qp->ah.sgid_index, 1);
 	assert_int_equal(qp->attr.path_mtu, 512);
@@ -643,9 +701,11 @@ test_qp_modify_sets_exactly_what_is_given(void **state)
 		qpn);
 	assert_int_equal(qp->ah.port, 1);
 	call_fails(d, "qp_modify", "'qp_num': %u", qpn);
-	assert_int_equal(num(call_fails(d, "qp_modify", "'qp_num': %u, 'timeout': 32", qpn), "code"),
+	assert_int_equal(num(call_fails(d, "qp_modify", "'qp_num': %u, 'timeout': 32", qpn),
+				 "code"),
 		-32602);
-	assert_int_equal(num(call_fails(d, "qp_modify", "'qp_num': 1, 'qp_state': 'ERR'"), "code"), -2);
+	assert_int_equal(num(call_fails(d, "qp_modify", "'qp_num': 1, 'qp_state': 'ERR'"), "code"),
+		-2);
 }
 
 /* the alternate path: its own port, or the QP's; what goes with it does not go without it */
@@ -660,8 +720,10 @@ test_qp_modify_loads_an_alternate_path(void **state)
 	r = call(d, "qp_show", "'qp_num': %u", qpn);
 	assert_string_equal(str(r, "path_mig_state"), "MIGRATED");
 	assert_null(json_object_get(r, "alt_ah_attr"));
-	call(d, "qp_modify", "'qp_num': %u, 'alt_ah_attr': {'dgid': '10.0.1.7', 'port': 1},"
-		" 'alt_pkey_index': 3, 'alt_timeout': 20, 'path_mig_state': 'REARM'", qpn);
+	call(d, "qp_modify",
+		"'qp_num': %u, 'alt_ah_attr': {'dgid': '10.0.1.7', 'port': 1},"
+		" 'alt_pkey_index': 3, 'alt_timeout': 20, 'path_mig_state': 'REARM'",
+		qpn);
 	assert_int_equal(qp->masks[0], QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE);
 	assert_int_equal(qp->alt_ah.port, 1);
 	assert_int_equal(qp->alt_ah.sgid_index, 1);
@@ -681,7 +743,8 @@ test_qp_modify_loads_an_alternate_path(void **state)
 	assert_int_equal(qp->alt_ah.port, 0);
 	assert_int_equal(qp->attr.alt_timeout, 14);
 	assert_string_equal(str(call_fails(d, "qp_modify", "'qp_num': %u, 'alt_timeout': 20", qpn),
-		"message"), "alt_ah_attr: missing; alt_pkey_index and alt_timeout go with it");
+				    "message"),
+		"alt_ah_attr: missing; alt_pkey_index and alt_timeout go with it");
 }
 
 /* issue 2, section 3: code 0 means 655.36 ms and earns a warning */
@@ -693,15 +756,24 @@ test_min_rnr_timer_0_earns_a_warning(void **state)
 	const json_t *w;
 
 	w = json_array_get(json_object_get(call(d, "qp_modify", "'qp_num': %u, 'min_rnr_timer': 0",
-		qpn), "warnings"), 0);
+						   qpn),
+				   "warnings"),
+		0);
 	assert_non_null(strstr(json_string_value(w), "655.36 ms"));
-	w = json_array_get(json_object_get(call(d, "qp_connect",
-		"'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 1,"
-		" 'min_rnr_timer': 0", qpn), "warnings"), 0);
+	w = json_array_get(
+		json_object_get(
+			call(d, "qp_connect",
+				"'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 1, 'min_rnr_timer': 0",
+				qpn),
+			"warnings"),
+		0);
 	assert_non_null(strstr(json_string_value(w), "655.36 ms"));
 }
 
-/* a packet to a next hop without MAC is lost: the reply says so rather than let the user run into it */
+/*
+ * a packet to a next hop without MAC is lost: the reply says so rather than let the user run into
+ * it
+ */
 static void
 test_a_silent_next_hop_is_waited_for_then_warned_of(void **state)
 {
@@ -711,18 +783,24 @@ test_a_silent_next_hop_is_waited_for_then_warned_of(void **state)
 	const json_t *w;
 
 	d->e->hop_silent = true;
-	w = json_array_get(json_object_get(call(d, "qp_connect",
-		"'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 1", qpn),
-		"warnings"), 0);
-	assert_string_equal(json_string_value(w), "next hop 10.0.0.2 does not answer ARP yet: "
+	w = json_array_get(
+		json_object_get(
+			call(d, "qp_connect",
+				"'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 1",
+				qpn),
+			"warnings"),
+		0);
+	assert_string_equal(json_string_value(w),
+		"next hop 10.0.0.2 does not answer ARP yet: "
 		"is it up, on this link, and the address right?");
 	assert_true(d->now - start >= 500);
 	assert_int_equal(d->e->qp[0].modified, 3); /* connected all the same, once */
 	d->e->hop_silent = false;
 	qpn = make_qp(d);
 	start = d->now;
-	assert_null(json_object_get(call(d, "qp_connect",
-		"'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 1", qpn),
+	assert_null(json_object_get(
+		call(d, "qp_connect",
+			"'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 1", qpn),
 		"warnings"));
 	assert_true(d->now - start < 10);
 }
@@ -765,15 +843,19 @@ test_post_send_passes_every_field(void **state)
 	unsigned int key = make_region(d, 4096), qpn = make_qp(d);
 	const struct fake_qp *qp = &d->e->qp[0];
 
-	assert_int_equal(num(call(d, "post_send", "'qp_num': %u, 'wr': ["
-		"{'wr_id': '0xffffffffffffffff', 'opcode': 'RDMA_WRITE_WITH_IMM',"
-		" 'sg_list': [{'key': %u, 'offset': 16, 'length': 32}], 'imm_data': '0xfffffffe',"
-		" 'remote_addr': '0xfedcba9876543210', 'rkey': 77, 'send_flags': ['FENCE', 'SOLICITED']},"
-		"{'opcode': 'ATOMIC_CMP_AND_SWP', 'compare_add': '0x8000000000000000', 'swap': 2,"
-		" 'sg_list': {'lkey': 5, 'addr': 6, 'length': 8}},"
-		"{'opcode': 'SEND_WITH_INV', 'invalidate_rkey': 9, 'inline_data': '616263'},"
-		"{'opcode': 'BIND_MW', 'bind_mw': {'mw_key': 1, 'new_key': 2, 'mr_key': 3, 'addr': 4,"
-		" 'length': 5, 'access': ['REMOTE_WRITE']}}]", qpn, key), "posted"), 4);
+	assert_int_equal(
+		num(call(d, "post_send",
+			    "'qp_num': %u, 'wr': [{'wr_id': '0xffffffffffffffff', 'opcode': 'RDMA_WRITE_WITH_IMM',"
+			    " 'sg_list': [{'key': %u, 'offset': 16, 'length': 32}], 'imm_data': '0xfffffffe',"
+			    " 'remote_addr': '0xfedcba9876543210', 'rkey': 77, 'send_flags': ['FENCE', 'SOLICITED']},"
+			    "{'opcode': 'ATOMIC_CMP_AND_SWP', 'compare_add': '0x8000000000000000', 'swap': 2,"
+			    " 'sg_list': {'lkey': 5, 'addr': 6, 'length': 8}},"
+			    "{'opcode': 'SEND_WITH_INV', 'invalidate_rkey': 9, 'inline_data': '616263'},"
+			    "{'opcode': 'BIND_MW', 'bind_mw': {'mw_key': 1, 'new_key': 2, 'mr_key': 3, 'addr': 4,"
+			    " 'length': 5, 'access': ['REMOTE_WRITE']}}]",
+			    qpn, key),
+			"posted"),
+		4);
 	assert_true(qp->sent[0].wr_id == UINT64_MAX);
 	assert_int_equal(qp->sent[0].opcode, WR_RDMA_WRITE_WITH_IMM);
 	assert_int_equal(qp->sent[0].send_flags, SEND_FENCE | SEND_SOLICITED);
@@ -808,21 +890,26 @@ test_work_requests_that_make_no_sense_are_refused_whole(void **state)
 	unsigned int qpn = make_qp(d);
 
 	call_fails(d, "post_send", "'qp_num': %u, 'wr': {'opcode': 'BIND_MW'}", qpn);
-	call_fails(d, "post_send", "'qp_num': %u, 'wr': {'opcode': 'SEND', 'bind_mw': {'mw_key': 1}}",
+	call_fails(d, "post_send",
+		"'qp_num': %u, 'wr': {'opcode': 'SEND', 'bind_mw': {'mw_key': 1}}", qpn);
+	call_fails(d, "post_send",
+		"'qp_num': %u, 'wr': {'opcode': 'SEND', 'send_flags': ['INLINE']}", qpn);
+	call_fails(d, "post_send",
+		"'qp_num': %u, 'wr': {'opcode': 'SEND', 'inline_data': '00',"
+		" 'sg_list': {'lkey': 1, 'addr': 1, 'length': 1}}",
 		qpn);
-	call_fails(d, "post_send", "'qp_num': %u, 'wr': {'opcode': 'SEND', 'send_flags': ['INLINE']}",
+	call_fails(d, "post_send",
+		"'qp_num': %u, 'wr': {'opcode': 'SEND', 'sg_list': {'lkey': 1, 'length': 1}}", qpn);
+	call_fails(d, "post_send",
+		"'qp_num': %u, 'wr': {'opcode': 'SEND',"
+		" 'sg_list': {'lkey': 1, 'addr': 1, 'key': 1, 'length': 1}}",
 		qpn);
-	call_fails(d, "post_send", "'qp_num': %u, 'wr': {'opcode': 'SEND', 'inline_data': '00',"
-		" 'sg_list': {'lkey': 1, 'addr': 1, 'length': 1}}", qpn);
-	call_fails(d, "post_send", "'qp_num': %u, 'wr': {'opcode': 'SEND',"
-		" 'sg_list': {'lkey': 1, 'length': 1}}", qpn);
-	call_fails(d, "post_send", "'qp_num': %u, 'wr': {'opcode': 'SEND',"
-		" 'sg_list': {'lkey': 1, 'addr': 1, 'key': 1, 'length': 1}}", qpn);
-	call_fails(d, "post_send", "'qp_num': %u, 'wr': {'opcode': 'SEND',"
-		" 'sg_list': {'key': 123456, 'length': 1}}", qpn);
+	call_fails(d, "post_send",
+		"'qp_num': %u, 'wr': {'opcode': 'SEND', 'sg_list': {'key': 123456, 'length': 1}}",
+		qpn);
 	/* the fault in the second keeps the first from going */
-	call_fails(d, "post_send", "'qp_num': %u, 'wr': [{'opcode': 'SEND'}, {'opcode': 'BIND_MW'}]",
-		qpn);
+	call_fails(d, "post_send",
+		"'qp_num': %u, 'wr': [{'opcode': 'SEND'}, {'opcode': 'BIND_MW'}]", qpn);
 	assert_int_equal(num(call_fails(d, "post_send", "'qp_num': %u, 'wr': []", qpn), "code"),
 		-32602);
 	assert_int_equal(d->e->qp[0].num_sent, 0);
@@ -867,7 +954,8 @@ test_counters_name_every_verdict(void **state)
 
 	assert_int_equal(num(port, "rx_packets"), 20);
 	assert_int_equal(json_object_size(json_object_get(port, "served")) +
-		json_object_size(json_object_get(port, "dropped")), VERDICT_COUNT);
+			json_object_size(json_object_get(port, "dropped")),
+		VERDICT_COUNT);
 	assert_int_equal(num(json_object_get(port, "dropped"), "icrc"), 1);
 	/* design.md rule 8: they sum to the packets received */
 	json_object_foreach(json_object_get(port, "served"), name, v)
@@ -905,8 +993,10 @@ test_ports_workers_and_neighbours(void **state)
 	assert_string_equal(str(p, "state"), "ACTIVE");
 	assert_int_equal(num(p, "active_mtu"), 1024);
 	assert_true(json_is_null(json_object_get(p, "vlan")));
-	assert_string_equal(json_string_value(json_array_get(json_object_get(p, "rss"), 0)), "ipv4-udp");
-	assert_string_equal(json_string_value(json_array_get(json_object_get(p, "rss"), 1)), "ipv6");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(p, "rss"), 0)),
+		"ipv4-udp");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(p, "rss"), 1)),
+		"ipv6");
 	assert_int_equal(json_array_size(json_object_get(p, "rss")), 2);
 	gid = row(p, "gids", 1);
 	assert_int_equal(num(gid, "index"), 1);
@@ -932,7 +1022,8 @@ test_events_are_given_once_or_followed_by_number(void **state)
 	fake_event(d->e, EVENT_QP_ACCESS_ERR, 0x105);
 	fake_event(d->e, EVENT_CQ_ERR, 3);
 	r = call(d, "events", "'max': 1");
-	assert_string_equal(str(row(r, "events", 0), "event"), event_type_name(EVENT_QP_ACCESS_ERR));
+	assert_string_equal(str(row(r, "events", 0), "event"),
+		event_type_name(EVENT_QP_ACCESS_ERR));
 	assert_int_equal(num(row(r, "events", 0), "qp_num"), 0x105);
 	r = call(d, "events", "%s", "");
 	assert_int_equal(json_array_size(json_object_get(r, "events")), 1);
@@ -959,9 +1050,15 @@ test_events_name_what_they_are_about(void **state)
 		enum event_type type;
 		const char *name;
 	} about[] = {
-		{ EVENT_CQ_COMPLETION, "cq" }, { EVENT_SRQ_ERR, "srq" }, { EVENT_SRQ_LIMIT_REACHED, "srq" },
-		{ EVENT_QP_FATAL, "qp_num" }, { EVENT_RQ_EMPTY, "qp_num" }, { EVENT_WORKER_STALL, "worker" },
-		{ EVENT_SM_SMP, "smp" }, { EVENT_LID_CHANGE, "port" }, { EVENT_CLIENT_REREGISTER, "port" },
+		{ EVENT_CQ_COMPLETION, "cq" },
+		{ EVENT_SRQ_ERR, "srq" },
+		{ EVENT_SRQ_LIMIT_REACHED, "srq" },
+		{ EVENT_QP_FATAL, "qp_num" },
+		{ EVENT_RQ_EMPTY, "qp_num" },
+		{ EVENT_WORKER_STALL, "worker" },
+		{ EVENT_SM_SMP, "smp" },
+		{ EVENT_LID_CHANGE, "port" },
+		{ EVENT_CLIENT_REREGISTER, "port" },
 	};
 	struct desk *d = *state;
 	const json_t *r, *event;
@@ -1009,19 +1106,21 @@ test_log_levels(void **state)
 	r = call(d, "log_level_get", "'component': 'lib.eal'");
 	assert_string_equal(str(row(r, "components", 0), "component"), "lib.eal");
 	assert_string_equal(str(row(r, "components", 0), "level"), "debug");
-	assert_true(json_array_size(json_object_get(call(d, "log_level_get", "%s", ""),
-		"components")) > 1);
+	assert_true(json_array_size(
+			    json_object_get(call(d, "log_level_get", "%s", ""), "components")) > 1);
 	assert_int_equal(num(call_fails(d, "log_level_set", "'component': 'x', 'level': 'loud'"),
-		"code"), -32602);
+				 "code"),
+		-32602);
 }
 
 /* DPDK's names and syslog's; what log_level_get tells can be set. */
 static void
 test_both_names_of_log_levels(void **state)
 {
-	static const char *const names[][2] = { { "emerg", "emergency" }, { "emergency", "emergency" },
-		{ "crit", "critical" }, { "critical", "critical" }, { "err", "error" },
-		{ "error", "error" }, { "warn", "warning" }, { "WARNING", "warning" } };
+	static const char *const names[][2] = { { "emerg", "emergency" },
+		{ "emergency", "emergency" }, { "crit", "critical" }, { "critical", "critical" },
+		{ "err", "error" }, { "error", "error" }, { "warn", "warning" },
+		{ "WARNING", "warning" } };
 	struct desk *d = *state;
 	unsigned int i;
 	json_t *r;

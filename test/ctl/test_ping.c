@@ -66,7 +66,8 @@ test_nothing_sent_is_no_loss(void **state)
 	struct ping_stats s = { 0 };
 
 	(void)state;
-	assert_non_null(strstr(printed(&s, 0), "0 packets transmitted, 0 received, 0% packet loss"));
+	assert_non_null(
+		strstr(printed(&s, 0), "0 packets transmitted, 0 received, 0% packet loss"));
 	assert_null(strstr(printed(&s, 0), "rtt"));
 }
 
@@ -86,8 +87,8 @@ becomes(const char *text, const char *want)
 static void
 test_destinations(void **state)
 {
-	static const char *const none[] = { "", "lid:", "lid:x", "0", "lid:0", "49152", "0xc000", "-1",
-		"5x", "10.0.0", "10.0.0.256", "host", "fe80::g", "lid:5 " };
+	static const char *const none[] = { "", "lid:", "lid:x", "0", "lid:0", "49152", "0xc000",
+		"-1", "5x", "10.0.0", "10.0.0.256", "host", "fe80::g", "lid:5 " };
 	json_t *params = json_object();
 	size_t i;
 
@@ -107,7 +108,8 @@ test_destinations(void **state)
 static void
 test_seconds(void **state)
 {
-	static const char *const none[] = { "", "x", "-1", "+1", "1s", "nan", "inf", "3601", ".", " 1" };
+	static const char *const none[] = { "", "x", "-1", "+1", "1s", "nan", "inf", "3601", ".",
+		" 1" };
 	double ms = 0;
 	size_t i;
 

@@ -54,8 +54,8 @@ test_ids_of_any_type_come_back(void **state)
 	size_t i;
 
 	for (i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		snprintf(line, sizeof(line), "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"cq_list\"}",
-			ids[i]);
+		snprintf(line, sizeof(line),
+			"{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"cq_list\"}", ids[i]);
 		snprintf(start, sizeof(start), ERROR_ID "%s,\"result\"", ids[i]);
 		assert_int_equal(strncmp(ask(d, line), start, strlen(start)), 0);
 	}
@@ -66,12 +66,14 @@ test_a_notification_is_carried_out_and_not_answered(void **state)
 {
 	struct desk *d = *state;
 
-	assert_null(ask(d, "{\"jsonrpc\":\"2.0\",\"method\":\"cq_create\",\"params\":{\"depth\":9}}"));
+	assert_null(
+		ask(d, "{\"jsonrpc\":\"2.0\",\"method\":\"cq_create\",\"params\":{\"depth\":9}}"));
 	assert_true(d->e->cq[1].used);
 	assert_int_equal(d->e->cq[1].depth, 9);
 	/* not even when it fails */
 	assert_null(ask(d, "{\"jsonrpc\":\"2.0\",\"method\":\"nothing\"}"));
-	assert_null(ask(d, "{\"jsonrpc\":\"2.0\",\"method\":\"cq_create\",\"params\":{\"depth\":0}}"));
+	assert_null(
+		ask(d, "{\"jsonrpc\":\"2.0\",\"method\":\"cq_create\",\"params\":{\"depth\":0}}"));
 }
 
 static void
@@ -125,13 +127,15 @@ test_bad_parameters_say_which_what_and_what_is_allowed(void **state)
 	struct desk *d = *state;
 	json_t *data;
 
-	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_create\",\"params\":{\"depth\":0}}",
+	refused(d,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_create\",\"params\":{\"depth\":0}}",
 		-32602, "depth: got 0, allowed: integer 1..16777216");
 	data = json_object_get(json_object_get(d->json, "error"), "data");
 	assert_string_equal(str(data, "parameter"), "depth");
 	assert_string_equal(str(data, "got"), "0");
 	assert_string_equal(str(data, "allowed"), "integer 1..16777216");
-	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_create\",\"params\":{\"size\":1}}",
+	refused(d,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_create\",\"params\":{\"size\":1}}",
 		-32602, "size: unknown name, allowed: depth");
 	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pd_create\",\"params\":{\"x\":1}}",
 		-32602, "x: unknown name, allowed: none");
@@ -144,10 +148,12 @@ test_a_failed_call_has_an_errno(void **state)
 {
 	struct desk *d = *state;
 
-	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"srq_destroy\",\"params\":{\"srq\":5}}",
+	refused(d,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"srq_destroy\",\"params\":{\"srq\":5}}",
 		-16, "queue pairs use it");
-	assert_string_equal(
-		str(json_object_get(json_object_get(d->json, "error"), "data"), "errno"), "EBUSY");
+	assert_string_equal(str(json_object_get(json_object_get(d->json, "error"), "data"),
+				    "errno"),
+		"EBUSY");
 }
 
 static void

@@ -44,9 +44,11 @@ test_fields_by_name_become_template_and_mask(void **state)
 	const struct sa_query *q = &d->e->sa.asked;
 	uint8_t dgid[16] = { 0xfe, 0x80, [15] = 2 }, sgid[16] = { 0xfe, 0x80, [15] = 1 };
 
-	assert_int_equal(num(call(d, "sa_query",
-		"'record': 'path', 'fields': {'sgid': 'fe80::1', 'dgid': 'fe80::2', 'pkey': '0x8001'}"),
-		"query"), 33);
+	assert_int_equal(
+		num(call(d, "sa_query",
+			    "'record': 'path', 'fields': {'sgid': 'fe80::1', 'dgid': 'fe80::2', 'pkey': '0x8001'}"),
+			"query"),
+		33);
 	assert_int_equal(q->op, SA_OP_TABLE);
 	assert_int_equal(q->version, 2);
 	assert_int_equal(q->type->attribute, 0x0035);
@@ -145,7 +147,8 @@ test_bulk_and_config_are_of_version_1_unless_told(void **state)
 	assert_int_equal(q->version, 1);
 	assert_int_equal(q->sa_key, 12);
 	assert_null(q->type);
-	call(d, "sa_query", "'record': 'node', 'class_version': 1, 'rid': 65536, 'end_rid': '0x20000'");
+	call(d, "sa_query",
+		"'record': 'node', 'class_version': 1, 'rid': 65536, 'end_rid': '0x20000'");
 	assert_int_equal(q->version, 1);
 	assert_true(q->by_rid);
 	assert_int_equal(q->rid, 0x10000);
@@ -184,29 +187,36 @@ test_what_is_wrong_with_a_query_is_said(void **state)
 	assert_says(fails(d, "sa_query", "'op': 'table'"), "record: missing");
 	error = call_fails(d, "sa_query", "'record': 'nod'");
 	assert_says(str(error, "message"), "allowed: node, port, ");
-	assert_int_equal(json_array_size(json_object_get(json_object_get(error, "data"), "records")),
+	assert_int_equal(json_array_size(
+				 json_object_get(json_object_get(error, "data"), "records")),
 		sa_num_record_types);
 	/* a wrong field: the right ones, all of them in data */
 	error = call_fails(d, "sa_query", "'record': 'link', 'fields': {'lid': 1}");
 	text = str(error, "message");
-	assert_says(text, "fields.lid: LinkRecord has no such field; it has from_lid, from_port, to_port, to_lid");
-	assert_int_equal(json_array_size(json_object_get(json_object_get(error, "data"), "fields")), 4);
+	assert_says(text,
+		"fields.lid: LinkRecord has no such field; it has from_lid, from_port, to_port, to_lid");
+	assert_int_equal(json_array_size(json_object_get(json_object_get(error, "data"), "fields")),
+		4);
 	error = call_fails(d, "sa_query", "'record': 'port', 'fields': {'x': 1}");
 	assert_says(str(error, "message"), ", ...");
-	assert_true(json_array_size(json_object_get(json_object_get(error, "data"), "fields")) > 50);
+	assert_true(
+		json_array_size(json_object_get(json_object_get(error, "data"), "fields")) > 50);
 	assert_says(fails(d, "sa_query", "'record': 'node', 'fields': {'lid': 'x'}"), "lid");
 	assert_says(fails(d, "sa_query", "'record': 'node', 'fields': {'lid': [1]}"), "lid");
-	assert_says(fails(d, "sa_query", "'record': 'node', 'fields': {'reserved': 1}"), "reserved");
+	assert_says(fails(d, "sa_query", "'record': 'node', 'fields': {'reserved': 1}"),
+		"reserved");
 	assert_says(fails(d, "sa_query", "'record': 'node', 'fields': 1"), "fields: got 1");
 	assert_says(fails(d, "sa_query", "'op': 'bulk', 'fields': {'lid': 1}"), "bulk");
-	assert_says(fails(d, "sa_query", "'op': 'config_add', 'record': 'node'"), "records: missing");
+	assert_says(fails(d, "sa_query", "'op': 'config_add', 'record': 'node'"),
+		"records: missing");
 	assert_says(fails(d, "sa_query", "'record': 'node', 'records': [{}]"), "only config_");
 	assert_says(fails(d, "sa_query", "'op': 'config_add', 'record': 'node', 'records': []"),
 		"records");
 	assert_says(fails(d, "sa_query", "'op': 'config_add', 'record': 'node', 'records': [1]"),
 		"records");
 	assert_says(fails(d, "sa_query",
-		"'op': 'config_add', 'record': 'node', 'records': [{'rid': 'x'}]"), "records[0].rid");
+			    "'op': 'config_add', 'record': 'node', 'records': [{'rid': 'x'}]"),
+		"records[0].rid");
 	assert_says(fails(d, "sa_query", "'op': 'steal', 'record': 'node'"), "op: got");
 	assert_says(fails(d, "sa_query", "'record': 'node', 'class_version': 3"), "class_version");
 	assert_says(fails(d, "sa_query", "'record': 'node', 'to': 'nowhere'"), "to: got");
@@ -311,10 +321,12 @@ test_each_end_has_its_name(void **state)
 		d->e->sa.error = ends[i].error;
 		r = call(d, "sa_result", "'query': 33");
 		assert_string_not_equal(str(r, "status"), "OK");
-		assert_string_equal(str(r, "status"), ends[i].name != NULL ? ends[i].name :
-			ends[i].end == MAD_END_STATUS ? mad_status_name(ends[i].status) :
-			ends[i].end == MAD_END_ABORTED ? rmpp_status_name(ends[i].rmpp_status) :
-			mad_end_name(ends[i].end));
+		assert_string_equal(str(r, "status"),
+			ends[i].name != NULL                    ? ends[i].name
+				: ends[i].end == MAD_END_STATUS ? mad_status_name(ends[i].status)
+				: ends[i].end == MAD_END_ABORTED
+				? rmpp_status_name(ends[i].rmpp_status)
+				: mad_end_name(ends[i].end));
 		assert_true(strlen(str(r, "message")) > 10);
 		assert_null(json_object_get(r, "sa_key"));
 	}
@@ -372,7 +384,8 @@ test_figures_as_a_sum_and_per_worker(void **state)
 	assert_null(json_object_get(json_object_get(r, "mad"), "timeouts"));
 	assert_int_equal(num(json_object_get(r, "sa"), "get_table"), 4);
 	assert_int_equal(num(json_object_get(r, "store"), "version"), 5);
-	assert_int_equal(num(json_object_get(r, "aborts_sent"), rmpp_status_name(RMPP_STATUS_T2L)), 3);
+	assert_int_equal(num(json_object_get(r, "aborts_sent"), rmpp_status_name(RMPP_STATUS_T2L)),
+		3);
 	assert_int_equal(num(json_object_get(row(r, "workers", 0), "mad"), "sessions_opened"), 10);
 	r = call(d, "sa_stats", "'worker': 0");
 	assert_int_equal(num(json_object_get(r, "mad"), "sessions_opened"), 10);
@@ -434,7 +447,8 @@ test_an_export_is_paged(void **state)
 	assert_int_equal(json_array_size(json_object_get(r, "records")), 1);
 	assert_true(json_is_null(json_object_get(r, "cursor")));
 	assert_string_equal(str(json_object_get(call_fails(d, "sa_export", "'cursor': 9"), "data"),
-		"errno"), "ESTALE");
+				    "errno"),
+		"ESTALE");
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, desk_setup, desk_teardown)

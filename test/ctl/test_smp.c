@@ -72,7 +72,8 @@ test_a_lid_makes_a_lid_routed_smp(void **state)
 {
 	struct desk *d = *state;
 
-	call(d, "smp_get", "'attribute': '0x11', 'dlid': 300, 'port': 1, 'timeout_ms': 70, 'retries': 0");
+	call(d, "smp_get",
+		"'attribute': '0x11', 'dlid': 300, 'port': 1, 'timeout_ms': 70, 'retries': 0");
 	assert_int_equal(sent(d, 0)[1], 0x01);
 	assert_int_equal(sent(d, 0)[17], 0x11);
 	assert_int_equal(sent(d, 0)[7], 0);
@@ -121,7 +122,8 @@ static json_t *
 fields_of(struct desk *d, const char *attribute)
 {
 	return json_object_get(call(d, "smp_get", "'attribute': '%s', 'path': '0', 'port': 1",
-		attribute), "fields");
+				       attribute),
+		"fields");
 }
 
 /* one check of the last component of each: wrong offsets do not survive it (smp-sma 3, 5) */
@@ -142,7 +144,8 @@ test_every_attribute_has_its_components(void **state)
 	memset(data, 0, 64);
 	data[63] = 0x77;
 	assert_string_equal(str(fields_of(d, "guids"), "guid7"), "0x0000000000000077");
-	assert_string_equal(str(fields_of(d, "portinfo"), "link_speed_ext_enabled"), "14+25+50+0x10");
+	assert_string_equal(str(fields_of(d, "portinfo"), "link_speed_ext_enabled"),
+		"14+25+50+0x10");
 	data[62] = 0x80;
 	assert_says(str(fields_of(d, "pkeys"), "pkeys"), ",0x8077");
 	assert_says(str(fields_of(d, "vlarb"), "entries"), ",0x8077");
@@ -192,7 +195,8 @@ test_silence_is_an_error_that_says_what_to_look_at(void **state)
 	assert_says(str(error, "message"), "path 0,2: no answer");
 	assert_says(str(error, "message"), "m_key");
 	assert_true(d->e->mad.forgotten);
-	assert_says(fails(d, "smp_get", "'attribute': 'PortInfo', 'dlid': 5, 'port': 1"), "LID 5: no answer");
+	assert_says(fails(d, "smp_get", "'attribute': 'PortInfo', 'dlid': 5, 'port': 1"),
+		"LID 5: no answer");
 }
 
 static void
@@ -205,13 +209,17 @@ test_what_cannot_be_asked_is_refused_in_words(void **state)
 	} cases[] = {
 		{ "'attribute': 'PortInfo'", "dlid, path: got none of them" },
 		{ "'attribute': 'PortInfo', 'dlid': 1, 'path': '0'", "got both of them" },
-		{ "'attribute': 'PortInfo', 'path': '0'", "port: got 0, whose link_layer is Ethernet" },
+		{ "'attribute': 'PortInfo', 'path': '0'",
+			"port: got 0, whose link_layer is Ethernet" },
 		{ "'attribute': 'PortInfo', 'dlid': 1, 'port': 2", "port: got 2, there are 2" },
-		{ "'attribute': 'PortInfo', 'dlid': 49152, 'port': 1", "allowed: integer 1..49151" },
-		{ "'attribute': 'PortIno', 'dlid': 1", "attribute: got \"PortIno\", allowed: a number up to 0xffff, NodeDescription, " },
+		{ "'attribute': 'PortInfo', 'dlid': 49152, 'port': 1",
+			"allowed: integer 1..49151" },
+		{ "'attribute': 'PortIno', 'dlid': 1",
+			"attribute: got \"PortIno\", allowed: a number up to 0xffff, NodeDescription, " },
 		{ "'attribute': 'PortIno', 'dlid': 1", ", LedInfo" },
 		{ "'attribute': '0x10000', 'dlid': 1", "attribute: got" },
-		{ "'attribute': 'PortInfo', 'path': '1,2'", "path: got \"1,2\", allowed: 0 for this port" },
+		{ "'attribute': 'PortInfo', 'path': '1,2'",
+			"path: got \"1,2\", allowed: 0 for this port" },
 		{ "'attribute': 'PortInfo', 'path': '0,'", "path: got" },
 		{ "'attribute': 'PortInfo', 'path': '0,x'", "path: got" },
 		{ "'attribute': 'PortInfo', 'path': '0,256'", "path: got" },
@@ -271,9 +279,9 @@ test_components_are_set_over_what_is_there(void **state)
 	const uint8_t *set;
 	const json_t *r;
 
-	d->e->mad.attribute[8] = 0xfe;	/* GidPrefix */
-	d->e->mad.attribute[17] = 4;	/* LID */
-	d->e->mad.attribute[50] = 32;	/* GUIDCap */
+	d->e->mad.attribute[8] = 0xfe; /* GidPrefix */
+	d->e->mad.attribute[17] = 4; /* LID */
+	d->e->mad.attribute[50] = 32; /* GUIDCap */
 	d->e->mad.polls = 2;
 	r = call(d, "smp_set",
 		"'attribute': 'PortInfo', 'path': '0,2', 'm_key': 5, 'fields': {'base_lid': 300, 'sm_sl': '2'}");
@@ -300,13 +308,14 @@ test_a_set_does_not_write_states_back(void **state)
 	uint8_t *data = d->e->mad.attribute;
 	const uint8_t *set;
 
-	data[29] = 3;		/* LinkWidthEnabled */
-	data[32] = 0x14;	/* LinkSpeedSupported, PortState */
-	data[33] = 0x52;	/* PortPhysState, DownDefaultState */
-	data[35] = 0x11;	/* LinkSpeedActive, LinkSpeedEnabled */
-	data[43] = 0x4f;	/* OperVLs, and filters that stay */
-	data[51] = 0x92;	/* ClientReregister, SubnetTimeOut */
-	call(d, "smp_set", "'attribute': 'PortInfo', 'path': '0', 'port': 1, 'fields': {'base_lid': 9}");
+	data[29] = 3; /* LinkWidthEnabled */
+	data[32] = 0x14; /* LinkSpeedSupported, PortState */
+	data[33] = 0x52; /* PortPhysState, DownDefaultState */
+	data[35] = 0x11; /* LinkSpeedActive, LinkSpeedEnabled */
+	data[43] = 0x4f; /* OperVLs, and filters that stay */
+	data[51] = 0x92; /* ClientReregister, SubnetTimeOut */
+	call(d, "smp_set",
+		"'attribute': 'PortInfo', 'path': '0', 'port': 1, 'fields': {'base_lid': 9}");
 	set = sent(d, 0) + 64;
 	assert_int_equal(set[29], 0);
 	assert_int_equal(set[32], 0x10);
@@ -327,13 +336,16 @@ test_a_set_whose_get_is_refused_sets_nothing(void **state)
 	const json_t *r;
 
 	d->e->mad.status = 0x000c;
-	r = call(d, "smp_set", "'attribute': 'SMInfo', 'path': '0', 'port': 1, 'fields': {'priority': 3}");
+	r = call(d, "smp_set",
+		"'attribute': 'SMInfo', 'path': '0', 'port': 1, 'fields': {'priority': 3}");
 	assert_string_equal(str(r, "method"), "Get");
 	assert_string_equal(str(r, "status"), "BAD_METHOD_ATTRIBUTE");
 	assert_int_equal(d->e->mad.asks, 1);
 	d->e->mad.lost = 1;
-	assert_says(fails(d, "smp_set",
-		"'attribute': 'SMInfo', 'path': '0', 'port': 1, 'fields': {'priority': 3}"), "no answer");
+	assert_says(
+		fails(d, "smp_set",
+			"'attribute': 'SMInfo', 'path': '0', 'port': 1, 'fields': {'priority': 3}"),
+		"no answer");
 	assert_int_equal(d->e->mad.asks, 2);
 }
 
@@ -345,15 +357,19 @@ test_wrong_components_are_told_before_anything_is_sent(void **state)
 
 	error = call_fails(d, "smp_set", "%s",
 		"'attribute': 'PortInfo', 'path': '0', 'port': 1, 'fields': {'lid': 3}");
-	assert_says(str(error, "message"), "fields.lid: PortInfo has no such field; it has m_key, gid_prefix, base_lid,");
-	assert_true(json_array_size(json_object_get(json_object_get(error, "data"), "fields")) > 40);
-	assert_says(fails(d, "smp_set",
-		"'attribute': 'PortInfo', 'path': '0', 'port': 1, 'fields': {'port_state': 'activ'}"),
+	assert_says(str(error, "message"),
+		"fields.lid: PortInfo has no such field; it has m_key, gid_prefix, base_lid,");
+	assert_true(
+		json_array_size(json_object_get(json_object_get(error, "data"), "fields")) > 40);
+	assert_says(
+		fails(d, "smp_set",
+			"'attribute': 'PortInfo', 'path': '0', 'port': 1, 'fields': {'port_state': 'activ'}"),
 		"port_state: got \"activ\", allowed:");
 	assert_says(fails(d, "smp_set", "'attribute': 'PortInfo', 'path': '0', 'port': 1"),
 		"fields, data: got none of them");
 	assert_says(fails(d, "smp_set",
-		"'attribute': '0xff10', 'path': '0', 'port': 1, 'fields': {'x': 1}"), "give data");
+			    "'attribute': '0xff10', 'path': '0', 'port': 1, 'fields': {'x': 1}"),
+		"give data");
 	assert_int_equal(d->e->mad.asks, 0);
 }
 
@@ -418,10 +434,12 @@ test_a_trap_is_sent_by_number_or_as_a_notice(void **state)
 	assert_int_equal(d->e->sma.notice[5], 0xff);
 	assert_says(fails(d, "trap_send", "'port': 1"), "number, notice: got none of them");
 	assert_says(fails(d, "trap_send", "'port': 1, 'number': 144, 'notice': '82'"), "got both");
-	assert_says(fails(d, "trap_send", "'port': 1, 'number': 128"), "got 128, allowed: 129, 130, 131, 144, 145");
+	assert_says(fails(d, "trap_send", "'port': 1, 'number': 128"),
+		"got 128, allowed: 129, 130, 131, 144, 145");
 	assert_says(fails(d, "trap_send", "'number': 144"), "link_layer is Ethernet");
 	d->e->sma.traps = 5;
-	assert_int_equal(num(call_fails(d, "trap_send", "'port': 1, 'number': 144"), "code"), -EBUSY);
+	assert_int_equal(num(call_fails(d, "trap_send", "'port': 1, 'number': 144"), "code"),
+		-EBUSY);
 }
 
 static void
@@ -451,7 +469,8 @@ test_lids_are_listed_and_set(void **state)
 	call(d, "lid_set", "'port': 1, 'lid': 5, 'forget': true");
 	assert_true(d->e->sma.forgot);
 	assert_says(fails(d, "lid_set", "'port': 1, 'lid': 5"), "mac, forget: got none of them");
-	assert_says(fails(d, "lid_set", "'port': 1, 'lid': 49152, 'forget': true"), "allowed: integer 1..49151");
+	assert_says(fails(d, "lid_set", "'port': 1, 'lid': 49152, 'forget': true"),
+		"allowed: integer 1..49151");
 	assert_says(fails(d, "lid_list", ""), "link_layer is Ethernet");
 	d->e->sma.lids = 3;
 	r = call(d, "lid_list", "'port': 1, 'max': 2");

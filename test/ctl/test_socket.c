@@ -69,9 +69,15 @@ setup(void **state)
 static int
 setup_strict(void **state)
 {
-	static const struct ctl_limits strict = { .max_clients = 4, .evict_ms = 60000,
-		.max_request = 4096, .max_reply = 65536, .out_high = 16384,
-		.half_request_ms = 50, .stall_ms = 50 };
+	static const struct ctl_limits strict = {
+		.max_clients = 4,
+		.evict_ms = 60000,
+		.max_request = 4096,
+		.max_reply = 65536,
+		.out_high = 16384,
+		.half_request_ms = 50,
+		.stall_ms = 50,
+	};
 
 	return open_house(state, &strict);
 }
@@ -196,8 +202,8 @@ test_requests_are_answered_in_order(void **state)
 	char line[128], want[64];
 
 	for (i = 0; i < 300; i++) {
-		snprintf(line, sizeof(line), "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"version_get\"}\r\n",
-			i);
+		snprintf(line, sizeof(line),
+			"{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"version_get\"}\r\n", i);
 		say(h, fd, line);
 	}
 	for (i = 0; i < 300; i++) {
@@ -424,7 +430,8 @@ static void
 test_a_client_that_never_reads_is_closed(void **state)
 {
 	struct house *h = *state;
-	static const char ask_all[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"stats_describe\"}\n";
+	static const char ask_all[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"stats_describe\"}\n";
 	int turns, small = 4096, fd = dial(h);
 	ssize_t n = 0;
 
@@ -436,7 +443,7 @@ test_a_client_that_never_reads_is_closed(void **state)
 	}
 	assert_alive(h);
 	while (send(fd, "\n", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ||
-			(errno == EAGAIN && turns < TURNS)) {
+		(errno == EAGAIN && turns < TURNS)) {
 		turn(h);
 		turns++;
 	}
@@ -457,7 +464,9 @@ test_a_client_that_does_not_read_is_not_served_on(void **state)
 	int i, idle, fd = dial(h);
 	ssize_t n;
 
-	/* in one piece: all of it is read in one turn, and what is not answered waits in our buffer */
+	/*
+	 * in one piece: all of it is read in one turn, and what is not answered waits in our buffer
+	 */
 	for (i = 0; i < 300; i++)
 		strcat(pad, big);
 	strcat(pad, mark);
@@ -489,8 +498,8 @@ test_a_client_that_reads_late_gets_every_reply(void **state)
 	char line[128], want[32];
 
 	for (i = 0; i < 40; i++) {
-		snprintf(line, sizeof(line), "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"rpc_list\"}\n",
-			i);
+		snprintf(line, sizeof(line),
+			"{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"rpc_list\"}\n", i);
 		say(h, fd, line);
 		turn(h);
 	}
@@ -514,7 +523,8 @@ test_one_who_waits_keeps_nobody_waiting(void **state)
 
 	assert_int_equal(engine_cq_create(h->e, 16, &cq, &err), 0);
 	say(h, waiter, wait_long);
-	say(h, waiter, "{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"cq_arm\",\"params\":{\"cq\":1}}\n");
+	say(h, waiter,
+		"{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"cq_arm\",\"params\":{\"cq\":1}}\n");
 	for (i = 0; i < 50; i++) {
 		say(h, other, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version_get\"}\n");
 		assert_says(h, other, "\"id\":1", "version");
@@ -553,8 +563,8 @@ test_a_wait_ends_with_its_connection(void **state)
 	assert_int_equal(h->e->cq[1].tail - h->e->cq[1].head, 1);
 }
 
-#define CONNECT                                                                                    \
-	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cm_connect\",\"params\":{\"dgid\":\"10.0.0.2\","         \
+#define CONNECT                                                                                      \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cm_connect\",\"params\":{\"dgid\":\"10.0.0.2\"," \
 	"\"port\":7471,\"service\":\"rping\"}}\n"
 
 /* Let the server answer, without reading it. */
@@ -563,7 +573,8 @@ wait_for_reply(struct house *h, int fd)
 {
 	int turns;
 
-	for (turns = 0; turns < TURNS && recv(fd, h->reply, 1, MSG_PEEK | MSG_DONTWAIT) != 1; turns++)
+	for (turns = 0; turns < TURNS && recv(fd, h->reply, 1, MSG_PEEK | MSG_DONTWAIT) != 1;
+		turns++)
 		turn(h);
 	assert_true(turns < TURNS);
 }
@@ -633,7 +644,8 @@ test_a_connection_whose_reply_was_read_stays(void **state)
 	hang_up(h, fd);
 	h->e->cm.connect_error = 0;
 	fd = dial(h);
-	say(h, fd, "{\"jsonrpc\":\"2.0\",\"method\":\"cm_connect\",\"params\":"
+	say(h, fd,
+		"{\"jsonrpc\":\"2.0\",\"method\":\"cm_connect\",\"params\":"
 		"{\"dgid\":\"10.0.0.2\",\"port\":7471,\"service\":\"rping\"}}\n");
 	hang_up(h, fd);
 	assert_int_equal(h->e->cm.disconnected, 0);

@@ -103,15 +103,19 @@ test_everything_is_asked_for_and_imported(void **state)
 	assert_int_equal(num(r, "links"), 2);
 	assert_int_equal(num(r, "without_lid"), 0);
 	/*
-	 * Of both NodeInfo and NodeDescription; PortInfo of our port and of ports 0 to 60; SwitchInfo, a block of
-	 * LIDs; SLtoVL of our port and of the switch from ports 0 and 1 to 1.
+	 * Of both NodeInfo and NodeDescription; PortInfo of our port and of ports 0 to 60;
+	 * SwitchInfo, a block of LIDs; SLtoVL of our port and of the switch from ports 0 and 1 to
+	 * 1.
 	 */
 	assert_int_equal(num(r, "asked"), 2 + 2 + 1 + 61 + 1 + 1 + 1 + 2);
 	assert_int_equal(num(r, "unanswered"), 0);
 	assert_int_equal(num(r, "records"), 42); /* as the import says */
 	assert_true(d->e->sa.import.parser == sa_import_changes);
 	assert_false(d->e->sa.import.replace);
-	/* a record of each answer, but that nodes and descriptions are one, and of each way of the cable */
+	/*
+	 * a record of each answer, but that nodes and descriptions are one, and of each way of the
+	 * cable
+	 */
 	assert_int_equal(d->e->sa.import.len / sizeof(struct sa_change), 71 - 2 + 2);
 	assert_int_equal(d->e->mad.under_way, 0);
 	call(d, "sa_sweep", "'port': 1, 'replace': true");
@@ -174,7 +178,8 @@ test_subnet_without_a_manager_gives_nothing(void **state)
 
 	subnet.no_lids = true;
 	error = call_fails(d, "sa_sweep", "'port': 1");
-	assert_says(str(error, "message"), "2 nodes answered, none has a LID: has a subnet manager been run?");
+	assert_says(str(error, "message"),
+		"2 nodes answered, none has a LID: has a subnet manager been run?");
 	assert_string_equal(str(json_object_get(error, "data"), "errno"), "ENETUNREACH");
 	subnet.silent = 0x11;
 	assert_says(fails(d, "'port': 1"), "0 nodes answered, none has a LID");
@@ -188,7 +193,8 @@ test_wrong_parameters_ask_nobody(void **state)
 
 	assert_says(fails(d, "'port': 0"), "port: got 0, whose link_layer is Ethernet");
 	assert_says(fails(d, "'port': 2"), "port: got 2");
-	assert_says(fails(d, "'port': 1, 'timeout_ms': 0"), "timeout_ms: got 0, allowed: integer 1..60000");
+	assert_says(fails(d, "'port': 1, 'timeout_ms': 0"),
+		"timeout_ms: got 0, allowed: integer 1..60000");
 	assert_says(fails(d, "'port': 1, 'retries': 8"), "retries: got 8, allowed: integer 0..7");
 	assert_says(fails(d, "'port': 1, 'm_key': 'secret'"), "m_key: got \"secret\"");
 	assert_int_equal(d->e->mad.asks, 0);

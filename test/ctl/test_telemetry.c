@@ -52,8 +52,8 @@ tell(const char *command)
 static void
 test_all_commands_are_listed(void **state)
 {
-	static const char *const names[] = { "/polca/cm", "/polca/live", "/polca/port", "/polca/ports", "/polca/rc",
-		"/polca/sa", "/polca/sma", "/polca/worker" };
+	static const char *const names[] = { "/polca/cm", "/polca/live", "/polca/port",
+		"/polca/ports", "/polca/rc", "/polca/sa", "/polca/sma", "/polca/worker" };
 	json_t *list = tell("/");
 	unsigned int i, found = 0;
 	json_t *name;
@@ -123,8 +123,9 @@ test_state_of_a_worker(void **state)
 static void
 test_wrong_numbers_are_answered_with_null(void **state)
 {
-	static const char *const wrong[] = { "/polca/port,2", "/polca/port,x", "/polca/port,-1", "/polca/port,1x",
-		"/polca/sma,2", "/polca/rc,2", "/polca/sa,2", "/polca/live,2", "/polca/cm,2", "/polca/worker,2" };
+	static const char *const wrong[] = { "/polca/port,2", "/polca/port,x", "/polca/port,-1",
+		"/polca/port,1x", "/polca/sma,2", "/polca/rc,2", "/polca/sa,2", "/polca/live,2",
+		"/polca/cm,2", "/polca/worker,2" };
 	unsigned int i;
 
 	(void)state;
@@ -157,13 +158,14 @@ socket_path(void)
 static int
 setup(void **state)
 {
-	const char *args[] = { "test", "--no-huge", "--no-shconf", "--no-pci", "-m", "16", "-l", "0",
-		"--log-level=lib.eal:error" };
+	const char *args[] = { "test", "--no-huge", "--no-shconf", "--no-pci", "-m", "16", "-l",
+		"0", "--log-level=lib.eal:error" };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = 30 };
 	struct desk *d;
 
-	if (mkdtemp(root) == NULL || setenv("RUNTIME_DIRECTORY", root, 1) != 0 || desk_setup(state) != 0)
+	if (mkdtemp(root) == NULL || setenv("RUNTIME_DIRECTORY", root, 1) != 0 ||
+		desk_setup(state) != 0)
 		return -1;
 	d = *state;
 	d->e->port[1].ib = true;

@@ -34,7 +34,9 @@ teardown(void **state)
 	return 0;
 }
 
-/* What happens at a second: an answer after us microseconds, or none (0). @return "" or "was->is" */
+/*
+ * What happens at a second: an answer after us microseconds, or none (0). @return "" or "was->is"
+ */
 static const char *
 at(struct watch_endport *e, unsigned int second, double us)
 {

@@ -61,8 +61,11 @@ node_config_ib(bool active)
 		c->link.port[i].ib = true;
 		c->link.port[i].num_addr = 0;
 		if (active)
-			c->sma.port[i] = (struct sma_port_config){ .lid = (uint16_t)(i + 1),
-				.sm_lid = 2, .active = true };
+			c->sma.port[i] = (struct sma_port_config){
+				.lid = (uint16_t)(i + 1),
+				.sm_lid = 2,
+				.active = true,
+			};
 	}
 	return c;
 }
@@ -120,7 +123,7 @@ end_create(struct engine *e, struct end *end, int worker)
 		.cap = { .max_send_wr = 256,
 				.max_recv_wr = 256,
 				.max_send_sge = 1,
-				.max_recv_sge = 1 },
+				.max_recv_sge = 1, },
 	};
 	struct error err = { "" };
 
@@ -178,19 +181,17 @@ end_connect(struct engine *e, struct end *end, uint16_t port, const struct end *
 	if (!peer_port->ib || end->grh)
 		ah.dgid = peer_port->gid[0].gid;
 	assert_ok(engine_qp_modify(e, end->qpn, &attr, NULL,
-			QP_ATTR_STATE | QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS,
-			&err));
+		QP_ATTR_STATE | QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS, &err));
 	attr.qp_state = QPS_RTR;
 	assert_ok(engine_qp_modify(e, end->qpn, &attr, &ah,
-			QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-					QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
-					QP_ATTR_MIN_RNR_TIMER,
-			&err));
+		QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+		&err));
 	attr.qp_state = QPS_RTS;
 	assert_ok(engine_qp_modify(e, end->qpn, &attr, NULL,
-			QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-					QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC,
-			&err));
+		QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+			QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC,
+		&err));
 }
 
 void
@@ -211,7 +212,7 @@ pair_destroy(struct engine *e, struct pair *p)
 
 int
 post(struct engine *e, struct end *end, enum wr_opcode op, const struct end *peer, uint64_t local,
-		uint64_t remote, uint32_t len, uint64_t wr_id)
+	uint64_t remote, uint32_t len, uint64_t wr_id)
 {
 	struct sge sge = { end->mr.va + local, len, end->mr.key };
 	struct send_wr wr = {

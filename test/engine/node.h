@@ -41,7 +41,8 @@ extern unsigned int node_workers; /* 2; before eal_setup() */
 /* cmocka fixtures: the EAL once, an engine per test. */
 int eal_setup(void **state);
 int eal_teardown(void **state);
-struct engine_config *node_config(void); /* the default without services; a test changes it before node_start() */
+/* the default without services; a test changes it before node_start() */
+struct engine_config *node_config(void);
 /*
  * The same with native IB ports: without LIDs, as a subnet manager finds them; or Active, with LID
  * 1 and 2 and port 1's LID as the subnet manager's.
@@ -67,8 +68,8 @@ void pair_create(struct engine *e, struct pair *p, int worker_a, int worker_b);
 void pair_destroy(struct engine *e, struct pair *p);
 
 /* One signaled work request over [local, local + len) of the region. */
-int post(struct engine *e, struct end *end, enum wr_opcode op, const struct end *peer, uint64_t local,
-	uint64_t remote, uint32_t len, uint64_t wr_id);
+int post(struct engine *e, struct end *end, enum wr_opcode op, const struct end *peer,
+	uint64_t local, uint64_t remote, uint32_t len, uint64_t wr_id);
 void post_recvs(struct engine *e, struct end *end, uint64_t local, uint32_t len, unsigned int n);
 /*
  * Wait for completions; no limit in time but the test's own. @return how many came (n, or fewer

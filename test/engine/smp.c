@@ -37,7 +37,7 @@ smp_head(uint8_t *mad, uint8_t mgmt_class, uint8_t method, uint16_t attribute, u
 
 static struct engine_mad_answer
 smp_smp(struct engine *e, const struct engine_ah *ah, uint8_t mgmt_class, unsigned int hops,
-		uint16_t attribute, uint32_t modifier, const uint8_t *data)
+	uint16_t attribute, uint32_t modifier, const uint8_t *data)
 {
 	struct engine_mad_ask ask = { .ah = ah };
 
@@ -55,7 +55,7 @@ smp_smp(struct engine *e, const struct engine_ah *ah, uint8_t mgmt_class, unsign
 
 struct engine_mad_answer
 smp_directed(struct engine *e, uint16_t port, unsigned int hops, uint16_t attribute,
-		uint32_t modifier, const uint8_t *data)
+	uint32_t modifier, const uint8_t *data)
 {
 	struct engine_ah ah = { .port = port };
 
@@ -64,7 +64,7 @@ smp_directed(struct engine *e, uint16_t port, unsigned int hops, uint16_t attrib
 
 struct engine_mad_answer
 smp_lid(struct engine *e, uint16_t port, uint16_t dlid, uint16_t attribute, uint32_t modifier,
-		const uint8_t *data)
+	const uint8_t *data)
 {
 	struct engine_ah ah = { .port = port, .dlid = dlid };
 
@@ -130,8 +130,14 @@ struct av
 av_ib(struct engine *e, uint16_t port, uint16_t slid, uint16_t dlid)
 {
 	const struct port_attr *attr = link_port_attr(engine_link(e), port);
-	struct av av = { .encap = ENCAP_IB, .port = port, .vlan = PATH_NO_VLAN, .slid = slid,
-		.dlid = dlid, .ethertype = attr->ethertype };
+	struct av av = {
+		.encap = ENCAP_IB,
+		.port = port,
+		.vlan = PATH_NO_VLAN,
+		.slid = slid,
+		.dlid = dlid,
+		.ethertype = attr->ethertype,
+	};
 
 	memcpy(av.smac, attr->mac, sizeof(av.smac));
 	return av;

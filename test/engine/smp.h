@@ -16,8 +16,8 @@
 #include "node.h"
 #include "wire/bytes.h"
 
-#define DATA SMP_OFF_DATA
-#define HERE 0 /* hops: the port itself, or the other end of its link */
+#define DATA  SMP_OFF_DATA
+#define HERE  0 /* hops: the port itself, or the other end of its link */
 #define THERE 1
 
 struct engine_mad_answer mad_ask(struct engine *e, const struct engine_mad_ask *ask);

@@ -56,7 +56,7 @@ run_ib(void **state)
 {
 	*state = node_start();
 	eventually(link_port_attr(engine_link(*state), 0)->up &&
-			link_port_attr(engine_link(*state), 1)->up);
+		link_port_attr(engine_link(*state), 1)->up);
 	engine_watch(*state); /* the SA takes in the ports as they are now */
 }
 
@@ -230,7 +230,7 @@ wait_outcome(struct engine *e, uint32_t attempt)
 	assert_true(o.done);
 	engine_cm_forget(e, attempt);
 	assert_int_equal(engine_cm_outcome(e, attempt, &(struct engine_cm_outcome){ 0 }, NULL),
-			-ENOENT);
+		-ENOENT);
 	return o;
 }
 
@@ -391,12 +391,22 @@ test_peer_disconnects(void **state)
 static void
 test_echo(void **state)
 {
-	struct svc_config echo = { .kind = "echo", .name = "there and back", .count = 1000,
-		.size = 3000, .verify = true };
+	struct svc_config echo = {
+		.kind = "echo",
+		.name = "there and back",
+		.count = 1000,
+		.size = 3000,
+		.verify = true,
+	};
 	struct engine *e = *state;
 	struct engine_ah ah = to_port1(e);
-	struct engine_cm_connect r = { .ah = &ah, .service_id = service_id(), .rdma = true,
-		.service = &echo, .worker = -1 };
+	struct engine_cm_connect r = {
+		.ah = &ah,
+		.service_id = service_id(),
+		.rdma = true,
+		.service = &echo,
+		.worker = -1,
+	};
 	struct engine_service_info s = { .id = 0 };
 	struct engine_cm_outcome o;
 	uint32_t id, cursor = 0;
@@ -450,8 +460,13 @@ test_nobody_listens_to_a_service(void **state)
 	struct svc_config echo = { .kind = "echo", .count = 1 };
 	struct engine *e = *state;
 	struct engine_ah ah = to_port1(e);
-	struct engine_cm_connect r = { .ah = &ah, .service_id = service_id(), .rdma = true,
-		.service = &echo, .worker = -1 };
+	struct engine_cm_connect r = {
+		.ah = &ah,
+		.service_id = service_id(),
+		.rdma = true,
+		.service = &echo,
+		.worker = -1,
+	};
 	struct engine_cm_outcome o;
 
 	o = try_connect(e, &r);
@@ -555,8 +570,9 @@ test_no_next_hop(void **state)
 	o = try_connect(e, &r);
 	assert_int_equal(o.error, -EHOSTUNREACH);
 	assert_int_equal(o.info.id, 0);
-	assert_string_equal(o.why.text, "next hop 198.51.100.77 does not answer ARP: is it up, on this "
-			"link, and the address right?");
+	assert_string_equal(o.why.text,
+		"next hop 198.51.100.77 does not answer ARP: is it up, on this "
+		"link, and the address right?");
 	assert_int_equal(engine_cm_sent(e, CM_REQ), 0);
 	cm_client_destroy(e, &c);
 }
@@ -585,8 +601,9 @@ test_parameters(void **state)
 
 	cm_client_create(e, &c);
 	r = engine_cm_request(&c, &ah, 7);
-	cm_refused(e, &r, -EINVAL, node_workers == 2 ? "worker: got 7, there are 0..1"
-						  : "worker: got 7, there are 0..0");
+	cm_refused(e, &r, -EINVAL,
+		node_workers == 2 ? "worker: got 7, there are 0..1"
+				  : "worker: got 7, there are 0..0");
 	r = engine_cm_request(&c, &ah, -1);
 	r.pkey_index = 3;
 	cm_refused(e, &r, -EINVAL, "pkey_index: got 3, which holds no P_Key of port0");
@@ -677,14 +694,15 @@ test_qp_is_the_connections(void **state)
 	r = engine_cm_request(&c, &ah, -1);
 	client_connect(e, &c, &r);
 	assert_int_equal(engine_qp_destroy(e, c.info.qpn, &err), -EBUSY);
-	snprintf(text, sizeof(text), "qp: 0x%06x belongs to connection 0x%08x, which destroys it: "
-			"disconnect that one", c.info.qpn, c.info.id);
+	snprintf(text, sizeof(text),
+		"qp: 0x%06x belongs to connection 0x%08x, which destroys it: disconnect that one",
+		c.info.qpn, c.info.id);
 	assert_string_equal(err.text, text);
 	cm_use_memory(e, &c, 2);
 	/* a QP that fails ends its connection: the peer revokes nothing, the key is wrong */
 	c.rkey ^= 0xFF;
 	post(e, &c.end, WR_RDMA_WRITE, &(struct end){ .mr = { .key = c.rkey, .va = c.va } }, 0, 0,
-			64, 9);
+		64, 9);
 	cm_client_destroy(e, &c);
 }
 
@@ -723,8 +741,11 @@ static void
 test_alternate_path(void **state)
 {
 	struct engine *e = *state;
-	struct engine_ah ah = to_port1(e), other = { .port = 1,
-		.dgid = link_port_attr(engine_link(e), 0)->gid[0].gid };
+	struct engine_ah ah = to_port1(e),
+			 other = {
+				 .port = 1,
+				 .dgid = link_port_attr(engine_link(e), 0)->gid[0].gid,
+			 };
 	struct engine_cm_connect r;
 	struct error err = { "" };
 	struct rc_qp_info qp;
@@ -906,8 +927,11 @@ test_services_from_the_start(void **state)
 	(void)state;
 	cfg = engine_cm_config(false);
 	cfg->num_services = 1;
-	cfg->service[0] = (struct svc_config){ .kind = "memory", .length = MEM_SIZE,
-		.service_id = service_id() };
+	cfg->service[0] = (struct svc_config){
+		.kind = "memory",
+		.length = MEM_SIZE,
+		.service_id = service_id(),
+	};
 	e = node_start();
 	ah = to_port1(e);
 	cm_client_create(e, &c);
@@ -961,7 +985,9 @@ test_path_is_asked_for(void **state)
 
 	listen_kind(e, "memory");
 	cm_client_create(e, &c);
-	/* port 1's LID is MasterSMLID: the SA is asked over the wire, first for its ClassPortInfo */
+	/*
+	 * port 1's LID is MasterSMLID: the SA is asked over the wire, first for its ClassPortInfo
+	 */
 	info = connect_ib(e, &c, &by_gid);
 	assert_true(gid_equal(&info.rdma.dst, &by_gid.dgid));
 	assert_int_equal(info.path.av.dlid, 2);
@@ -983,8 +1009,11 @@ static void
 test_path_is_known(void **state)
 {
 	struct engine *e = *state;
-	struct engine_ah ah = { .port = 0, .dlid = 2,
-		.dgid = link_port_attr(engine_link(e), 1)->gid[0].gid };
+	struct engine_ah ah = {
+		.port = 0,
+		.dlid = 2,
+		.dgid = link_port_attr(engine_link(e), 1)->gid[0].gid,
+	};
 	struct engine_cm_connect r;
 	struct client c;
 
@@ -1034,7 +1063,7 @@ test_lid_without_sa(void **state)
 		assert_int_equal(c.info.path.av.dlid, 2);
 		assert_int_equal(c.info.path.packet_life, PACKET_LIFE);
 		assert_int_equal(c.info.path.mtu,
-				link_port_attr(engine_link(*state), 0)->active_mtu);
+			link_port_attr(engine_link(*state), 0)->active_mtu);
 		assert_int_equal(packets(*state) > 0, managers[i] != 0); /* was asked */
 		cm_use_memory(*state, &c, 9);
 		client_disconnect(*state, &c);
@@ -1083,8 +1112,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_peer_disconnects, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_echo, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_nobody_listens, cm_start, cm_stop),
-		cmocka_unit_test_setup_teardown(
-				test_nobody_listens_to_a_service, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_nobody_listens_to_a_service, cm_start,
+			cm_stop),
 		cmocka_unit_test_setup_teardown(test_silence, start_impatient, cm_stop),
 		cmocka_unit_test_setup_teardown(test_time_is_up, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_no_next_hop, start_with_a_hole, cm_stop),
@@ -1093,8 +1122,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_qp_is_the_connections, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_forgotten_attempt, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_alternate_path, cm_start, cm_stop),
-		cmocka_unit_test_setup_teardown(
-				test_both_workers_have_connections, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_both_workers_have_connections, cm_start,
+			cm_stop),
 		cmocka_unit_test_setup_teardown(test_500_in_a_row, cm_start, cm_stop),
 		cmocka_unit_test(test_stop_disconnects),
 		cmocka_unit_test(test_sudden_end_leaks_nothing),

@@ -90,8 +90,7 @@ static void
 test_syntax_error_names_line_and_column(void **state)
 {
 	(void)state;
-	file_refused("{\n  \"ports\": [,]\n}\n",
-			"polca: FILE:2:13: unexpected token near ','\n");
+	file_refused("{\n  \"ports\": [,]\n}\n", "polca: FILE:2:13: unexpected token near ','\n");
 	file_refused("", "polca: FILE:1: '[' or '{' expected near end of file\n");
 }
 
@@ -111,7 +110,7 @@ test_duplicate_key_is_a_syntax_error(void **state)
 {
 	(void)state;
 	file_refused("{\"ports\": [],\n\"ports\": []}",
-			"polca: FILE:2:7: duplicate object key near '\"ports\"'\n");
+		"polca: FILE:2:7: duplicate object key near '\"ports\"'\n");
 }
 
 /* Each with its line, in the order of the file, wrong values and wrong combinations. */
@@ -137,21 +136,20 @@ test_all_errors_are_reported_at_once(void **state)
 		     "  \"congestion\": { \"min_rate\": 20,\n"
 		     "     \"max_rate\": 10 }\n"
 		     "}\n",
-			"polca: FILE:2: workers.count: got \"two\", allowed: integer 0..128\n"
-			"polca: FILE:3: workers.idle: got \"sleep\", allowed: one of poll, backoff\n"
-			"polca: FILE:5: color: unknown name, allowed: $schema, control, eal, workers, "
-			"limits, congestion, mad, sa, sma, live, cm, services, ports, log\n"
-			"polca: FILE:9: ports[0].addresses[1]: got \"10.0.0.1\", which "
-			"ports[0].addresses[0] has already\n"
-			"polca: FILE:10: ports[1].name: missing, allowed: text of at most 31 bytes\n"
-			"polca: FILE:10: ports[1].vlan: got 4095, allowed: integer 1..4094\n"
-			"polca: FILE:11: ports[1].ib.lids[0].mac: missing, allowed: a unicast MAC address "
-			"such as \"02:00:00:00:00:01\"\n"
-			"polca: FILE:12: ports[1].ib.lids[1].mac: got 7, allowed: a unicast MAC address "
-			"such as \"02:00:00:00:00:01\"\n"
-			"polca: FILE:13: ports[2]: got neither device nor back_to_back, allowed: one of "
-			"them\n"
-			"polca: FILE:16: congestion.min_rate: got 20, above max_rate, which is 10\n");
+		"polca: FILE:2: workers.count: got \"two\", allowed: integer 0..128\n"
+		"polca: FILE:3: workers.idle: got \"sleep\", allowed: one of poll, backoff\n"
+		"polca: FILE:5: color: unknown name, allowed: $schema, control, eal, workers, "
+		"limits, congestion, mad, sa, sma, live, cm, services, ports, log\n"
+		"polca: FILE:9: ports[0].addresses[1]: got \"10.0.0.1\", which "
+		"ports[0].addresses[0] has already\n"
+		"polca: FILE:10: ports[1].name: missing, allowed: text of at most 31 bytes\n"
+		"polca: FILE:10: ports[1].vlan: got 4095, allowed: integer 1..4094\n"
+		"polca: FILE:11: ports[1].ib.lids[0].mac: missing, allowed: a unicast MAC address "
+		"such as \"02:00:00:00:00:01\"\n"
+		"polca: FILE:12: ports[1].ib.lids[1].mac: got 7, allowed: a unicast MAC address "
+		"such as \"02:00:00:00:00:01\"\n"
+		"polca: FILE:13: ports[2]: got neither device nor back_to_back, allowed: one of them\n"
+		"polca: FILE:16: congestion.min_rate: got 20, above max_rate, which is 10\n");
 }
 
 /* A port whose name is wrong is not missed by the one that is joined with it. */
@@ -160,8 +158,8 @@ test_what_follows_from_an_error_is_no_other_error(void **state)
 {
 	(void)state;
 	config_refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}, "
-		"{\"name\": 7, \"back_to_back\": \"a\"}]}",
-			"ports[1].name: got 7, allowed: text of at most 31 bytes");
+		       "{\"name\": 7, \"back_to_back\": \"a\"}]}",
+		"ports[1].name: got 7, allowed: text of at most 31 bytes");
 }
 
 static void
@@ -221,13 +219,13 @@ test_unknown_key_names_those_allowed(void **state)
 
 	(void)state;
 	config_refused("{\"control\": {\"sock\": \"x\"}, " PORTS "}",
-			"control.sock: unknown name, allowed: socket; did you mean socket?");
+		"control.sock: unknown name, allowed: socket; did you mean socket?");
 	config_refused("{\"workers\": {\"n\": 1}, " PORTS "}",
-			"workers.n: unknown name, allowed: count, idle, idle_spin_us, idle_sleep_us, "
-			"handoff_ring, rehome, stall_ms, icrc_unchecked");
+		"workers.n: unknown name, allowed: count, idle, idle_spin_us, idle_sleep_us, "
+		"handoff_ring, rehome, stall_ms, icrc_unchecked");
 	/* all of many names, and the one that was meant */
 	assert_int_not_equal(config_load(&config, NULL, "{\"sa\": {\"pth\": 1}, " PORTS "}", &errs),
-			0);
+		0);
 	config_printed(all, sizeof(all));
 	assert_non_null(strstr(all, "sa.pth: unknown name, allowed: enabled, path,"));
 	assert_non_null(strstr(all, "query_mb; did you mean path?\n"));
@@ -237,29 +235,33 @@ static void
 test_missing_key_is_named(void **state)
 {
 	(void)state;
-	config_refused("{}", "ports: missing, allowed: list of 1..32 objects, of name, device, back_to_back, "
-			"addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, promiscuous, "
-			"encapsulation, ib");
-	config_refused("{\"ports\": [{\"device\": \"net_null0\"}]}", "ports[0].name: missing, allowed: text of at most 31 bytes");
+	config_refused("{}",
+		"ports: missing, allowed: list of 1..32 objects, of name, device, back_to_back, "
+		"addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, promiscuous, "
+		"encapsulation, ib");
+	config_refused("{\"ports\": [{\"device\": \"net_null0\"}]}",
+		"ports[0].name: missing, allowed: text of at most 31 bytes");
 }
 
 static void
 test_wrong_type_says_what_was_got_and_expected(void **state)
 {
 	(void)state;
-	config_refused("[]", "configuration: got a list of 0, allowed: object of $schema, control, eal, "
-			"workers, limits, congestion, mad, sa, sma, live, cm, services, ports, log");
-	config_refused("{\"ports\": {}}", "ports: got an object, allowed: list of 1..32 objects, of name, device, "
-			"back_to_back, addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
-			"promiscuous, encapsulation, ib");
+	config_refused("[]",
+		"configuration: got a list of 0, allowed: object of $schema, control, eal, "
+		"workers, limits, congestion, mad, sa, sma, live, cm, services, ports, log");
+	config_refused("{\"ports\": {}}",
+		"ports: got an object, allowed: list of 1..32 objects, of name, device, "
+		"back_to_back, addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
+		"promiscuous, encapsulation, ib");
 	config_refused("{\"eal\": {\"hugepages\": 1}, " PORTS "}",
-			"eal.hugepages: got 1, allowed: true or false");
+		"eal.hugepages: got 1, allowed: true or false");
 	config_refused("{\"control\": {\"socket\": 7}, " PORTS "}",
-			"control.socket: got 7, allowed: text of at most 107 bytes");
+		"control.socket: got 7, allowed: text of at most 107 bytes");
 	config_refused("{\"workers\": {\"idle\": \"sleep\"}, " PORTS "}",
-			"workers.idle: got \"sleep\", allowed: one of poll, backoff");
+		"workers.idle: got \"sleep\", allowed: one of poll, backoff");
 	config_refused("{\"workers\": {\"idle\": null}, " PORTS "}",
-			"workers.idle: got null, allowed: one of poll, backoff");
+		"workers.idle: got null, allowed: one of poll, backoff");
 }
 
 static void
@@ -267,52 +269,52 @@ test_number_out_of_range(void **state)
 {
 	(void)state;
 	config_refused("{\"workers\": {\"count\": 129}, " PORTS "}",
-			"workers.count: got 129, allowed: integer 0..128");
+		"workers.count: got 129, allowed: integer 0..128");
 	config_refused("{\"workers\": {\"count\": -1}, " PORTS "}",
-			"workers.count: got -1, allowed: integer 0..128");
+		"workers.count: got -1, allowed: integer 0..128");
 	config_refused("{\"workers\": {\"count\": 1.5}, " PORTS "}",
-			"workers.count: got 1.5, allowed: integer 0..128");
+		"workers.count: got 1.5, allowed: integer 0..128");
 	config_refused("{\"limits\": {\"max_qp\": 1000}, " PORTS "}",
-			"limits.max_qp: got 1000, allowed: power of two 32..8388608");
-	config_refused("{\"ports\": []}", "ports: got a list of 0, allowed: list of 1..32 objects, of name, device, "
-			"back_to_back, addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
-			"promiscuous, encapsulation, ib");
+		"limits.max_qp: got 1000, allowed: power of two 32..8388608");
+	config_refused("{\"ports\": []}",
+		"ports: got a list of 0, allowed: list of 1..32 objects, of name, device, "
+		"back_to_back, addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
+		"promiscuous, encapsulation, ib");
 	config_refused(ONE(", \"vlan\": 4095"),
-			"ports[0].vlan: got 4095, allowed: integer 1..4094");
+		"ports[0].vlan: got 4095, allowed: integer 1..4094");
 }
 
 static void
 test_address_names_its_place(void **state)
 {
 	(void)state;
-	config_refused("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"}, "
+	config_refused(
+		"{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"}, "
 		"{\"name\": \"b\", \"device\": \"net_null1\", \"addresses\": [\"10.0.0\"]}]}",
-			"ports[1].addresses[0]: got \"10.0.0\", allowed: ADDRESS/PREFIX such as "
-			"\"10.0.0.1/24\"");
+		"ports[1].addresses[0]: got \"10.0.0\", allowed: ADDRESS/PREFIX such as \"10.0.0.1/24\"");
 	config_refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/33\"}]"),
-			"ports[0].addresses[0].address: got \"10.0.0.1/33\", allowed: ADDRESS/PREFIX such "
-			"as \"10.0.0.1/24\"");
+		"ports[0].addresses[0].address: got \"10.0.0.1/33\", allowed: ADDRESS/PREFIX such "
+		"as \"10.0.0.1/24\"");
 	config_refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": \"x\"}]"),
-			"ports[0].addresses[0].gateway: got \"x\", allowed: an address such as "
-			"\"10.0.0.254\" or \"fe80::1\"");
+		"ports[0].addresses[0].gateway: got \"x\", allowed: an address such as "
+		"\"10.0.0.254\" or \"fe80::1\"");
 	config_refused(ONE(", \"mac\": \"01:00:00:00:00:01\""),
-			"ports[0].mac: got \"01:00:00:00:00:01\", allowed: a unicast MAC address such as "
-			"\"02:00:00:00:00:01\"");
+		"ports[0].mac: got \"01:00:00:00:00:01\", allowed: a unicast MAC address such as "
+		"\"02:00:00:00:00:01\"");
 }
 
 static void
 test_addresses_must_agree(void **state)
 {
 	(void)state;
-	config_refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": "
-			   "\"10.0.1.1\"}]"),
-			"ports[0].addresses[0].gateway: got \"10.0.1.1\", allowed: one within 10.0.0.1/24");
-	config_refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": "
-			   "\"fe80::1\"}]"),
-			"ports[0].addresses[0].gateway: got \"fe80::1\", allowed: one of 10.0.0.1's family");
+	config_refused(
+		ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": \"10.0.1.1\"}]"),
+		"ports[0].addresses[0].gateway: got \"10.0.1.1\", allowed: one within 10.0.0.1/24");
+	config_refused(
+		ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": \"fe80::1\"}]"),
+		"ports[0].addresses[0].gateway: got \"fe80::1\", allowed: one of 10.0.0.1's family");
 	config_refused(ONE(", \"addresses\": [\"10.0.0.1/24\", \"10.0.0.1/16\"]"),
-			"ports[0].addresses[1]: got \"10.0.0.1\", which ports[0].addresses[0] has "
-			"already");
+		"ports[0].addresses[1]: got \"10.0.0.1\", which ports[0].addresses[0] has already");
 }
 
 static void
@@ -320,26 +322,24 @@ test_ports_must_agree(void **state)
 {
 	(void)state;
 	config_refused("{\"ports\": [{\"name\": \"a\"}]}",
-			"ports[0]: got neither device nor back_to_back, allowed: one of them");
+		"ports[0]: got neither device nor back_to_back, allowed: one of them");
 	config_refused(ONE(", \"back_to_back\": \"a\""),
-			"ports[0]: got both device and back_to_back, allowed: one of them");
+		"ports[0]: got both device and back_to_back, allowed: one of them");
 	config_refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}]}",
-			"ports[0].back_to_back: got \"b\", allowed: the name of another port");
+		"ports[0].back_to_back: got \"b\", allowed: the name of another port");
 	config_refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}, "
-		"{\"name\": \"b\", \"device\": \"net_null0\"}]}",
-			"ports[0].back_to_back: got \"b\", but ports[1].back_to_back is \"\", allowed: "
-			"\"a\"");
+		       "{\"name\": \"b\", \"device\": \"net_null0\"}]}",
+		"ports[0].back_to_back: got \"b\", but ports[1].back_to_back is \"\", allowed: \"a\"");
 	config_refused("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"}, "
-		"{\"name\": \"a\", \"device\": \"net_null1\"}]}",
-			"ports[1].name: got \"a\", which ports[0] has already");
-	config_refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\", \"encapsulation\": "
-		       "\"ib\"}, "
-		       "{\"name\": \"b\", \"back_to_back\": \"a\"}]}",
-			"ports[0].encapsulation: differs from that of ports[1], its other end: "
-			"expected the same, or they would not understand each other");
+		       "{\"name\": \"a\", \"device\": \"net_null1\"}]}",
+		"ports[1].name: got \"a\", which ports[0] has already");
+	config_refused(
+		"{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\", \"encapsulation\": \"ib\"}, "
+		"{\"name\": \"b\", \"back_to_back\": \"a\"}]}",
+		"ports[0].encapsulation: differs from that of ports[1], its other end: "
+		"expected the same, or they would not understand each other");
 	config_refused("{\"eal\": {\"multi_process\": true}, " PORTS "}",
-			"eal.multi_process: got true, but eal.hugepages is false: only hugepages "
-			"can be shared");
+		"eal.multi_process: got true, but eal.hugepages is false: only hugepages can be shared");
 }
 
 static void
@@ -349,13 +349,14 @@ test_values_arrive(void **state)
 	const struct link_port_config *p;
 
 	(void)state;
-	config_taken("{\"control\": {\"socket\": \"/run/x\"}, \"eal\": {\"hugepages\": true, "
-	      "\"args\": [\"--a\", \"--b\"]}, \"workers\": {\"count\": 3, \"idle\": \"poll\"}, "
-	      "\"limits\": {\"max_rd_atomic\": 7}, \"ports\": [{\"name\": \"p\", "
-	      "\"device\": \"net_af_packet0,iface=eth1\", \"addresses\": [\"10.0.0.1/24\", "
-	      "{\"address\": \"2001:db8::1/64\", \"gateway\": \"fe80::9\"}], \"vlan\": 5, "
-	      "\"mac\": \"02:00:00:00:00:09\", \"pkeys\": [65535, 1]}], "
-	      "\"log\": [{\"component\": \"polca.*\", \"level\": \"debug\"}]}");
+	config_taken(
+		"{\"control\": {\"socket\": \"/run/x\"}, \"eal\": {\"hugepages\": true, "
+		"\"args\": [\"--a\", \"--b\"]}, \"workers\": {\"count\": 3, \"idle\": \"poll\"}, "
+		"\"limits\": {\"max_rd_atomic\": 7}, \"ports\": [{\"name\": \"p\", "
+		"\"device\": \"net_af_packet0,iface=eth1\", \"addresses\": [\"10.0.0.1/24\", "
+		"{\"address\": \"2001:db8::1/64\", \"gateway\": \"fe80::9\"}], \"vlan\": 5, "
+		"\"mac\": \"02:00:00:00:00:09\", \"pkeys\": [65535, 1]}], "
+		"\"log\": [{\"component\": \"polca.*\", \"level\": \"debug\"}]}");
 	p = &config.engine.link.port[0];
 	assert_string_equal(config.socket, "/run/x");
 	assert_true(config.hugepages);
@@ -383,10 +384,10 @@ static void
 test_keys_of_subnet_administration_arrive(void **state)
 {
 	(void)state;
-	config_taken("{\"sa\": {\"path\": \"/var/x\", \"trust\": \"all\", \"sm_key\": 77, "
-		     "\"query_mb\": 3}, "
-		     "\"mad\": {\"max_sessions\": 64, \"v1_flags_lsb\": true, "
-		     "\"v1_early_resend\": true}, " PORTS "}");
+	config_taken(
+		"{\"sa\": {\"path\": \"/var/x\", \"trust\": \"all\", \"sm_key\": 77, \"query_mb\": 3}, "
+		"\"mad\": {\"max_sessions\": 64, \"v1_flags_lsb\": true, \"v1_early_resend\": true}, " PORTS
+		"}");
 	assert_true(config.engine.sa.enabled);
 	assert_string_equal(config.engine.sa.path, "/var/x");
 	assert_int_equal(config.engine.sa.server.trust, SA_TRUST_ALL);
@@ -423,10 +424,10 @@ test_printed_configuration_reads_back(void **state)
 
 	(void)state;
 	config_taken("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\", "
-	      "\"addresses\": [\"10.0.0.1/24\", {\"address\": \"2001:db8::1/64\", "
-	      "\"gateway\": \"2001:db8::2\"}], \"pkeys\": [65535], \"rx_desc\": 512}, "
-	      "{\"name\": \"b\", \"device\": \"net_null1\", \"encapsulation\": \"ib\", "
-	      "\"ib\": {\"lid\": 3, \"m_key\": \"0xffffffffffffffff\", \"sm\": {}}}]}");
+		     "\"addresses\": [\"10.0.0.1/24\", {\"address\": \"2001:db8::1/64\", "
+		     "\"gateway\": \"2001:db8::2\"}], \"pkeys\": [65535], \"rx_desc\": 512}, "
+		     "{\"name\": \"b\", \"device\": \"net_null1\", \"encapsulation\": \"ib\", "
+		     "\"ib\": {\"lid\": 3, \"m_key\": \"0xffffffffffffffff\", \"sm\": {}}}]}");
 	f = open_memstream(&first, &len);
 	assert_int_equal(config_print(&config, f), 0);
 	fclose(f);
@@ -459,8 +460,8 @@ test_both_names_of_log_levels(void **state)
 	config_taken(LOG("WARNING"));
 	assert_int_equal(config.log[0].level, RTE_LOG_WARNING);
 	config_refused(LOG("loud"),
-			"log[0].level: got \"loud\", allowed: one of emergency, emerg, alert, critical, "
-			"crit, error, err, warning, warn, notice, info, debug");
+		"log[0].level: got \"loud\", allowed: one of emergency, emerg, alert, critical, "
+		"crit, error, err, warning, warn, notice, info, debug");
 }
 
 /* Those of Polca are known before the EAL runs; of a driver's nobody can know then. */
@@ -484,8 +485,8 @@ test_pci_address_without_function_is_completed(void **state)
 {
 	(void)state;
 	config_refused("{\"ports\": [{\"name\": \"a\", \"device\": \"3b:00\"}]}",
-			"ports[0].device: got \"3b:00\", allowed: a PCI address with its function, such as "
-			"\"0000:3b:00.0\"");
+		"ports[0].device: got \"3b:00\", allowed: a PCI address with its function, such as "
+		"\"0000:3b:00.0\"");
 	config_taken("{\"ports\": [{\"name\": \"a\", \"device\": \"3b:00.0\"}]}");
 }
 
@@ -493,12 +494,12 @@ static void
 test_unknown_log_component_names_its_line(void **state)
 {
 	static const char words[] =
-			"configuration:3: log[1].component: got \"lib.eel\", allowed lib.";
+		"configuration:3: log[1].component: got \"lib.eel\", allowed lib.";
 	struct error err = { "" };
 
 	(void)state;
 	config_taken("{\"log\": [{\"component\": \"lib.*\", \"level\": \"notice\"},\n"
-	      "{\"level\": \"notice\",\n\"component\": \"lib.eel\"}], " PORTS "}");
+		     "{\"level\": \"notice\",\n\"component\": \"lib.eel\"}], " PORTS "}");
 	assert_int_equal(config_apply_log(&config, &err), -EINVAL);
 	assert_memory_equal(err.text, words, sizeof(words) - 1);
 }
@@ -540,8 +541,8 @@ test_eal_arguments_for_devices(void **state)
 
 	(void)state;
 	config_taken("{\"eal\": {\"hugepages\": true, \"lcores\": \"0@0,1@1\"}, \"ports\": ["
-	      "{\"name\": \"a\", \"device\": \"0000:3b:00.0,mprq_en=1\"}, "
-	      "{\"name\": \"b\", \"device\": \"net_af_xdp0,iface=eth1\"}]}");
+		     "{\"name\": \"a\", \"device\": \"0000:3b:00.0,mprq_en=1\"}, "
+		     "{\"name\": \"b\", \"device\": \"net_af_xdp0,iface=eth1\"}]}");
 	assert_int_equal(eal_args(&config, NULL, &a, NULL), 0);
 	assert_string_equal(arg_of(&a, "-a"), "-a0000:3b:00.0,mprq_en=1");
 	assert_string_equal(config.engine.link.port[0].device, "0000:3b:00.0");
@@ -573,9 +574,10 @@ test_eal_argument_given_again_replaces_the_earlier_one(void **state)
 	struct eal_args a;
 
 	(void)state;
-	config_taken("{\"eal\": {\"args\": [\"--file-prefix=first\", \"-m\", \"500\"]}, " PORTS
-		     "}");
-	assert_int_equal(eal_args(&config, "--file-prefix second --main-lcore=2 -l 2,3", &a, NULL), 0);
+	config_taken(
+		"{\"eal\": {\"args\": [\"--file-prefix=first\", \"-m\", \"500\"]}, " PORTS "}");
+	assert_int_equal(eal_args(&config, "--file-prefix second --main-lcore=2 -l 2,3", &a, NULL),
+		0);
 	assert_int_equal(config_count_of(&a, "--file-prefix"), 1);
 	assert_string_equal(arg_of(&a, "--file-prefix"), "--file-prefix=second");
 	assert_int_equal(config_count_of(&a, "-m"), 1);
@@ -603,9 +605,11 @@ test_eal_arguments_of_which_there_are_several_add_up(void **state)
 
 	(void)state;
 	config_taken("{\"eal\": {\"args\": [\"--vdev=net_null0\"]}, " PORTS "}");
-	assert_int_equal(eal_args(&config, "--vdev net_null1 --vdev=net_null2 -a 01:00.0 --allow=01:00.1 "
-					   "--log-level=lib.eal:debug -d one.so -d two.so",
-					 &a, NULL), 0);
+	assert_int_equal(eal_args(&config,
+				 "--vdev net_null1 --vdev=net_null2 -a 01:00.0 --allow=01:00.1 "
+				 "--log-level=lib.eal:debug -d one.so -d two.so",
+				 &a, NULL),
+		0);
 	assert_int_equal(config_count_of(&a, "--vdev=net_null"), 3);
 	assert_int_equal(config_count_of(&a, "--log-level="), 3);
 	assert_int_equal(config_count_of(&a, "-d"), 2);
@@ -624,8 +628,8 @@ test_eal_arguments_are_options(void **state)
 	(void)state;
 	config_taken("{" PORTS "}");
 	assert_int_equal(eal_args(&config, "net_null0", &a, &err), -EINVAL);
-	assert_string_equal(err.text, "eal: got \"net_null0\", allowed: an option of DPDK's EAL, such as "
-				      "--file-prefix=NAME");
+	assert_string_equal(err.text,
+		"eal: got \"net_null0\", allowed: an option of DPDK's EAL, such as --file-prefix=NAME");
 	assert_int_equal(eal_args(&config, "-m100 200", &a, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "got \"200\""));
 }
@@ -639,13 +643,14 @@ test_native_ib_port_arrives(void **state)
 	const struct sma_port_config *sma = &config.engine.sma.port[0];
 
 	(void)state;
-	config_taken(ONE(", \"encapsulation\": \"ib\", \"pkeys\": [65535, 32769], \"ib\": {"
-		  "\"guid\": \"0x0002c90300001234\", \"gid_prefix\": \"0xFEC0000000000001\", "
-		  "\"lid\": 8, \"lmc\": 3, \"sm_lid\": 1, \"sm_sl\": 2, \"active\": true, "
-		  "\"m_key\": \"0xfedcba9876543210\", \"m_key_protect\": 2, \"m_key_lease\": 60, "
-		  "\"vls\": 4, \"ethertype\": \"0x88b6\", \"peer_mac\": \"02:00:00:00:00:01\", "
-		  "\"lids\": [{\"lid\": 1, \"mac\": \"02:00:00:00:00:02\"}], "
-		  "\"sm\": {\"priority\": 7, \"state\": \"standby\"}}"));
+	config_taken(
+		ONE(", \"encapsulation\": \"ib\", \"pkeys\": [65535, 32769], \"ib\": {"
+		    "\"guid\": \"0x0002c90300001234\", \"gid_prefix\": \"0xFEC0000000000001\", "
+		    "\"lid\": 8, \"lmc\": 3, \"sm_lid\": 1, \"sm_sl\": 2, \"active\": true, "
+		    "\"m_key\": \"0xfedcba9876543210\", \"m_key_protect\": 2, \"m_key_lease\": 60, "
+		    "\"vls\": 4, \"ethertype\": \"0x88b6\", \"peer_mac\": \"02:00:00:00:00:01\", "
+		    "\"lids\": [{\"lid\": 1, \"mac\": \"02:00:00:00:00:02\"}], "
+		    "\"sm\": {\"priority\": 7, \"state\": \"standby\"}}"));
 	assert_true(link->ib);
 	assert_true(link->guid == UINT64_C(0x0002c90300001234) && sma->guid == link->guid);
 	assert_int_equal(link->ethertype, 0x88B6);
@@ -692,43 +697,41 @@ test_native_ib_port_must_make_sense(void **state)
 {
 	(void)state;
 	config_refused(ONE(", \"encapsulation\": \"rocev2\""),
-			"ports[0].encapsulation: got \"rocev2\", allowed: one of roce, ib; did you mean "
-			"roce?");
+		"ports[0].encapsulation: got \"rocev2\", allowed: one of roce, ib; did you mean roce?");
 	config_refused(ONE(", \"ib\": {\"lid\": 1}"),
-			"ports[0].ib: given, but ports[0].encapsulation is \"roce\", allowed: \"ib\"");
+		"ports[0].ib: given, but ports[0].encapsulation is \"roce\", allowed: \"ib\"");
 	config_refused(ONE(", \"encapsulation\": \"ib\", \"addresses\": [\"10.0.0.1/24\"]"),
-			"ports[0].addresses: given, but a native InfiniBand port (encapsulation "
-			"\"ib\") has LIDs and no IP addresses");
+		"ports[0].addresses: given, but a native InfiniBand port (encapsulation "
+		"\"ib\") has LIDs and no IP addresses");
 	config_refused(ONE(", \"encapsulation\": \"ib\", \"rocev1\": true"),
-			"ports[0].rocev1: got true, allowed: false with encapsulation \"ib\"");
+		"ports[0].rocev1: got true, allowed: false with encapsulation \"ib\"");
 	config_refused(IB("\"lid\": 49152"),
-			"ports[0].ib.lid: got 49152, allowed: integer 0..49151");
+		"ports[0].ib.lid: got 49152, allowed: integer 0..49151");
 	config_refused(IB("\"lid\": 6, \"lmc\": 2"),
-			"ports[0].ib.lid: got 6, allowed: a multiple of 4 with lmc 2");
+		"ports[0].ib.lid: got 6, allowed: a multiple of 4 with lmc 2");
 	config_refused(IB("\"active\": true"),
-			"ports[0].ib.active: got true, but ports[0].ib.lid is missing: nobody could "
-			"reach the port");
+		"ports[0].ib.active: got true, but ports[0].ib.lid is missing: nobody could "
+		"reach the port");
 	config_refused(IB("\"m_key\": \"12\""),
-			"ports[0].ib.m_key: got \"12\", allowed: \"0x0\"..\"0xffffffffffffffff\"");
+		"ports[0].ib.m_key: got \"12\", allowed: \"0x0\"..\"0xffffffffffffffff\"");
 	config_refused(IB("\"m_key\": \"0x1ffffffffffffffff\""),
-			"ports[0].ib.m_key: got \"0x1ffffffffffffffff\", allowed: "
-			"\"0x0\"..\"0xffffffffffffffff\"");
+		"ports[0].ib.m_key: got \"0x1ffffffffffffffff\", allowed: \"0x0\"..\"0xffffffffffffffff\"");
 	config_refused(IB("\"guid\": \"0x0\""),
-			"ports[0].ib.guid: got \"0x0\", allowed: \"0x1\"..\"0xffffffffffffffff\"");
-	config_refused(IB("\"vls\": 3"),
-			"ports[0].ib.vls: got 3, allowed: power of two 1..8");
-	config_refused(IB("\"lids\": [{\"lid\": 1}]"), "ports[0].ib.lids[0].mac: missing, allowed: a unicast MAC address such as "
-			"\"02:00:00:00:00:01\"");
+		"ports[0].ib.guid: got \"0x0\", allowed: \"0x1\"..\"0xffffffffffffffff\"");
+	config_refused(IB("\"vls\": 3"), "ports[0].ib.vls: got 3, allowed: power of two 1..8");
+	config_refused(IB("\"lids\": [{\"lid\": 1}]"),
+		"ports[0].ib.lids[0].mac: missing, allowed: a unicast MAC address such as "
+		"\"02:00:00:00:00:01\"");
 	config_refused(IB("\"lids\": [{\"lid\": 7, \"mac\": \"02:00:00:00:00:02\"}, "
-		   "{\"lid\": 5, \"mac\": \"02:00:00:00:00:03\"}, "
-		   "{\"lid\": 7, \"mac\": \"02:00:00:00:00:04\"}]"),
-			"ports[0].ib.lids[2].lid: got 7, which ports[0].ib.lids[0] has already");
+			  "{\"lid\": 5, \"mac\": \"02:00:00:00:00:03\"}, "
+			  "{\"lid\": 7, \"mac\": \"02:00:00:00:00:04\"}]"),
+		"ports[0].ib.lids[2].lid: got 7, which ports[0].ib.lids[0] has already");
 	config_refused(IB("\"sm\": {\"state\": \"slave\"}"),
-			"ports[0].ib.sm.state: got \"slave\", allowed: one of not_active, discovering, "
-			"standby, master");
+		"ports[0].ib.sm.state: got \"slave\", allowed: one of not_active, discovering, "
+		"standby, master");
 	config_refused(IB("\"sm\": {\"state\": \"master\"}"),
-			"ports[0].ib.sm.state: got \"master\", but no subnet manager serves the "
-			"port when it starts");
+		"ports[0].ib.sm.state: got \"master\", but no subnet manager serves the "
+		"port when it starts");
 }
 
 #define SERVICES(list) "{\"services\": [" list "], " PORTS "}"
@@ -739,10 +742,10 @@ test_services_arrive(void **state)
 	const struct svc_config *s = config.engine.service;
 
 	(void)state;
-	config_taken(SERVICES("{\"kind\": \"memory\", \"port\": 4000, \"length\": 65536, "
-		       "\"per_connection\": true, \"name\": \"grant\"}, "
-		       "{\"kind\": \"rping\", \"service_id\": \"0x1000000000001234\", "
-		       "\"max_connections\": 7}"));
+	config_taken(SERVICES(
+		"{\"kind\": \"memory\", \"port\": 4000, \"length\": 65536, "
+		"\"per_connection\": true, \"name\": \"grant\"}, "
+		"{\"kind\": \"rping\", \"service_id\": \"0x1000000000001234\", \"max_connections\": 7}"));
 	assert_int_equal(config.engine.num_services, 2);
 	assert_true(s[0].service_id == UINT64_C(0x1060FA0)); /* cm 7: TCP, 4000 */
 	assert_true(s[0].service_mask == UINT64_MAX);
@@ -760,20 +763,19 @@ test_partitions(void **state)
 
 	(void)state;
 	config_taken("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x7fff\", \"sl\": 3}, "
-	      "{\"pkey\": 32769, \"sl\": 15}]}}");
+		     "{\"pkey\": 32769, \"sl\": 15}]}}");
 	assert_int_equal(sa->num_partitions, 2);
 	assert_int_equal(sa->partition[0].pkey, 0x7FFF);
 	assert_int_equal(sa->partition[0].sl, 3);
 	assert_int_equal(sa->partition[1].pkey, 0x8001);
 	assert_int_equal(sa->partition[1].sl, 15);
 	config_refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x8000\", \"sl\": 3}]}}",
-			"sa.partitions[0].pkey: got 0x8000, which is no P_Key");
+		"sa.partitions[0].pkey: got 0x8000, which is no P_Key");
 	config_refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x8001\", \"sl\": 3}, "
-		"{\"pkey\": 1, \"sl\": 4}]}}",
-			"sa.partitions[1]: the partition of P_Key 0x0001 has an SL already, in "
-			"sa.partitions[0]");
+		       "{\"pkey\": 1, \"sl\": 4}]}}",
+		"sa.partitions[1]: the partition of P_Key 0x0001 has an SL already, in sa.partitions[0]");
 	config_refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": 1}]}}",
-			"sa.partitions[0].sl: missing, allowed: integer 0..15");
+		"sa.partitions[0].sl: missing, allowed: integer 0..15");
 }
 
 static void
@@ -781,18 +783,19 @@ test_services_must_make_sense(void **state)
 {
 	(void)state;
 	config_refused(SERVICES("{\"kind\": \"web\", \"port\": 1}"),
-			"services[0].kind: got \"web\", which is no kind of service");
-	config_refused(SERVICES("{\"port\": 1}"), "services[0].kind: missing, allowed: text of at most 31 bytes");
+		"services[0].kind: got \"web\", which is no kind of service");
+	config_refused(SERVICES("{\"port\": 1}"),
+		"services[0].kind: missing, allowed: text of at most 31 bytes");
 	config_refused(SERVICES("{\"kind\": \"echo\"}"),
-			"services[0]: got neither port nor service_id, allowed: one of them");
+		"services[0]: got neither port nor service_id, allowed: one of them");
 	config_refused(SERVICES("{\"kind\": \"echo\", \"port\": 1, \"service_id\": \"0x1\"}"),
-			"services[0]: got both port and service_id, allowed: one of them");
-	config_refused(SERVICES("{\"kind\": \"echo\", \"port\": 1}, {\"kind\": \"sink\", "
-			 "\"service_id\": \"0x1060001\"}"),
-			"services[1]: listens on service ID 0x0000000001060001, as services[0] "
-			"does already");
+		"services[0]: got both port and service_id, allowed: one of them");
+	config_refused(
+		SERVICES(
+			"{\"kind\": \"echo\", \"port\": 1}, {\"kind\": \"sink\", \"service_id\": \"0x1060001\"}"),
+		"services[1]: listens on service ID 0x0000000001060001, as services[0] does already");
 	config_refused(SERVICES("{\"kind\": \"echo\", \"port\": 0}"),
-			"services[0].port: got 0, allowed: integer 1..65535");
+		"services[0].port: got 0, allowed: integer 1..65535");
 }
 
 static void
@@ -805,16 +808,17 @@ test_congestion(void **state)
 	assert_false(c->dcqcn);
 	assert_int_equal(c->g, 256);
 	assert_int_equal(c->max_rate, 25000);
-	config_taken("{\"congestion\": {\"dcqcn\": true, \"max_rate\": 100000, \"rate_ai\": "
-		     "5}, " PORTS "}");
+	config_taken(
+		"{\"congestion\": {\"dcqcn\": true, \"max_rate\": 100000, \"rate_ai\": 5}, " PORTS
+		"}");
 	assert_true(c->dcqcn);
 	assert_int_equal(c->max_rate, 100000);
 	assert_int_equal(c->rate_ai, 5);
 	assert_int_equal(c->alpha_timer, 55);
 	config_refused("{\"congestion\": {\"min_rate\": 20, \"max_rate\": 10}, " PORTS "}",
-			"congestion.min_rate: got 20, above max_rate, which is 10");
+		"congestion.min_rate: got 20, above max_rate, which is 10");
 	config_refused("{\"congestion\": {\"g\": 0}, " PORTS "}",
-			"congestion.g: got 0, allowed: integer 1..65536");
+		"congestion.g: got 0, allowed: integer 1..65536");
 }
 
 int

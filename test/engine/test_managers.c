@@ -77,7 +77,7 @@ ping(struct engine *e, const struct live_request *req)
 	} while (!a.done);
 	if (a.end != MAD_END_OK)
 		fail_msg("%s, status %s, RMPP %s", mad_end_name(a.end), mad_status_name(a.status),
-				rmpp_status_name(a.rmpp_status));
+			rmpp_status_name(a.rmpp_status));
 	assert_true(a.has_mad);
 	assert_true(a.elapsed_ns > 0);
 	if (ask.many)
@@ -96,8 +96,12 @@ test_echo(void **state)
 {
 	struct engine *e = *state;
 	uint8_t data[LIVE_AREA];
-	struct live_request req = { .mode = LIVE_MODE_ECHO, .identifier = 1, .data = data,
-		.len = sizeof(data) };
+	struct live_request req = {
+		.mode = LIVE_MODE_ECHO,
+		.identifier = 1,
+		.data = data,
+		.len = sizeof(data),
+	};
 	struct live_counters c;
 
 	fill(data, sizeof(data), 3);
@@ -114,8 +118,12 @@ test_echo_of_many_packets(void **state)
 {
 	struct engine *e = *state;
 	uint8_t *data = malloc(50000);
-	struct live_request req = { .mode = LIVE_MODE_ECHO, .identifier = 1, .data = data,
-		.len = 50000 };
+	struct live_request req = {
+		.mode = LIVE_MODE_ECHO,
+		.identifier = 1,
+		.data = data,
+		.len = 50000,
+	};
 	struct live_counters c;
 
 	assert_non_null(data);
@@ -134,8 +142,14 @@ test_answer_too_long(void **state)
 	uint8_t data[4000], body[8 + sizeof(data)];
 	struct live_request req = { .mode = LIVE_MODE_ECHO, .data = data, .len = sizeof(data) };
 	struct engine_ah ah = towards(e);
-	struct engine_mad_ask ask = { .ah = &ah, .qpn = 1, .many = true,
-		.data_offset = LIVE_OFF_TYPE, .data = body, .len = sizeof(body) };
+	struct engine_mad_ask ask = {
+		.ah = &ah,
+		.qpn = 1,
+		.many = true,
+		.data_offset = LIVE_OFF_TYPE,
+		.data = body,
+		.len = sizeof(body),
+	};
 	struct engine_mad_answer a;
 
 	fill(data, sizeof(data), 3);
@@ -209,7 +223,8 @@ test_refusals(void **state)
 	REFUSED(ah.port = 7, "port: got 7, there are 2 ports from 0 on");
 	REFUSED(ask.qpn = 2, "qpn: got 2, managers have 0 and 1");
 	REFUSED(ask.pkey_index = 5, "pkey_index: got 5, which holds no P_Key of port0");
-	REFUSED(ah.dlid = 0, "dlid: missing: port0 is a native InfiniBand port, where a "
+	REFUSED(ah.dlid = 0,
+		"dlid: missing: port0 is a native InfiniBand port, where a "
 		"GID alone leads nowhere: give the peer's LID");
 	REFUSED(ah.dlid = 0xFFFF, "dlid: got 0xffff, which is for SMPs");
 	REFUSED(ah.dlid = 0xFFFE, "dlid: got 0xfffe, a multicast LID, expected 0x0001 to 0xbfff");
@@ -319,8 +334,14 @@ test_performance_counters(void **state)
 	assert_int_equal(a.status, 0x001C);
 }
 
-#define ROCE(t) { #t " over RoCE", t, start_roce, managers_stop, NULL }
-#define IB(t)   { #t " over IB", t, managers_start_ib, managers_stop, NULL }
+#define ROCE(t)                                                                                    \
+	{                                                                                          \
+#t " over RoCE", t, start_roce, managers_stop, NULL                                \
+	}
+#define IB(t)                                                                                      \
+	{                                                                                          \
+#t " over IB", t, managers_start_ib, managers_stop, NULL                           \
+	}
 
 int
 main(void)

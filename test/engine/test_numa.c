@@ -30,7 +30,8 @@ file(const char *name, const char *text)
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/%s", sys, name);
-	for (slash = strchr(path + strlen(sys) + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+	for (slash = strchr(path + strlen(sys) + 1, '/'); slash != NULL;
+		slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		mkdir(path, 0755);
 		*slash = '/';
@@ -164,7 +165,8 @@ test_node_of_a_card_without_hugepages(void **state)
 	hugepages(512, 0);
 	ports("net_af_packet0 0000:3b:00.0");
 	assert_int_equal(numa_check_hugepages(&c, sys, numa_hear, NULL), 1);
-	assert_string_equal(said, "port1 is on NUMA node 1, which has no free hugepages: some drivers "
+	assert_string_equal(said,
+		"port1 is on NUMA node 1, which has no free hugepages: some drivers "
 		"do not start so. Reserve some there with config/setup-host.sh --node 1 --hugepages MIB");
 	ports("0000:18:00.0 0000:00:1f.6");
 	assert_int_equal(numa_check_hugepages(&c, sys, numa_hear, NULL), 0);

@@ -49,8 +49,12 @@ owners_stop(void **state)
 static uint32_t
 listen_echo(struct engine *e)
 {
-	struct svc_config c = { .kind = "echo", .service_id = SERVICE_ID, .size = 64,
-		.max_connections = 10000 };
+	struct svc_config c = {
+		.kind = "echo",
+		.service_id = SERVICE_ID,
+		.size = 64,
+		.max_connections = 10000,
+	};
 	struct error err = { "" };
 	uint32_t id;
 
@@ -101,7 +105,7 @@ stray(struct engine *e)
 {
 	struct stray s = { .init = { .qp_type = QPT_RC, .srq = RC_NO_SRQ,
 		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
-			.max_recv_sge = 1 } } };
+			.max_recv_sge = 1, }, } };
 	struct mem_mr_info mr;
 	struct rc_cq_info cq;
 	uint32_t cursor = 0;
@@ -179,8 +183,14 @@ struct things {
 static struct things
 things_of_service(struct engine *e)
 {
-	struct svc_config c = { .name = "mine", .kind = "memory", .service_id = SERVICE_ID,
-		.length = 4096, .per_connection = true, .max_connections = 1 };
+	struct svc_config c = {
+		.name = "mine",
+		.kind = "memory",
+		.service_id = SERVICE_ID,
+		.length = 4096,
+		.per_connection = true,
+		.max_connections = 1,
+	};
 	struct error err = { "" };
 	struct mem_mw_info mw;
 	struct mem_mr_info mr;
@@ -217,11 +227,12 @@ test_domain_is_the_services(void **state)
 
 	end_create(e, &own, 0);
 	refused(engine_pd_free(e, its.pd, &err), "pd: %u belongs to service \"mine\"", its.pd);
-	refused(engine_mr_register(e, &mr, &info, &err), "pd: %u belongs to service \"mine\"", its.pd);
+	refused(engine_mr_register(e, &mr, &info, &err), "pd: %u belongs to service \"mine\"",
+		its.pd);
 	refused(engine_mw_alloc(e, its.pd, MEM_MW_TYPE_1, &n, &err),
-			"pd: %u belongs to service \"mine\"", its.pd);
+		"pd: %u belongs to service \"mine\"", its.pd);
 	refused(engine_srq_create(e, 0, its.pd, 1, 1, &n, &err),
-			"pd: %u belongs to service \"mine\"", its.pd);
+		"pd: %u belongs to service \"mine\"", its.pd);
 	assert_string_equal(engine_pd_service(e, its.pd), "mine");
 	assert_string_equal(engine_pd_service(e, own.pd), "");
 	end_destroy(e, &own);
@@ -232,21 +243,24 @@ test_memory_is_the_services(void **state)
 {
 	struct engine *e = *state;
 	struct things its = things_of_service(e);
-	struct svc_config c = { .kind = "memory", .service_id = SERVICE_ID + 1,
-		.mr_key = its.key };
+	struct svc_config c = {
+		.kind = "memory",
+		.service_id = SERVICE_ID + 1,
+		.mr_key = its.key,
+	};
 	uint8_t byte = 0;
 	uint32_t id;
 
 	refused(engine_mr_read(e, its.key, 0, &byte, 1, &err),
-			"key: 0x%08x belongs to service \"mine\"", its.key);
+		"key: 0x%08x belongs to service \"mine\"", its.key);
 	refused(engine_mr_write(e, its.key, 0, &byte, 1, &err),
-			"key: 0x%08x belongs to service \"mine\"", its.key);
+		"key: 0x%08x belongs to service \"mine\"", its.key);
 	refused(engine_mr_deregister(e, its.key, &err), "key: 0x%08x belongs to service \"mine\"",
-			its.key);
+		its.key);
 	refused(engine_mw_free(e, its.window, &err), "key: 0x%08x belongs to service \"mine\"",
-			its.window);
+		its.window);
 	refused(engine_cm_listen(e, &c, &id, &err), "mr_key: 0x%08x belongs to service \"mine\"",
-			its.key);
+		its.key);
 }
 
 static void
@@ -265,22 +279,26 @@ test_completions_are_the_services(void **state)
 
 	end_create(e, &own, 0);
 	assert_ok(engine_qp_query(e, own.qpn, &qp, &err));
-	refused(engine_cq_poll(e, its.cq, &wc, 1, &err), "cq: %u belongs to service \"mine\"", its.cq);
-	refused(engine_cq_arm(e, its.cq, false, &err), "cq: %u belongs to service \"mine\"", its.cq);
+	refused(engine_cq_poll(e, its.cq, &wc, 1, &err), "cq: %u belongs to service \"mine\"",
+		its.cq);
+	refused(engine_cq_arm(e, its.cq, false, &err), "cq: %u belongs to service \"mine\"",
+		its.cq);
 	refused(engine_cq_destroy(e, its.cq, &err), "cq: %u belongs to service \"mine\"", its.cq);
 	init = qp.init;
 	init.send_cq = its.cq;
 	refused(engine_qp_create(e, -1, &init, &n, &err), "send_cq: %u belongs to service \"mine\"",
-			its.cq);
+		its.cq);
 	r.param.qp = init;
-	refused(engine_cm_connect(e, &r, &n, &err), "send_cq: %u belongs to service \"mine\"", its.cq);
+	refused(engine_cm_connect(e, &r, &n, &err), "send_cq: %u belongs to service \"mine\"",
+		its.cq);
 	init = qp.init;
 	init.recv_cq = its.cq;
 	refused(engine_qp_create(e, -1, &init, &n, &err), "recv_cq: %u belongs to service \"mine\"",
-			its.cq);
+		its.cq);
 	init = qp.init;
 	init.pd = its.pd;
-	refused(engine_qp_create(e, -1, &init, &n, &err), "pd: %u belongs to service \"mine\"", its.pd);
+	refused(engine_qp_create(e, -1, &init, &n, &err), "pd: %u belongs to service \"mine\"",
+		its.pd);
 	assert_string_equal(engine_cq_service(e, its.cq), "mine");
 	assert_string_equal(engine_cq_service(e, own.cq), "");
 	end_destroy(e, &own);
@@ -298,11 +316,11 @@ test_queue_pair_is_the_services(void **state)
 	listen_echo(e);
 	s = stray(e);
 	refused(engine_qp_modify(e, s.qpn, &attr, NULL, QP_ATTR_STATE, &err),
-			"qp: 0x%06x belongs to service \"echo\"", s.qpn);
-	refused(engine_post_send(e, s.qpn, &send, 1, &err), "qp: 0x%06x belongs to service \"echo\"",
-			s.qpn);
-	refused(engine_post_recv(e, s.qpn, &recv, 1, &err), "qp: 0x%06x belongs to service \"echo\"",
-			s.qpn);
+		"qp: 0x%06x belongs to service \"echo\"", s.qpn);
+	refused(engine_post_send(e, s.qpn, &send, 1, &err),
+		"qp: 0x%06x belongs to service \"echo\"", s.qpn);
+	refused(engine_post_recv(e, s.qpn, &recv, 1, &err),
+		"qp: 0x%06x belongs to service \"echo\"", s.qpn);
 	refused(engine_qp_destroy(e, s.qpn, &err), "qp: 0x%06x belongs to service \"echo\"", s.qpn);
 }
 
@@ -360,7 +378,7 @@ test_defaults_hold_10000_connections(void **state)
 	struct engine *e = *state;
 	struct qp_init_attr init = { .qp_type = QPT_RC, .srq = RC_NO_SRQ,
 		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
-			.max_recv_sge = 1 } };
+			.max_recv_sge = 1, }, };
 	struct error err = { "" };
 	unsigned int i;
 	uint32_t qpn;
@@ -378,23 +396,23 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-				test_busy_service_is_tried_again, owners_start, owners_stop),
-		cmocka_unit_test_setup_teardown(
-				test_stop_with_a_busy_service, owners_start, owners_stop),
-		cmocka_unit_test_setup_teardown(
-				test_domain_is_the_services, owners_start, owners_stop),
-		cmocka_unit_test_setup_teardown(
-				test_memory_is_the_services, owners_start, owners_stop),
-		cmocka_unit_test_setup_teardown(
-				test_completions_are_the_services, owners_start, owners_stop),
-		cmocka_unit_test_setup_teardown(
-				test_queue_pair_is_the_services, owners_start, owners_stop),
-		cmocka_unit_test_setup_teardown(
-				test_region_lent_to_a_service, owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(test_busy_service_is_tried_again, owners_start,
+			owners_stop),
+		cmocka_unit_test_setup_teardown(test_stop_with_a_busy_service, owners_start,
+			owners_stop),
+		cmocka_unit_test_setup_teardown(test_domain_is_the_services, owners_start,
+			owners_stop),
+		cmocka_unit_test_setup_teardown(test_memory_is_the_services, owners_start,
+			owners_stop),
+		cmocka_unit_test_setup_teardown(test_completions_are_the_services, owners_start,
+			owners_stop),
+		cmocka_unit_test_setup_teardown(test_queue_pair_is_the_services, owners_start,
+			owners_stop),
+		cmocka_unit_test_setup_teardown(test_region_lent_to_a_service, owners_start,
+			owners_stop),
 		cmocka_unit_test(test_numbers_begin_with_the_callers),
-		cmocka_unit_test_setup_teardown(
-				test_defaults_hold_10000_connections, owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(test_defaults_hold_10000_connections, owners_start,
+			owners_stop),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

@@ -3,8 +3,8 @@
  */
 
 /*
- * perftest's clients by hand: the exchange over TCP with an engine's service, and what the queue pair made for a
- * client does. The service answers on port 0, the client's queue pair is on port 1.
+ * perftest's clients by hand: the exchange over TCP with an engine's service, and what the queue
+ * pair made for a client does. The service answers on port 0, the client's queue pair is on port 1.
  */
 
 #include <arpa/inet.h>
@@ -68,7 +68,8 @@ perftest_start_ib(void **state)
 {
 	node_config_ib(true);
 	*state = node_start();
-	eventually(link_port_attr(engine_link(*state), 0)->up && link_port_attr(engine_link(*state), 1)->up);
+	eventually(link_port_attr(engine_link(*state), 0)->up &&
+		link_port_attr(engine_link(*state), 1)->up);
 	tcp_port = free_port();
 	service = listen_on(*state, tcp_port);
 	return 0;
@@ -86,8 +87,11 @@ perftest_stop(void **state)
 static int
 perftest_dial(void)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(tcp_port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_port = htons(tcp_port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
@@ -121,7 +125,7 @@ engine_perftest_hear(struct engine *e, int fd, void *buf, size_t len)
 
 static void
 perftest_say(struct engine *e, int fd, const void *message, size_t len, void *answer,
-		size_t answer_len)
+	size_t answer_len)
 {
 	assert_int_equal(send(fd, message, len, MSG_NOSIGNAL), len);
 	assert_int_equal(engine_perftest_hear(e, fd, answer, answer_len), answer_len);
@@ -140,7 +144,8 @@ expect_end(struct engine *e, int fd)
 static int
 perftest_greet(struct engine *e)
 {
-	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 }, line[4] = { [3] = 64 };
+	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 },
+			     line[4] = { [3] = 64 };
 	uint8_t answer[16];
 	int fd = perftest_dial();
 
@@ -158,9 +163,16 @@ perftest_greet(struct engine *e)
 static struct perftest_dest
 dest_of(const struct engine *e, uint32_t qpn)
 {
-	const struct port_attr *port = link_port_attr(engine_link((struct engine *)(uintptr_t)e), 1);
-	struct perftest_dest d = { .lid = port->lid, .out_reads = 4, .qpn = qpn, .psn = 0xFFFFF0,
-		.has_gid = !port->ib, .gid = port->gid[0].gid };
+	const struct port_attr *port =
+		link_port_attr(engine_link((struct engine *)(uintptr_t)e), 1);
+	struct perftest_dest d = {
+		.lid = port->lid,
+		.out_reads = 4,
+		.qpn = qpn,
+		.psn = 0xFFFFF0,
+		.has_gid = !port->ib,
+		.gid = port->gid[0].gid,
+	};
 
 	return d;
 }
@@ -222,7 +234,8 @@ perftest_use_memory(struct engine *e, struct end *end, const struct perftest_des
 static void
 test_client_gets_a_queue_pair(void **state)
 {
-	static const uint8_t number[8] = { [5] = 1 }, zero[8]; /* 65536 bytes; we have measured nothing */
+	/* 65536 bytes; we have measured nothing */
+	static const uint8_t number[8] = { [5] = 1 }, zero[8];
 	struct perftest_dest theirs, ours, again;
 	struct engine *e = *state;
 	uint8_t answer[8];
@@ -238,7 +251,8 @@ test_client_gets_a_queue_pair(void **state)
 	assert_int_equal(ours.lid, link_port_attr(engine_link(e), 0)->lid);
 	assert_int_equal(ours.out_reads, 4); /* no more than the client has */
 	if (!link_port_attr(engine_link(e), 0)->ib)
-		assert_memory_equal(ours.gid.raw, link_port_attr(engine_link(e), 0)->gid[0].gid.raw, 16);
+		assert_memory_equal(ours.gid.raw, link_port_attr(engine_link(e), 0)->gid[0].gid.raw,
+			16);
 	perftest_use_memory(e, &end, &ours);
 	/* a client tells of it before and after each test: it is the same one */
 	again = perftest_tell(e, fd, &theirs);
@@ -291,7 +305,8 @@ test_a_client_has_64_queue_pairs_at_most(void **state)
 	for (theirs.qpn = 1; theirs.qpn <= 64; theirs.qpn++)
 		perftest_tell(e, fd, &theirs);
 	assert_int_equal(perftest_num_qps(e), 64);
-	assert_int_equal(send(fd, text, perftest_text_write(&theirs, text), MSG_NOSIGNAL), PERFTEST_TEXT);
+	assert_int_equal(send(fd, text, perftest_text_write(&theirs, text), MSG_NOSIGNAL),
+		PERFTEST_TEXT);
 	expect_end(e, fd);
 	eventually(perftest_num_qps(e) == 0);
 }
@@ -386,7 +401,8 @@ test_port_of_tcp_that_cannot_be_had(void **state)
 	uint32_t id;
 
 	assert_int_equal(engine_cm_listen(e, &c, &id, &err), -EADDRINUSE);
-	snprintf(want, sizeof(want), "tcp_port: cannot listen on %u: Address already in use", tcp_port);
+	snprintf(want, sizeof(want), "tcp_port: cannot listen on %u: Address already in use",
+		tcp_port);
 	assert_string_equal(err.text, want);
 	strcpy(c.kind, "memory");
 	assert_int_equal(engine_cm_listen(e, &c, &id, &err), -EINVAL);

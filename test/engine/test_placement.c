@@ -68,9 +68,9 @@ test_packet_buffers_of_another_node(void **state)
 	p.port[0].memory_node = 0;
 	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
-			"port0 is on NUMA node 1, its packet buffers are on node 0: node 1 has too "
-			"few free hugepages. Reserve more with config/setup-host.sh --node 1 "
-			"--hugepages MIB, or set ports[].mbufs lower");
+		"port0 is on NUMA node 1, its packet buffers are on node 0: node 1 has too "
+		"few free hugepages. Reserve more with config/setup-host.sh --node 1 "
+		"--hugepages MIB, or set ports[].mbufs lower");
 }
 
 static void
@@ -82,9 +82,8 @@ test_memory_of_another_node_than_its_worker(void **state)
 	p.worker[1].memory_node = 0;
 	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
-			"worker 1 runs on NUMA node 1 (CPU 3), its memory is on node 0: node 1 has "
-			"too few free hugepages. Reserve more with config/setup-host.sh --node 1 "
-			"--hugepages MIB");
+		"worker 1 runs on NUMA node 1 (CPU 3), its memory is on node 0: node 1 has "
+		"too few free hugepages. Reserve more with config/setup-host.sh --node 1 --hugepages MIB");
 }
 
 static void
@@ -96,16 +95,14 @@ test_card_polled_from_another_node(void **state)
 	p.worker[1] = (struct placement_worker){ 0, 0, 0 };
 	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
-			"port0 is on NUMA node 1, but is polled from another node, by worker 1. Give "
-			"workers CPUs of node 1 (2-3) (eal.lcores), or put the card into a slot of "
-			"theirs");
+		"port0 is on NUMA node 1, but is polled from another node, by worker 1. Give "
+		"workers CPUs of node 1 (2-3) (eal.lcores), or put the card into a slot of theirs");
 	p.worker[0] = (struct placement_worker){ 1, 0, 0 };
 	p.port[0].cpus[0] = '\0';
 	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
-			"port0 is on NUMA node 1, but is polled from another node, by workers 0, 1. "
-			"Give workers CPUs of node 1 (eal.lcores), or put the card into a slot of "
-			"theirs");
+		"port0 is on NUMA node 1, but is polled from another node, by workers 0, 1. "
+		"Give workers CPUs of node 1 (eal.lcores), or put the card into a slot of theirs");
 }
 
 /* A card with one receive queue is polled by worker 0 alone. */
@@ -130,9 +127,9 @@ test_card_without_hugepages(void **state)
 	p.port[0].memory_node = p.worker[0].memory_node = p.worker[1].memory_node = -1;
 	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
-			"port0 is a network card, and eal.hugepages is false: every packet pays for "
-			"it, and under uio_pci_generic nothing arrives. Reserve some with "
-			"config/setup-host.sh and set eal.hugepages");
+		"port0 is a network card, and eal.hugepages is false: every packet pays for "
+		"it, and under uio_pci_generic nothing arrives. Reserve some with "
+		"config/setup-host.sh and set eal.hugepages");
 }
 
 /* memif, af_packet and their like are nowhere, whatever their drivers say. */
@@ -168,10 +165,9 @@ test_more_workers_than_cpus(void **state)
 	p.num_cpus = 1;
 	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
-			"2 workers run on 1 CPU: those that share one wait for each other, some "
-			"milliseconds at a time, and packets are lost meanwhile. Set workers.count to "
-			"1, or run polca on more CPUs (eal.lcores, taskset, CPUAffinity= of its "
-			"service)");
+		"2 workers run on 1 CPU: those that share one wait for each other, some "
+		"milliseconds at a time, and packets are lost meanwhile. Set workers.count to "
+		"1, or run polca on more CPUs (eal.lcores, taskset, CPUAffinity= of its service)");
 }
 
 int

@@ -122,7 +122,8 @@ handed(void)
 
 /*
  * 100 % of the packets arrive at the wrong worker; the target moves, and then none does: frames of
- * worker w arrive at worker w. The requester is pinned: if both could move they might change places.
+ * worker w arrive at worker w. The requester is pinned: if both could move they might change
+ * places.
  */
 static void
 test_what_is_handed_over_leads_to_a_move(void **state)
@@ -244,8 +245,8 @@ test_not_to_a_worker_without_time(void **state)
 	static const struct {
 		uint64_t mine, theirs;
 		bool moves;
-	} rows[] = { { 256, 256, true }, { 130, 256, true }, { 100, 256, false },
-		{ 0, 200, true }, { 0, 256, false } };
+	} rows[] = { { 256, 256, true }, { 130, 256, true }, { 100, 256, false }, { 0, 200, true },
+		{ 0, 256, false } };
 	struct packet pkt = { 0 };
 	struct pair p;
 	unsigned int i, k;
@@ -383,7 +384,9 @@ test_qp0_is_not_kept(void **state)
 	assert_int_equal(rehome_worker_of(&p.a), 1);
 }
 
-/* destroyed between the offer and the gift: the other worker lets go, and what it kept is nobody's */
+/*
+ * destroyed between the offer and the gift: the other worker lets go, and what it kept is nobody's
+ */
 static void
 test_destroyed_while_it_moves(void **state)
 {
@@ -443,7 +446,7 @@ test_all_kept_packets_have_an_end(void **state)
 		pair_create(engine, &p[i], 0, 1);
 		assert_int_equal(offer(p[i].b.qpn), 0);
 		assert_int_equal(post(engine, &p[i].a, WR_RDMA_WRITE, &p[i].b, 0, 0, BUF_SIZE, 1),
-				1);
+			1);
 	}
 	for (i = 0; i < 100 * PAIRS; i++)
 		rehome_turn(0);
@@ -585,7 +588,7 @@ test_ready_to_move_from_the_start(void **state)
 		by_hand(rehome[i]);
 		end_create(engine, &end, 0);
 		assert_int_equal(rc_qp_movable(w[0]->rc, end.qpn, 1, &err),
-				rehome[i] ? 0 : -ENOMEM);
+			rehome[i] ? 0 : -ENOMEM);
 		/* not by itself, but by a verb */
 		assert_int_equal(engine_qp_rehome(engine, end.qpn, 1, &err), 0);
 		assert_int_equal(rehome_worker_of(&end), 1);
@@ -640,8 +643,8 @@ test_to_and_fro_under_traffic(void **state)
 	for (i = 0; i < MOVES || done < posted;) {
 		while (i < MOVES && posted - done < 16) {
 			ret = post(engine, &p.a, posted % 3 ? WR_RDMA_WRITE : WR_RDMA_READ, &p.b,
-					posted % 3 ? 0 : BUF_SIZE / 2, posted % 3 ? 0 : BUF_SIZE / 2,
-					20000, posted);
+				posted % 3 ? 0 : BUF_SIZE / 2, posted % 3 ? 0 : BUF_SIZE / 2, 20000,
+				posted);
 			assert_int_equal(ret, 1);
 			posted++;
 		}
@@ -685,7 +688,8 @@ test_many_settle(void **state)
 	for (round = 0; round < 3000 && apart > 0; round++) {
 		for (i = 0; i < PAIRS; i++)
 			assert_int_equal(post(engine, &p[i].a, WR_RDMA_WRITE, &p[i].b, 0, 0,
-					128 * 1024, round), 1);
+						 128 * 1024, round),
+				1);
 		for (i = 0, apart = 0; i < PAIRS; i++) {
 			expect_wc(engine, &p[i].a, 1);
 			apart += rehome_worker_of(&p[i].a) != rehome_worker_of(&p[i].b);
@@ -696,7 +700,8 @@ test_many_settle(void **state)
 	engine_port_counters(engine, 1, -1, &c);
 	was = c.rx_packets;
 	for (i = 0; i < PAIRS; i++)
-		assert_int_equal(post(engine, &p[i].a, WR_RDMA_WRITE, &p[i].b, 0, 0, BUF_SIZE, 1), 1);
+		assert_int_equal(post(engine, &p[i].a, WR_RDMA_WRITE, &p[i].b, 0, 0, BUF_SIZE, 1),
+			1);
 	for (i = 0; i < PAIRS; i++)
 		expect_wc(engine, &p[i].a, 1);
 	engine_port_counters(engine, 1, -1, &c);

@@ -40,10 +40,12 @@ engine_sa_stop(void **state)
 /* Port 0 asks its own address; port 1 asks port 0's, over the wire of the pair. */
 static int
 sa_try_ask(struct engine *e, struct sa_query *q, bool own, int worker, uint32_t *id,
-		struct error *err)
+	struct error *err)
 {
-	struct engine_ah ah = { .port = own ? 0 : 1,
-		.dgid = link_port_attr(engine_link(e), 0)->gid[0].gid };
+	struct engine_ah ah = {
+		.port = own ? 0 : 1,
+		.dgid = link_port_attr(engine_link(e), 0)->gid[0].gid,
+	};
 	struct engine_sa_query ask = { .query = *q, .own = own, .ah = &ah, .worker = worker };
 
 	ask.query.sm_key = engine_sa_key(e);
@@ -165,7 +167,7 @@ test_a_fresh_sa_knows_its_own_ports(void **state)
 	cursor = 0;
 	assert_true(engine_sa_next(e, id, &cursor, &r));
 	assert_int_equal(engine_sa_field(&r, "capability_mask"),
-			1 << 5 /* AutomaticMigration */ | 1 << 11 /* SystemImageGUID */ |
+		1 << 5 /* AutomaticMigration */ | 1 << 11 /* SystemImageGUID */ |
 			1 << 16 /* CommunicationManagement */ | 1 << 20 /* VendorClass */);
 	id = expect_records(e, q, true, -1, 2);
 	/* any place may be asked for again */
@@ -272,7 +274,7 @@ test_large_tables_arrive_whole_and_in_order(void **state)
 				assert_true(engine_sa_next(e, id, &cursor, &r));
 				assert_int_equal(engine_sa_field(&r, "lid"), lid);
 				assert_int_equal(engine_sa_field(&r, "port_guid"),
-						0xABC0000 + lid - 100);
+					0xABC0000 + lid - 100);
 				assert_int_equal(r.rid, lid << 16);
 			}
 			assert_ok(engine_sa_cancel(e, id, &err));
@@ -348,8 +350,12 @@ test_a_timeout_ends_a_query(void **state)
 {
 	struct engine *e = *state;
 	struct engine_ah ah = { .port = 0, .has_dmac = true, .dmac = { 2, 0, 0, 0, 0, 9 } };
-	struct engine_sa_query ask = { .query = query(SA_OP_TABLE, SA_V2, SA_NODE), .ah = &ah,
-		.worker = -1, .timeout_ms = 50 };
+	struct engine_sa_query ask = {
+		.query = query(SA_OP_TABLE, SA_V2, SA_NODE),
+		.ah = &ah,
+		.worker = -1,
+		.timeout_ms = 50,
+	};
 	struct engine_sa_progress p;
 	struct error err = { "" };
 	uint32_t id;
@@ -370,7 +376,9 @@ test_sessions_are_shown(void **state)
 {
 	struct engine *e = *state;
 	struct engine_ah ah = { .port = 0, .has_dmac = true, .dmac = { 2, 0, 0, 0, 0, 9 } };
-	struct engine_sa_query ask = { .query = query(SA_OP_TABLE, SA_V2, SA_NODE), .ah = &ah, .worker = 1 };
+	struct engine_sa_query ask = { .query = query(SA_OP_TABLE, SA_V2, SA_NODE),
+		.ah = &ah,
+		.worker = 1 };
 	struct engine_sa_session s;
 	struct error err = { "" };
 	uint64_t cursor = 0;
@@ -487,9 +495,13 @@ sa_join(struct engine *e, const char *port_gid)
 static struct engine_sa_imported
 import(struct engine *e, const char *path, const char *text, struct error *why)
 {
-	struct engine_sa_import what = { .path = path, .text = text,
-		.len = text != NULL ? strlen(text) : 0, .parser = sa_import_ibnetdiscover,
-		.replace = SA_REPLACE_ALL };
+	struct engine_sa_import what = {
+		.path = path,
+		.text = text,
+		.len = text != NULL ? strlen(text) : 0,
+		.parser = sa_import_ibnetdiscover,
+		.replace = SA_REPLACE_ALL,
+	};
 	struct engine_sa_imported done;
 	struct error err = { "" };
 

@@ -23,7 +23,8 @@ sm_start(void **state)
 	c->sma.port[SM_PORT].is_sm = true;
 	c->sma.port[SM_PORT].sm_priority = 3;
 	*state = node_start();
-	eventually(link_port_attr(engine_link(*state), 0)->up && link_port_attr(engine_link(*state), 1)->up);
+	eventually(link_port_attr(engine_link(*state), 0)->up &&
+		link_port_attr(engine_link(*state), 1)->up);
 	return 0;
 }
 
@@ -158,9 +159,11 @@ test_port_without_a_manager(void **state)
 	uint64_t lost;
 
 	assert_int_equal(engine_sm_take(e, 0, &smp, 1, &lost, &err), -EINVAL);
-	assert_string_equal(err.text, "port: got 0, behind which no subnet manager is configured (ib.sm)");
+	assert_string_equal(err.text,
+		"port: got 0, behind which no subnet manager is configured (ib.sm)");
 	assert_int_equal(engine_sm_set(e, 0, 3, 1, &err), -EINVAL);
-	assert_string_equal(err.text, "port: got 0, behind which no subnet manager is configured (ib.sm)");
+	assert_string_equal(err.text,
+		"port: got 0, behind which no subnet manager is configured (ib.sm)");
 	assert_int_equal(engine_sm_take(e, 7, &smp, 1, &lost, &err), -EINVAL);
 	assert_string_equal(err.text, "port: got 7, there are 2 ports from 0 on");
 }
@@ -177,5 +180,6 @@ main(void)
 		T(test_port_without_a_manager),
 	};
 
-	return cmocka_run_group_tests_name("engine: subnet manager", tests, eal_setup, eal_teardown);
+	return cmocka_run_group_tests_name("engine: subnet manager", tests, eal_setup,
+		eal_teardown);
 }

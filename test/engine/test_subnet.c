@@ -107,7 +107,7 @@ test_bring_up(void **state)
 	smp_head(ask.mad, MAD_CLASS_SUBN_LID, MAD_GET, SMA_NODE_INFO, 0);
 	assert_int_equal(engine_mad_ask(e, &ask, &id, &err), -EINVAL);
 	assert_string_equal(err.text,
-			"port0 has no LID yet: only a directed route leads on from it");
+		"port0 has no LID yet: only a directed route leads on from it");
 	set_port(e, 0, 0x21, 0x21, PORT_STATE_ARMED);
 	set_port(e, 1, 0x22, 0x21, PORT_STATE_ARMED);
 	assert_int_equal(attr_of(e, 0)->state, PORT_STATE_ARMED);
@@ -289,14 +289,14 @@ test_vl15_buffer_overflows(void **state)
 	send_raw(e, &raw);
 	eventually(verdict_total(e, VERDICT_VL15_DROPPED) > 0);
 	/* each of the burst has one verdict: served, or dropped */
-	eventually(verdict_total(e, VERDICT_VL15_DROPPED) + verdict_total(e, VERDICT_DATAGRAM) ==
-			24);
+	eventually(
+		verdict_total(e, VERDICT_VL15_DROPPED) + verdict_total(e, VERDICT_DATAGRAM) == 24);
 	assert_int_equal(verdict_total(e, VERDICT_DATAGRAM), 4);
 	engine_port_counters(e, 1, -1, &c);
 	assert_int_equal(c.verdict[VERDICT_VL15_DROPPED], 20);
 	/* the answers went to QP0 of port 0, which asked nothing of the kind */
-	eventually(verdict_total(e, VERDICT_MAD_UNMATCHED) + verdict_total(e, VERDICT_SMP_NO_SM) ==
-			4);
+	eventually(
+		verdict_total(e, VERDICT_MAD_UNMATCHED) + verdict_total(e, VERDICT_SMP_NO_SM) == 4);
 }
 
 /* whichever worker receives an SMP, worker 0 has QP0 */
@@ -326,8 +326,15 @@ static void
 subnet_flood(struct engine *e, uint8_t seed)
 {
 	uint8_t mad[MAD_LEN] = { 1, 0x0A, 1, 1 };
-	struct raw raw = { .worker = 1, .dest_qpn = 1, .src_qpn = 1, .qkey = MAD_QKEY,
-		.pkey = 0xFFFF, .mad = mad, .n = 30 };
+	struct raw raw = {
+		.worker = 1,
+		.dest_qpn = 1,
+		.src_qpn = 1,
+		.qkey = MAD_QKEY,
+		.pkey = 0xFFFF,
+		.mad = mad,
+		.n = 30,
+	};
 
 	mad[15] = seed; /* of the TID, by which its worker is chosen */
 	raw.av = av_ib(e, 0, 1, 2);
@@ -358,7 +365,7 @@ test_smps_arrive_under_a_flood(void **state)
 	assert_int_equal(verdict_total(e, VERDICT_VL15_DROPPED), 0);
 	/* and their answers came to the other end, which had not asked by a call of its own */
 	eventually(verdict_total(e, VERDICT_MAD_UNMATCHED) + verdict_total(e, VERDICT_SMP_NO_SM) >=
-			24 * 40);
+		24 * 40);
 }
 
 /* smp-sma 1: QP0 is VL15's, and VL15 is QP0's */
@@ -399,8 +406,13 @@ test_no_qp0_on_roce(void **state)
 	node_config();
 	*state = e = node_start();
 	smp_head(mad, MAD_CLASS_SUBN_ROUTED, MAD_GET, SMA_NODE_INFO, 0);
-	raw.av = (struct av){ .encap = ENCAP_ROCEV2_IPV4, .port = 0, .vlan = PATH_NO_VLAN,
-		.sgid = attr_of(e, 0)->gid[0].gid, .dgid = attr_of(e, 1)->gid[0].gid };
+	raw.av = (struct av){
+		.encap = ENCAP_ROCEV2_IPV4,
+		.port = 0,
+		.vlan = PATH_NO_VLAN,
+		.sgid = attr_of(e, 0)->gid[0].gid,
+		.dgid = attr_of(e, 1)->gid[0].gid,
+	};
 	memcpy(raw.av.smac, attr_of(e, 0)->mac, 6);
 	memcpy(raw.av.dmac, attr_of(e, 1)->mac, 6);
 	if (!gid_is_ipv4(&raw.av.sgid))
@@ -409,11 +421,10 @@ test_no_qp0_on_roce(void **state)
 	eventually(verdict_total(e, VERDICT_SMP) == 2);
 	memcpy(ask.mad, mad, MAD_LEN);
 	assert_int_equal(engine_mad_ask(e, &ask, &id, &err), -EINVAL);
-	assert_string_equal(err.text,
-			"port: port0 is no native InfiniBand port: it has no QP0");
+	assert_string_equal(err.text, "port: port0 is no native InfiniBand port: it has no QP0");
 	assert_int_equal(engine_sma_read(e, 0, SMA_NODE_INFO, 0, mad, &err), -EINVAL);
-	assert_string_equal(err.text, "port: port0 is no native InfiniBand port: it has no subnet "
-			"management agent");
+	assert_string_equal(err.text,
+		"port: port0 is no native InfiniBand port: it has no subnet management agent");
 	assert_int_equal(engine_trap_send(e, 9, 129, NULL, &id, &err), -EINVAL);
 	assert_string_equal(err.text, "port: got 9, there are 2 ports from 0 on");
 	assert_int_equal(engine_trap_list(e, &cursor, NULL, 0), 0);
@@ -481,8 +492,14 @@ test_bad_qkey_raises_trap_258(void **state)
 {
 	struct engine *e = *state;
 	uint8_t mad[MAD_LEN], info[SMA_DATA_LEN];
-	struct raw raw = { .dest_qpn = 1, .src_qpn = 0x55, .qkey = 0x1234, .pkey = 0xFFFF,
-		.mad = mad, .n = 3 };
+	struct raw raw = {
+		.dest_qpn = 1,
+		.src_qpn = 0x55,
+		.qkey = 0x1234,
+		.pkey = 0xFFFF,
+		.mad = mad,
+		.n = 3,
+	};
 	struct sma_trap_info trap;
 	struct error err = { "" };
 
@@ -519,7 +536,7 @@ test_trap_by_hand(void **state)
 	assert_int_equal(engine_trap_repress(e, id + 1000, &err), -ENOENT);
 	assert_true(find_trap(e, 144, &trap));
 	assert_string_equal(sma_trap_state_name(trap.state),
-			sma_trap_state_name(SMA_TRAP_REPRESSED));
+		sma_trap_state_name(SMA_TRAP_REPRESSED));
 	engine_sma_counters(e, 0, &c);
 	assert_int_equal(c.traps_raised, 1);
 }
@@ -657,9 +674,13 @@ test_sa_over_ib(void **state)
 		struct engine_sa_progress p;
 		uint32_t id;
 
-		ask.query = (struct sa_query){ .op = SA_OP_TABLE, .version = SA_V2,
-			.type = sa_record_type(SA_NODE), .resp_time = 14,
-			.sm_key = engine_sa_key(e) };
+		ask.query = (struct sa_query){
+			.op = SA_OP_TABLE,
+			.version = SA_V2,
+			.type = sa_record_type(SA_NODE),
+			.resp_time = 14,
+			.sm_key = engine_sa_key(e),
+		};
 		assert_ok(engine_sa_query(e, &ask, &id, &err));
 		do {
 			pause_ms(1);

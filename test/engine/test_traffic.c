@@ -241,8 +241,7 @@ test_srq_and_its_qps_share_a_worker(void **state)
 	assert_ok(engine_srq_create(e, 1, init.pd, 8, 1, &init.srq, &err));
 	assert_int_equal(engine_qp_create(e, 0, &init, &qpn, &err), -EINVAL);
 	assert_string_equal(err.text,
-			"worker: got 0, but shared receive queue 0 lives on worker 1, and "
-			"its queue pairs with it");
+		"worker: got 0, but shared receive queue 0 lives on worker 1, and its queue pairs with it");
 	assert_ok(engine_qp_create(e, -1, &init, &qpn, &err));
 	assert_ok(engine_qp_query(e, qpn, &info, &err));
 	assert_int_equal(info.worker, 1);
@@ -353,8 +352,8 @@ test_qps_come_and_go_while_traffic_runs(void **state)
 	for (round = 0; round < 20; round++) {
 		for (i = 0; i < 8; i++)
 			assert_int_equal(post(e, &busy.a, WR_RDMA_WRITE, &busy.b, 0,
-							 200000 * (i % 4), 200000, i),
-					1);
+						 200000 * (i % 4), 200000, i),
+				1);
 		pair_create(e, &other, (int)(round % 2), 1);
 		fill(other.a.mr.base, 3000, round);
 		assert_int_equal(post(e, &other.a, WR_RDMA_WRITE, &other.b, 0, 0, 3000, 1), 1);
@@ -379,13 +378,15 @@ post_many(struct engine *e, struct end *a, struct end *b, uint32_t len, unsigned
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		wr[i] = (struct send_wr){ .wr_id = i,
+		wr[i] = (struct send_wr){
+			.wr_id = i,
 			.opcode = WR_RDMA_WRITE,
 			.send_flags = SEND_SIGNALED,
 			.num_sge = 1,
 			.sg_list = &sge,
 			.remote_addr = b->mr.va,
-			.rkey = b->mr.key };
+			.rkey = b->mr.key,
+		};
 	return engine_post_send(e, a->qpn, wr, n, NULL);
 }
 
@@ -516,20 +517,21 @@ test_drain_lets_work_finish(void **state)
 static void
 refused_av(struct engine *e, struct end *end, const struct engine_ah *ah, const char *words)
 {
-	struct qp_attr attr = { .qp_state = QPS_RTR,
+	struct qp_attr attr = {
+		.qp_state = QPS_RTR,
 		.path_mtu = 1024,
 		.dest_qp_num = 16,
 		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12 };
+		.min_rnr_timer = 12,
+	};
 	struct error err = { "" };
 
 	assert_int_equal(engine_qp_modify(e, end->qpn, &attr, ah,
-					 QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU |
-							 QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
-							 QP_ATTR_MAX_DEST_RD_ATOMIC |
-							 QP_ATTR_MIN_RNR_TIMER,
-					 &err),
-			-EINVAL);
+				 QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
+					 QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
+					 QP_ATTR_MIN_RNR_TIMER,
+				 &err),
+		-EINVAL);
 	assert_string_equal(err.text, words);
 }
 
@@ -544,22 +546,20 @@ test_address_handles_are_checked(void **state)
 
 	end_create(e, &end, 0);
 	assert_ok(engine_qp_modify(e, end.qpn, &init, NULL,
-			QP_ATTR_STATE | QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS,
-			&err));
+		QP_ATTR_STATE | QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS, &err));
 	refused_av(e, &end, NULL, "ah_attr: missing");
 	ah.sgid_index = 3;
 	refused_av(e, &end, &ah, "sgid_index: got 3, port0 has 0..2");
 	ah.sgid_index = 1;
 	refused_av(e, &end, &ah,
-			"dgid: got 192.0.2.2, but the source address (sgid_index) is fe80::1: both "
-			"must be IPv4 "
-			"or both IPv6");
+		"dgid: got 192.0.2.2, but the source address (sgid_index) is fe80::1: both must be IPv4 "
+		"or both IPv6");
 	ah.port = 1;
 	refused_av(e, &end, &ah, "ah_attr.port: got 1, but the queue pair is on port 0");
 	init.pkey_index = 1;
 	assert_int_equal(engine_qp_modify(e, end.qpn, &init, NULL,
-					 QP_ATTR_STATE | QP_ATTR_PKEY_INDEX, &err),
-			-EINVAL);
+				 QP_ATTR_STATE | QP_ATTR_PKEY_INDEX, &err),
+		-EINVAL);
 	assert_string_equal(err.text, "pkey_index: got 1, port0 has 1 P_Keys from 0 on");
 	end_destroy(e, &end);
 }
@@ -567,9 +567,11 @@ test_address_handles_are_checked(void **state)
 static struct engine_ah
 traffic_alternate_of(struct engine *e, uint16_t port)
 {
-	return (struct engine_ah){ .port = port,
+	return (struct engine_ah){
+		.port = port,
 		.sgid_index = 1, /* IPv6 link-local */
-		.dgid = link_port_attr(engine_link(e), !port)->gid[1].gid };
+		.dgid = link_port_attr(engine_link(e), !port)->gid[1].gid,
+	};
 }
 
 static void
@@ -580,7 +582,7 @@ traffic_rearm(struct engine *e, struct end *end, uint16_t port)
 	struct error err = { "" };
 
 	assert_ok(engine_qp_modify_paths(e, end->qpn, &attr, NULL, &alt,
-			QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE, &err));
+		QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE, &err));
 }
 
 static void
@@ -595,8 +597,8 @@ traffic_expect_migrated(struct engine *e, struct end *end, uint16_t port)
 	assert_int_equal(info.attr.path_mig_state, MIG_MIGRATED);
 	assert_int_equal(info.attr.av.encap, ENCAP_ROCEV2_IPV6);
 	assert_true(gid_equal(&info.attr.av.dgid, &alt.dgid));
-	assert_true(gid_equal(&info.attr.av.sgid,
-			&link_port_attr(engine_link(e), port)->gid[1].gid));
+	assert_true(
+		gid_equal(&info.attr.av.sgid, &link_port_attr(engine_link(e), port)->gid[1].gid));
 	assert_int_equal(info.attr.port, port);
 	assert_int_equal(info.counters.retry_exceeded_err, 0);
 }
@@ -613,18 +615,18 @@ test_traffic_goes_on_by_the_alternate_path(void **state)
 
 	pair_create(e, &p, 0, 1);
 	assert_int_equal(engine_qp_modify(e, p.a.qpn, &attr, NULL, QP_ATTR_ALT_PATH, &err),
-			-EINVAL);
+		-EINVAL);
 	assert_string_equal(err.text, "alt_ah_attr: missing");
 	alt.port = 2;
 	assert_int_equal(engine_qp_modify_paths(e, p.a.qpn, &attr, NULL, &alt, QP_ATTR_ALT_PATH,
-					 &err),
-			-EINVAL);
+				 &err),
+		-EINVAL);
 	assert_string_equal(err.text, "alt_ah_attr.port: got 2, there are 2 ports from 0 on");
 	alt.port = 0;
 	attr.alt_pkey_index = 1;
 	assert_int_equal(engine_qp_modify_paths(e, p.a.qpn, &attr, NULL, &alt, QP_ATTR_ALT_PATH,
-					 &err),
-			-EINVAL);
+				 &err),
+		-EINVAL);
 	assert_string_equal(err.text, "alt_pkey_index: got 1, port0 has 1 P_Keys from 0 on");
 	traffic_rearm(e, &p.a, 0);
 	traffic_rearm(e, &p.b, 1);
@@ -641,34 +643,34 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-				test_operations_on_one_worker, traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_operations_on_one_worker, traffic_start,
+			traffic_stop),
 		cmocka_unit_test_setup_teardown(test_packets_on_the_wrong_lcore_reach_their_owner,
-				traffic_start, traffic_stop),
+			traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(test_qps_go_to_the_least_loaded_worker,
-				traffic_start, traffic_stop),
-		cmocka_unit_test_setup_teardown(
-				test_qp_list_walks_all_workers, traffic_start, traffic_stop),
-		cmocka_unit_test_setup_teardown(
-				test_srq_and_its_qps_share_a_worker, traffic_start, traffic_stop),
-		cmocka_unit_test_setup_teardown(
-				test_srq_is_filled_and_its_limit_told, traffic_start, traffic_stop),
-		cmocka_unit_test_setup_teardown(
-				test_srq_that_is_not_there, traffic_start, traffic_stop),
+			traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_qp_list_walks_all_workers, traffic_start,
+			traffic_stop),
+		cmocka_unit_test_setup_teardown(test_srq_and_its_qps_share_a_worker, traffic_start,
+			traffic_stop),
+		cmocka_unit_test_setup_teardown(test_srq_is_filled_and_its_limit_told,
+			traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_srq_that_is_not_there, traffic_start,
+			traffic_stop),
 		cmocka_unit_test_setup_teardown(test_qps_come_and_go_while_traffic_runs,
-				traffic_start, traffic_stop),
+			traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(test_region_goes_away_while_traffic_runs,
-				traffic_start, traffic_stop),
-		cmocka_unit_test_setup_teardown(
-				test_packets_for_nobody_are_counted, traffic_start, traffic_stop),
-		cmocka_unit_test_setup_teardown(
-				test_errors_arrive_as_events, traffic_start, traffic_stop),
+			traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_packets_for_nobody_are_counted, traffic_start,
+			traffic_stop),
+		cmocka_unit_test_setup_teardown(test_errors_arrive_as_events, traffic_start,
+			traffic_stop),
 		cmocka_unit_test_setup_teardown(test_port_changes_are_told_and_survived,
-				traffic_start, traffic_stop),
+			traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(test_traffic_goes_on_by_the_alternate_path,
-				traffic_start, traffic_stop),
-		cmocka_unit_test_setup_teardown(
-				test_address_handles_are_checked, traffic_start, traffic_stop),
+			traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_address_handles_are_checked, traffic_start,
+			traffic_stop),
 		cmocka_unit_test(test_drain_lets_work_finish),
 		cmocka_unit_test(test_cnps_reach_the_qp_with_dcqcn),
 		cmocka_unit_test(test_cnps_reach_nobody_without),

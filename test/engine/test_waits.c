@@ -16,19 +16,24 @@
 #include "engine/verbs_private.h"
 #include "node.h"
 
+/* clang-format off */
 #define MS(n)     ((uint64_t)(n) * rte_get_tsc_hz() / 1000)
-#define ACK_WAIT  MS(1073) /* Local ACK Timeout 18 (node.c): 4.096 us * 2^18 */
+/* clang-format on */
+#define ACK_WAIT MS(1073) /* Local ACK Timeout 18 (node.c): 4.096 us * 2^18 */
+/* clang-format off */
 #define RNR_WAIT  (MS(1) * 64 / 100) /* min_rnr_timer 12 */
-#define STALL     MS(2000) /* longer than any of these waits */
-#define BACKLOG   MS(150) /* shorter than what makes the link drop it */
-#define TURN      (MS(1) / 50)
-#define TURNS     (10 * TURN)
-#define SEEN      16
+/* clang-format on */
+#define STALL   MS(2000) /* longer than any of these waits */
+#define BACKLOG MS(150) /* shorter than what makes the link drop it */
+#define TURN    (MS(1) / 50)
+#define TURNS   (10 * TURN)
+#define SEEN    16
 
 /* Where the worker of port 0 is stalled, once. */
 enum stall {
 	STALL_NOWHERE,
-	STALL_BEFORE_BURST, /* in a command, or in the driver: the turn's first look at the clock is old */
+	/* in a command, or in the driver: the turn's first look at the clock is old */
+	STALL_BEFORE_BURST,
 	STALL_BEFORE_DRIVER, /* in the turn's work, after it has looked at the clock */
 	STALL_IN_BACKLOG, /* the driver takes nothing */
 };
@@ -38,7 +43,8 @@ static uint64_t now;
 static enum stall stall;
 static uint64_t blocked_until;
 static unsigned int hears; /* port 1 takes so many frames and loses the others */
-static uint64_t left[SEEN], arrived[SEEN]; /* when frames of port 0 left it, and others arrived there */
+/* when frames of port 0 left it, and others arrived there */
+static uint64_t left[SEEN], arrived[SEEN];
 static unsigned int num_left, num_arrived;
 static const struct rte_eth_rxtx_callback *callback[3];
 
@@ -73,7 +79,7 @@ waits_leave(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, v
 
 static uint16_t
 waits_arrive(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t most,
-		void *arg)
+	void *arg)
 {
 	uint16_t i;
 
@@ -93,7 +99,7 @@ waits_arrive(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, 
 
 static uint16_t
 waits_lose(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t most,
-		void *arg)
+	void *arg)
 {
 	uint16_t taken;
 
@@ -258,7 +264,7 @@ ask_sa(void)
 	struct engine_ah ah = { .dgid = link_port_attr(engine_link(engine), 1)->gid[0].gid };
 	struct engine_sa_query ask = { .ah = &ah, .worker = 0,
 		.query = { .op = SA_OP_TABLE, .version = SA_V2, .resp_time = 14,
-			.type = sa_record_type(0x11) } };
+			.type = sa_record_type(0x11), }, };
 	struct error err = { "" };
 	uint32_t id;
 
@@ -266,8 +272,8 @@ ask_sa(void)
 }
 
 /*
- * A request that nobody answers is repeated. The waits are equal, but for the agents that try sooner
- * at first; the one that begins with the stall is not shorter than without it.
+ * A request that nobody answers is repeated. The waits are equal, but for the agents that try
+ * sooner at first; the one that begins with the stall is not shorter than without it.
  */
 static uint64_t
 first_wait(void (*ask)(void), enum stall at)
@@ -314,6 +320,7 @@ test_sa_repeats(void **state)
 	check_repeats(ask_sa, *(const enum stall *)*state);
 }
 
+/* clang-format off */
 #define WITH(test, at)                                                                             \
 	{                                                                                          \
 #test ", " #at, test, waits_begin, waits_end, &(enum stall)                        \
@@ -325,6 +332,7 @@ test_sa_repeats(void **state)
 #define AT_EACH_POINT(test)                                                                        \
 	WITH(test, STALL_NOWHERE), WITH(test, STALL_BEFORE_BURST), WITH(test, STALL_BEFORE_DRIVER), \
 		WITH(test, STALL_IN_BACKLOG)
+/* clang-format on */
 
 int
 main(void)

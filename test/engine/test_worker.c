@@ -141,7 +141,7 @@ test_commands_run_in_order_and_none_is_dropped(void **state)
 	for (i = 0; i < ALL; i++) {
 		callers[i] = (struct caller){ .engine = e, .number = i };
 		assert_int_equal(pthread_create(&callers[i].thread, NULL, call_note, &callers[i]),
-				0);
+			0);
 		if (i >= FITS)
 			continue;
 		/* on the ring before the next comes */
@@ -293,7 +293,7 @@ test_stalled_worker_raises_an_alarm_once(void **state)
 	do
 		assert_int_equal(engine_events(e, &ev, 1, NULL), 1);
 	while (ev.type != EVENT_WORKER_STALL ||
-			ev.element != 1); /* a busy machine stalls others too */
+		ev.element != 1); /* a busy machine stalls others too */
 	while (engine_events(e, &ev, 1, NULL) == 1)
 		assert_false(ev.type == EVENT_WORKER_STALL && ev.element == 1);
 	let_go(&h);
@@ -401,16 +401,16 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_command_runs_on_its_worker_and_answers, worker_stop),
-		cmocka_unit_test_teardown(
-				test_commands_run_in_order_and_none_is_dropped, worker_stop),
-		cmocka_unit_test_teardown(
-				test_full_handoff_ring_is_counted_and_survived, worker_stop),
+		cmocka_unit_test_teardown(test_commands_run_in_order_and_none_is_dropped,
+			worker_stop),
+		cmocka_unit_test_teardown(test_full_handoff_ring_is_counted_and_survived,
+			worker_stop),
 		cmocka_unit_test_teardown(test_backoff_sleeps_and_wakes_for_commands, worker_stop),
 		cmocka_unit_test_teardown(test_polling_never_sleeps, worker_stop),
 		cmocka_unit_test_teardown(test_traffic_wakes_the_sleeping, worker_stop),
 		cmocka_unit_test_teardown(test_stalled_worker_raises_an_alarm_once, worker_stop),
 		cmocka_unit_test_teardown(test_events_come_oldest_first_and_the_lost_are_counted,
-				worker_stop),
+			worker_stop),
 		cmocka_unit_test_teardown(test_worker_info_tells_of_the_worker, worker_stop),
 		cmocka_unit_test(test_created_but_not_started_and_started_again),
 	};

@@ -44,7 +44,7 @@ fill_param(struct cm_conn_param *p)
 	*p = (struct cm_conn_param){
 		.qp = { .qp_type = QPT_RC, .pd = b.pd, .send_cq = b.cq, .recv_cq = b.cq,
 			.srq = RC_NO_SRQ,
-			.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 } },
+			.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 }, },
 		.access = MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ,
 		.responder_resources = b.mood & 7,
 		.initiator_depth = b.mood >> 3 & 7,
@@ -85,8 +85,7 @@ on_established(void *user, const struct cm_info *info, const uint8_t *private_da
 	struct user *u = user;
 
 	(void)private_data;
-	check(u->taken && u->prepared && !u->established && !u->ended,
-		"established() out of turn");
+	check(u->taken && u->prepared && !u->established && !u->ended, "established() out of turn");
 	check(info->state == CM_STATE_ESTABLISHED || info->state == CM_STATE_REP_RCVD,
 		"established() in a wrong state");
 	check(len <= CM_PRIVATE_MAX, "established(): private data too long");
@@ -147,8 +146,9 @@ cm_bench_sink_commit(struct tx_sink *sink)
 		return;
 	rc = cm_msg_decode(mad, &m);
 	/* a REQ of another class version is rejected in that version (reason 31) */
-	if (rc == -EPROTONOSUPPORT && mad[MAD_OFF_ATTRIBUTE + 1] == cm_msg_layouts[CM_REJ].attribute &&
-			get_be16(mad + MAD_HEADER_LEN + 10) == CM_REJ_INVALID_CLASS_VERSION)
+	if (rc == -EPROTONOSUPPORT &&
+		mad[MAD_OFF_ATTRIBUTE + 1] == cm_msg_layouts[CM_REJ].attribute &&
+		get_be16(mad + MAD_HEADER_LEN + 10) == CM_REJ_INVALID_CLASS_VERSION)
 		return;
 	check(rc == 0, "sent what is no CM message");
 	memcpy(b.sent[b.num_sent++ % SENT], mad, MAD_LEN);
@@ -171,8 +171,13 @@ av_from(uint8_t from, uint8_t to)
 void
 deliver(uint8_t from, const uint8_t *mad)
 {
-	const struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
-		.src_qpn = 1, .qkey = MAD_QKEY };
+	const struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.src_qpn = 1,
+		.qkey = MAD_QKEY,
+	};
 	uint8_t frame[PATH_HEADER_MAX + 20 + MAD_LEN + PATH_TRAILER_MAX] = { 0 };
 	struct av av = av_from(from, 1);
 	struct packet pkt = { 0 };
@@ -210,10 +215,20 @@ on_event(void *arg, const struct event *ev)
 static void
 start_rc(void)
 {
-	struct mem_config mc = { .max_pd = 2, .max_mr = 2, .max_mw = 2, .alloc = &allocator_malloc,
-		.rng = &rng_kernel };
-	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000 * MS,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
+	struct mem_config mc = {
+		.max_pd = 2,
+		.max_mr = 2,
+		.max_mw = 2,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
+	struct rc_dev_config dc = {
+		.limits = rc_limits_default,
+		.workers = 1,
+		.hz = 1000 * MS,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
 	struct rc_worker_config wc = { .tx = &b.sink, .event = on_event };
 
 	dc.limits.max_qp = 64;
@@ -228,19 +243,40 @@ start_rc(void)
 void
 start(void)
 {
-	struct mad_worker_config mw = { .workers = 1, .hash_key = HASH_KEY, .hz = 1000 * MS,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .tx = &b.sink, .port = the_port,
-		.limits = mad_limits_default };
-	struct cm_config cc = { .workers = 1, .hz = 1000 * MS, .hash_key = HASH_KEY,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .ca_guid = 0x0200000000000001,
-		.port = the_port, .limits = cm_limits_default };
+	struct mad_worker_config mw = {
+		.workers = 1,
+		.hash_key = HASH_KEY,
+		.hz = 1000 * MS,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.tx = &b.sink,
+		.port = the_port,
+		.limits = mad_limits_default,
+	};
+	struct cm_config cc = {
+		.workers = 1,
+		.hz = 1000 * MS,
+		.hash_key = HASH_KEY,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.ca_guid = 0x0200000000000001,
+		.port = the_port,
+		.limits = cm_limits_default,
+	};
 	struct av av = av_from(1, 2);
 
 	memset(&b, 0, sizeof(b));
 	b.sink = (struct tx_sink){ cm_bench_sink_reserve, cm_bench_sink_commit };
-	b.port = (struct port_attr){ .mtu = 1500, .active_mtu = 1024, .vlan = PATH_NO_VLAN,
-		.up = true, .state = PORT_STATE_ACTIVE, .num_gids = 1, .num_pkeys = 1,
-		.pkey = { 0xFFFF } };
+	b.port = (struct port_attr){
+		.mtu = 1500,
+		.active_mtu = 1024,
+		.vlan = PATH_NO_VLAN,
+		.up = true,
+		.state = PORT_STATE_ACTIVE,
+		.num_gids = 1,
+		.num_pkeys = 1,
+		.pkey = { 0xFFFF },
+	};
 	b.port.gid[0] = (struct port_gid){ .gid = av.sgid, .type = GID_ROCEV2, .prefix_len = 24 };
 	memcpy(b.port.mac, av.smac, 6);
 	start_rc();
@@ -256,8 +292,9 @@ start(void)
 	cc.limits.send_mra = true;
 	b.cm = cm_create(&cc);
 	check(b.cm != NULL && cm_listen(b.cm, SERVICE, UINT64_MAX, &user_ops, NULL) == 0 &&
-		cm_listen(b.cm, PLAIN, ~0xFull, &user_ops, NULL) == 0 &&
-		cm_listen_ud(b.cm, PLAIN, ~0xFull, 0x77, 0x01234567) == 0, "set-up");
+			cm_listen(b.cm, PLAIN, ~0xFull, &user_ops, NULL) == 0 &&
+			cm_listen_ud(b.cm, PLAIN, ~0xFull, 0x77, 0x01234567) == 0,
+		"set-up");
 }
 
 void

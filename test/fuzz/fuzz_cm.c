@@ -15,14 +15,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define RECORD_ANSWER     0x01 /* else: zero, then the bytes */
-#define RECORD_STRANGER   0x02 /* from a third address */
-#define RECORD_CONNECT    0x04 /* first a call: each bit one */
-#define RECORD_DECIDE     0x08
-#define RECORD_ALTERNATE  0x10
-#define RECORD_EVENT      0x20
-#define RECORD_STALL      0x40 /* the sink takes nothing while this record lasts */
-#define RECORD_HEADER     0x80 /* base version, class, version and method are put right */
+#define RECORD_ANSWER    0x01 /* else: zero, then the bytes */
+#define RECORD_STRANGER  0x02 /* from a third address */
+#define RECORD_CONNECT   0x04 /* first a call: each bit one */
+#define RECORD_DECIDE    0x08
+#define RECORD_ALTERNATE 0x10
+#define RECORD_EVENT     0x20
+#define RECORD_STALL     0x40 /* the sink takes nothing while this record lasts */
+#define RECORD_HEADER    0x80 /* base version, class, version and method are put right */
 
 /* --- what fits --- */
 
@@ -156,8 +156,14 @@ fuzz_cm_decide(const struct cm_info *info)
 static struct cm_path
 path_to(uint8_t to)
 {
-	return (struct cm_path){ .av = av_from(1, to), .neighbour = PATH_NO_NEIGHBOUR,
-		.pkey = 0xFFFF, .mtu = 1024, .packet_life = 8, .present = true };
+	return (struct cm_path){
+		.av = av_from(1, to),
+		.neighbour = PATH_NO_NEIGHBOUR,
+		.pkey = 0xFFFF,
+		.mtu = 1024,
+		.packet_life = 8,
+		.present = true,
+	};
 }
 
 static void
@@ -170,8 +176,12 @@ fuzz_cm_make_call(uint8_t flags, uint8_t what)
 	cm_id id;
 
 	if (flags & RECORD_CONNECT) {
-		struct cm_connect c = { .service_id = SERVICE, .path = path_to(2), .ops = &user_ops,
-			.rdma = { .present = what & 1 } };
+		struct cm_connect c = {
+			.service_id = SERVICE,
+			.path = path_to(2),
+			.ops = &user_ops,
+			.rdma = { .present = what & 1 },
+		};
 
 		fill_param(&c.param);
 		c.user = user_new();
@@ -183,8 +193,11 @@ fuzz_cm_make_call(uint8_t flags, uint8_t what)
 	if (flags & RECORD_ALTERNATE && fuzz_cm_pick(what, &info))
 		cm_load_alternate(b.cm, info.id, &alternate, b.now, NULL);
 	if (flags & RECORD_EVENT && fuzz_cm_pick(what, &info))
-		cm_qp_event(b.cm, &(struct event){ .type = events[b.mood % 4],
-			.element = info.qpn });
+		cm_qp_event(b.cm,
+			&(struct event){
+				.type = events[b.mood % 4],
+				.element = info.qpn,
+			});
 }
 
 int

@@ -26,8 +26,7 @@ fuzz_import_take(void *arg, const struct sa_change *c)
 		const struct sa_field *f = &c->type->fields[i];
 
 		if (f->kind != SA_RESERVED &&
-				sa_parse(f, back, sa_print(f, c->rec, text, sizeof(text)), &err) !=
-						0)
+			sa_parse(f, back, sa_print(f, c->rec, text, sizeof(text)), &err) != 0)
 			abort();
 	}
 	if (memcmp(back, c->rec, sizeof(back)) != 0)
@@ -76,7 +75,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (data[0] % 4 != 3) {
 		fuzz_import_feed((const char *)data + 1, size - 1, data[0] == 0 ? size : data[0],
-				&sink);
+			&sink);
 		return 0;
 	}
 	copy = malloc(size - 1);

@@ -38,8 +38,8 @@ fuzz_live_remember(struct sim *s)
 		enum verdict why;
 
 		if (s->node[i].last_len > 0 &&
-				sim_parse(s->node[i].last_frame, s->node[i].last_len, &pkt, &why) &&
-				pkt.payload_len == MAD_LEN)
+			sim_parse(s->node[i].last_frame, s->node[i].last_len, &pkt, &why) &&
+			pkt.payload_len == MAD_LEN)
 			memcpy(last_mad[i], pkt.payload, MAD_LEN);
 	}
 }
@@ -70,11 +70,16 @@ put_header(uint8_t *mad, uint8_t what)
 
 static void
 fuzz_live_send_record(struct live_script *ls, uint8_t flags, uint8_t what, const uint8_t *bytes,
-		uint32_t len)
+	uint32_t len)
 {
 	unsigned int to = flags & RECORD_TO_ASKER ? 1 : 0;
-	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
-		.src_qpn = 1, .qkey = MAD_QKEY };
+	struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.src_qpn = 1,
+		.qkey = MAD_QKEY,
+	};
 	uint8_t frame[PATH_HEADER_MAX + 80 + 4 * MAD_LEN + PATH_TRAILER_MAX] = { 0 };
 	uint8_t mad[4 * MAD_LEN] = { 0 }, *bth = frame + PATH_HEADER_MAX;
 	struct mad_peer p = live_peer(ls, !to);
@@ -105,8 +110,11 @@ static void
 fuzz_live_judge(uint8_t what, const uint8_t *bytes, uint32_t len)
 {
 	uint8_t *mad = malloc(MAD_LEN), *data = malloc(len + 1), sent[64] = { 0 };
-	const struct live_request req = { .mode = (enum live_mode)(what % 7), .data = sent,
-		.len = what % 64 };
+	const struct live_request req = {
+		.mode = (enum live_mode)(what % 7),
+		.data = sent,
+		.len = what % 64,
+	};
 	struct live_reply reply;
 
 	if (mad == NULL || data == NULL)

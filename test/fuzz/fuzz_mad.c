@@ -3,8 +3,8 @@
  */
 
 /*
- * Management datagrams: the simulation's SA and client, fed a script of MADs. The input is a list of
- * records {flags, what, pause, length / 4, bytes of the MAD}; each becomes a frame with right
+ * Management datagrams: the simulation's SA and client, fed a script of MADs. The input is a list
+ * of records {flags, what, pause, length / 4, bytes of the MAD}; each becomes a frame with right
  * addresses and ICRC. In the end every session has ended, every byte and version is given back.
  */
 
@@ -37,8 +37,8 @@ fuzz_mad_remember(struct sim *s)
 		enum verdict why;
 
 		if (s->node[i].last_len > 0 &&
-				sim_parse(s->node[i].last_frame, s->node[i].last_len, &pkt, &why) &&
-				pkt.payload_len == MAD_LEN)
+			sim_parse(s->node[i].last_frame, s->node[i].last_len, &pkt, &why) &&
+			pkt.payload_len == MAD_LEN)
 			memcpy(last_mad[i], pkt.payload, MAD_LEN);
 	}
 }
@@ -64,11 +64,16 @@ fuzz_mad_aim(struct sa_script *sc, unsigned int to, uint8_t *mad, uint8_t what)
 
 static void
 fuzz_mad_send_record(struct sa_script *sc, uint8_t flags, uint8_t what, const uint8_t *bytes,
-		uint32_t len)
+	uint32_t len)
 {
 	unsigned int to = flags & RECORD_TO_CLIENT ? SA_CLIENT : SA_SERVER;
-	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
-		.src_qpn = 1, .qkey = MAD_QKEY };
+	struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.src_qpn = 1,
+		.qkey = MAD_QKEY,
+	};
 	uint8_t frame[PATH_HEADER_MAX + 80 + 4 * MAD_LEN + PATH_TRAILER_MAX] = { 0 };
 	uint8_t mad[4 * MAD_LEN] = { 0 }, *bth = frame + PATH_HEADER_MAX;
 	struct mad_peer p = sa_peer(sc, !to);
@@ -113,8 +118,11 @@ client_asks(struct sa_script *sc, uint8_t what)
 static void
 operator_changes(struct sa_script *sc, uint8_t what)
 {
-	struct sa_change c = { .type = sc->main, .remove = what & 1,
-		.rid = sa_nth_rid(sc->main, 1, what % 40) };
+	struct sa_change c = {
+		.type = sc->main,
+		.remove = what & 1,
+		.rid = sa_nth_rid(sc->main, 1, what % 40),
+	};
 
 	sa_random_record(sc->sim, sc->main, c.rid, c.rec);
 	sa_change(sc->side[SA_SERVER].sa, &c, 1, NULL);

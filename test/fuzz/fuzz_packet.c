@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Parse and validate: the first byte says the encapsulation, the rest is a packet from its layer-3 header on. */
+/*
+ * Parse and validate: the first byte says the encapsulation, the rest is a packet from its layer-3
+ * header on.
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +21,9 @@ fuzz_packet_check(const struct packet *pkt, const uint8_t *l3, uint32_t len)
 
 	/* the view never reaches beyond the bytes it was made from */
 	if (pkt->op == NULL || pkt->l3 < l3 || pkt->icrc_len + ICRC_LEN > (size_t)(end - pkt->l3) ||
-			pkt->bth < pkt->l3 || pkt->payload < pkt->bth ||
-			pkt->payload_len + pkt->pad > (size_t)(pkt->l3 + pkt->icrc_len - pkt->payload) ||
-			pkt->pad > 3)
+		pkt->bth < pkt->l3 || pkt->payload < pkt->bth ||
+		pkt->payload_len + pkt->pad > (size_t)(pkt->l3 + pkt->icrc_len - pkt->payload) ||
+		pkt->pad > 3)
 		abort();
 }
 

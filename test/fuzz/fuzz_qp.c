@@ -33,9 +33,10 @@ fuzz_qp_aim(struct conn *c, unsigned int node, uint8_t *bth, uint32_t len, uint8
 		bth[7] = (uint8_t)c->qpn[node];
 	}
 	if (!(flags & RECORD_KEEP_PSN) &&
-			rc_qp_query(c->sim->node[node].worker, c->qpn[node], &info) == 0) {
-		uint32_t base = bth[0] >= RC_READ_RESP_FIRST && bth[0] <= RC_ATOMIC_ACK ?
-			info.attr.sq_psn : info.attr.rq_psn;
+		rc_qp_query(c->sim->node[node].worker, c->qpn[node], &info) == 0) {
+		uint32_t base = bth[0] >= RC_READ_RESP_FIRST && bth[0] <= RC_ATOMIC_ACK
+			? info.attr.sq_psn
+			: info.attr.rq_psn;
 		uint32_t psn = psn_add(base, (uint32_t)(int32_t)(int8_t)bth[11]);
 
 		bth[9] = (uint8_t)(psn >> 16);
@@ -65,8 +66,12 @@ fuzz_qp_send_record(struct conn *c, const uint8_t *bytes, uint32_t len, uint8_t 
 	unsigned int node = flags & RECORD_TO_FIRST ? 0 : 1;
 	struct sim_node *from = &c->sim->node[!node];
 	uint8_t frame[SIM_FRAME_MAX] = { 0 }, *bth = frame + PATH_HEADER_MAX;
-	struct av av = { .encap = ENCAP_ROCEV2_IPV4, .sgid = from->gid,
-		.dgid = c->sim->node[node].gid, .vlan = PATH_NO_VLAN };
+	struct av av = {
+		.encap = ENCAP_ROCEV2_IPV4,
+		.sgid = from->gid,
+		.dgid = c->sim->node[node].gid,
+		.vlan = PATH_NO_VLAN,
+	};
 	struct path path;
 	uint32_t frame_len;
 
@@ -76,7 +81,8 @@ fuzz_qp_send_record(struct conn *c, const uint8_t *bytes, uint32_t len, uint8_t 
 	fuzz_qp_aim(c, node, bth, len, flags);
 	path_init(&path, &av, c->qpn[!node], c->qpn[node]);
 	frame_len = path_finish(&path, bth, len, 1);
-	sim_deliver(c->sim, &c->sim->node[node], c->sim->now + 100, bth - path.header_len, frame_len);
+	sim_deliver(c->sim, &c->sim->node[node], c->sim->now + 100, bth - path.header_len,
+		frame_len);
 }
 
 int

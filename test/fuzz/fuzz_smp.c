@@ -3,10 +3,10 @@
  */
 
 /*
- * Subnet management packets: the simulation's native IB port and its agent. The first byte says what
- * the port is before any subnet manager; then come records {flags, what, pause, length / 4, bytes of
- * the MAD}, each a frame with right CRCs. What the port sends must be an answer or a Trap in all
- * respects, PortState goes by the sheet's table, traps by the model of trap_model.c.
+ * Subnet management packets: the simulation's native IB port and its agent. The first byte says
+ * what the port is before any subnet manager; then come records {flags, what, pause, length / 4,
+ * bytes of the MAD}, each a frame with right CRCs. What the port sends must be an answer or a Trap
+ * in all respects, PortState goes by the sheet's table, traps by the model of trap_model.c.
  */
 
 #include <stdio.h>
@@ -129,7 +129,7 @@ put_headers(struct smi_frame *f, const uint8_t *bytes)
 
 static void
 fuzz_smp_send_record(struct trap_script *sc, uint8_t flags, uint8_t what, const uint8_t *bytes,
-		uint32_t len)
+	uint32_t len)
 {
 	uint8_t mad[4 * MAD_LEN] = { 0 }, frame[SIM_FRAME_MAX] = { 0 };
 	const uint8_t *info = smi_port_info(&sc->ca);
@@ -216,12 +216,15 @@ static struct trap_script *
 fuzz_smp_start(struct sim *s, uint8_t first)
 {
 	struct trap_script *sc = calloc(1, sizeof(*sc));
-	struct sma_port_config port = { .guid = SMI_GUID, .active = first & PORT_ACTIVE,
+	struct sma_port_config port = {
+		.guid = SMI_GUID,
+		.active = first & PORT_ACTIVE,
 		.lid = first & PORT_NO_LID ? 0 : SMI_CA_LID,
 		.sm_lid = first & PORT_NO_SM ? 0 : SMI_SM_LID,
 		.m_key = first & PORT_KEY ? TRAP_M_KEY : 0,
 		.m_key_protect = (first & PORT_PROTECT) >> 2,
-		.m_key_lease = first & PORT_LEASE ? 1 : 0 };
+		.m_key_lease = first & PORT_LEASE ? 1 : 0,
+	};
 
 	if (sc == NULL)
 		abort();
@@ -229,8 +232,12 @@ fuzz_smp_start(struct sim *s, uint8_t first)
 	script_nodes(s);
 	s->node[SMI_CA].sink_empty = 1000;
 	sc->sim = s;
-	sc->limits = (struct sma_limits){ .trap_interval_ms = 1, .trap_retries = 3,
-		.trap_rate = 1000, .trap_burst = 20 };
+	sc->limits = (struct sma_limits){
+		.trap_interval_ms = 1,
+		.trap_retries = 3,
+		.trap_rate = 1000,
+		.trap_burst = 20,
+	};
 	s->guest_arg = sc;
 	smi_side_start(&sc->ca, s, &port, &sc->limits);
 	s->guest = &guest;

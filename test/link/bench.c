@@ -77,7 +77,7 @@ bench_open(struct bench *b)
 		assert_non_null(b->out[i]);
 	}
 	assert_true(rte_eth_from_rings("wire", b->in, BENCH_QUEUES, b->out, BENCH_QUEUES,
-		SOCKET_ID_ANY) >= 0);
+			    SOCKET_ID_ANY) >= 0);
 	b->link = link_open(&b->cfg, &err);
 	assert_string_equal(err.text, "");
 	assert_non_null(b->link);

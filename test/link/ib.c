@@ -21,7 +21,7 @@ ib_config(struct bench *b)
 struct port_settings
 ib_settings(uint8_t state, uint16_t lid, uint8_t lmc)
 {
-	return (struct port_settings) {
+	return (struct port_settings){
 		.state = state,
 		.lid = lid,
 		.lmc = lmc,
@@ -64,15 +64,21 @@ ib_frame(const char *macs, uint8_t vl, uint16_t dlid, uint16_t slid, uint32_t qp
 	/* PktLen 10 words: LRH 8, BTH 12, DETH 8, payload 8, ICRC 4; link looks at no CRC */
 	snprintf(text, sizeof(text),
 		"%s 88b5 %x002 %04x 000a %04x 6400ffff 00%06x 00000000 80010000 00000001"
-		"0102030405060708 11223344 5566", macs, vl, dlid, slid, qpn);
+		"0102030405060708 11223344 5566",
+		macs, vl, dlid, slid, qpn);
 	return text;
 }
 
 struct path
 ib_path(uint16_t dlid, uint32_t qpn)
 {
-	struct av av = { .encap = ENCAP_IB, .vlan = PATH_NO_VLAN, .smac = { 2, 0, 0, 0, 0, 2 },
-		.slid = 0x10, .dlid = dlid };
+	struct av av = {
+		.encap = ENCAP_IB,
+		.vlan = PATH_NO_VLAN,
+		.smac = { 2, 0, 0, 0, 0, 2 },
+		.slid = 0x10,
+		.dlid = dlid,
+	};
 	struct path p;
 
 	path_init(&p, &av, qpn, qpn);
@@ -83,8 +89,13 @@ void
 ib_send(struct bench *b, const struct path *path)
 {
 	bool smp = path->header[path->l3_off] >> 4 == 15;
-	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = smp ? 0 : 1,
-		.qkey = 0x80010000, .src_qpn = 1 };
+	struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = smp ? 0 : 1,
+		.qkey = 0x80010000,
+		.src_qpn = 1,
+	};
 	struct tx_sink *s = link_tx_sink(b->worker[0]);
 	uint8_t *bth = tx_reserve(s, path, 28);
 

@@ -30,7 +30,7 @@ void ib_set(struct bench *b, uint8_t state, uint16_t lid, uint8_t lmc);
 /* A UD packet of 8 bytes of payload, "dmac smac" in front; text lives until the next call. */
 const char *ib_frame(const char *macs, uint8_t vl, uint16_t dlid, uint16_t slid, uint32_t qpn);
 #define DATA(macs, dlid, slid) ib_frame(macs, 0, dlid, slid, 1)
-#define SMP(macs, dlid, slid) ib_frame(macs, 15, dlid, slid, 0)
+#define SMP(macs, dlid, slid)  ib_frame(macs, 15, dlid, slid, 0)
 
 /* A path of our port to a LID; qpn 0: SMPs. */
 struct path ib_path(uint16_t dlid, uint32_t qpn);

@@ -268,12 +268,12 @@ test_device_that_refuses(void **state)
 	make_device("net_card");
 	dev.configure_rc = -EINVAL;
 	port.cfg.mtu = 4200;
-	configure_refused(EINVAL, "port0: net_card refuses 1 receive and 4 transmit queues, MTU "
-				  "4200: Invalid argument");
+	configure_refused(EINVAL,
+		"port0: net_card refuses 1 receive and 4 transmit queues, MTU 4200: Invalid argument");
 	assert_false(port.opened);
 	dev.configure_rc = -1;
-	configure_refused(1, "port0: net_card refuses 1 receive and 4 transmit queues, MTU 4200: "
-			     "the log says why");
+	configure_refused(1,
+		"port0: net_card refuses 1 receive and 4 transmit queues, MTU 4200: the log says why");
 }
 
 /* --- MTU of a device that knows its own --- */
@@ -302,11 +302,11 @@ test_mtu_that_the_device_refuses(void **state)
 	dev.set_mtu_rc = -EINVAL;
 	/* 9018 bytes of frame: header and FCS have 18 */
 	configure_refused(EINVAL,
-			"port0: mtu: got 9001, net_card allows 68..9000 (Invalid argument)");
+		"port0: mtu: got 9001, net_card allows 68..9000 (Invalid argument)");
 	assert_int_equal(dev.conf.rxmode.mtu, 0);
 	dev.info.max_mtu = 2000;
 	configure_refused(EINVAL,
-			"port0: mtu: got 9001, net_card allows 68..2000 (Invalid argument)");
+		"port0: mtu: got 9001, net_card allows 68..2000 (Invalid argument)");
 }
 
 static void
@@ -354,8 +354,8 @@ test_mtu_of_the_interface_is_set(void **state)
 	assert_int_equal(port.frame_size, 4096);
 	assert_int_equal(dev.kernel_mtu, 3968);
 	port.cfg.mtu = 3969;
-	configure_refused(EINVAL, "port0: mtu: got 3969, net_af_packet allows up to 3968 with its "
-				  "framesz argument of now");
+	configure_refused(EINVAL,
+		"port0: mtu: got 3969, net_af_packet allows up to 3968 with its framesz argument of now");
 	assert_int_equal(dev.kernel_mtu, 3968);
 }
 
@@ -366,8 +366,8 @@ test_mtu_that_the_kernel_refuses(void **state)
 	make_device("net_af_packet");
 	port.cfg.mtu = 1600;
 	dev.kernel_errno = EPERM;
-	configure_refused(EPERM, "port0: mtu: got 1600, the kernel refuses it for eth7: Operation "
-				 "not permitted");
+	configure_refused(EPERM,
+		"port0: mtu: got 1600, the kernel refuses it for eth7: Operation not permitted");
 }
 
 /* A frame, the kernel's headroom of 256 bytes and the mbuf are in one page. */
@@ -402,15 +402,15 @@ test_mtu_of_memif_is_its_buffers(void **state)
 	configure();
 	assert_int_equal(port.mtu, 2026);
 	port.cfg.mtu = 2027;
-	configure_refused(EINVAL, "port0: mtu: got 2027, net_memif allows up to 2026 with its "
-				  "bsize argument of now");
+	configure_refused(EINVAL,
+		"port0: mtu: got 2027, net_memif allows up to 2026 with its bsize argument of now");
 	strcpy(dev.args, "role=server,bsize=4222");
 	port.cfg.mtu = 4200;
 	configure();
 	assert_int_equal(port.mtu, 4200);
 	port.cfg.mtu = 4201;
-	configure_refused(EINVAL, "port0: mtu: got 4201, net_memif allows up to 4200 with its "
-				  "bsize argument of now");
+	configure_refused(EINVAL,
+		"port0: mtu: got 4201, net_memif allows up to 4200 with its bsize argument of now");
 }
 
 static void

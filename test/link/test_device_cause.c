@@ -3,8 +3,9 @@
  */
 
 /*
- * What is said of a device that cannot be opened, here of PCI devices in a tree that stands for /sys,
- * of drivers in a directory that stands for DPDK's, of paths, and of "lo". Real cards: dts/suites/robustness/test_start.py.
+ * What is said of a device that cannot be opened, here of PCI devices in a tree that stands for
+ * /sys, of drivers in a directory that stands for DPDK's, of paths, and of "lo". Real cards:
+ * dts/suites/robustness/test_start.py.
  */
 
 #include <arpa/inet.h>
@@ -116,11 +117,9 @@ test_pci_device_that_is_not_there(void **state)
 {
 	(void)state;
 	device_cause_expect("0000:3c:00.0", -ENODEV,
-			"there is no such PCI device: config/setup-host.sh --status "
-			"lists the network cards");
+		"there is no such PCI device: config/setup-host.sh --status lists the network cards");
 	device_cause_expect("3c:00.0,mprq_en=1", -ENODEV,
-			"there is no such PCI device: config/setup-host.sh "
-			"--status lists the network cards");
+		"there is no such PCI device: config/setup-host.sh --status lists the network cards");
 }
 
 static void
@@ -129,8 +128,8 @@ test_pci_device_that_nobody_has(void **state)
 	(void)state;
 	bind_to(NULL);
 	device_cause_expect(ADDRESS, -ENOTSUP,
-			"no kernel driver gives access to it: config/setup-host.sh " ADDRESS
-			" binds it to vfio-pci");
+		"no kernel driver gives access to it: config/setup-host.sh " ADDRESS
+		" binds it to vfio-pci");
 }
 
 static void
@@ -138,8 +137,9 @@ test_pci_device_that_the_kernel_has(void **state)
 {
 	(void)state;
 	bind_to("ixgbe");
-	expect_errno(EBUSY, "3b:00.0", -ENOTSUP, "the kernel's driver ixgbe has it: config/setup-host.sh " ADDRESS
-				    " binds it to vfio-pci");
+	expect_errno(EBUSY, "3b:00.0", -ENOTSUP,
+		"the kernel's driver ixgbe has it: config/setup-host.sh " ADDRESS
+		" binds it to vfio-pci");
 }
 
 static void
@@ -148,12 +148,12 @@ test_pci_device_that_stays_with_the_kernel(void **state)
 	(void)state;
 	bind_to("mlx5_core");
 	device_cause_expect(ADDRESS, -ENOTSUP,
-			"it stays with its kernel driver mlx5_core, but DPDK's driver for it is "
-			"missing: apt-get install librte-net-mlx5-" ABI);
+		"it stays with its kernel driver mlx5_core, but DPDK's driver for it is "
+		"missing: apt-get install librte-net-mlx5-" ABI);
 	install("net_mlx5");
 	device_cause_expect(ADDRESS, -ENOTSUP,
-			"it rightly stays with its kernel driver mlx5_core, and DPDK's driver "
-			"net_mlx5 is installed: the lines above say what that one lacks");
+		"it rightly stays with its kernel driver mlx5_core, and DPDK's driver "
+		"net_mlx5 is installed: the lines above say what that one lacks");
 	uninstall("net_mlx5");
 }
 
@@ -162,16 +162,16 @@ test_interface_in_place_of_a_device(void **state)
 {
 	(void)state;
 	device_cause_expect("lo", -EFAULT,
-			"that is an interface of the kernel: give net_af_packet0,iface=lo, or the "
-			"PCI "
-			"address of its card");
+		"that is an interface of the kernel: give net_af_packet0,iface=lo, or the PCI "
+		"address of its card");
 }
 
 static void
 test_name_that_is_no_device(void **state)
 {
-	static const char neither[] = "neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as "
-				      "net_af_packet0,iface=eth0";
+	static const char neither[] =
+		"neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as "
+		"net_af_packet0,iface=eth0";
 
 	(void)state;
 	device_cause_expect("nosuch77", -EFAULT, neither);
@@ -185,18 +185,15 @@ test_driver_that_is_not_installed(void **state)
 {
 	(void)state;
 	device_cause_expect("net_tap0,iface=x", -EFAULT,
-			"DPDK's driver net_tap is missing: apt-get install "
-			"librte-net-tap" ABI);
+		"DPDK's driver net_tap is missing: apt-get install librte-net-tap" ABI);
 	device_cause_expect("net_virtio_user0,path=x", -EFAULT,
-			"DPDK's driver net_virtio is missing: apt-get install "
-			"librte-net-virtio" ABI);
+		"DPDK's driver net_virtio is missing: apt-get install librte-net-virtio" ABI);
 	device_cause_expect("net_no_such0", -EFAULT,
-			"DPDK has no driver net_no_such: a typing error, or a package is "
-			"missing: apt-get install librte-net-no-such" ABI);
+		"DPDK has no driver net_no_such: a typing error, or a package is "
+		"missing: apt-get install librte-net-no-such" ABI);
 	install("net_pcap");
 	device_cause_expect("net_tap0,iface=x", -EFAULT,
-			"DPDK's driver net_tap is missing: apt-get install "
-			"librte-net-tap" ABI);
+		"DPDK's driver net_tap is missing: apt-get install librte-net-tap" ABI);
 	uninstall("net_pcap");
 }
 
@@ -207,11 +204,10 @@ test_typing_error_in_a_driver(void **state)
 	install("net_af_packet");
 	install("net_memif");
 	device_cause_expect("net_af_paket0,iface=x", -EFAULT,
-			"DPDK has no driver net_af_paket: did you mean "
-			"net_af_packet? If not, a package may be missing: "
-			"librte-net-af-paket" ABI);
-	device_cause_expect(
-			"memif0", -EFAULT, "DPDK has no driver memif: did you mean net_memif0?");
+		"DPDK has no driver net_af_paket: did you mean "
+		"net_af_packet? If not, a package may be missing: librte-net-af-paket" ABI);
+	device_cause_expect("memif0", -EFAULT,
+		"DPDK has no driver memif: did you mean net_memif0?");
 	assert_int_equal(device_cause(&host, "net_memif0", -EFAULT, cause, sizeof(cause)), 0);
 	uninstall("net_af_packet");
 	uninstall("net_memif");
@@ -224,11 +220,12 @@ test_pci_device_that_vfio_has(void **state)
 	(void)state;
 	bind_to("vfio-pci");
 	if (access("/dev/vfio/vfio", F_OK) != 0)
-		expect_errno(ENOENT, ADDRESS, -EIO, "there is no /dev/vfio/vfio: modprobe vfio-pci");
+		expect_errno(ENOENT, ADDRESS, -EIO,
+			"there is no /dev/vfio/vfio: modprobe vfio-pci");
 	else
 		device_cause_expect(ADDRESS, -EIO,
-				"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
-				"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
+			"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
+			"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
 }
 
 static void
@@ -238,7 +235,8 @@ test_socket_path_is_too_long(void **state)
 
 	(void)state;
 	snprintf(device, sizeof(device), "net_memif0,socket-abstract=no,socket=/tmp/%0103d", 0);
-	expect_errno(ENAMETOOLONG, device, -EINVAL, "the path of its socket has 108 bytes, allowed up to 107");
+	expect_errno(ENAMETOOLONG, device, -EINVAL,
+		"the path of its socket has 108 bytes, allowed up to 107");
 }
 
 static void
@@ -275,12 +273,12 @@ static void
 test_interface_that_is_missing(void **state)
 {
 	(void)state;
-	expect_errno(EINVAL, "net_af_packet0", -EINVAL, "iface=NAME is missing, such as net_af_packet0,iface=eth0");
-	expect_errno(EINVAL, "net_af_xdp3,start_queue=1", -EINVAL, "iface=NAME is missing, such as "
-								   "net_af_xdp3,iface=eth0");
+	expect_errno(EINVAL, "net_af_packet0", -EINVAL,
+		"iface=NAME is missing, such as net_af_packet0,iface=eth0");
+	expect_errno(EINVAL, "net_af_xdp3,start_queue=1", -EINVAL,
+		"iface=NAME is missing, such as net_af_xdp3,iface=eth0");
 	device_cause_expect("net_af_packet0,iface=nosuch77", -EINVAL,
-			"there is no interface \"nosuch77\": ip -brief link "
-			"lists those there are");
+		"there is no interface \"nosuch77\": ip -brief link lists those there are");
 }
 
 static void
@@ -289,15 +287,19 @@ test_user_without_capabilities(void **state)
 	(void)state;
 	bind_to("uio_pci_generic");
 	become_user();
-	expect_errno(EPERM, "net_af_packet0,iface=lo", -EINVAL, "this user may not open packet sockets: run it "
+	expect_errno(EPERM, "net_af_packet0,iface=lo", -EINVAL,
+		"this user may not open packet sockets: run it "
 		"as root, or with the capabilities CAP_NET_RAW and CAP_NET_ADMIN");
-	expect_errno(EPERM, "net_af_xdp0,iface=lo", -EINVAL, "this user may not load AF_XDP programs: run it as "
+	expect_errno(EPERM, "net_af_xdp0,iface=lo", -EINVAL,
+		"this user may not load AF_XDP programs: run it as "
 		"root, or with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
 	if (access("/dev/net/tun", F_OK) == 0)
-		expect_errno(EPERM, "net_tap0,iface=x", -EINVAL, "this user may not make interfaces by /dev/net/tun: "
+		expect_errno(EPERM, "net_tap0,iface=x", -EINVAL,
+			"this user may not make interfaces by /dev/net/tun: "
 			"run it as root, or with the capability CAP_NET_ADMIN");
 	else
-		expect_errno(ENOENT, "net_tap0,iface=x", -EINVAL, "there is no /dev/net/tun: modprobe tun");
+		expect_errno(ENOENT, "net_tap0,iface=x", -EINVAL,
+			"there is no /dev/net/tun: modprobe tun");
 	expect_errno(EPERM, ADDRESS, -EIO, "uio_pci_generic needs root");
 }
 
@@ -323,10 +325,14 @@ test_fanout_group_that_is_taken(void **state)
 	char text[168];
 
 	(void)state;
-	assert_int_equal(device_cause(&host, "net_af_packet0,iface=lo", -EINVAL, cause, sizeof(cause)), 0);
+	assert_int_equal(device_cause(&host, "net_af_packet0,iface=lo", -EINVAL, cause,
+				 sizeof(cause)),
+		0);
 	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &arg, sizeof(arg)), 0);
-	snprintf(text, sizeof(text), "another process has the packet fanout group %d, which follows from our "
-				     "process ID: start it again", id);
+	snprintf(text, sizeof(text),
+		"another process has the packet fanout group %d, which follows from our "
+		"process ID: start it again",
+		id);
 	expect_errno(EBUSY, "net_af_packet0,iface=lo", -EINVAL, text);
 	close(fd);
 }
@@ -341,13 +347,15 @@ test_xdp_queue(void **state)
 	if (fd < 0)
 		skip(); /* only root has one, of a kernel that gives any */
 	close(fd);
-	expect_errno(EINVAL, "net_af_xdp0,iface=lo,start_queue=1", -EINVAL, "start_queue=1, queue_count=1: lo has "
-		"1 queue, from 0 on; ethtool -l lo shows them");
-	expect_errno(EINVAL, "net_af_xdp0,iface=lo,queue_count=2", -EINVAL, "start_queue=0, queue_count=2: lo has "
-		"1 queue, from 0 on; ethtool -l lo shows them");
-	assert_int_equal(device_cause(&host, "net_af_xdp0,iface=lo", -EINVAL, cause, sizeof(cause)), 0);
+	expect_errno(EINVAL, "net_af_xdp0,iface=lo,start_queue=1", -EINVAL,
+		"start_queue=1, queue_count=1: lo has 1 queue, from 0 on; ethtool -l lo shows them");
+	expect_errno(EINVAL, "net_af_xdp0,iface=lo,queue_count=2", -EINVAL,
+		"start_queue=0, queue_count=2: lo has 1 queue, from 0 on; ethtool -l lo shows them");
+	assert_int_equal(device_cause(&host, "net_af_xdp0,iface=lo", -EINVAL, cause, sizeof(cause)),
+		0);
 	xdp_log_begin();
-	expect_errno(EBUSY, "net_af_xdp0,iface=lo", -EINVAL, "another program may have the queue. What libbpf "
+	expect_errno(EBUSY, "net_af_xdp0,iface=lo", -EINVAL,
+		"another program may have the queue. What libbpf "
 		"says: \"log\": [{\"component\": \"polca.link\", \"level\": \"debug\"}]");
 }
 
@@ -355,8 +363,8 @@ static void
 test_socket_without_a_directory(void **state)
 {
 	(void)state;
-	expect_errno(ENOENT, "net_vhost0,iface=/tmp/polca-nosuch/vhost", -EINVAL, "there is no directory "
-		"/tmp/polca-nosuch for its socket: mkdir /tmp/polca-nosuch");
+	expect_errno(ENOENT, "net_vhost0,iface=/tmp/polca-nosuch/vhost", -EINVAL,
+		"there is no directory /tmp/polca-nosuch for its socket: mkdir /tmp/polca-nosuch");
 	expect_errno(EINVAL, "net_vhost0,queues=1", -EINVAL, "iface=PATH, its socket, is missing");
 }
 
@@ -372,7 +380,8 @@ test_socket_of_another_user(void **state)
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	set_mode("vhost", 0);
 	snprintf(device, sizeof(device), "net_vhost0,iface=%s,client=1", addr.sun_path);
-	snprintf(text, sizeof(text), "this user may not use the socket %s: Permission denied", addr.sun_path);
+	snprintf(text, sizeof(text), "this user may not use the socket %s: Permission denied",
+		addr.sun_path);
 	become_user();
 	expect_errno(EACCES, device, -EINVAL, text);
 	become_root_again(NULL);
@@ -388,9 +397,10 @@ test_path_of_virtio_user(void **state)
 	char device[256];
 
 	(void)state;
-	expect_errno(EINVAL, "net_virtio_user0", -EINVAL, "path= is missing: the socket of vhost, or /dev/vhost-net");
-	expect_errno(ENOENT, "net_virtio_user0,path=/tmp/polca-nosuch", -EINVAL, "path /tmp/polca-nosuch: No such "
-										"file or directory");
+	expect_errno(EINVAL, "net_virtio_user0", -EINVAL,
+		"path= is missing: the socket of vhost, or /dev/vhost-net");
+	expect_errno(ENOENT, "net_virtio_user0,path=/tmp/polca-nosuch", -EINVAL,
+		"path /tmp/polca-nosuch: No such file or directory");
 	snprintf(device, sizeof(device), "net_virtio_user0,path=%s", sys);
 	assert_int_equal(device_cause(&host, device, -EINVAL, cause, sizeof(cause)), 0);
 }
@@ -409,14 +419,17 @@ static void
 test_error_of_a_port(void **state)
 {
 	(void)state;
-	expect_error("net_af_packet0", -EINVAL, EINVAL, "port0: device net_af_packet0: iface=NAME is missing, such as "
-		"net_af_packet0,iface=eth0");
-	expect_error("net_null0", -EINVAL, EINVAL, "port0: device net_null0 cannot be opened (Invalid argument): give a "
+	expect_error("net_af_packet0", -EINVAL, EINVAL,
+		"port0: device net_af_packet0: iface=NAME is missing, such as net_af_packet0,iface=eth0");
+	expect_error("net_null0", -EINVAL, EINVAL,
+		"port0: device net_null0 cannot be opened (Invalid argument): give a "
 		"PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as net_af_packet0,iface=eth0");
-	expect_error("net_null0", -1, ENODEV, "port0: device net_null0 cannot be opened (the log says why): give a "
+	expect_error("net_null0", -1, ENODEV,
+		"port0: device net_null0 cannot be opened (the log says why): give a "
 		"PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as net_af_packet0,iface=eth0");
 	/* whatever else may be wrong with it */
-	expect_error("net_af_packet0", -ENOMEM, ENOMEM, "port0: device net_af_packet0 cannot be opened (Cannot allocate "
+	expect_error("net_af_packet0", -ENOMEM, ENOMEM,
+		"port0: device net_af_packet0 cannot be opened (Cannot allocate "
 		"memory): reserve more hugepages on its NUMA node (config/setup-host.sh)");
 }
 
@@ -429,13 +442,16 @@ test_only_a_socket_that_is_made_needs_a_directory_to_write_to(void **state)
 	device_cause_make_dir("sockets");
 	set_mode("sockets", 0555);
 	become_user();
-	snprintf(device, sizeof(device), "net_memif0,role=client,socket-abstract=no,socket=%s/sockets/m", sys);
+	snprintf(device, sizeof(device),
+		"net_memif0,role=client,socket-abstract=no,socket=%s/sockets/m", sys);
 	assert_int_equal(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)), 0);
 	snprintf(device, sizeof(device), "net_memif0,socket-abstract=no,socket=%s/sockets/m", sys);
 	assert_int_equal(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)), 0);
-	snprintf(text, sizeof(text), "this user may not use the directory %s/sockets of its socket: "
-				     "Permission denied", sys);
-	snprintf(device, sizeof(device), "net_memif0,role=server,socket-abstract=no,socket=%s/sockets/m", sys);
+	snprintf(text, sizeof(text),
+		"this user may not use the directory %s/sockets of its socket: Permission denied",
+		sys);
+	snprintf(device, sizeof(device),
+		"net_memif0,role=server,socket-abstract=no,socket=%s/sockets/m", sys);
 	expect_errno(EACCES, device, -EIO, text);
 	snprintf(device, sizeof(device), "net_vhost0,iface=%s/sockets/m", sys);
 	expect_errno(EACCES, device, -EIO, text);
@@ -473,8 +489,8 @@ device_cause_make_tree(void **state)
 static int
 device_cause_remove_tree(void **state)
 {
-	static const char *const dirs[] = { ("bus/pci/devices/" ADDRESS), "bus/pci/devices", "bus/pci",
-		"bus", "drivers", "sockets", "" };
+	static const char *const dirs[] = { ("bus/pci/devices/" ADDRESS), "bus/pci/devices",
+		"bus/pci", "bus", "drivers", "sockets", "" };
 	char path[256];
 	unsigned int i;
 
@@ -503,20 +519,19 @@ main(void)
 		cmocka_unit_test(test_socket_path_is_too_long),
 		cmocka_unit_test(test_socket_path_is_another_file),
 		cmocka_unit_test(test_interface_that_is_missing),
-		cmocka_unit_test_teardown(test_user_without_capabilities,
-			become_root_again),
+		cmocka_unit_test_teardown(test_user_without_capabilities, become_root_again),
 		cmocka_unit_test(test_fanout_group_that_is_taken),
 		cmocka_unit_test(test_xdp_queue),
 		cmocka_unit_test(test_socket_without_a_directory),
-		cmocka_unit_test_teardown(test_socket_of_another_user,
-			become_root_again),
+		cmocka_unit_test_teardown(test_socket_of_another_user, become_root_again),
 		cmocka_unit_test(test_path_of_virtio_user),
 		cmocka_unit_test(test_error_of_a_port),
-		cmocka_unit_test_teardown(test_only_a_socket_that_is_made_needs_a_directory_to_write_to,
+		cmocka_unit_test_teardown(
+			test_only_a_socket_that_is_made_needs_a_directory_to_write_to,
 			become_root_again),
 		cmocka_unit_test(test_nothing_is_said_without_a_cause),
 	};
 
 	return cmocka_run_group_tests_name("link: device cause", tests, device_cause_make_tree,
-			device_cause_remove_tree);
+		device_cause_remove_tree);
 }

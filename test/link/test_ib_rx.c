@@ -62,8 +62,10 @@ test_service_level_is_the_lrh_s(void **state)
 	struct bench *b = *state;
 
 	/* SL 9 in the LRH, priority 5 in the tag */
-	bench_verdict(b, US A "8100 a000 88b5 0092 0010 000a 0022 6400ffff 00000001 00000000"
-		"80010000 00000001 0102030405060708 11223344 5566", ACCEPTED);
+	bench_verdict(b,
+		US A "8100 a000 88b5 0092 0010 000a 0022 6400ffff 00000001 00000000"
+		     "80010000 00000001 0102030405060708 11223344 5566",
+		ACCEPTED);
 	assert_int_equal(b->pkts[0]->sl, 9);
 }
 
@@ -75,8 +77,9 @@ test_port_speaks_its_ethertype_only(void **state)
 	bench_verdict(b, ROCEV2_ACK, VERDICT_ETHERTYPE);
 	bench_verdict(b, ROCEV2_IPV6_ACK, VERDICT_ETHERTYPE);
 	bench_verdict(b, ROCEV1_ACK, VERDICT_ETHERTYPE);
-	bench_verdict(b, ALL "020000000001 0806 0001080006040001"
-		"020000000001 0a000001 000000000000 0a000002", VERDICT_ETHERTYPE);
+	bench_verdict(b,
+		ALL "020000000001 0806 0001080006040001020000000001 0a000001 000000000000 0a000002",
+		VERDICT_ETHERTYPE);
 	bench_verdict(b, US A "88b6 0002", VERDICT_ETHERTYPE);
 	bench_expect_nothing(b);
 }
@@ -115,14 +118,18 @@ test_malformed_frames_have_their_verdict(void **state)
 
 	bench_verdict(b, US A "88b5 0002 0010 0002", VERDICT_RUNT);
 	/* LVer 1; LNH 0 and 1: raw; PktLen beyond the frame's end */
-	bench_verdict(b, US A "88b5 0102 0010 0007 0022 1100ffff0000045600000012 1f000007"
-		"00000000 0000", VERDICT_GRH);
-	bench_verdict(b, US A "88b5 0000 0010 0007 0022 1100ffff0000045600000012 1f000007"
-		"00000000 0000", VERDICT_GRH);
-	bench_verdict(b, US A "88b5 0001 0010 0007 0022 1100ffff0000045600000012 1f000007"
-		"00000000 0000", VERDICT_GRH);
-	bench_verdict(b, US A "88b5 0002 0010 0008 0022 1100ffff0000045600000012 1f000007"
-		"00000000 0000", VERDICT_GRH);
+	bench_verdict(b,
+		US A "88b5 0102 0010 0007 0022 1100ffff0000045600000012 1f00000700000000 0000",
+		VERDICT_GRH);
+	bench_verdict(b,
+		US A "88b5 0000 0010 0007 0022 1100ffff0000045600000012 1f00000700000000 0000",
+		VERDICT_GRH);
+	bench_verdict(b,
+		US A "88b5 0001 0010 0007 0022 1100ffff0000045600000012 1f00000700000000 0000",
+		VERDICT_GRH);
+	bench_verdict(b,
+		US A "88b5 0002 0010 0008 0022 1100ffff0000045600000012 1f00000700000000 0000",
+		VERDICT_GRH);
 	expect_routes(b, ""); /* nothing is learned of them */
 }
 
@@ -167,9 +174,12 @@ global(const char *dgid, bool smp)
 {
 	static char text[512];
 
-	snprintf(text, sizeof(text), US A "88b5 %c003 0010 0014 0022 60000000 0020 1b 01"
+	snprintf(text, sizeof(text),
+		US A
+		"88b5 %c003 0010 0014 0022 60000000 0020 1b 01"
 		"fe800000000000000000000000000001 %s 6400ffff 0000000%c 00000000 80010000 00000001"
-		"0102030405060708 11223344 5566", smp ? 'f' : '0', dgid, smp ? '0' : '1');
+		"0102030405060708 11223344 5566",
+		smp ? 'f' : '0', dgid, smp ? '0' : '1');
 	return text;
 }
 
@@ -227,7 +237,7 @@ test_group_lids_are_for_the_group_s_queue_pair(void **state)
 /* Valid data for our LID, which is 0x22: its CRCs are test_ib_tx.c's, made outside of our code. */
 #define VALID_DATA(icrc, vcrc)                                                                     \
 	US A "88b5 0002 0022 000a 0010 6400ffff 00000001 00000000"                                 \
-	"80010000 00000001 0102030405060708" icrc vcrc
+	     "80010000 00000001 0102030405060708" icrc vcrc
 
 /* smp-sma 3: what makes an armed port active; all of this is taken in anyway */
 static void
@@ -382,8 +392,8 @@ test_fixed_lids_of_the_configuration(void **state)
 
 	(void)state;
 	ib_config(&b);
-	b.cfg.port[0].lids[0] = (struct link_lid) { 7, { 2, 0, 0, 0, 0, 0xA } };
-	b.cfg.port[0].lids[1] = (struct link_lid) { 0xBFFF, { 2, 0, 0, 0, 0, 0xB } };
+	b.cfg.port[0].lids[0] = (struct link_lid){ 7, { 2, 0, 0, 0, 0, 0xA } };
+	b.cfg.port[0].lids[1] = (struct link_lid){ 0xBFFF, { 2, 0, 0, 0, 0, 0xB } };
 	b.cfg.port[0].num_lids = 2;
 	bench_open(&b);
 	expect_routes(&b, "0x7=02000000000a! 0xbfff=02000000000b!");
@@ -428,7 +438,7 @@ test_roce_port_has_no_lid_routes(void **state)
 int
 main(void)
 {
-#define WITH_IB(t) cmocka_unit_test_setup_teardown(t, ib_setup, bench_teardown)
+#define WITH_IB(t)   cmocka_unit_test_setup_teardown(t, ib_setup, bench_teardown)
 #define WITH_ROCE(t) cmocka_unit_test_setup_teardown(t, bench_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
 		WITH_IB(test_native_packet_comes_back_parsed),

@@ -31,8 +31,9 @@ test_frame_is_complete(void **state)
 
 	ib_tx_hear(b, DATA(US A, 0x10, 0x22));
 	ib_send(b, &path);
-	bench_expect(b, A US "88b5 0002 0022 000a 0010 6400ffff 00000001 00000000"
-		"80010000 00000001 0102030405060708 6352d92a 57c8 00000000");
+	bench_expect(b,
+		A US "88b5 0002 0022 000a 0010 6400ffff 00000001 00000000"
+		     "80010000 00000001 0102030405060708 6352d92a 57c8 00000000");
 	assert_int_equal(counters(b)->tx_packets, 1);
 	assert_int_equal(counters(b)->tx_bytes, 60);
 	assert_int_equal(counters(b)->tx_pad, 4);
@@ -250,12 +251,18 @@ test_disabled_port_is_silent(void **state)
 	ib_expect(b, A, 0x22);
 }
 
-/* Header and all of an SMP, or of data, with a number in its payload. False: the sink has no room */
+/*
+ * Header and all of an SMP, or of data, with a number in its payload. False: the sink has no room
+ */
 static bool
 send_number(struct bench *b, struct tx_sink *s, const struct path *path, uint8_t number)
 {
-	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF,
-		.dest_qpn = s == link_tx_sink(b->worker[0]) ? 0x11 : 0, .src_qpn = 1 };
+	struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = s == link_tx_sink(b->worker[0]) ? 0x11 : 0,
+		.src_qpn = 1,
+	};
 	uint8_t *bth = tx_reserve(s, path, 24);
 
 	if (bth == NULL)

@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What is restored of a kernel's interface, here one of ours: ioctl() and the ethdev are those of this file. */
+/*
+ * What is restored of a kernel's interface, here one of ours: ioctl() and the ethdev are those of
+ * this file.
+ */
 
 #include <errno.h>
 #include <net/if_arp.h>
@@ -281,6 +284,6 @@ main(void)
 		T(test_running_is_what_the_interface_says),
 	};
 
-	return cmocka_run_group_tests_name(
-			"link: interface", tests, interface_make_dir, interface_remove_dir);
+	return cmocka_run_group_tests_name("link: interface", tests, interface_make_dir,
+		interface_remove_dir);
 }

@@ -60,10 +60,11 @@ kernel_make_tree(void **state)
 			return -1;
 	}
 	kernel_write_file("class/infiniband/rxe0/parent", "eth1\n");
-	kernel_write_file("vlans", "VLAN Dev name    | VLAN ID\n"
-			    "Name-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\n"
-			    "eth2.5         | 5  | eth2\neth1.5         | 5  | eth3\n"
-			    "v7             | 7  | eth2\n");
+	kernel_write_file("vlans",
+		"VLAN Dev name    | VLAN ID\n"
+		"Name-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\n"
+		"eth2.5         | 5  | eth2\neth1.5         | 5  | eth3\n"
+		"v7             | 7  | eth2\n");
 	return 0;
 }
 
@@ -101,10 +102,18 @@ link_kernel_check(const char *behind, uint16_t vlan, const char *interface, cons
 	static struct link_port p;
 	char sys[64], vlans[64];
 	union address addr, netmask;
-	struct ifaddrs has = { .ifa_name = (char *)(uintptr_t)interface, .ifa_addr = &addr.sa,
-		.ifa_netmask = &netmask.sa };
-	struct kernel_view v = { .sys = sys, .vlans = vlans, .interface = behind,
-		.addresses = &has, .warn = kernel_hear };
+	struct ifaddrs has = {
+		.ifa_name = (char *)(uintptr_t)interface,
+		.ifa_addr = &addr.sa,
+		.ifa_netmask = &netmask.sa,
+	};
+	struct kernel_view v = {
+		.sys = sys,
+		.vlans = vlans,
+		.interface = behind,
+		.addresses = &has,
+		.warn = kernel_hear,
+	};
 	unsigned int n;
 
 	snprintf(sys, sizeof(sys), "%s", dir);
@@ -132,17 +141,17 @@ test_address_on_the_same_interface(void **state)
 	(void)state;
 	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "eth0", "10.0.0.1", MASK4), 1);
 	assert_string_equal(said[0],
-			"port0: the kernel of this host holds 10.0.0.1 on eth0 as well and refuses "
-			"RoCE packets to it (ICMP port unreachable). Type: ip addr del 10.0.0.1/24 "
-			"dev eth0");
+		"port0: the kernel of this host holds 10.0.0.1 on eth0 as well and refuses "
+		"RoCE packets to it (ICMP port unreachable). Type: ip addr del 10.0.0.1/24 dev eth0");
 	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "eth0", "fe80::1", MASK6), 1);
 	assert_string_equal(said[0],
-			"port0: the kernel of this host holds fe80::1 on eth0 as well and refuses "
-			"RoCE packets to it (ICMP port unreachable). Type: ip addr del fe80::1/64 "
-			"dev eth0");
+		"port0: the kernel of this host holds fe80::1 on eth0 as well and refuses "
+		"RoCE packets to it (ICMP port unreachable). Type: ip addr del fe80::1/64 dev eth0");
 }
 
-/* The kernel answers for an address of any of its interfaces, but a link-local one is its link's. */
+/*
+ * The kernel answers for an address of any of its interfaces, but a link-local one is its link's.
+ */
 static void
 test_address_on_another_interface(void **state)
 {
@@ -185,8 +194,8 @@ test_soft_roce_on_the_same_interface(void **state)
 	(void)state;
 	assert_int_equal(link_kernel_check("eth1", PATH_NO_VLAN, "eth1", "10.0.0.2", MASK4), 1);
 	assert_string_equal(said[0],
-			"port0: the kernel's soft-RoCE device rxe0 is on eth1 as well: two answer "
-			"RoCE there. Type: rdma link delete rxe0");
+		"port0: the kernel's soft-RoCE device rxe0 is on eth1 as well: two answer "
+		"RoCE there. Type: rdma link delete rxe0");
 	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "eth0", "10.0.0.2", MASK4), 0);
 	assert_int_equal(link_kernel_check("eth11", PATH_NO_VLAN, "eth11", "10.0.0.2", MASK4), 0);
 }

@@ -3,8 +3,8 @@
  */
 
 /*
- * Two ports joined by memif, both ends in this process: port0 is the server, port1 its client. Each knows the
- * socket by a path of its own, lest the driver takes them for one.
+ * Two ports joined by memif, both ends in this process: port0 is the server, port1 its client. Each
+ * knows the socket by a path of its own, lest the driver takes them for one.
  */
 
 #include <stdio.h>
@@ -39,7 +39,8 @@ server_config(struct link_config *c)
 	c->workers = 1;
 	c->mbuf_priv = sizeof(struct packet);
 	c->hz = BENCH_HZ;
-	snprintf(device, sizeof(device), "net_memif6,role=server,socket-abstract=no,socket=%s", path);
+	snprintf(device, sizeof(device), "net_memif6,role=server,socket-abstract=no,socket=%s",
+		path);
 	port_config(&c->port[0], "port0", device);
 	c->num_ports = 1;
 }
@@ -49,7 +50,8 @@ client_config(struct link_port_config *p, const char *name)
 {
 	char device[160];
 
-	snprintf(device, sizeof(device), "net_memif7,role=client,socket-abstract=no,socket=%s", same_path);
+	snprintf(device, sizeof(device), "net_memif7,role=client,socket-abstract=no,socket=%s",
+		same_path);
 	port_config(p, name, device);
 }
 
@@ -136,7 +138,10 @@ test_file_that_a_server_left_is_removed(void **state)
 	link_close(must_open(&c));
 }
 
-/* A server that comes again is found again: a second after the client has lost it, and every second. */
+/*
+ * A server that comes again is found again: a second after the client has lost it, and every
+ * second.
+ */
 static void
 test_client_connects_again(void **state)
 {
@@ -208,10 +213,13 @@ test_who_waits_for_a_server_can_give_up(void **state)
 	server_config(&c);
 	client_config(&c.port[0], "port0");
 	c.go_on_waiting = go_on_until_told;
-	snprintf(want, sizeof(want), "port0: stopped while it waited for the memif server at %s", same_path);
+	snprintf(want, sizeof(want), "port0: stopped while it waited for the memif server at %s",
+		same_path);
 	memif_refused(&c, want);
-	snprintf(want, sizeof(want), "port0: waiting for the memif server at %s: start it, or stop this one with "
-		"Ctrl-C (gives up after 5 s)", same_path);
+	snprintf(want, sizeof(want),
+		"port0: waiting for the memif server at %s: start it, or stop this one with "
+		"Ctrl-C (gives up after 5 s)",
+		same_path);
 	assert_string_equal(told, want);
 }
 
@@ -224,8 +232,9 @@ test_there_is_no_server(void **state)
 	(void)state;
 	server_config(&c);
 	client_config(&c.port[0], "port0");
-	snprintf(want, sizeof(want), "port0: no memif server listens at %s: start it first (role=server), or give its "
-		"socket", same_path);
+	snprintf(want, sizeof(want),
+		"port0: no memif server listens at %s: start it first (role=server), or give its socket",
+		same_path);
 	memif_refused(&c, want);
 }
 
@@ -244,8 +253,10 @@ test_server_that_takes_no_connection(void **state)
 	assert_int_equal(listen(fd, 64), 0);
 	server_config(&c);
 	client_config(&c.port[0], "port0");
-	snprintf(want, sizeof(want), "port0: the memif server at %s takes no connection: give both ends the same id, "
-		"secret, bsize and number of workers", same_path);
+	snprintf(want, sizeof(want),
+		"port0: the memif server at %s takes no connection: give both ends the same id, "
+		"secret, bsize and number of workers",
+		same_path);
 	memif_refused(&c, want);
 	close(fd);
 	unlink(path);
@@ -267,8 +278,8 @@ test_buffers_fit_the_mtu(void **state)
 	link_close(l);
 	c.port[0].mtu = 2027;
 	strcat(c.port[0].device, ",bsize=2048");
-	memif_refused(&c, "port0: mtu: got 2027, net_memif allows up to 2026 with its bsize "
-			  "argument of now");
+	memif_refused(&c,
+		"port0: mtu: got 2027, net_memif allows up to 2026 with its bsize argument of now");
 }
 
 static int

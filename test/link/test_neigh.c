@@ -82,12 +82,15 @@ test_ipv6_neighbour_is_asked_for_at_its_group(void **state)
 	uint32_t i = neighbour(b, "fe80::2", "fe80::1");
 
 	bench_poll(b, 0);
-	bench_expect(b, "3333ff000001 020000000002 86dd 6000000000203aff"
+	bench_expect(b,
+		"3333ff000001 020000000002 86dd 6000000000203aff"
 		"fe800000000000000000000000000002 ff0200000000000000000001ff000001"
 		"87007a9700000000 fe800000000000000000000000000001 0101020000000002");
-	bench_verdict(b, "020000000002 020000000001 86dd 6000000000203aff"
+	bench_verdict(b,
+		"020000000002 020000000001 86dd 6000000000203aff"
 		"fe800000000000000000000000000001 fe800000000000000000000000000002"
-		"8800181c60000000 fe800000000000000000000000000001 0201020000000001", VERDICT_ND);
+		"8800181c60000000 fe800000000000000000000000000001 0201020000000001",
+		VERDICT_ND);
 	assert_true(info(b, i).resolved);
 	assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x01", 6);
 }
@@ -98,13 +101,17 @@ test_questions_of_neighbours_teach_too(void **state)
 	struct bench *b = *state;
 	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
 
-	bench_verdict(b, "ffffffffffff 020000000001 0806 0001080006040001"
-		"020000000001 0a000001 000000000000 0a000002", VERDICT_ARP);
+	bench_verdict(b,
+		"ffffffffffff 020000000001 0806 0001080006040001"
+		"020000000001 0a000001 000000000000 0a000002",
+		VERDICT_ARP);
 	assert_true(info(b, i).resolved);
 	/* nobody is entered who was not asked for */
 	i++;
-	bench_verdict(b, "ffffffffffff 020000000009 0806 0001080006040001"
-		"020000000009 0a000009 000000000000 0a000002", VERDICT_ARP);
+	bench_verdict(b,
+		"ffffffffffff 020000000009 0806 0001080006040001"
+		"020000000009 0a000009 000000000000 0a000002",
+		VERDICT_ARP);
 	assert_false(link_neighbour_next(b->link, &i, &(struct link_neighbour_info){ 0 }));
 }
 
@@ -125,7 +132,7 @@ static void
 test_resolved_neighbour_is_confirmed_and_given_up(void **state)
 {
 	static const char unicast[] = "020000000001 020000000002 0806 0001080006040001"
-		"020000000002 0a000002 000000000000 0a000001" PAD18;
+				      "020000000002 0a000002 000000000000 0a000001" PAD18;
 	struct bench *b = *state;
 	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
 
@@ -152,11 +159,15 @@ test_group_addresses_are_not_learnt(void **state)
 	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
 	uint32_t group = neighbour(b, "10.0.0.2", "239.129.2.3");
 
-	bench_verdict(b, "020000000002 020000000001 0806 0001080006040002"
-		"01005e000001 0a000001 020000000002 0a000002", VERDICT_ARP);
+	bench_verdict(b,
+		"020000000002 020000000001 0806 0001080006040002"
+		"01005e000001 0a000001 020000000002 0a000002",
+		VERDICT_ARP);
 	assert_false(info(b, i).resolved);
-	bench_verdict(b, "020000000002 020000000001 0806 0001080006040002"
-		"020000000001 ef810203 020000000002 0a000002", VERDICT_ARP);
+	bench_verdict(b,
+		"020000000002 020000000001 0806 0001080006040002"
+		"020000000001 ef810203 020000000002 0a000002",
+		VERDICT_ARP);
 	assert_memory_equal(info(b, group).mac, "\x01\x00\x5E\x01\x02\x03", 6);
 }
 
@@ -169,8 +180,10 @@ test_moved_neighbour_is_followed(void **state)
 	bench_poll(b, 0);
 	bench_verdict(b, REPLY, VERDICT_ARP);
 	/* gratuitous */
-	bench_verdict(b, "ffffffffffff 020000000011 0806 0001080006040001"
-		"020000000011 0a000001 000000000000 0a000001", VERDICT_ARP);
+	bench_verdict(b,
+		"ffffffffffff 020000000011 0806 0001080006040001"
+		"020000000011 0a000001 000000000000 0a000001",
+		VERDICT_ARP);
 	assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x11", 6);
 }
 

@@ -55,8 +55,12 @@ path_from(struct link *l, unsigned int port)
 static void
 send_psn(struct link_worker *w, const struct path *path, uint32_t psn)
 {
-	struct wire_headers h = { .opcode = RC_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 0x12,
-		.psn = psn };
+	struct wire_headers h = {
+		.opcode = RC_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 0x12,
+		.psn = psn,
+	};
 	uint8_t *bth = tx_reserve(link_tx_sink(w), path, BTH_LEN + 4096);
 
 	assert_non_null(bth);
@@ -142,7 +146,8 @@ test_nobody_else_is_on_the_link_of_a_pair(void **state)
 	assert_true(gid_parse("10.0.0.1", &from));
 	assert_true(gid_parse("10.0.0.3", &to));
 	assert_int_equal(link_neighbour(l, 0, &from, &to, &index, &err), -EHOSTUNREACH);
-	assert_string_equal(err.text, "dgid: 10.0.0.3 is nobody's: port0 is joined back to back to "
+	assert_string_equal(err.text,
+		"dgid: 10.0.0.3 is nobody's: port0 is joined back to back to "
 		"port1, whose addresses are 10.0.0.2");
 	assert_int_equal(link_neighbour(l, 0, &from, &from, &index, &err), 0);
 	assert_true(gid_parse("224.0.0.1", &to));
@@ -196,9 +201,9 @@ test_bad_configurations_are_named(void **state)
 	open_pair_config(&c, 1);
 	c.port[0].back_to_back[0] = '\0';
 	c.port[1].back_to_back[0] = '\0';
-	open_refused(&c, "port0: device is missing: a PCI address or a vdev, or back_to_back with "
-			 "the "
-			 "name of another port");
+	open_refused(&c,
+		"port0: device is missing: a PCI address or a vdev, or back_to_back with the "
+		"name of another port");
 	open_pair_config(&c, 0);
 	open_refused(&c, "workers: got 0, allowed 1..128");
 	open_pair_config(&c, 1);
@@ -278,8 +283,9 @@ test_bad_native_ports_are_named(void **state)
 	(void)state;
 	ib_pair_config(&c);
 	c.port[1].num_addr = 1;
-	open_refused(&c, "port1: addresses: got 1, but a native InfiniBand port has none: LIDs and "
-		    "GIDs are subnet management's");
+	open_refused(&c,
+		"port1: addresses: got 1, but a native InfiniBand port has none: LIDs and "
+		"GIDs are subnet management's");
 	ib_pair_config(&c);
 	c.port[0].rocev1 = true;
 	open_refused(&c, "port0: rocev1 and native InfiniBand exclude each other");
@@ -290,17 +296,17 @@ test_bad_native_ports_are_named(void **state)
 	open_refused(&c, "port0: ethertype: got 0x8100, allowed 0x0600..0xffff but 0x8100");
 	ib_pair_config(&c);
 	c.port[0].mtu = 335;
-	open_refused(&c, "port0: mtu: got 335, native InfiniBand needs 336 or more: a path MTU of "
-			 "256 "
-			 "and its headers");
+	open_refused(&c,
+		"port0: mtu: got 335, native InfiniBand needs 336 or more: a path MTU of 256 "
+		"and its headers");
 	ib_pair_config(&c);
 	c.port[0].num_lids = 65;
 	open_refused(&c, "port0: LID routes: got 65, allowed up to 64");
 	ib_pair_config(&c);
-	c.port[0].lids[0] = (struct link_lid) { 0xC000, { 2, 0, 0, 0, 0, 1 } };
+	c.port[0].lids[0] = (struct link_lid){ 0xC000, { 2, 0, 0, 0, 0, 1 } };
 	c.port[0].num_lids = 1;
 	open_refused(&c, "port0: lid: got 0xc000, allowed 1..0xbfff");
-	c.port[0].lids[0] = (struct link_lid) { 3, { 0 } };
+	c.port[0].lids[0] = (struct link_lid){ 3, { 0 } };
 	open_refused(&c, "port0: mac of LID 3: neither zero nor a group address is a port's");
 }
 
@@ -326,8 +332,8 @@ test_vdev_is_plugged_and_unplugged(void **state)
 	}
 	strcpy(c.port[0].device, "net_nonesuch0,iface=x");
 	assert_null(link_open(&c, &err));
-	assert_non_null(strstr(err.text, "port0: device net_nonesuch0,iface=x: DPDK has no "
-					 "driver net_nonesuch: "));
+	assert_non_null(strstr(err.text,
+		"port0: device net_nonesuch0,iface=x: DPDK has no driver net_nonesuch: "));
 }
 
 /*

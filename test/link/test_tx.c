@@ -54,8 +54,14 @@ path_to_peer(struct bench *b, bool mac_known)
 static bool
 send_ack(struct bench *b, unsigned int worker, const struct path *path, uint32_t psn)
 {
-	struct wire_headers h = { .opcode = RC_ACK, .pkey = 0xFFFF, .dest_qpn = 0x456, .psn = psn,
-		.syndrome = 0x1F, .msn = 7 };
+	struct wire_headers h = {
+		.opcode = RC_ACK,
+		.pkey = 0xFFFF,
+		.dest_qpn = 0x456,
+		.psn = psn,
+		.syndrome = 0x1F,
+		.msn = 7,
+	};
 	struct tx_sink *s = link_tx_sink(b->worker[worker]);
 	struct tx_headers headers;
 	uint8_t *bth;
@@ -144,8 +150,10 @@ test_unresolved_next_hop_is_a_counted_drop(void **state)
 	bench_expect_nothing(b);
 	assert_int_equal(c->tx_unresolved, 2);
 	assert_int_equal(c->tx_packets, 0);
-	bench_verdict(b, "020000000002 020000000001 0806 0001080006040002"
-		"020000000001 0a000001 020000000002 0a000002", VERDICT_ARP);
+	bench_verdict(b,
+		"020000000002 020000000001 0806 0001080006040002"
+		"020000000001 0a000001 020000000002 0a000002",
+		VERDICT_ARP);
 	bench_discard(b); /* the question */
 	assert_true(send_ack(b, 0, &path, 2));
 	link_tx_flush(b->worker[0], b->now);
@@ -294,8 +302,8 @@ test_used_buffer_leaves_as_a_new_one(void **state)
 
 	assert_int_equal(rte_pktmbuf_alloc_bulk(mp, used, LINK_BURST), 0);
 	for (i = 0; i < LINK_BURST; i++) {
-		used[i]->ol_flags = RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_VLAN |
-			RTE_MBUF_F_RX_VLAN_STRIPPED;
+		used[i]->ol_flags =
+			RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
 		used[i]->data_off = 7;
 		used[i]->data_len = used[i]->pkt_len = 99;
 		used[i]->port = 3;
@@ -334,8 +342,17 @@ test_one_step_sends_the_same(void **state)
 {
 	static const uint8_t opcodes_sent[] = { RC_SEND_ONLY, RC_SEND_MIDDLE, RC_SEND_ONLY_IMM,
 		RC_WRITE_ONLY, RC_WRITE_ONLY_IMM, RC_READ_RESP_ONLY, RC_ATOMIC_ACK };
-	struct wire_headers h = { .pkey = 0xFFFF, .dest_qpn = 0x456, .psn = 9, .va = 0x1122334455667788,
-		.rkey = 0x99AABBCC, .dmalen = 77, .imm = 0xDDEEFF01, .syndrome = 0x1F, .msn = 3 };
+	struct wire_headers h = {
+		.pkey = 0xFFFF,
+		.dest_qpn = 0x456,
+		.psn = 9,
+		.va = 0x1122334455667788,
+		.rkey = 0x99AABBCC,
+		.dmalen = 77,
+		.imm = 0xDDEEFF01,
+		.syndrome = 0x1F,
+		.msn = 3,
+	};
 	static const uint32_t lengths[] = { 0, 1, 3, 4, 16, 63, 64, 65, 256, 1000, 1024 };
 	uint8_t payload[1024], one[1200], two[1200];
 	struct bench *b = *state;

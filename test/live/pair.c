@@ -129,8 +129,9 @@ uint8_t *
 live_mad(uint8_t *mad, uint8_t method, uint8_t type)
 {
 	memset(mad, 0, MAD_LEN);
-	hex(mad, "01340101 00000000 0000000000000006 00000000 00000000 "
-		 "000000000000000000000000 00 001405 00000000 1234 0001");
+	hex(mad,
+		"01340101 00000000 0000000000000006 00000000 00000000 "
+		"000000000000000000000000 00 001405 00000000 1234 0001");
 	mad[3] = method;
 	mad[40] = type;
 	return mad;
@@ -208,7 +209,7 @@ ask_for(struct pair *p, const uint8_t *mad, const uint8_t *many, uint64_t len, u
 {
 	struct mad_call call = {
 		.to = { .av = harness_av(&p->h->b), .qpn = 1, .qkey = MAD_QKEY, .pkey = 0xFFFF,
-			.neighbour = PATH_NO_NEIGHBOUR },
+			.neighbour = PATH_NO_NEIGHBOUR, },
 		.protocol = MAD_RMPP,
 		.data_offset = VENDOR_OFF_DATA,
 		.flags = flags,
@@ -219,8 +220,11 @@ ask_for(struct pair *p, const uint8_t *mad, const uint8_t *many, uint64_t len, u
 	unsigned int i;
 
 	if (many != NULL)
-		call.source = (struct mad_source){ .arg = (void *)(uintptr_t)many, .length = len,
-			.read = many_read };
+		call.source = (struct mad_source){
+			.arg = (void *)(uintptr_t)many,
+			.length = len,
+			.read = many_read,
+		};
 	p->len = 0;
 	p->done = 0;
 	assert_int_equal(mad_call(p->h->b.w, &call, p->h->now, NULL), 0);
@@ -239,7 +243,8 @@ ask(struct pair *p, const struct live_request *req, struct live_reply *reply)
 	many = live_build(req, mad, body);
 	ask_for(p, mad, many ? body : NULL, 8 + (uint64_t)req->len,
 		many ? MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE
-		     : req->mode == LIVE_MODE_SYSSTAT_CPU ? MAD_METHOD_MULTI_RESPONSE : 0);
+			: req->mode == LIVE_MODE_SYSSTAT_CPU ? MAD_METHOD_MULTI_RESPONSE
+							     : 0);
 	free(body);
 	memset(reply, 0, sizeof(*reply));
 	reply->error = mad_end_name(p->result.end);

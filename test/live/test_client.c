@@ -25,7 +25,7 @@ expect_built(const struct live_request *req, const char *header, const char *dat
 /* All zeros but the TID, which is lib/mad's: liveness 4 */
 #define HEADER(class, attribute)                                                                   \
 	"01" class "0101 00000000 0000000000000000" attribute                                      \
-	"0000 00000000 000000000000000000000000 00 001405"
+		   "0000 00000000 000000000000000000000000 00 001405"
 
 static void
 test_requests_are_the_vectors(void **state)
@@ -33,30 +33,46 @@ test_requests_are_the_vectors(void **state)
 	(void)state;
 	expect_built(&(struct live_request){ .mode = LIVE_MODE_IBPING, .identifier = 0x1234 },
 		HEADER("32", "0000"), "");
-	expect_built(&(struct live_request){ .mode = LIVE_MODE_ECHO, .identifier = 0x1234,
-		.sequence = 1, .data = (const uint8_t *)"data", .len = 4 },
+	expect_built(
+		&(struct live_request){
+			.mode = LIVE_MODE_ECHO,
+			.identifier = 0x1234,
+			.sequence = 1,
+			.data = (const uint8_t *)"data",
+			.len = 4,
+		},
 		HEADER("34", "0000"), "01 000000 1234 0001 64617461");
 	expect_built(&(struct live_request){ .mode = LIVE_MODE_ECHO, .identifier = 0x1234 },
 		HEADER("34", "0000"), "01 000000 1234 0000");
-	expect_built(&(struct live_request){ .mode = LIVE_MODE_TIMESTAMP, .identifier = 0x1234,
-		.sequence = 2, .originate = 0x80ABCDEF },
+	expect_built(
+		&(struct live_request){
+			.mode = LIVE_MODE_TIMESTAMP,
+			.identifier = 0x1234,
+			.sequence = 2,
+			.originate = 0x80ABCDEF,
+		},
 		HEADER("34", "0000"), "03 000000 1234 0002 80ABCDEF 00000000 00000000");
 	expect_built(&(struct live_request){ .mode = LIVE_MODE_LIDGUID, .sequence = 0xFFFF },
 		HEADER("34", "0000"), "05 000000 0000 FFFF");
-	expect_built(&(struct live_request){ .mode = LIVE_MODE_SYSSTAT_PING },
-		HEADER("33", "0010"), "");
-	expect_built(&(struct live_request){ .mode = LIVE_MODE_SYSSTAT_HOST },
-		HEADER("33", "0011"), "");
-	expect_built(&(struct live_request){ .mode = LIVE_MODE_SYSSTAT_CPU },
-		HEADER("33", "0012"), "");
+	expect_built(&(struct live_request){ .mode = LIVE_MODE_SYSSTAT_PING }, HEADER("33", "0010"),
+		"");
+	expect_built(&(struct live_request){ .mode = LIVE_MODE_SYSSTAT_HOST }, HEADER("33", "0011"),
+		"");
+	expect_built(&(struct live_request){ .mode = LIVE_MODE_SYSSTAT_CPU }, HEADER("33", "0012"),
+		"");
 }
 
 static void
 test_one_packet_takes_208_bytes(void **state)
 {
 	uint8_t data[LIVE_AREA + 1], mad[MAD_LEN], body[8 + LIVE_AREA + 2];
-	struct live_request req = { .mode = LIVE_MODE_ECHO, .identifier = 0x0102,
-		.sequence = 0x0304, .data = data, .len = LIVE_AREA };
+	struct live_request req = {
+		.mode = LIVE_MODE_ECHO,
+		.identifier = 0x0102,
+		.sequence = 0x0304,
+		.data = data,
+		.len = LIVE_AREA,
+	};
 	uint8_t want[MAD_LEN] = { 0 };
 
 	(void)state;
@@ -203,8 +219,13 @@ static void
 test_any_changed_byte_of_many_is_noticed(void **state)
 {
 	uint8_t data[1000], mad[MAD_LEN], body[1009];
-	const struct live_request req = { .mode = LIVE_MODE_ECHO, .identifier = 1, .sequence = 2,
-		.data = data, .len = sizeof(data) };
+	const struct live_request req = {
+		.mode = LIVE_MODE_ECHO,
+		.identifier = 1,
+		.sequence = 2,
+		.data = data,
+		.len = sizeof(data),
+	};
 	struct live_reply reply;
 	unsigned int i;
 
@@ -311,8 +332,10 @@ test_client_and_server_agree(void **state)
 		assert_in_range(reply.receive, i == 1 ? 5000 : 0, i == 1 ? 6000 : 0);
 		assert_int_equal(reply.transmit, reply.receive);
 		assert_int_equal(reply.guid, i == 2 ? 0x1122334455667788 : 0);
-		assert_string_equal(reply.text, i == 3 || i == 5 ? "host.domain"
-			: i == 6 ? "cpu 0: model One MHZ 1000\n" : "");
+		assert_string_equal(reply.text,
+			i == 3 || i == 5 ? "host.domain"
+				: i == 6 ? "cpu 0: model One MHZ 1000\n"
+					 : "");
 	}
 	pair_destroy(p);
 }

@@ -14,7 +14,7 @@
 
 #include "pair.h"
 
-#define MIB (1u << 20)
+#define MIB  (1u << 20)
 #define MANY (MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE)
 
 static uint8_t *
@@ -364,8 +364,11 @@ test_sysstat_sends_one_segment_before_it_is_acknowledged(void **state)
 
 	(void)state;
 	long_list(cpu, 64);
-	p = pair_create(&(struct pair_config){ .harness.scripted = true, .cpu = cpu,
-		.num_cpus = 64 });
+	p = pair_create(&(struct pair_config){
+		.harness.scripted = true,
+		.cpu = cpu,
+		.num_cpus = 64,
+	});
 	live_build(&(struct live_request){ .mode = LIVE_MODE_SYSSTAT_CPU }, mad, NULL);
 	say(p->h, mad);
 	expect_first_segment_only(p, 0, false);
@@ -386,7 +389,7 @@ test_sysstat_of_256_cpus(void **state)
 	long_list(cpu, LIVE_CPUS_MAX);
 	for (i = 0; i < LIVE_CPUS_MAX; i++)
 		n += (size_t)sprintf(want + n,
-				"cpu %u: model  Example CPU @ 2.%u GHz MHZ  %u.000\n", i, i, 2000 + i);
+			"cpu %u: model  Example CPU @ 2.%u GHz MHZ  %u.000\n", i, i, 2000 + i);
 	p = pair_create(&(struct pair_config){ .cpu = cpu, .num_cpus = LIVE_CPUS_MAX });
 	ask(p, &(struct live_request){ .mode = LIVE_MODE_SYSSTAT_CPU }, &reply);
 	assert_null(reply.error);
@@ -404,8 +407,11 @@ static void
 test_no_session_for_the_long_answer_is_busy(void **state)
 {
 	static struct live_cpu cpu[LIVE_CPUS_MAX];
-	struct pair_config config = { .harness = { .scripted = true, .limits = pair_limits },
-		.cpu = cpu, .num_cpus = 64 };
+	struct pair_config config = {
+		.harness = { .scripted = true, .limits = pair_limits },
+		.cpu = cpu,
+		.num_cpus = 64,
+	};
 	struct pair *p;
 	uint8_t mad[MAD_LEN], reply[MAD_LEN];
 
@@ -544,8 +550,12 @@ test_echo_at_five_percent_of_everything(void **state)
 		struct pair *p = pair_create(NULL);
 		uint32_t len = seed * 7919 % 60000, i;
 		uint8_t *data = patterned(len);
-		const struct live_request req = { .mode = LIVE_MODE_ECHO, .data = data, .len = len,
-			.sequence = (uint16_t)seed };
+		const struct live_request req = {
+			.mode = LIVE_MODE_ECHO,
+			.data = data,
+			.len = len,
+			.sequence = (uint16_t)seed,
+		};
 		struct live_reply reply;
 
 		p->h->wire = (struct harness_wire){ 50, 50, 50, 50, 20 * US, seed };

@@ -15,10 +15,10 @@ test_vector_ibping(void **state)
 {
 	uint8_t request[MAD_LEN] = { 0 }, reply[MAD_LEN] = { 0 };
 
-	hex(request, "01320101 00000000 0000000000000005 00000000 00000000"
-		     "000000000000000000000000 00 001405");
-	hex(reply, "01320181 00000000 0000000000000005 00000000 00000000"
-		   "000000000000000000000000 00 001405");
+	hex(request,
+		"01320101 00000000 0000000000000005 00000000 00000000000000000000000000000000 00 001405");
+	hex(reply,
+		"01320181 00000000 0000000000000005 00000000 00000000000000000000000000000000 00 001405");
 	memcpy(reply + 40, "host.domain", 12);
 	expect_answer(*state, request, reply);
 	assert_int_equal(live_counters(((struct pair *)*state)->live)->ibping, 1);
@@ -30,10 +30,12 @@ test_vector_echo(void **state)
 	uint8_t request[MAD_LEN] = { 0 }, reply[MAD_LEN] = { 0 };
 	unsigned int i;
 
-	hex(request, "01340101 00000000 0000000000000006 00000000 00000000"
-		     "000000000000000000000000 00 001405 01 000000 1234 0001");
-	hex(reply, "01340181 00000000 0000000000000006 00000000 00000000"
-		   "000000000000000000000000 00 001405 02 000000 1234 0001");
+	hex(request,
+		"01340101 00000000 0000000000000006 00000000 00000000"
+		"000000000000000000000000 00 001405 01 000000 1234 0001");
+	hex(reply,
+		"01340181 00000000 0000000000000006 00000000 00000000"
+		"000000000000000000000000 00 001405 02 000000 1234 0001");
 	for (i = 48; i < MAD_LEN; i++) /* the whole area of 208 bytes */
 		request[i] = reply[i] = pattern(i) | 1;
 	expect_answer(*state, request, reply);
@@ -142,8 +144,7 @@ test_trap_is_not_answered(void **state)
 {
 	uint8_t mad[MAD_LEN];
 
-	expect_no_answer(*state, live_mad(mad, MAD_TRAP, LIVE_ECHO_REQUEST),
-		VERDICT_MAD_UNMATCHED);
+	expect_no_answer(*state, live_mad(mad, MAD_TRAP, LIVE_ECHO_REQUEST), VERDICT_MAD_UNMATCHED);
 	expect_no_answer(*state, live_mad(mad, MAD_TRAP_REPRESS, LIVE_ECHO_REQUEST),
 		VERDICT_MAD_UNMATCHED);
 }
@@ -213,10 +214,10 @@ test_other_oui_is_not_answered(void **state)
 	uint8_t mad[MAD_LEN];
 	unsigned int i, m, class;
 
-	for (class = 0x32; class <= 0x34; class++) {
+	for (class = 0x32; class <= 0x34; class ++) {
 		for (i = 0; i < 4; i++) {
 			for (m = 0; m < 6; m++) {
-				live_mad(mad, methods[m], LIVE_ECHO_REQUEST)[1] = (uint8_t)class;
+				live_mad(mad, methods[m], LIVE_ECHO_REQUEST)[1] = (uint8_t) class;
 				hex(mad + 37, ouis[i]);
 				expect_no_answer(p, mad, VERDICT_MAD_UNMATCHED);
 			}
@@ -318,8 +319,8 @@ test_lidguid_of_a_roce_port(void **state)
 static void
 test_lidguid_of_a_native_port(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){
-		.harness = { .scripted = true, .ib = true } });
+	struct pair *p =
+		pair_create(&(struct pair_config){ .harness = { .scripted = true, .ib = true } });
 
 	(void)state;
 	p->h->a.attr.ib = true;
@@ -418,8 +419,13 @@ test_every_request_counts(void **state)
 static void
 test_sources_of_a_native_port_are_lids(void **state)
 {
-	static const struct wire_headers headers = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF,
-		.dest_qpn = 1, .qkey = MAD_QKEY, .src_qpn = 1 };
+	static const struct wire_headers headers = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.qkey = MAD_QKEY,
+		.src_qpn = 1,
+	};
 	struct pair *p = limited_pair(true);
 	struct av av = harness_av(&p->h->b);
 	uint8_t mad[MAD_LEN];
@@ -458,8 +464,8 @@ static uint8_t *
 vendor_mad(uint8_t *mad, uint8_t class, uint8_t method, uint16_t attribute)
 {
 	memset(mad, 0, MAD_LEN);
-	hex(mad, "01000100 00000000 0000000000000005 00000000 00000000"
-		 "000000000000000000000000 00 001405");
+	hex(mad,
+		"01000100 00000000 0000000000000005 00000000 00000000000000000000000000000000 00 001405");
 	mad[1] = class;
 	mad[3] = method;
 	put_be16(mad + 16, attribute);
@@ -507,8 +513,11 @@ static void
 test_sysstat_cpus_that_fit_a_packet(void **state)
 {
 	static const struct live_cpu cpu[] = { { "One", "1000.5" }, { "Two", "" } };
-	struct pair *p = pair_create(&(struct pair_config){ .harness.scripted = true,
-		.cpu = cpu, .num_cpus = 2 });
+	struct pair *p = pair_create(&(struct pair_config){
+		.harness.scripted = true,
+		.cpu = cpu,
+		.num_cpus = 2,
+	});
 	uint8_t request[MAD_LEN], reply[MAD_LEN];
 
 	(void)state;

@@ -251,8 +251,9 @@ harness_run(struct harness *h, uint64_t ns)
 		next = harness_earlier(arrivals(&h->a), arrivals(&h->b));
 		transmit(&h->a);
 		transmit(&h->b);
-		next = harness_earlier(next, harness_earlier(timer_wheel_next(h->a.wheel),
-			timer_wheel_next(h->b.wheel)));
+		next = harness_earlier(next,
+			harness_earlier(timer_wheel_next(h->a.wheel),
+				timer_wheel_next(h->b.wheel)));
 		if (h->a.delivered < h->a.sent || h->b.delivered < h->b.sent)
 			next = harness_earlier(next, h->now + h->wire.latency);
 		if (next == UINT64_MAX)
@@ -504,8 +505,12 @@ struct mad_source
 pattern_source(struct harness *h, uint64_t length)
 {
 	h->sources++;
-	return (struct mad_source){ .arg = h, .length = length, .read = harness_source_read,
-		.release = harness_source_release };
+	return (struct mad_source){
+		.arg = h,
+		.length = length,
+		.read = harness_source_read,
+		.release = harness_source_release,
+	};
 }
 
 static enum mad_outcome
@@ -549,8 +554,8 @@ static const struct mad_method v2_methods[] = {
 	{ MAD_SET, MAD_METHOD_SESSION },
 	{ SA_GET_TABLE, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE },
 	{ SA2_GET_TRACE, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE },
-	{ SA2_GET_MULTI, MAD_METHOD_SESSION | MAD_METHOD_MULTI_REQUEST |
-		MAD_METHOD_MULTI_RESPONSE },
+	{ SA2_GET_MULTI,
+		MAD_METHOD_SESSION | MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE },
 	{ SA2_DELETE, MAD_METHOD_SESSION },
 	{ 0, 0 },
 };
@@ -607,7 +612,7 @@ call_init(struct manager *m, struct mad_call *c, uint8_t *mad, uint8_t method, u
 {
 	*c = (struct mad_call){
 		.to = { .av = harness_av_of(m), .qpn = 1, .qkey = MAD_QKEY, .pkey = 0xFFFF,
-			.neighbour = PATH_NO_NEIGHBOUR },
+			.neighbour = PATH_NO_NEIGHBOUR, },
 		.protocol = MAD_SA1,
 		.data_offset = SA1_OFF_DATA,
 		.flags = flags,

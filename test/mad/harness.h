@@ -32,11 +32,11 @@
 #include "wire/wire.h"
 
 #define HARNESS_FRAMES 2048
-#define US 1000ull
-#define MS 1000000ull
+#define US             1000ull
+#define MS             1000000ull
 /* A5 with SubnetTimeout 8 and RespTimeValue 10 */
-#define FLIGHT   (4096ull << 8) /* 1.05 ms */
-#define PROCESS  (4096ull << 10) /* 4.19 ms */
+#define FLIGHT           (4096ull << 8) /* 1.05 ms */
+#define PROCESS          (4096ull << 10) /* 4.19 ms */
 #define RESPONSE_TIMEOUT (2 * FLIGHT + PROCESS)
 #define SEGMENT_TIMEOUT  (FLIGHT + PROCESS)
 
@@ -166,8 +166,7 @@ enum verdict say_from(struct harness *h, const uint8_t *mad, uint16_t who, uint3
 /* A class version 1 MAD, attribute NodeRecord, TID h->tid. @return mad */
 uint8_t *v1_mad(const struct harness *h, uint8_t *mad, uint8_t method, uint8_t flags,
 	uint32_t segment, uint32_t length, uint16_t window);
-#define say_v1(h, ...)                                                                             \
-	say(h, v1_mad(h, (uint8_t[MAD_LEN]){ 0 }, __VA_ARGS__))
+#define say_v1(h, ...) say(h, v1_mad(h, (uint8_t[MAD_LEN]){ 0 }, __VA_ARGS__))
 
 /* --- asking --- */
 /* A call from m to the other; version 1; data go to the harness's taker. */

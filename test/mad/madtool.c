@@ -54,7 +54,7 @@ madtool_ask(struct harness *h, uint8_t method, uint64_t bytes)
 
 static void
 madtool_transaction(uint8_t method, enum mad_outcome outcome, uint64_t bytes, uint64_t stale_at,
-		int take_error)
+	int take_error)
 {
 	struct harness *h = harness_create(NULL);
 

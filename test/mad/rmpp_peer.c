@@ -67,7 +67,7 @@ peer_describe(struct sent *t)
 	case 1:
 		assert_int_equal(m[27], 0);
 		snprintf(t->text, sizeof(t->text), "DATA %u%s%s", segment,
-				m[26] & 2 ? " First" : "", m[26] & 4 ? " Last" : "");
+			m[26] & 2 ? " First" : "", m[26] & 4 ? " Last" : "");
 		return;
 	case 2:
 		assert_int_equal(m[26] & 7, 1);
@@ -304,7 +304,7 @@ make_mad(const struct rmpp_peer *p, uint8_t mad[MAD_LEN], uint8_t method)
 
 void
 make_rmpp(const struct rmpp_peer *p, uint8_t mad[MAD_LEN], uint8_t method, uint8_t type,
-		uint8_t flags, uint8_t status, uint32_t segment, uint32_t length)
+	uint8_t flags, uint8_t status, uint32_t segment, uint32_t length)
 {
 	make_mad(p, mad, method);
 	mad[24] = 1;
@@ -335,7 +335,7 @@ in_mad(struct rmpp_peer *p, const uint8_t mad[MAD_LEN])
 	memcpy(bth + 20, mad, MAD_LEN);
 	len = path_finish(&p->path, bth, 20 + MAD_LEN, 0);
 	assert_true(wire_parse(ENCAP_ROCEV2_IPV4, frame + p->path.l3_off, len - p->path.l3_off,
-			&pkt, &why));
+		&pkt, &why));
 	pkt.smac = frame + 6;
 	pkt.rx_time = p->now;
 	why = mad_receive(p->w, &pkt, p->now);
@@ -345,7 +345,7 @@ in_mad(struct rmpp_peer *p, const uint8_t mad[MAD_LEN])
 
 enum verdict
 in_rmpp(struct rmpp_peer *p, uint8_t method, uint8_t type, uint8_t flags, uint8_t status,
-		uint32_t segment, uint32_t length)
+	uint32_t segment, uint32_t length)
 {
 	uint8_t mad[MAD_LEN];
 
@@ -372,7 +372,7 @@ enum verdict
 in_data(struct rmpp_peer *p, uint8_t method, uint32_t n, uint32_t total, uint32_t tail)
 {
 	uint32_t length = n == total ? 20 + tail
-			  : n == 1   ? 20 * total + 200 * (total - 1) + tail
+		: n == 1             ? 20 * total + 200 * (total - 1) + tail
 				     : 0;
 	uint8_t mad[MAD_LEN];
 	unsigned int i;
@@ -393,7 +393,7 @@ peer_call(struct rmpp_peer *p, uint8_t method, const struct mad_source *source, 
 				.qpn = PEER_QPN,
 				.qkey = 0x80010000,
 				.pkey = 0xFFFF,
-				.neighbour = PATH_NO_NEIGHBOUR },
+				.neighbour = PATH_NO_NEIGHBOUR, },
 		.protocol = MAD_RMPP,
 		.data_offset = 56,
 		.flags = MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE,

@@ -26,8 +26,8 @@
 #include "wire/bytes.h"
 #include "wire/wire.h"
 
-#define MS        UINT64_C(1000000)
-#define US        UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define US UINT64_C(1000)
 
 #define PEER_QPN  1u
 #define PEER_SENT 4096
@@ -40,11 +40,11 @@ struct sent {
 
 struct rmpp_peer {
 	struct tx_sink sink; /* first member: the sink is the peer */
-	unsigned int room;   /* packets that the sink still accepts */
+	unsigned int room; /* packets that the sink still accepts */
 	uint8_t packet[20 + MAD_LEN];
 	struct sent sent[PEER_SENT];
 	unsigned int sent_count;
-	unsigned int seen;   /* packets up to here were expected */
+	unsigned int seen; /* packets up to here were expected */
 	unsigned int looked; /* where the last expectation began */
 
 	struct timer_wheel *wheel;
@@ -56,8 +56,8 @@ struct rmpp_peer {
 
 	/* the agent */
 	enum mad_outcome outcome;
-	uint16_t status;     /* of a MAD_ANSWER */
-	uint64_t length;     /* of the answer */
+	uint16_t status; /* of a MAD_ANSWER */
+	uint64_t length; /* of the answer */
 	uint64_t gone_after; /* reading beyond this byte fails; 0: never */
 	unsigned int requests;
 	unsigned int releases;
@@ -95,20 +95,20 @@ pattern_at(uint64_t offset)
 void make_mad(const struct rmpp_peer *p, uint8_t mad[MAD_LEN], uint8_t method);
 /* The same with an RMPP header, Active. */
 void make_rmpp(const struct rmpp_peer *p, uint8_t mad[MAD_LEN], uint8_t method, uint8_t type,
-		uint8_t flags, uint8_t status, uint32_t segment, uint32_t length);
+	uint8_t flags, uint8_t status, uint32_t segment, uint32_t length);
 enum verdict in_mad(struct rmpp_peer *p, const uint8_t mad[MAD_LEN]);
 /* The peer asks: GetTable. */
 enum verdict in_get_table(struct rmpp_peer *p);
 /* Of the given method, and what is due goes out. */
 enum verdict in_ack(struct rmpp_peer *p, uint8_t method, uint32_t segment, uint32_t window_end);
 enum verdict in_rmpp(struct rmpp_peer *p, uint8_t method, uint8_t type, uint8_t flags,
-		uint8_t status, uint32_t segment, uint32_t length);
+	uint8_t status, uint32_t segment, uint32_t length);
 /* Segment n of total: 200 bytes of the pattern, `tail` in the last. */
-enum verdict in_data(
-		struct rmpp_peer *p, uint8_t method, uint32_t n, uint32_t total, uint32_t tail);
+enum verdict in_data(struct rmpp_peer *p, uint8_t method, uint32_t n, uint32_t total,
+	uint32_t tail);
 
 /* --- we send --- */
-int call_table(struct rmpp_peer *p, mad_handle *h);   /* GetTable */
+int call_table(struct rmpp_peer *p, mad_handle *h); /* GetTable */
 int call_multi(struct rmpp_peer *p, uint64_t length); /* GetMulti, so many bytes of the pattern */
 
 /* Time passes, timers fire, what is due is sent. */

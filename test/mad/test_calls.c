@@ -71,19 +71,19 @@ static void
 test_response_timeout_formula(void **state)
 {
 	static const struct timeout timeouts[] = {
-		{ 1, 0, 2 * 8192 + 4096 },
-		{ 8, 10, 6291456 }, /* 2 x 1.048576 ms + 4.194304 ms */
+		{ 1, 0, 2 * 8192 + 4096 }, { 8, 10, 6291456 }, /* 2 x 1.048576 ms + 4.194304 ms */
 		{ 18, 16, 2415919104 }, /* 2 x 1.073741824 s + 0.268435456 s */
-		{ 1, 20, 4294983680 },
-		{ 31, 31, 26388279066624 }, /* 3 x 8796.093022208 s */
+		{ 1, 20, 4294983680 }, { 31, 31, 26388279066624 }, /* 3 x 8796.093022208 s */
 	};
 	struct harness *h;
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
-		h = harness_create(&(struct harness_config){ .scripted = true,
-			.subnet_timeout = timeouts[i].subnet_timeout });
+		h = harness_create(&(struct harness_config){
+			.scripted = true,
+			.subnet_timeout = timeouts[i].subnet_timeout,
+		});
 		calls_call(h, MAD_GET, timeouts[i].resp_time, 1);
 		pass(h, timeouts[i].ns - 1);
 		expect_silence(&h->a);

@@ -106,8 +106,8 @@ test_any_pkey(void **state)
 	headers.pkey = 0x0001;
 	assert_int_equal(say_frame(h, &headers, gsi_get(h, mad, 0x34, 1, MAD_GET), 256, false),
 		VERDICT_DATAGRAM);
-	assert_true(wire_parse(ENCAP_ROCEV2_IPV4, h->a.frames[0].bytes + 14, h->a.frames[0].len - 14,
-		&pkt, &why));
+	assert_true(wire_parse(ENCAP_ROCEV2_IPV4, h->a.frames[0].bytes + 14,
+		h->a.frames[0].len - 14, &pkt, &why));
 	assert_int_equal(pkt.pkey, 0x8001);
 }
 
@@ -145,8 +145,8 @@ test_answer_goes_back(void **state)
 static void
 test_answer_by_lid(void **state)
 {
-	struct harness *h = harness_create(
-		&(struct harness_config){ .scripted = true, .ib = true });
+	struct harness *h =
+		harness_create(&(struct harness_config){ .scripted = true, .ib = true });
 	uint8_t mad[MAD_LEN];
 	struct packet pkt;
 	enum verdict why;
@@ -167,8 +167,8 @@ test_answer_by_lid(void **state)
 static void
 test_answer_by_gid_of_the_grh(void **state)
 {
-	struct harness *h = harness_create(
-		&(struct harness_config){ .scripted = true, .ib = true });
+	struct harness *h =
+		harness_create(&(struct harness_config){ .scripted = true, .ib = true });
 	struct av av = harness_av(&h->b);
 	uint8_t mad[MAD_LEN];
 	struct packet pkt;
@@ -183,8 +183,9 @@ test_answer_by_gid_of_the_grh(void **state)
 	for (i = 0; i < 2; i++) {
 		h->outcome = i == 0 ? MAD_ANSWER : MAD_STREAM;
 		assert_int_equal(say_by(h, &av, &good,
-			i == 0 ? gsi_get(h, mad, 0x34, 1, MAD_GET) :
-				 gsi_get(h, mad, 0x03, 1, SA_GET_TABLE)), VERDICT_DATAGRAM);
+					 i == 0 ? gsi_get(h, mad, 0x34, 1, MAD_GET)
+						: gsi_get(h, mad, 0x03, 1, SA_GET_TABLE)),
+			VERDICT_DATAGRAM);
 		next_packet(&h->a, &pkt);
 		assert_int_equal(pkt.slid, 1);
 		assert_int_equal(pkt.dlid, 2);
@@ -428,7 +429,7 @@ test_agents_table(void **state)
 	assert_int_equal(mad_agent_add(h->a.w, &agent), -ENOSPC);
 }
 
-	/*
+/*
 	 * MAD_ANY_VERSION applies only to versions without a row of their own, in any order of
 	 * adding
 	 */
@@ -458,8 +459,13 @@ static void
 test_send_without_a_session(void **state)
 {
 	struct harness *h = *state;
-	struct mad_peer to = { .av = harness_av(&h->a), .qpn = 1, .qkey = MAD_QKEY,
-		.pkey = 0xFFFF, .neighbour = PATH_NO_NEIGHBOUR };
+	struct mad_peer to = {
+		.av = harness_av(&h->a),
+		.qpn = 1,
+		.qkey = MAD_QKEY,
+		.pkey = 0xFFFF,
+		.neighbour = PATH_NO_NEIGHBOUR,
+	};
 	uint8_t mad[MAD_LEN] = { 1, 0x07, 2, MAD_SEND };
 	struct packet pkt;
 	unsigned int i;

@@ -31,8 +31,8 @@ static const struct fault faults[] = {
 	{ 1, 1, 2, 0, 2, 60, 120 }, /* First in mid-stream */
 	{ 1, 1, 2, 0, 0, 60, 120 }, /* First on segment 0 */
 	{ 1, 2, 0, 1, 1, 17, 124 }, /* ACK with a status */
-	{ 1, 2, 0, 0, 2, 1, 122 },  /* W2S */
-	{ 1, 3, 0, 0, 0, 0, 124 },  /* STOP says 1 and nothing else */
+	{ 1, 2, 0, 0, 2, 1, 122 }, /* W2S */
+	{ 1, 3, 0, 0, 0, 0, 124 }, /* STOP says 1 and nothing else */
 	{ 1, 3, 0, 2, 0, 0, 124 },
 	{ 1, 3, 0, 118, 0, 0, 124 },
 	{ 1, 4, 0, 117, 0, 0, 124 }, /* ABORT says 118..127 */
@@ -168,12 +168,12 @@ test_valid_stop_and_abort_are_honoured_and_not_answered(void **state)
 		call_table(p, NULL);
 		forget_sent(p);
 		assert_int_equal(in_rmpp(p, 0x92, type, 0, type == 3 ? 1 : status, 0, 0),
-				VERDICT_DATAGRAM);
+			VERDICT_DATAGRAM);
 		assert_int_equal(p->result.end, MAD_END_ABORTED);
 		assert_int_equal(p->result.rmpp_status, type == 3 ? 1 : status);
 		p->tid = TID;
 		assert_int_equal(in_rmpp(p, 0x12, type, 0, type == 3 ? 1 : status, 0, 0),
-				VERDICT_DATAGRAM);
+			VERDICT_DATAGRAM);
 		expect_silence(p);
 		expect_abort(p, 1, type == 3 ? 1 : status, 2);
 		expect_counter(p, abort_received, 2);
@@ -368,8 +368,7 @@ test_random_packets(void **state)
 		r ^= r << 17;
 		p->tid = TID + (r >> 40) % 4;
 		make_rmpp(p, mad, r & 1 ? 0x12 : 0x14, (r >> 1) % 16 < 2 ? 9 : 1 + (r >> 5) % 4,
-				(r >> 8) % 4 << 1, (r >> 10) % 32 == 0, (r >> 16) % 20,
-				(r >> 24) % 240);
+			(r >> 8) % 4 << 1, (r >> 10) % 32 == 0, (r >> 16) % 20, (r >> 24) % 240);
 		if ((r >> 32) % 8 == 0)
 			mad[26] = 0;
 		p->outcome = (r >> 36) % 4;

@@ -113,7 +113,7 @@ test_any_one_packet_lost(void **state)
 		else /* a lost request waits for the ResponseTimer */
 			lose(&h->b, k - 65 + 1);
 		assert_in_range(rmpp_lossy_time_of(h, SA_GET_TABLE, 0), 5 * ROUND_TRIP,
-				7 * ROUND_TRIP + (k == 0 || k == 65 ? 1000 * US : 240 * US));
+			7 * ROUND_TRIP + (k == 0 || k == 65 ? 1000 * US : 240 * US));
 		assert_int_equal(h->taken, 65 * 200);
 		assert_true(harness_run(h, 20000 * MS));
 		assert_int_equal(counters_of(&h->a).timeouts, 0);
@@ -194,7 +194,8 @@ test_lost_request(void **state)
 
 	(void)state;
 	for (lost = 1; lost <= 2; lost++) {
-		struct harness *h = harness_create(&(struct harness_config){ .subnet_timeout = 14 });
+		struct harness *h =
+			harness_create(&(struct harness_config){ .subnet_timeout = 14 });
 		unsigned int i;
 
 		h->outcome = MAD_STREAM;
@@ -202,8 +203,7 @@ test_lost_request(void **state)
 		for (i = 0; i < lost; i++)
 			lose(&h->b, i);
 		assert_in_range(rmpp_lossy_time_of(h, SA_GET_TABLE, 0),
-			lost == 1 ? 10 * MS : 30 * MS,
-			lost == 1 ? 11 * MS : 31 * MS);
+			lost == 1 ? 10 * MS : 30 * MS, lost == 1 ? 11 * MS : 31 * MS);
 		assert_int_equal(h->taken, 1920);
 		assert_int_equal(h->requests, 1);
 		assert_int_equal(counters_of(&h->b).timeouts, 0);
@@ -235,7 +235,7 @@ rmpp_lossy_one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, uns
 			assert_int_equal(h->body_len, bytes);
 	} else if (h->result.end != MAD_END_TIMEOUT && h->result.end != MAD_END_ABORTED) {
 		fail_msg("seed %u: %s, RMPP status %u", (unsigned int)seed,
-				mad_end_name(h->result.end), h->result.rmpp_status);
+			mad_end_name(h->result.end), h->result.rmpp_status);
 	}
 	expect_clean(h);
 	harness_destroy(h);

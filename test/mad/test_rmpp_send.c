@@ -757,7 +757,7 @@ test_silence_after_our_request_ends_in_a_timeout(void **state)
 	assert_int_equal(p->result.rmpp_status, 126);
 	expect_failed(p);
 	expect_tx(p, "ACK 0 1", "ACK 0 1", "ACK 0 1", "ACK 0 1", "ACK 0 1", "ACK 0 1", "ACK 0 1",
-			"ABORT 126");
+		"ABORT 126");
 }
 
 static void
@@ -784,7 +784,7 @@ test_single_request_is_repeated_then_given_up(void **state)
 	expect_tx(p, "GetTable");
 	pass(p, 9 * 4 * MS);
 	expect_tx(p, "GetTable", "GetTable", "GetTable", "GetTable", "GetTable", "GetTable",
-			"GetTable");
+		"GetTable");
 	assert_int_equal(p->result.end, MAD_END_TIMEOUT);
 	assert_int_equal(p->result.resent, 7);
 	expect_counter(p, timeouts, 8);

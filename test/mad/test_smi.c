@@ -19,25 +19,20 @@
 #define DR_DLID 34
 
 /* LRH, BTH, DETH of an SMP from LID 2 to LID 1; permissive ones of a directed route (smp-sma 1) */
-static const uint8_t by_lid[MAD_AT] = {
-	0xF0, 0x02, 0x00, 0x01, 0x00, 0x48, 0x00, 0x02,
-	0x64, 0x00, 0xFF, 0xFF, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-};
-static const uint8_t by_route[MAD_AT] = {
-	0xF0, 0x02, 0xFF, 0xFF, 0x00, 0x48, 0xFF, 0xFF,
-	0x64, 0x00, 0xFF, 0xFF, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-};
+static const uint8_t by_lid[MAD_AT] = { 0xF0, 0x02, 0x00, 0x01, 0x00, 0x48, 0x00, 0x02, 0x64, 0x00,
+	0xFF, 0xFF, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00 };
+static const uint8_t by_route[MAD_AT] = { 0xF0, 0x02, 0xFF, 0xFF, 0x00, 0x48, 0xFF, 0xFF, 0x64,
+	0x00, 0xFF, 0xFF, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00 };
 
 /* Get(NodeInfo), M_Key, data and the rest filled */
 static uint8_t *
 smi_smp(uint8_t *packet, uint8_t mgmt_class, uint8_t method)
 {
-	static const uint8_t header[32] = {
-		1, 0, 1, 0, 0x00, 0x00, 0x00, 0x00, 0, 0, 0, 0, 0xAB, 0xCD, 0xEF, 0x01,
-		0x00, 0x11, 0, 0, 0x00, 0x00, 0x00, 0x05, 1, 2, 3, 4, 5, 6, 7, 8,
-	};
+	static const uint8_t header[32] = { 1, 0, 1, 0, 0x00, 0x00, 0x00, 0x00, 0, 0, 0, 0, 0xAB,
+		0xCD, 0xEF, 0x01, 0x00, 0x11, 0, 0, 0x00, 0x00, 0x00, 0x05, 1, 2, 3, 4, 5, 6, 7,
+		8 };
 	uint8_t *mad = packet + MAD_AT;
 	bool routed = mgmt_class == 0x81;
 
@@ -83,8 +78,12 @@ smi_answer(void *arg, struct mad_request *req)
 static struct harness *
 smi_create(unsigned int workers, unsigned int id)
 {
-	return harness_create(&(struct harness_config){ .scripted = true, .ib = true,
-		.workers = workers, .id = id });
+	return harness_create(&(struct harness_config){
+		.scripted = true,
+		.ib = true,
+		.workers = workers,
+		.id = id,
+	});
 }
 
 static int
@@ -479,8 +478,13 @@ static void
 test_qp1_is_another_door(void **state)
 {
 	static const uint8_t classes[] = { 0x01, 0x81 };
-	struct wire_headers qp1 = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
-		.qkey = MAD_QKEY, .src_qpn = 1 };
+	struct wire_headers qp1 = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.qkey = MAD_QKEY,
+		.src_qpn = 1,
+	};
 	struct harness *h = *state;
 	uint8_t p[SMP_LEN], *mad;
 	const uint8_t *out;
@@ -677,8 +681,12 @@ test_call_by_lid(void **state)
 static void
 test_answer_by_qp1(void **state)
 {
-	const struct wire_headers qp1 = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
-		.qkey = MAD_QKEY };
+	const struct wire_headers qp1 = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.qkey = MAD_QKEY,
+	};
 	struct harness *h = *state;
 	uint8_t p[SMP_LEN], *mad;
 	struct mad_call c;
@@ -765,7 +773,7 @@ test_calls_of_other_workers(void **state)
 	harness_destroy(h);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, smi_setup, harness_teardown)
+#define T(test)    cmocka_unit_test_setup_teardown(test, smi_setup, harness_teardown)
 #define BARE(test) cmocka_unit_test_setup_teardown(test, bare_setup, harness_teardown)
 
 int

@@ -278,12 +278,22 @@ test_sessions_seen(void **state)
 static void
 test_owner(void **state)
 {
-	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
-		.qkey = MAD_QKEY, .src_qpn = 1 };
+	struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.qkey = MAD_QKEY,
+		.src_qpn = 1,
+	};
 	unsigned int count[4] = { 0 }, moved = 0, i;
 	uint8_t mad[MAD_LEN] = { 1, 3, 1, 0x12 };
-	struct packet pkt = { .opcode = UD_SEND_ONLY, .payload = mad, .payload_len = MAD_LEN,
-		.dest_qpn = 1, .src_qpn = h.src_qpn };
+	struct packet pkt = {
+		.opcode = UD_SEND_ONLY,
+		.payload = mad,
+		.payload_len = MAD_LEN,
+		.dest_qpn = 1,
+		.src_qpn = h.src_qpn,
+	};
 
 	(void)state;
 	for (i = 0; i < 4000; i++) {
@@ -325,12 +335,21 @@ test_owner(void **state)
 static void
 test_call_tids(void **state)
 {
-	struct harness_config c = { .limits = harness_limits, .scripted = true, .workers = 8,
-		.id = 5 };
+	struct harness_config c = {
+		.limits = harness_limits,
+		.scripted = true,
+		.workers = 8,
+		.id = 5,
+	};
 	struct harness *h = harness_create(&c);
 	uint64_t last = 0, tid;
-	struct packet pkt = { .opcode = UD_SEND_ONLY, .payload_len = MAD_LEN, .dest_qpn = 1,
-		.src_qpn = 1, .sgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = 2 } };
+	struct packet pkt = {
+		.opcode = UD_SEND_ONLY,
+		.payload_len = MAD_LEN,
+		.dest_qpn = 1,
+		.src_qpn = 1,
+		.sgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = 2 },
+	};
 	uint8_t mad[MAD_LEN], answer[MAD_LEN];
 	struct mad_call call;
 	unsigned int i;
@@ -361,8 +380,13 @@ test_call_tids(void **state)
 static enum verdict
 ask_by_router(struct harness *h, uint8_t who, bool grh)
 {
-	const struct wire_headers headers = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF,
-		.dest_qpn = 1, .qkey = MAD_QKEY, .src_qpn = 1 };
+	const struct wire_headers headers = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.qkey = MAD_QKEY,
+		.src_qpn = 1,
+	};
 	struct av av = harness_av(&h->b);
 	uint8_t mad[MAD_LEN];
 
@@ -381,8 +405,11 @@ test_peers_behind_a_router(void **state)
 
 	(void)state;
 	limits.max_sessions_per_peer = 1;
-	h = harness_create(&(struct harness_config){ .limits = limits, .scripted = true,
-		.ib = true });
+	h = harness_create(&(struct harness_config){
+		.limits = limits,
+		.scripted = true,
+		.ib = true,
+	});
 	h->outcome = MAD_LATER;
 	for (i = 1; i <= 8; i++) {
 		ask_by_router(h, 9 + i % 4, true);
@@ -405,10 +432,17 @@ test_peers_behind_a_router(void **state)
 static void
 test_call_over_a_router(void **state)
 {
-	struct harness *h = harness_create(&(struct harness_config){ .scripted = true,
-		.ib = true });
-	const struct wire_headers headers = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF,
-		.dest_qpn = 1, .qkey = MAD_QKEY, .src_qpn = 1 };
+	struct harness *h = harness_create(&(struct harness_config){
+		.scripted = true,
+		.ib = true,
+	});
+	const struct wire_headers headers = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.qkey = MAD_QKEY,
+		.src_qpn = 1,
+	};
 	struct av av = harness_av(&h->b);
 	struct mad_call call;
 	uint8_t mad[MAD_LEN];

@@ -12,8 +12,8 @@
 
 #include "harness.h"
 
-static const uint8_t config = MAD_METHOD_SESSION | MAD_METHOD_MULTI_REQUEST |
-	MAD_METHOD_MULTI_RESPONSE;
+static const uint8_t config =
+	MAD_METHOD_SESSION | MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE;
 
 /* --- a receives a Config --- */
 
@@ -290,7 +290,8 @@ test_slow_config(void **state)
 	/* its Last again: acknowledged again, executed once */
 	config_segment(h, 3, 400);
 	expect_tx(&h->a, "94 Ack 3 window 64");
-	assert_int_equal(mad_answer(h->a.w, h->handle, v1_mad(h, mad, 0x94, 0, 0, 0, 0), h->now), 0);
+	assert_int_equal(mad_answer(h->a.w, h->handle, v1_mad(h, mad, 0x94, 0, 0, 0, 0), h->now),
+		0);
 	transmit(&h->a);
 	expect_tx(&h->a, "94 single of 0");
 	assert_int_equal(h->requests, 1);

@@ -13,8 +13,8 @@
 #include "harness.h"
 
 static const uint8_t table = MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE;
-static const uint8_t config = MAD_METHOD_SESSION | MAD_METHOD_MULTI_REQUEST |
-	MAD_METHOD_MULTI_RESPONSE;
+static const uint8_t config =
+	MAD_METHOD_SESSION | MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE;
 
 static struct harness *
 v1_lossy_early_harness(uint8_t subnet_timeout)
@@ -216,7 +216,8 @@ v1_lossy_many_seeds(const struct bad_wire *w, unsigned int at_least)
 			v1_lossy_one_seed(seed, w, 0x14, early, &ok[early]);
 		}
 		if (ok[early] < at_least)
-			fail_msg("%u of 100 completed, early %u, at least %u", ok[early], early, at_least);
+			fail_msg("%u of 100 completed, early %u, at least %u", ok[early], early,
+				at_least);
 	}
 }
 

@@ -17,8 +17,11 @@ static const uint8_t table = MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE;
 static struct harness *
 requester_early_harness(uint8_t subnet_timeout)
 {
-	struct harness_config c = { .limits = harness_limits, .scripted = true,
-		.subnet_timeout = subnet_timeout };
+	struct harness_config c = {
+		.limits = harness_limits,
+		.scripted = true,
+		.subnet_timeout = subnet_timeout,
+	};
 
 	c.limits.v1_early_resend = true;
 	return harness_create(&c);
@@ -159,7 +162,7 @@ test_smaller_window_of_the_responder(void **state)
 	expect_tx(&h->a, "12 Ack 2 window 2");
 }
 
-	/* but a larger window of the responder's does not make us wait longer than ours */
+/* but a larger window of the responder's does not make us wait longer than ours */
 static void
 test_larger_window_of_the_responder(void **state)
 {
@@ -321,8 +324,8 @@ test_request_waits_for_its_timer(void **state)
 {
 	/* 2 x 4.096 us x 2^14 + 4.096 us x 2^10 */
 	const uint64_t timeout = 138412032;
-	struct harness *h = harness_create(
-		&(struct harness_config){ .scripted = true, .subnet_timeout = 14 });
+	struct harness *h =
+		harness_create(&(struct harness_config){ .scripted = true, .subnet_timeout = 14 });
 	unsigned int i;
 
 	(void)state;

@@ -441,8 +441,11 @@ test_retries(void **state)
 static struct harness *
 sender_early_harness(uint8_t subnet_timeout)
 {
-	struct harness_config c = { .limits = harness_limits, .scripted = true,
-		.subnet_timeout = subnet_timeout };
+	struct harness_config c = {
+		.limits = harness_limits,
+		.scripted = true,
+		.subnet_timeout = subnet_timeout,
+	};
 
 	c.limits.v1_early_resend = true;
 	return harness_create(&c);

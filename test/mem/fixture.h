@@ -20,13 +20,13 @@
 #include "mem/access.h"
 #include "mem/mem.h"
 
-#define LW MEM_ACCESS_LOCAL_WRITE
-#define RW MEM_ACCESS_REMOTE_WRITE
-#define RR MEM_ACCESS_REMOTE_READ
-#define RA MEM_ACCESS_REMOTE_ATOMIC
+#define LW   MEM_ACCESS_LOCAL_WRITE
+#define RW   MEM_ACCESS_REMOTE_WRITE
+#define RR   MEM_ACCESS_REMOTE_READ
+#define RA   MEM_ACCESS_REMOTE_ATOMIC
 #define BIND MEM_ACCESS_MW_BIND
 #define ZERO MEM_ACCESS_ZERO_BASED
-#define ALL (LW | RW | RR | RA | BIND)
+#define ALL  (LW | RW | RR | RA | BIND)
 
 #define QPN 0x11
 
@@ -139,8 +139,7 @@ window(struct fixture *f, enum mem_mw_type type)
 }
 
 static inline enum mem_verdict
-access_by(struct fixture *f, uint32_t qpn, uint32_t key, uint64_t va, uint64_t len,
-	uint32_t access)
+access_by(struct fixture *f, uint32_t qpn, uint32_t key, uint64_t va, uint64_t len, uint32_t access)
 {
 	uint8_t *host = NULL, *same = NULL, *again = NULL;
 	enum mem_verdict v = mem_access(f->mem, key, f->pd, qpn, va, len, access, &host);
@@ -149,7 +148,8 @@ access_by(struct fixture *f, uint32_t qpn, uint32_t key, uint64_t va, uint64_t l
 		v);
 	assert_ptr_equal(same, host);
 	assert_int_equal(mem_access_again(f->mem, &f->hint, key, f->pd, qpn, va, len, access,
-			&again), v);
+				 &again),
+		v);
 	assert_ptr_equal(again, host);
 	return v;
 }

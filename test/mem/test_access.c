@@ -154,8 +154,8 @@ static void *
 guarded_alloc(void *arg, size_t size, size_t align)
 {
 	size_t pages = (size + 4095) / 4096 * 4096;
-	uint8_t *map = mmap(NULL, pages + 4096, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *map = mmap(NULL, pages + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		-1, 0);
 
 	(void)arg;
 	assert_true(map != MAP_FAILED);
@@ -247,21 +247,28 @@ test_hint_changes_no_verdict(void **state)
 	for (hint = 0; hint < 100; hint++) {
 		uint32_t h = hint;
 
-		assert_int_equal(mem_access_hint(f->mem, &h, a, f->pd, QPN, VA, 4096, RR, &host), MEM_OK);
+		assert_int_equal(mem_access_hint(f->mem, &h, a, f->pd, QPN, VA, 4096, RR, &host),
+			MEM_OK);
 		h = hint;
-		assert_int_equal(mem_access_again(f->mem, &h, a, f->pd, QPN, VA, 4096, RR, &host), MEM_OK);
-		assert_int_equal(mem_access_again(f->mem, &h, a, f->pd, QPN, VA, 4097, RR, &host), MEM_BAD_RANGE);
-		assert_int_equal(mem_access_hint(f->mem, &h, b, f->pd, QPN, VA, 8, RR, &host), MEM_BAD_RIGHTS);
+		assert_int_equal(mem_access_again(f->mem, &h, a, f->pd, QPN, VA, 4096, RR, &host),
+			MEM_OK);
+		assert_int_equal(mem_access_again(f->mem, &h, a, f->pd, QPN, VA, 4097, RR, &host),
+			MEM_BAD_RANGE);
+		assert_int_equal(mem_access_hint(f->mem, &h, b, f->pd, QPN, VA, 8, RR, &host),
+			MEM_BAD_RIGHTS);
 		h = hint;
-		assert_int_equal(mem_access_hint(f->mem, &h, b ^ 1, f->pd, QPN, VA, 8, LW, &host), MEM_BAD_KEY);
+		assert_int_equal(mem_access_hint(f->mem, &h, b ^ 1, f->pd, QPN, VA, 8, LW, &host),
+			MEM_BAD_KEY);
 	}
 	hint = UINT32_MAX;
 	assert_int_equal(mem_access_hint(f->mem, &hint, a, f->pd, QPN, VA, 8, RR, &host), MEM_OK);
 	assert_int_not_equal(hint, UINT32_MAX);
 	/* what the hint points to dies between two accesses */
 	deregister(f, a);
-	assert_int_equal(mem_access_again(f->mem, &hint, a, f->pd, QPN, VA, 8, RR, &host), MEM_BAD_KEY);
-	assert_int_equal(mem_access_hint(f->mem, &hint, a, f->pd, QPN, VA, 8, RR, &host), MEM_BAD_KEY);
+	assert_int_equal(mem_access_again(f->mem, &hint, a, f->pd, QPN, VA, 8, RR, &host),
+		MEM_BAD_KEY);
+	assert_int_equal(mem_access_hint(f->mem, &hint, a, f->pd, QPN, VA, 8, RR, &host),
+		MEM_BAD_KEY);
 }
 
 int

@@ -6,8 +6,8 @@
 
 #include "fixture.h"
 
-#define VA UINT64_C(0x100000)
-#define LEN 4096
+#define VA        UINT64_C(0x100000)
+#define LEN       4096
 #define OTHER_QPN 0x22
 
 /* A bind of [VA + 1024, VA + 2048) that is allowed unless the test spoils it. */

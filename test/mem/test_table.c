@@ -21,7 +21,7 @@ static bool
 is_whole(const struct mem_view *v)
 {
 	return v->length == v->va && (uintptr_t)v->base == v->va && v->pd == v->va &&
-	       v->qpn == v->va && v->rights == v->va && v->mr_key == v->va;
+		v->qpn == v->va && v->rights == v->va && v->mr_key == v->va;
 }
 
 static void
@@ -132,7 +132,9 @@ test_highest_index_is_taken_out(void **state)
 	assert_false(index_get_top(&f, &index));
 }
 
-/* A worker may have read the record just before it was retracted: the count is where the two meet. */
+/*
+ * A worker may have read the record just before it was retracted: the count is where the two meet.
+ */
 static void
 test_region_on_its_way_out_takes_no_window(void **state)
 {

@@ -17,8 +17,8 @@
 #include "fixture.h"
 
 #define ROUNDS 1000
-#define SLOTS 4
-#define LEN 4096
+#define SLOTS  4
+#define LEN    4096
 
 struct shared {
 	struct mem *mem;
@@ -137,8 +137,13 @@ wait_for(pthread_t thread, struct shared *s)
 static uint32_t
 threads_fill(struct shared *s, uint32_t access, uint8_t stamp)
 {
-	struct mem_mr_attr a = { .pd = s->pd, .access = access, .length = LEN,
-		.backing = MEM_ANONYMOUS, .numa_node = -1 };
+	struct mem_mr_attr a = {
+		.pd = s->pd,
+		.access = access,
+		.length = LEN,
+		.backing = MEM_ANONYMOUS,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 
 	assert_int_equal(mem_mr_register(s->mem, &a, &info, NULL), 0);
@@ -241,7 +246,7 @@ binding_worker(void *arg)
 		if (mem_mw_bind(s->mem, &b, &w->mw, &token) == 0) {
 			w->bound++;
 			if (mem_access(s->mem, w->mw, s->pd, QPN, 0, LEN, RR, &host) != MEM_OK ||
-					*host != 33)
+				*host != 33)
 				s->broken = "a window just bound does not work";
 			if (mem_invalidate(s->mem, w->mw, s->pd, QPN, &token) != 0)
 				s->broken = "a window just bound cannot be invalidated";
@@ -313,7 +318,7 @@ rival_worker(void *arg)
 	uint32_t key;
 
 	while (r->n < BINDS && !__atomic_load_n(&r->s->stop, __ATOMIC_RELAXED) &&
-			in_time(&r->s->since)) {
+		in_time(&r->s->since)) {
 		b.mw_key = (uint32_t)__atomic_load_n(r->key, __ATOMIC_ACQUIRE);
 		if (mem_mw_bind(r->s->mem, &b, &key, &token) != 0) {
 			if (++refused % 4096 == 0)

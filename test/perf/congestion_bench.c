@@ -22,11 +22,11 @@ congestion_bench_row(const char *name, const struct bottleneck_config *c)
 	struct bottleneck_result r;
 
 	bottleneck_run(c, &r);
-	printf("%-22s %4u %8.2f %8.2f %6.3f %6.1f%% %8llu %8llu %8llu %8llu %8.0f%s\n", name, c->gbps,
-		r.gbps[0], r.gbps[1], r.share, 100 * r.efficiency, (unsigned long long)r.marked,
-		(unsigned long long)r.cnps, (unsigned long long)r.dropped,
-		(unsigned long long)r.retransmitted, r.queue_max / 1024.0,
-		r.broken != 0 ? "  retries ran out" : "");
+	printf("%-22s %4u %8.2f %8.2f %6.3f %6.1f%% %8llu %8llu %8llu %8llu %8.0f%s\n", name,
+		c->gbps, r.gbps[0], r.gbps[1], r.share, 100 * r.efficiency,
+		(unsigned long long)r.marked, (unsigned long long)r.cnps,
+		(unsigned long long)r.dropped, (unsigned long long)r.retransmitted,
+		r.queue_max / 1024.0, r.broken != 0 ? "  retries ran out" : "");
 }
 
 int
@@ -41,14 +41,18 @@ main(int argc, char **argv)
 		return 2;
 	}
 	printf("two senders of 64 KiB Writes, PMTU 4096, one link; the second begins 1 ms later; "
-	       "measured after half the time\n\n%-22s %4s %8s %8s %6s %7s %8s %8s %8s %8s %8s\n", "",
-		"link", "first", "second", "Jain", "of link", "marked", "CNPs", "dropped", "resent",
-		"queue");
-	printf("%-22s %4s %8s %8s %6s %7s %8s %8s %8s %8s %8s\n", "", "Gb/s", "Gb/s", "Gb/s", "", "",
-		"packets", "", "packets", "packets", "KiB, max");
+	       "measured after half the time\n\n%-22s %4s %8s %8s %6s %7s %8s %8s %8s %8s %8s\n",
+		"", "link", "first", "second", "Jain", "of link", "marked", "CNPs", "dropped",
+		"resent", "queue");
+	printf("%-22s %4s %8s %8s %6s %7s %8s %8s %8s %8s %8s\n", "", "Gb/s", "Gb/s", "Gb/s", "",
+		"", "packets", "", "packets", "packets", "KiB, max");
 	for (i = 0; i < (brief ? 1 : sizeof(speeds) / sizeof(speeds[0])); i++) {
-		struct bottleneck_config c = { .gbps = speeds[i], .second_at = 1 * MS,
-			.drop = 1 << 20, .ns = (brief ? 20 : 400) * MS };
+		struct bottleneck_config c = {
+			.gbps = speeds[i],
+			.second_at = 1 * MS,
+			.drop = 1 << 20,
+			.ns = (brief ? 20 : 400) * MS,
+		};
 
 		c.from = c.ns / 2;
 		congestion_bench_row("dcqcn off", &c);

@@ -37,7 +37,7 @@ bench_options(int argc, char **argv, bool *brief, const char **only)
 	}
 	if (!good || runs == 0 || runs > BENCH_RUNS_MAX || optind != argc) {
 		fprintf(stderr, "usage: %s [--runs N] %s[--short]\n", program_invocation_short_name,
-				only != NULL ? "[--case TEXT] " : "");
+			only != NULL ? "[--case TEXT] " : "");
 		exit(2);
 	}
 	return *brief ? 1 : (unsigned int)runs;
@@ -57,5 +57,5 @@ bench_print_machine(unsigned int runs)
 	if (f != NULL)
 		fclose(f);
 	printf("TSC %.2f GHz; %s; %s; %u runs, interleaved\n", (double)bench_hz() / 1e9,
-			__VERSION__, BENCH_FLAGS, runs);
+		__VERSION__, BENCH_FLAGS, runs);
 }

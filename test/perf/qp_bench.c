@@ -65,9 +65,14 @@ power_of_two(uint32_t n)
 static void
 register_bytes(struct side *s, uint32_t messages)
 {
-	struct mem_mr_attr attr = { .pd = s->pd, .access = MEM_ACCESS_LOCAL_WRITE,
-		.length = (uint64_t)messages * MESSAGE, .va = UINT64_MAX,
-		.backing = MEM_EXTERNAL, .numa_node = -1 };
+	struct mem_mr_attr attr = {
+		.pd = s->pd,
+		.access = MEM_ACCESS_LOCAL_WRITE,
+		.length = (uint64_t)messages * MESSAGE,
+		.va = UINT64_MAX,
+		.backing = MEM_EXTERNAL,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 	struct error err;
 
@@ -84,10 +89,20 @@ register_bytes(struct side *s, uint32_t messages)
 static void
 qp_bench_create(struct side *s, uint32_t ip, uint32_t qps, const struct allocator *alloc)
 {
-	struct mem_config mc = { .max_pd = 1, .max_mr = 1, .max_mw = 1,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
-	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = hz,
-		.alloc = alloc, .rng = &rng_kernel };
+	struct mem_config mc = {
+		.max_pd = 1,
+		.max_mr = 1,
+		.max_mw = 1,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
+	struct rc_dev_config dc = {
+		.limits = rc_limits_default,
+		.workers = 1,
+		.hz = hz,
+		.alloc = alloc,
+		.rng = &rng_kernel,
+	};
 	struct rc_worker_config wc = { .tx = &s->out.sink };
 
 	*s = (struct side){ .pd = 0 };
@@ -102,7 +117,7 @@ qp_bench_create(struct side *s, uint32_t ip, uint32_t qps, const struct allocato
 	s->w = s->dev != NULL ? rc_worker_create(s->dev, &wc) : NULL;
 	s->qpn = calloc(qps, sizeof(*s->qpn));
 	if (s->w == NULL || s->qpn == NULL || mem_pd_alloc(s->mem, &s->pd, NULL) != 0 ||
-			rc_cq_create(s->dev, CQ_DEPTH, &s->cq, NULL) != 0)
+		rc_cq_create(s->dev, CQ_DEPTH, &s->cq, NULL) != 0)
 		bench_die("no memory for queue pairs");
 }
 
@@ -124,7 +139,7 @@ qp_bench_create_qp(struct side *s, uint32_t depth, bool ack_per_packet)
 	const struct qp_init_attr attr = { .qp_type = QPT_RC, .pd = s->pd, .send_cq = s->cq,
 		.recv_cq = s->cq, .srq = RC_NO_SRQ, .ack_per_packet = ack_per_packet,
 		.cap = { .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 1,
-			.max_recv_sge = 1 } };
+			.max_recv_sge = 1, }, };
 	struct error err;
 
 	if (rc_qp_create(s->w, &attr, &s->qpn[s->n], &err) != 0)
@@ -140,16 +155,18 @@ qp_bench_modify(struct side *s, uint32_t i, const struct side *to, uint32_t dest
 		.rq_psn = 100, .sq_psn = 100, .dest_qp_num = dest,
 		.neighbour = PATH_NO_NEIGHBOUR,
 		.av = { .encap = ENCAP_ROCEV2_IPV4, .vlan = PATH_NO_VLAN,
-			.sgid = s->port.gid[0].gid, .dgid = to->port.gid[0].gid } };
+			.sgid = s->port.gid[0].gid, .dgid = to->port.gid[0].gid, }, };
 	static const struct {
 		enum qp_state state;
 		uint32_t mask;
 	} steps[] = {
 		{ QPS_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS },
-		{ QPS_RTR, QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+		{ QPS_RTR,
+			QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
 				QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER },
-		{ QPS_RTS, QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-				QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC },
+		{ QPS_RTS,
+			QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN |
+				QP_ATTR_MAX_QP_RD_ATOMIC },
 	};
 	struct error err;
 	unsigned int k;
@@ -197,8 +214,11 @@ static void
 arena_init(struct arena *a, size_t size)
 {
 	size = RTE_ALIGN_CEIL(size, HUGEPAGE);
-	*a = (struct arena){ .size = size, .mapped = mmap(NULL, size + HUGEPAGE,
-		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
+	*a = (struct arena){
+		.size = size,
+		.mapped = mmap(NULL, size + HUGEPAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	};
 	if (a->mapped == MAP_FAILED)
 		bench_die("no memory for queue pairs");
 	a->bytes = RTE_PTR_ALIGN_CEIL(a->mapped, HUGEPAGE);
@@ -250,7 +270,7 @@ print_many(struct many *m, unsigned int runs, const char *memory)
 	qsort(m->made, runs, sizeof(double), bench_by_value);
 	qsort(m->gone, runs, sizeof(double), bench_by_value);
 	printf("  %-28s %8.0f a second to RTS, destroyed %8.0f a second\n", memory,
-			bench_quantile(m->made, runs, 0.5), bench_quantile(m->gone, runs, 0.5));
+		bench_quantile(m->made, runs, 0.5), bench_quantile(m->gone, runs, 0.5));
 }
 
 static void
@@ -269,7 +289,7 @@ many(uint32_t count, unsigned int runs)
 		make_many(&at_hand, r, count, &alloc);
 	}
 	printf("%u QPs, SQ and RQ of %u, one CQ: %zu bytes each with all tables, %.2f GiB\n", count,
-			DEPTH, arena.used / count, (double)arena.used / (1 << 30));
+		DEPTH, arena.used / count, (double)arena.used / (1 << 30));
 	arena_fini(&arena);
 	print_many(&at_hand, runs, "from memory at hand:");
 	print_many(&fresh, 1, "pages yet to be had (once):");
@@ -305,8 +325,13 @@ static void
 qp_bench_post(struct side *s, uint32_t i, bool signaled)
 {
 	struct sge sge = { (uintptr_t)s->bytes + (uint64_t)i * MESSAGE, MESSAGE, s->key };
-	struct send_wr wr = { .wr_id = i, .opcode = WR_SEND, .num_sge = 1, .sg_list = &sge,
-		.send_flags = signaled ? SEND_SIGNALED : 0 };
+	struct send_wr wr = {
+		.wr_id = i,
+		.opcode = WR_SEND,
+		.num_sge = 1,
+		.sg_list = &sge,
+		.send_flags = signaled ? SEND_SIGNALED : 0,
+	};
 	struct error err;
 
 	if (rc_post_send(s->w, s->qpn[i], &wr, &err) != 0)
@@ -481,9 +506,9 @@ work_many(uint32_t most, uint32_t messages, unsigned int runs)
 		qsort(rate[i], runs, sizeof(double), bench_by_value);
 		qsort(ratio[i], runs, sizeof(double), bench_by_value);
 		printf("%-30s %6.2f M Sends/s, both roles  %5.1f %% (%.1f to %.1f)\n",
-				works[i].name, bench_quantile(rate[i], runs, 0.5) / 1e6,
-				100 * bench_quantile(ratio[i], runs, 0.5), 100 * ratio[i][0],
-				100 * ratio[i][runs - 1]);
+			works[i].name, bench_quantile(rate[i], runs, 0.5) / 1e6,
+			100 * bench_quantile(ratio[i], runs, 0.5), 100 * ratio[i][0],
+			100 * ratio[i][runs - 1]);
 	}
 	qp_bench_destroy(&a);
 	qp_bench_destroy(&b);

@@ -67,9 +67,18 @@ smp_bench_event(void *arg, const struct event *ev)
 static void
 create_sma(struct adapter *a)
 {
-	const struct sma_port_config port = { .guid = 0x0002C90300000101, .lid = LID,
-		.sm_lid = SM_LID, .active = true, .mtu = 4096, .vl_cap = 1, .width = 0x2, .speed = 0x1 };
-	const struct sma_config c = { .mad = a->mad,
+	const struct sma_port_config port = {
+		.guid = 0x0002C90300000101,
+		.lid = LID,
+		.sm_lid = SM_LID,
+		.active = true,
+		.mtu = 4096,
+		.vl_cap = 1,
+		.width = 0x2,
+		.speed = 0x1,
+	};
+	const struct sma_config c = {
+		.mad = a->mad,
 		.wheel = a->wheel,
 		.alloc = &allocator_malloc,
 		.rng = &rng_kernel,
@@ -84,7 +93,8 @@ create_sma(struct adapter *a)
 		.limits = sma_limits_default,
 		.apply = smp_bench_apply,
 		.event = smp_bench_event,
-		.arg = a };
+		.arg = a,
+	};
 
 	a->sma = sma_create(&c);
 	if (a->sma == NULL)
@@ -172,7 +182,7 @@ add_requests(struct frames *requests, uint16_t attribute, bool directed)
 		.av = { .encap = ENCAP_IB, .vlan = PATH_NO_VLAN,
 			.slid = directed ? PORT_LID_PERMISSIVE : SM_LID,
 			.dlid = directed ? PORT_LID_PERMISSIVE : LID,
-			.smac = { 2, 0, 0, 0, 0, 2 }, .dmac = { 2, 0, 0, 0, 0, 1 } },
+			.smac = { 2, 0, 0, 0, 0, 2 }, .dmac = { 2, 0, 0, 0, 0, 1 }, },
 		.pkey = 0xFFFF, .neighbour = PATH_NO_NEIGHBOUR,
 	};
 	uint8_t mad[MAD_LEN];
@@ -190,7 +200,7 @@ smp_bench_check(const uint8_t *mad, uint16_t attribute, bool directed)
 	uint16_t status = get_be16(mad + MAD_OFF_STATUS);
 
 	if (mad[MAD_OFF_METHOD] != MAD_GET_RESP || status != (directed ? SMP_RETURNING : 0) ||
-			get_be16(mad + MAD_OFF_ATTRIBUTE) != attribute)
+		get_be16(mad + MAD_OFF_ATTRIBUTE) != attribute)
 		bench_die("not an answer");
 }
 
@@ -227,7 +237,7 @@ main(int argc, char **argv)
 	for (i = 0; i < RTE_DIM(cases); i++) {
 		qsort(rate[i], runs, sizeof(double), bench_by_value);
 		printf("%-24s %12.0f %12.0f %12.0f\n", cases[i].name,
-				bench_quantile(rate[i], runs, 0.5), rate[i][0], rate[i][runs - 1]);
+			bench_quantile(rate[i], runs, 0.5), rate[i][0], rate[i][runs - 1]);
 	}
 	return 0;
 }

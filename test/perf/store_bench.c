@@ -161,8 +161,7 @@ lock_map(const struct both *b)
 
 	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
 		if (strstr(line, dir) != NULL && strstr(line, "/data.mdb") != NULL &&
-				sscanf(line, "%lx-", &at) == 1 &&
-				mlock((void *)at, file_bytes(b)) == 0)
+			sscanf(line, "%lx-", &at) == 1 && mlock((void *)at, file_bytes(b)) == 0)
 			said = "locked";
 	if (maps != NULL)
 		fclose(maps);

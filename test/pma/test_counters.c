@@ -42,8 +42,8 @@ static void
 test_class_port_info(void **state)
 {
 	const uint8_t *d = ask(*state, MAD_GET, CLASS_PORT_INFO, NULL, 0);
-	uint8_t want[DATA_LEN] = { 1, 1,
-		0x93, 0x00, /* AllPortSelect, ExtendedWidth, PortXmitWait, QP1Dropped */
+	uint8_t want[DATA_LEN] = { 1, 1, 0x93,
+		0x00, /* AllPortSelect, ExtendedWidth, PortXmitWait, QP1Dropped */
 		0, 0, 0, 2 << 5 | 13 }; /* error counters in PortCountersExtended; RespTimeValue */
 
 	assert_memory_equal(d, want, DATA_LEN);
@@ -118,8 +118,8 @@ test_port_counters_ext_fields(void **state)
 		PMA_UNICAST_XMIT, PMA_UNICAST_RCV, PMA_MULTICAST_XMIT, PMA_MULTICAST_RCV,
 		PMA_SYMBOL_ERROR, PMA_LINK_RECOVERY, PMA_LINK_DOWNED, PMA_RCV_ERRORS,
 		PMA_RCV_REMOTE_PHYSICAL, PMA_RCV_SWITCH_RELAY, PMA_XMIT_DISCARDS,
-		PMA_XMIT_CONSTRAINT, PMA_RCV_CONSTRAINT, PMA_LOCAL_INTEGRITY,
-		PMA_EXCESSIVE_OVERRUN, PMA_VL15_DROPPED, PMA_XMIT_WAIT, PMA_QP1_DROPPED };
+		PMA_XMIT_CONSTRAINT, PMA_RCV_CONSTRAINT, PMA_LOCAL_INTEGRITY, PMA_EXCESSIVE_OVERRUN,
+		PMA_VL15_DROPPED, PMA_XMIT_WAIT, PMA_QP1_DROPPED };
 	const uint8_t *d;
 
 	fill_totals(b);
@@ -134,7 +134,8 @@ test_port_counters_ext_fields(void **state)
 	for (i = 1; i < sizeof(order); i++)
 		if (order[i] != PMA_LINK_DOWNED)
 			assert_int_equal(get_be64(d + offsetof(ib_port_counters_ext_t, xmit_data) +
-				8 * i), total(0, order[i]));
+						 8 * i),
+				total(0, order[i]));
 }
 
 /* --- saturation --- */
@@ -193,7 +194,8 @@ test_each_select_bit_resets_one_counter(void **state)
 	pma_link(b->pma, 0, true);
 	for (bit = 0; bit < sizeof(by_bit); bit++) {
 		fill_totals(b);
-		b->totals[0].value[PMA_LOCAL_INTEGRITY] = b->totals[0].value[PMA_EXCESSIVE_OVERRUN] = 5;
+		b->totals[0].value[PMA_LOCAL_INTEGRITY] =
+			b->totals[0].value[PMA_EXCESSIVE_OVERRUN] = 5;
 		pma_link(b->pma, 0, false);
 		pma_link(b->pma, 0, true);
 		memcpy(before, get_port(b, PORT_COUNTERS, 1, 0), DATA_LEN);
@@ -230,7 +232,8 @@ test_reset_moves_the_agents_offset_only(void **state)
 	counters_set(b, PORT_COUNTERS, 1, 0xFFFF, 0x3);
 	assert_memory_equal(&b->totals[0], &before, sizeof(before));
 	assert_int_equal(get_be64(get_port(b, PORT_COUNTERS_EXT, 1, 0) + 8), 0);
-	assert_int_equal(get_be64(get_port(b, PORT_COUNTERS_EXT, 1, 0) + 40), total(0, PMA_UNICAST_XMIT));
+	assert_int_equal(get_be64(get_port(b, PORT_COUNTERS_EXT, 1, 0) + 40),
+		total(0, PMA_UNICAST_XMIT));
 	b->totals[0].value[PMA_XMIT_DATA] += 5;
 	assert_int_equal(get_be32(get_port(b, PORT_COUNTERS, 1, 0) + 24), 5);
 	counters_set(b, PORT_COUNTERS_EXT, 1, 0xFF, 0x3FFF);
@@ -307,8 +310,8 @@ test_all_ports_are_their_sum(void **state)
 	b->totals[0].value[PMA_RCV_DATA] = b->totals[1].value[PMA_RCV_DATA] = UINT64_MAX - 1;
 	d = get_port(b, PORT_COUNTERS_EXT, 0xFF, 0);
 	assert_int_equal(d[1], 0xFF);
-	assert_int_equal(get_be64(d + 8), total(0, PMA_XMIT_DATA) + total(1, PMA_XMIT_DATA) +
-		total(2, PMA_XMIT_DATA));
+	assert_int_equal(get_be64(d + 8),
+		total(0, PMA_XMIT_DATA) + total(1, PMA_XMIT_DATA) + total(2, PMA_XMIT_DATA));
 	assert_true(get_be64(d + 16) == UINT64_MAX);
 	counters_set(b, PORT_COUNTERS, 0xFF, 0xF000, 0);
 	assert_int_equal(get_be64(get_port(b, PORT_COUNTERS_EXT, 0xFF, 0) + 8), 0);

@@ -16,7 +16,9 @@
 
 #include "bench.h"
 
+/* clang-format off */
 #define TICKS(us) ((us) * 250)
+/* clang-format on */
 
 enum { DONE, STARTED, RUNNING };
 

@@ -204,8 +204,8 @@ answer(struct pair *p, const struct wire_headers *headers, const uint8_t *payloa
 	at = path->header_len + wire_build(s.frame + path->header_len, &h);
 	if (len != 0)
 		memcpy(s.frame + at, payload, len);
-	s.len = path_finish(path, s.frame + path->header_len,
-		at + len + h.pad - path->header_len, 0);
+	s.len = path_finish(path, s.frame + path->header_len, at + len + h.pad - path->header_len,
+		0);
 	pair_parse(&s, &p->b, &pkt);
 	return rc_receive(p->a.w, &pkt, p->now);
 }
@@ -213,8 +213,14 @@ answer(struct pair *p, const struct wire_headers *headers, const uint8_t *payloa
 enum verdict
 ack_credits(struct pair *p, uint32_t psn, uint32_t msn, uint8_t code)
 {
-	return answer(p, &(struct wire_headers){ .opcode = RC_ACK, .psn = psn, .msn = msn,
-		.syndrome = AETH_ACK | code }, NULL, 0);
+	return answer(p,
+		&(struct wire_headers){
+			.opcode = RC_ACK,
+			.psn = psn,
+			.msn = msn,
+			.syndrome = AETH_ACK | code,
+		},
+		NULL, 0);
 }
 
 enum verdict
@@ -226,15 +232,25 @@ ack(struct pair *p, uint32_t psn)
 enum verdict
 nak(struct pair *p, uint8_t syndrome, uint32_t psn)
 {
-	return answer(p, &(struct wire_headers){ .opcode = RC_ACK, .psn = psn,
-		.syndrome = syndrome }, NULL, 0);
+	return answer(p,
+		&(struct wire_headers){
+			.opcode = RC_ACK,
+			.psn = psn,
+			.syndrome = syndrome,
+		},
+		NULL, 0);
 }
 
 enum verdict
 read_response(struct pair *p, uint8_t opcode, uint32_t psn, uint32_t at, uint32_t len)
 {
-	return answer(p, &(struct wire_headers){ .opcode = opcode, .psn = psn,
-		.syndrome = AETH_ACK | AETH_NO_CREDITS }, p->b.bytes + at, len);
+	return answer(p,
+		&(struct wire_headers){
+			.opcode = opcode,
+			.psn = psn,
+			.syndrome = AETH_ACK | AETH_NO_CREDITS,
+		},
+		p->b.bytes + at, len);
 }
 
 /* --- work --- */
@@ -403,7 +419,7 @@ init_attr(const struct node *n, struct qp_init_attr *init)
 		.recv_cq = n->recv_cq,
 		.srq = RC_NO_SRQ,
 		.cap = { .max_send_wr = c->send_wr, .max_recv_wr = 64, .max_send_sge = 4,
-			.max_recv_sge = 4, .max_inline_data = 64 },
+			.max_recv_sge = 4, .max_inline_data = 64, },
 		.sq_sig_all = c->sig_all,
 		.ack_per_packet = c->ack_per_packet,
 		.flow_control = c->flow_control,
@@ -484,11 +500,21 @@ must_modify(struct node *n, enum qp_state state, uint32_t mask)
 static void
 pair_node_memory(struct node *n)
 {
-	struct mem_config mc = { .max_pd = 4, .max_mr = 16, .max_mw = 16,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .grace = n->pair->config.grace };
-	struct mem_mr_attr mr = { .access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE |
-			MEM_ACCESS_MW_BIND,
-		.length = PAIR_MEM, .va = n->va, .backing = MEM_EXTERNAL, .numa_node = -1 };
+	struct mem_config mc = {
+		.max_pd = 4,
+		.max_mr = 16,
+		.max_mw = 16,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.grace = n->pair->config.grace,
+	};
+	struct mem_mr_attr mr = {
+		.access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE | MEM_ACCESS_MW_BIND,
+		.length = PAIR_MEM,
+		.va = n->va,
+		.backing = MEM_EXTERNAL,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 	struct error err = { "" };
 	uint32_t i, seed = n == &n->pair->a ? 3 : 11;
@@ -511,10 +537,20 @@ static void
 pair_node_create(struct node *n)
 {
 	const struct pair_config *c = &n->pair->config;
-	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = c->workers, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
-	struct rc_worker_config wc = { .event = pair_take_event, .event_arg = n, .tx = &n->sink,
-		.violation = take_violation, .violation_arg = n };
+	struct rc_dev_config dc = {
+		.limits = rc_limits_default,
+		.workers = c->workers,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
+	struct rc_worker_config wc = {
+		.event = pair_take_event,
+		.event_arg = n,
+		.tx = &n->sink,
+		.violation = take_violation,
+		.violation_arg = n,
+	};
 	struct qp_init_attr init;
 	struct error err = { "" };
 
@@ -619,8 +655,11 @@ pair_setup(void **state)
 int
 scripted_setup(void **state)
 {
-	*state = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
-		.scripted = true });
+	*state = pair_create(&(struct pair_config){
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.scripted = true,
+	});
 	return 0;
 }
 

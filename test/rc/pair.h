@@ -25,10 +25,10 @@
 #include "rc/rc.h"
 #include "wire/wire.h"
 
-#define PAIR_MEM   (1u << 20)
-#define PAIR_SENT  1024
-#define PAIR_LOST  32
-#define FIRST_PSN  201
+#define PAIR_MEM  (1u << 20)
+#define PAIR_SENT 1024
+#define PAIR_LOST 32
+#define FIRST_PSN 201
 
 struct pair_config {
 	uint32_t psn; /* both directions; 0: 201 */
@@ -131,8 +131,7 @@ enum verdict ack(struct pair *p, uint32_t psn); /* without credit information */
 enum verdict ack_credits(struct pair *p, uint32_t psn, uint32_t msn, uint8_t code);
 enum verdict nak(struct pair *p, uint8_t syndrome, uint32_t psn);
 /* len bytes of the pattern, from byte `at` of b's memory */
-enum verdict read_response(struct pair *p, uint8_t opcode, uint32_t psn, uint32_t at,
-	uint32_t len);
+enum verdict read_response(struct pair *p, uint8_t opcode, uint32_t psn, uint32_t at, uint32_t len);
 
 /* --- work --- */
 

@@ -166,7 +166,7 @@ peer_init_attr(const struct peer *p, struct qp_init_attr *init)
 		.recv_cq = p->recv_cq,
 		.srq = p->config.srq ? p->srqn : RC_NO_SRQ,
 		.cap = { .max_send_wr = 4, .max_recv_wr = p->config.recv_wr, .max_send_sge = 1,
-			.max_recv_sge = 4 },
+			.max_recv_sge = 4, },
 		.ack_per_packet = p->config.ack_per_packet,
 		.flow_control = p->config.flow_control,
 		.migreq = p->config.migreq ? MIGREQ_1 : MIGREQ_OF_LINK,
@@ -189,7 +189,7 @@ peer_to_rtr(struct peer *p, uint32_t qpn)
 		.av = { .encap = ENCAP_ROCEV2_IPV4, .vlan = PATH_NO_VLAN,
 			.sgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = 1 },
 			.dgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = 2 },
-			.smac = { 2, 0, 0, 0, 0, 1 }, .dmac = { 2, 0, 0, 0, 0, 2 } },
+			.smac = { 2, 0, 0, 0, 0, 1 }, .dmac = { 2, 0, 0, 0, 0, 2 }, },
 	};
 	struct error err = { "" };
 
@@ -222,12 +222,18 @@ peer_create(const struct peer_config *config)
 {
 	struct peer *p = calloc(1, sizeof(*p));
 	struct mem_config mc = {
-		.max_pd = 4, .max_mr = 16, .max_mw = 16,
-		.alloc = &allocator_malloc, .rng = &rng_kernel,
+		.max_pd = 4,
+		.max_mr = 16,
+		.max_mw = 16,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
 	};
 	struct rc_dev_config dc = {
-		.limits = rc_limits_default, .workers = 2, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel,
+		.limits = rc_limits_default,
+		.workers = 2,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
 	};
 	struct rc_worker_config wc = { .event = peer_take_event, .icrc_unchecked = true };
 	struct qp_init_attr init;
@@ -272,8 +278,8 @@ peer_create(const struct peer_config *config)
 		p->bytes[i] = (uint8_t)(i * 7 + (i >> 8));
 	for (i = 0; i < sizeof(pattern); i++)
 		pattern[i] = (uint8_t)(0xA5 ^ i * 13);
-	p->key = peer_register(p, PEER_VA, 0, PEER_MEM, MEM_ACCESS_LOCAL_WRITE |
-		MEM_ACCESS_MW_BIND | REMOTE);
+	p->key = peer_register(p, PEER_VA, 0, PEER_MEM,
+		MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND | REMOTE);
 	if (p->config.srq)
 		assert_int_equal(rc_srq_create(p->w, p->pd, 8, 4, &p->srqn, &err), 0);
 	peer_init_attr(p, &init);
@@ -401,8 +407,8 @@ post(struct peer *p, uint64_t wr_id, uint32_t at, uint32_t len)
 	struct sge sge = { PEER_VA + at, len, p->key };
 	struct recv_wr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
 	struct error err = { "" };
-	int rc = p->config.srq ? rc_srq_post(p->w, p->srqn, &wr, &err) :
-				 rc_post_recv(p->w, p->qpn, &wr, &err);
+	int rc = p->config.srq ? rc_srq_post(p->w, p->srqn, &wr, &err)
+			       : rc_post_recv(p->w, p->qpn, &wr, &err);
 
 	if (rc != 0)
 		fail_msg("%s", err.text);

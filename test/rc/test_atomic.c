@@ -136,8 +136,8 @@ static void
 test_region_without_atomic_right_is_an_access_error(void **state)
 {
 	struct peer *p = *state;
-	uint32_t key = peer_register(p, PEER_VA, 0, 4096, MEM_ACCESS_LOCAL_WRITE |
-		MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ);
+	uint32_t key = peer_register(p, PEER_VA, 0, 4096,
+		MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ);
 
 	*word(p, 64) = 99;
 	request(p, RC_FETCH_ADD, 201)->rkey = key;

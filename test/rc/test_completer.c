@@ -43,7 +43,8 @@ test_ack_covers_all_before_it(void **state)
 
 /*
  * The same for a peer that counts no credits, as its first ACK has said: it ends in the midst of a
- * message, passes what is unsignaled, and a Read stops it, of which it tells nothing (rc-transport 4)
+ * message, passes what is unsignaled, and a Read stops it, of which it tells nothing (rc-transport
+ * 4)
  */
 static void
 test_ack_covers_until_a_read(void **state)
@@ -117,7 +118,9 @@ test_ghost_and_duplicate_acks(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 }
 
-/* rc-transport 4: the newest ACK again is a response when it tells of new credits, else a duplicate */
+/*
+ * rc-transport 4: the newest ACK again is a response when it tells of new credits, else a duplicate
+ */
 static void
 test_newest_ack_again(void **state)
 {
@@ -174,7 +177,9 @@ test_reserved_syndromes(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 }
 
-/* rc-transport 2: an Acknowledge and an Atomic Acknowledge have no payload: dropped, of every kind */
+/*
+ * rc-transport 2: an Acknowledge and an Atomic Acknowledge have no payload: dropped, of every kind
+ */
 static void
 test_payload_where_there_is_none(void **state)
 {
@@ -213,8 +218,11 @@ test_payload_where_there_is_none(void **state)
 static void
 test_ack_past_read_is_implied_nak(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .psn = 40, .retry_cnt = 7,
-		.scripted = true });
+	struct pair *p = pair_create(&(struct pair_config){
+		.psn = 40,
+		.retry_cnt = 7,
+		.scripted = true,
+	});
 
 	*state = p;
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
@@ -283,7 +291,8 @@ test_equal_acks_are_one_gap(void **state)
 	completer_forget_sent(&p->a);
 	assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK); /* both answers are lost */
 	transmit(&p->a);
-	expect_tx(&p->a, "READ Request 201", "READ Request 202", "WRITE Only 203", "WRITE Only 204");
+	expect_tx(&p->a, "READ Request 201", "READ Request 202", "WRITE Only 203",
+		"WRITE Only 204");
 	for (i = 0; i < 8; i++) { /* and again; a duplicate Write is acknowledged now and then */
 		pass(p, TTR(14) / 10);
 		assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK);
@@ -293,7 +302,8 @@ test_equal_acks_are_one_gap(void **state)
 	assert_int_equal(info_of(&p->a).retry_left, 6);
 	pass(p, TTR(14) - 8 * (TTR(14) / 10));
 	transmit(&p->a);
-	expect_tx(&p->a, "READ Request 201", "READ Request 202", "WRITE Only 203", "WRITE Only 204");
+	expect_tx(&p->a, "READ Request 201", "READ Request 202", "WRITE Only 203",
+		"WRITE Only 204");
 	for (i = 0; i < 8; i++) /* the timer's round has ACKs, too */
 		assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK);
 	transmit(&p->a);
@@ -348,8 +358,15 @@ test_read_response_acks_earlier_writes(void **state)
 	read_response(p, RC_READ_RESP_MIDDLE, 203, 256, 256);
 	read_response(p, RC_READ_RESP_LAST, 204, 512, 88);
 	expect_wc(&p->a, 2, WC_SUCCESS);
-	assert_int_equal(answer(p, &(struct wire_headers){ .opcode = RC_ATOMIC_ACK, .psn = 206,
-		.syndrome = 31, .atomic_orig = 0x1122334455667788 }, NULL, 0), VERDICT_RESPONSE);
+	assert_int_equal(answer(p,
+				 &(struct wire_headers){
+					 .opcode = RC_ATOMIC_ACK,
+					 .psn = 206,
+					 .syndrome = 31,
+					 .atomic_orig = 0x1122334455667788,
+				 },
+				 NULL, 0),
+		VERDICT_RESPONSE);
 	expect_wc(&p->a, 3, WC_SUCCESS);
 	assert_int_equal(expect_wc(&p->a, 4, WC_SUCCESS).opcode, WC_COMP_SWAP);
 	/* host byte order */
@@ -470,8 +487,13 @@ test_bad_read_responses(void **state)
 		post(&p->a, WR_RDMA_READ, 1, bad[i].len);
 		post(&p->a, WR_RDMA_WRITE, 2, 1);
 		transmit(&p->a);
-		assert_int_equal(answer(p, &(struct wire_headers){ .opcode = bad[i].opcode,
-			.psn = 201, .syndrome = bad[i].syndrome }, p->b.bytes, bad[i].payload),
+		assert_int_equal(answer(p,
+					 &(struct wire_headers){
+						 .opcode = bad[i].opcode,
+						 .psn = 201,
+						 .syndrome = bad[i].syndrome,
+					 },
+					 p->b.bytes, bad[i].payload),
 			VERDICT_RESPONSE);
 		expect_wc(&p->a, 1, WC_BAD_RESP_ERR);
 		expect_wc(&p->a, 2, WC_WR_FLUSH_ERR);
@@ -526,8 +548,14 @@ test_answer_without_a_read(void **state)
 	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 202, 0, 1), VERDICT_GHOST_RESPONSE);
 	assert_int_equal(read_response(p, RC_READ_RESP_MIDDLE, 203, 0, 256),
 		VERDICT_GHOST_RESPONSE);
-	assert_int_equal(answer(p, &(struct wire_headers){ .opcode = RC_ATOMIC_ACK, .psn = 201,
-		.syndrome = 31 }, NULL, 0), VERDICT_GHOST_RESPONSE);
+	assert_int_equal(answer(p,
+				 &(struct wire_headers){
+					 .opcode = RC_ATOMIC_ACK,
+					 .psn = 201,
+					 .syndrome = 31,
+				 },
+				 NULL, 0),
+		VERDICT_GHOST_RESPONSE);
 	expect_no_wc(&p->a); /* nor does it acknowledge anything */
 	assert_int_equal(ack(p, 202), VERDICT_RESPONSE);
 	expect_wc(&p->a, 1, WC_SUCCESS);
@@ -544,8 +572,14 @@ test_reserved_syndrome_in_answer(void **state)
 
 	post(&p->a, WR_RDMA_READ, 1, 8);
 	transmit(&p->a);
-	assert_int_equal(answer(p, &(struct wire_headers){ .opcode = RC_READ_RESP_ONLY, .psn = 201,
-		.syndrome = 0x40 }, p->b.bytes, 8), VERDICT_SYNDROME);
+	assert_int_equal(answer(p,
+				 &(struct wire_headers){
+					 .opcode = RC_READ_RESP_ONLY,
+					 .psn = 201,
+					 .syndrome = 0x40,
+				 },
+				 p->b.bytes, 8),
+		VERDICT_SYNDROME);
 	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 201, 0, 8), VERDICT_RESPONSE);
 	expect_wc(&p->a, 1, WC_SUCCESS);
 }
@@ -580,8 +614,14 @@ static void
 test_scatter_needs_local_write(void **state)
 {
 	struct pair *p = *state;
-	struct mem_mr_attr mr = { .pd = p->a.pd, .length = 4096, .va = p->a.va,
-		.backing = MEM_EXTERNAL, .base = p->a.bytes, .numa_node = -1 };
+	struct mem_mr_attr mr = {
+		.pd = p->a.pd,
+		.length = 4096,
+		.va = p->a.va,
+		.backing = MEM_EXTERNAL,
+		.base = p->a.bytes,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 	struct error err = { "" };
 	struct send_wr wr;
@@ -619,8 +659,15 @@ test_scatter_list(void **state)
 		{ p->a.va + 1000, 100, p->a.key },
 		{ p->a.va + 2000, 300, p->a.key },
 	};
-	struct send_wr wr = { .wr_id = 1, .opcode = WR_RDMA_READ, .num_sge = 3, .sg_list = list,
-		.send_flags = SEND_SIGNALED, .remote_addr = p->b.va, .rkey = p->b.key };
+	struct send_wr wr = {
+		.wr_id = 1,
+		.opcode = WR_RDMA_READ,
+		.num_sge = 3,
+		.sg_list = list,
+		.send_flags = SEND_SIGNALED,
+		.remote_addr = p->b.va,
+		.rkey = p->b.key,
+	};
 	struct error err = { "" };
 
 	memset(p->a.bytes, 0, 4000);
@@ -810,7 +857,11 @@ test_rnr_waits_at_least_the_coded_time(void **state)
 		uint8_t code;
 		uint64_t ns;
 	} codes[] = {
-		{ 1, 10000 }, { 0, 655360000 }, { 12, 640000 }, { 25, 61440000 }, { 31, 491520000 },
+		{ 1, 10000 },
+		{ 0, 655360000 },
+		{ 12, 640000 },
+		{ 25, 61440000 },
+		{ 31, 491520000 },
 	};
 	struct pair *p = *state;
 	unsigned int i;
@@ -879,8 +930,11 @@ test_rnr_past_an_unanswered_read(void **state)
 static void
 test_naks_during_rnr_wait(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 2, .rnr_retry = 2,
-		.scripted = true });
+	struct pair *p = pair_create(&(struct pair_config){
+		.retry_cnt = 2,
+		.rnr_retry = 2,
+		.scripted = true,
+	});
 
 	*state = p;
 	post(&p->a, WR_SEND, 1, 1);
@@ -907,8 +961,11 @@ test_naks_during_rnr_wait(void **state)
 static void
 test_sequence_naks_after_the_rnr_wait(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 0, .rnr_retry = 7,
-		.scripted = true });
+	struct pair *p = pair_create(&(struct pair_config){
+		.retry_cnt = 0,
+		.rnr_retry = 7,
+		.scripted = true,
+	});
 	unsigned int i;
 
 	*state = p;
@@ -1100,8 +1157,10 @@ test_final_naks(void **state)
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
-		struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7,
-			.scripted = true });
+		struct pair *p = pair_create(&(struct pair_config){
+			.retry_cnt = 7,
+			.scripted = true,
+		});
 
 		post_recv(&p->a, 10, 100);
 		post(&p->a, WR_RDMA_WRITE, 1, 1);

@@ -15,8 +15,11 @@
 static struct pair *
 pair_of(uint32_t cq_depth)
 {
-	return pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
-		.cq_depth = cq_depth });
+	return pair_create(&(struct pair_config){
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.cq_depth = cq_depth,
+	});
 }
 
 static int
@@ -119,7 +122,8 @@ test_overflow_takes_all_users(void **state)
 
 		attr.qp_state = QPS_INIT;
 		assert_int_equal(rc_qp_modify(p->a.w, i == 0 ? sharer : other, &attr, MASK_INIT,
-			&err), 0);
+					 &err),
+			0);
 	}
 	for (i = 1; i <= 9; i++)
 		post(&p->a, WR_RDMA_WRITE, i, 1);

@@ -11,9 +11,9 @@
 
 #include "pair.h"
 
-#define US   1000u
+#define US    1000u
 #define NEVER 1000000000u /* microseconds */
-#define MAX  8000
+#define MAX   8000
 
 static const struct rc_congestion usual = {
 	.dcqcn = true,
@@ -32,8 +32,14 @@ static const struct rc_congestion usual = {
 static struct pair *
 dcqcn_make(void **state, const struct rc_congestion *congestion)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
-		.scripted = true, .pmtu = 1024, .no_timer = true, .congestion = *congestion });
+	struct pair *p = pair_create(&(struct pair_config){
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.scripted = true,
+		.pmtu = 1024,
+		.no_timer = true,
+		.congestion = *congestion,
+	});
 
 	*state = p;
 	p->now = 1000000;
@@ -119,7 +125,10 @@ test_no_decay_before_its_time(void **state)
 	assert_int_equal(rate(p), 2000000);
 }
 
-/* congestion 3.2: half of the way back each time, four times; the fifth adds 40 Mbit/s to the target */
+/*
+ * congestion 3.2: half of the way back each time, four times; the fifth adds 40 Mbit/s to the
+ * target
+ */
 static void
 test_fast_recovery_then_additive_increase(void **state)
 {
@@ -317,8 +326,16 @@ test_lateness_is_made_up_for(void **state)
 static enum verdict
 dcqcn_request(struct pair *p, uint8_t opcode, uint32_t psn, uint32_t len)
 {
-	return answer(p, &(struct wire_headers){ .opcode = opcode, .psn = psn, .ackreq = true,
-		.va = p->a.va, .rkey = p->a.key, .dmalen = len }, NULL, 0);
+	return answer(p,
+		&(struct wire_headers){
+			.opcode = opcode,
+			.psn = psn,
+			.ackreq = true,
+			.va = p->a.va,
+			.rkey = p->a.key,
+			.dmalen = len,
+		},
+		NULL, 0);
 }
 
 /* congestion 4 */
@@ -440,8 +457,11 @@ test_cnp_for_a_qp_that_sends_nothing(void **state)
 static void
 test_native_ib_has_none(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .scripted = true, .encap = ENCAP_IB,
-		.congestion = usual });
+	struct pair *p = pair_create(&(struct pair_config){
+		.scripted = true,
+		.encap = ENCAP_IB,
+		.congestion = usual,
+	});
 
 	*state = p;
 	assert_int_equal(cnp(p), VERDICT_CNP);

@@ -136,11 +136,9 @@ test_duplicates_while_reads_are_pending(void **state)
 	expect_tx(p, "FIRST 202", "MIDDLE 203");
 
 	/* older than both Reads: at once, for ACK 201 covers neither */
-	assert_int_equal(in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8),
-		VERDICT_DUPLICATE_REQUEST);
+	assert_int_equal(in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8), VERDICT_DUPLICATE_REQUEST);
 	/* between them: after the first, before the second */
-	assert_int_equal(in_write(p, RC_WRITE_ONLY, 206, 0x1000, 8, 8),
-		VERDICT_DUPLICATE_REQUEST);
+	assert_int_equal(in_write(p, RC_WRITE_ONLY, 206, 0x1000, 8, 8), VERDICT_DUPLICATE_REQUEST);
 	run(p);
 	expect_tx(p, "ACK 201", "MIDDLE 204", "LAST 205", "ACK 206", "ONLY 207");
 }
@@ -457,8 +455,11 @@ test_ack_of_a_duplicate_outlives_the_request_it_precedes(void **state)
 	expect_tx(p, "ACK 201", "ONLY 206");
 	/* with one entry: its ACK goes before the one that replaces it */
 	peer_destroy(p);
-	*state = p = peer_create(&(struct peer_config){ .psn = 201, .rd_atomic = 1,
-		.ack_per_packet = true });
+	*state = p = peer_create(&(struct peer_config){
+		.psn = 201,
+		.rd_atomic = 1,
+		.ack_per_packet = true,
+	});
 	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
 	in_read(p, 202, 0, 8);
 	run(p);
@@ -476,8 +477,11 @@ test_acks_of_two_duplicates_outlive_the_request_between(void **state)
 	struct peer *p;
 
 	peer_destroy(*state);
-	*state = p = peer_create(&(struct peer_config){ .psn = 201, .rd_atomic = 2,
-		.ack_per_packet = true });
+	*state = p = peer_create(&(struct peer_config){
+		.psn = 201,
+		.rd_atomic = 2,
+		.ack_per_packet = true,
+	});
 	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
 	in_read(p, 202, 0, 8);
 	in_write(p, RC_WRITE_ONLY, 203, 0x1000, 8, 8);

@@ -59,8 +59,13 @@ struct ca {
 static void
 ca_init(struct ca *ca, unsigned int left)
 {
-	struct mem_config mc = { .max_pd = 1, .max_mr = 1, .max_mw = 1,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
+	struct mem_config mc = {
+		.max_pd = 1,
+		.max_mr = 1,
+		.max_mw = 1,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
 
 	*ca = (struct ca){ .counted.left = left, .sink.reserve = memory_reserve };
 	ca->alloc = (struct allocator){ memory_counted_alloc, memory_counted_free, &ca->counted };
@@ -83,8 +88,14 @@ ca_fini(struct ca *ca)
 static bool
 ca_create(struct ca *ca, uint32_t max_qp)
 {
-	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000000000,
-		.alloc = &ca->alloc, .rng = &rng_kernel, .mem = ca->mem };
+	struct rc_dev_config dc = {
+		.limits = rc_limits_default,
+		.workers = 1,
+		.hz = 1000000000,
+		.alloc = &ca->alloc,
+		.rng = &rng_kernel,
+		.mem = ca->mem,
+	};
 	struct rc_worker_config wc = { .wheel = ca->wheel, .tx = &ca->sink };
 
 	dc.limits.max_qp = max_qp;
@@ -101,10 +112,16 @@ memory_make_qp(struct ca *ca, uint32_t srq)
 {
 	struct qp_init_attr init = { .qp_type = QPT_RC, .pd = ca->pd, .send_cq = ca->cq,
 		.recv_cq = ca->cq, .srq = srq, .cap = { .max_send_wr = 16, .max_recv_wr = 16,
-			.max_send_sge = 1, .max_recv_sge = 1 } };
-	struct qp_attr attr = { .qp_state = QPS_INIT, .pkey = 0xFFFF, .path_mtu = 256,
-		.dest_qp_num = 99, .max_dest_rd_atomic = 4, .neighbour = PATH_NO_NEIGHBOUR,
-		.av = { .encap = ENCAP_IB, .dlid = 2, .slid = 1 } };
+			.max_send_sge = 1, .max_recv_sge = 1, }, };
+	struct qp_attr attr = {
+		.qp_state = QPS_INIT,
+		.pkey = 0xFFFF,
+		.path_mtu = 256,
+		.dest_qp_num = 99,
+		.max_dest_rd_atomic = 4,
+		.neighbour = PATH_NO_NEIGHBOUR,
+		.av = { .encap = ENCAP_IB, .dlid = 2, .slid = 1 },
+	};
 	struct error err = { "" };
 	uint32_t qpn;
 	int rc;
@@ -167,8 +184,11 @@ test_many_queue_pairs_take_few_allocations(void **state)
 static void
 test_more_saved_reads_after_sqd(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
-		.rd_atomic = 1 });
+	struct pair *p = pair_create(&(struct pair_config){
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.rd_atomic = 1,
+	});
 	struct qp_attr attr;
 	struct node *n;
 	unsigned int i;
@@ -182,8 +202,11 @@ test_more_saved_reads_after_sqd(void **state)
 		attr = qp_attr_of(n);
 		attr.max_rd_atomic = attr.max_dest_rd_atomic = 8;
 		attr.qp_state = QPS_SQD;
-		assert_int_equal(modify_attr(n, &attr, QP_ATTR_STATE | QP_ATTR_MAX_QP_RD_ATOMIC |
-			QP_ATTR_MAX_DEST_RD_ATOMIC, NULL), 0);
+		assert_int_equal(modify_attr(n, &attr,
+					 QP_ATTR_STATE | QP_ATTR_MAX_QP_RD_ATOMIC |
+						 QP_ATTR_MAX_DEST_RD_ATOMIC,
+					 NULL),
+			0);
 		must_modify(n, QPS_RTS, QP_ATTR_STATE);
 	}
 	for (i = 2; i <= 9; i++)

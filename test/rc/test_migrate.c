@@ -12,8 +12,8 @@
 
 #include "pair.h"
 
-#define TTR(timeout)  (UINT64_C(4096) << (timeout))
-#define ALT_PATH_MIG  (QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE)
+#define TTR(timeout) (UINT64_C(4096) << (timeout))
+#define ALT_PATH_MIG (QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE)
 
 /* What asking for it answers. */
 static int
@@ -118,8 +118,14 @@ back_by(struct pair *p, uint16_t port)
 static enum verdict
 ack_m(struct pair *p, uint32_t psn, bool m)
 {
-	return answer(p, &(struct wire_headers){ .opcode = RC_ACK, .psn = psn, .migreq = m,
-		.syndrome = AETH_ACK | AETH_NO_CREDITS }, NULL, 0);
+	return answer(p,
+		&(struct wire_headers){
+			.opcode = RC_ACK,
+			.psn = psn,
+			.migreq = m,
+			.syndrome = AETH_ACK | AETH_NO_CREDITS,
+		},
+		NULL, 0);
 }
 
 /* a in ARMED before a scripted b; PSN 201 is used up */
@@ -232,12 +238,16 @@ test_m_bit_by_state(void **state)
 	assert_int_equal(bth_flags(&p->b, 1), 0x40);
 }
 
-/* rc-transport 1: M is as configured until REARM is asked for; an alternate path alone is nothing */
+/*
+ * rc-transport 1: M is as configured until REARM is asked for; an alternate path alone is nothing
+ */
 static void
 test_m_bit_as_configured_before_rearm(void **state)
 {
-	static const struct { enum migreq migreq; uint8_t flags; } rows[] = {
-		{ MIGREQ_OF_LINK, 0 }, { MIGREQ_1, 0x40 } };
+	static const struct {
+		enum migreq migreq;
+		uint8_t flags;
+	} rows[] = { { MIGREQ_OF_LINK, 0 }, { MIGREQ_1, 0x40 } };
 	struct pair *p;
 	unsigned int i;
 
@@ -291,8 +301,7 @@ test_armed_on_the_way_up(void **state)
 		attr = qp_attr_of(n);
 		attr.qp_state = QPS_RTS;
 		attr.path_mig_state = MIG_REARM;
-		assert_int_equal(modify_attr(n, &attr, MASK_RTS | QP_ATTR_PATH_MIG_STATE, &err),
-			0);
+		assert_int_equal(modify_attr(n, &attr, MASK_RTS | QP_ATTR_PATH_MIG_STATE, &err), 0);
 	}
 	write_both_ways(p);
 	expect_state(&p->a, "ARMED");
@@ -618,8 +627,11 @@ test_peer_reloads_the_counter(void **state)
 static void
 test_timer_begins_with_the_path(void **state)
 {
-	struct pair *p = scripted_armed(state, &(struct pair_config){ .retry_cnt = 3,
-		.no_timer = true });
+	struct pair *p = scripted_armed(state,
+		&(struct pair_config){
+			.retry_cnt = 3,
+			.no_timer = true,
+		});
 
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	transmit(&p->a);
@@ -647,8 +659,9 @@ test_migrates_while_draining(void **state)
 	exchange(p);
 	attr.qp_state = QPS_SQD;
 	attr.en_sqd_async_notify = true;
-	assert_int_equal(modify_attr(&p->a, &attr,
-		QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, &err), 0);
+	assert_int_equal(modify_attr(&p->a, &attr, QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY,
+				 &err),
+		0);
 	pass(p, TTR(14));
 	expect_event(&p->a, EVENT_PATH_MIG);
 	exchange(p);
@@ -884,8 +897,11 @@ static const struct port_attr ib_port = {
 static void
 test_alternate_path_follows_its_port(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .encap = ENCAP_IB, .retry_cnt = 7,
-		.scripted = true });
+	struct pair *p = pair_create(&(struct pair_config){
+		.encap = ENCAP_IB,
+		.retry_cnt = 7,
+		.scripted = true,
+	});
 	struct port_attr port = ib_port;
 	struct error err = { "" };
 	struct qp_attr attr;

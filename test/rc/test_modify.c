@@ -16,8 +16,12 @@
 static int
 reset_setup(void **state)
 {
-	*state = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
-		.scripted = true, .init_only = true });
+	*state = pair_create(&(struct pair_config){
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.scripted = true,
+		.init_only = true,
+	});
 	return 0;
 }
 
@@ -65,17 +69,21 @@ static const struct {
 } table[] = {
 	{ QPS_RESET, QPS_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0 },
 	{ QPS_INIT, QPS_INIT, 0, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS },
-	{ QPS_INIT, QPS_RTR, QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+	{ QPS_INIT, QPS_RTR,
+		QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
 			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
 		QP_ATTR_ALT_PATH | QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX },
-	{ QPS_RTR, QPS_RTS, QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-			QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC,
+	{ QPS_RTR, QPS_RTS,
+		QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN |
+			QP_ATTR_MAX_QP_RD_ATOMIC,
 		QP_ATTR_CUR_STATE | QP_ATTR_ALT_PATH | QP_ATTR_ACCESS_FLAGS |
 			QP_ATTR_MIN_RNR_TIMER | QP_ATTR_PATH_MIG_STATE },
-	{ QPS_RTS, QPS_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_ALT_PATH |
+	{ QPS_RTS, QPS_RTS, 0,
+		QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_ALT_PATH |
 			QP_ATTR_PATH_MIG_STATE | QP_ATTR_MIN_RNR_TIMER },
 	{ QPS_RTS, QPS_SQD, 0, QP_ATTR_EN_SQD_ASYNC_NOTIFY },
-	{ QPS_SQD, QPS_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ALT_PATH | QP_ATTR_ACCESS_FLAGS |
+	{ QPS_SQD, QPS_RTS, 0,
+		QP_ATTR_CUR_STATE | QP_ATTR_ALT_PATH | QP_ATTR_ACCESS_FLAGS |
 			QP_ATTR_MIN_RNR_TIMER | QP_ATTR_PATH_MIG_STATE },
 	{ QPS_SQD, QPS_SQD, 0, OPTIONAL_SQD },
 };
@@ -154,7 +162,8 @@ test_errors_in_words(void **state)
 	assert_string_equal(err.text, "modify RESET to RTR: not allowed; from RESET: RESET, INIT");
 	must_modify(&p->a, QPS_INIT, MASK_INIT);
 	assert_int_equal(modify(&p->a, QPS_RTR, MASK_RTR & ~(QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN),
-		&err), -EINVAL);
+				 &err),
+		-EINVAL);
 	assert_string_equal(err.text, "modify INIT to RTR: missing RQ_PSN, DEST_QPN");
 	assert_int_equal(modify(&p->a, QPS_RTR, MASK_RTR | QP_ATTR_QKEY | QP_ATTR_TIMEOUT, &err),
 		-EINVAL);
@@ -248,8 +257,12 @@ test_posting_by_state(void **state)
 		enum qp_state state;
 		bool sq, rq;
 	} rows[] = {
-		{ QPS_RESET, false, false }, { QPS_INIT, false, true }, { QPS_RTR, false, true },
-		{ QPS_RTS, true, true }, { QPS_SQD, true, true }, { QPS_ERR, true, true },
+		{ QPS_RESET, false, false },
+		{ QPS_INIT, false, true },
+		{ QPS_RTR, false, true },
+		{ QPS_RTS, true, true },
+		{ QPS_SQD, true, true },
+		{ QPS_ERR, true, true },
 	};
 	struct pair *p = *state;
 	struct error err = { "" };
@@ -295,7 +308,8 @@ test_sqd_drains(void **state)
 	attr.qp_state = QPS_SQD;
 	attr.en_sqd_async_notify = true;
 	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr,
-		QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, &err), 0);
+				 QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, &err),
+		0);
 	post(&p->a, WR_RDMA_WRITE, 3, 1); /* may be posted, is held */
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Middle 202", "WRITE Last 203");
@@ -322,7 +336,8 @@ test_sqd_drains(void **state)
 	/* nothing outstanding: told at once; and only if asked for */
 	ack(p, 205);
 	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr,
-		QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, &err), 0);
+				 QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, &err),
+		0);
 	expect_event(&p->a, EVENT_SQ_DRAINED);
 	must_modify(&p->a, QPS_RTS, QP_ATTR_STATE);
 	must_modify(&p->a, QPS_SQD, QP_ATTR_STATE);
@@ -517,8 +532,11 @@ test_path_changed(void **state)
 static int
 modify_ib_setup(void **state)
 {
-	*state = pair_create(&(struct pair_config){ .encap = ENCAP_IB, .retry_cnt = 7,
-		.rnr_retry = 7 });
+	*state = pair_create(&(struct pair_config){
+		.encap = ENCAP_IB,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	});
 	return 0;
 }
 
@@ -594,8 +612,11 @@ test_old_lid_is_refused(void **state)
 static void
 test_path_bits_and_gid_index_stay(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .encap = ENCAP_IB, .retry_cnt = 7,
-		.init_only = true });
+	struct pair *p = pair_create(&(struct pair_config){
+		.encap = ENCAP_IB,
+		.retry_cnt = 7,
+		.init_only = true,
+	});
 	struct qp_attr attr = qp_attr_of(&p->a);
 	struct port_attr port = ib_port;
 	struct error err = { "" };
@@ -631,8 +652,10 @@ test_pkey_follows_the_table(void **state)
 		unsigned int num;
 		enum verdict v;
 	} rows[] = {
-		{ 0x8001, 1, VERDICT_PKEY }, { 0x0000, 1, VERDICT_PKEY },
-		{ 0x8000, 1, VERDICT_PKEY }, { 0xFFFF, 0, VERDICT_PKEY },
+		{ 0x8001, 1, VERDICT_PKEY },
+		{ 0x0000, 1, VERDICT_PKEY },
+		{ 0x8000, 1, VERDICT_PKEY },
+		{ 0xFFFF, 0, VERDICT_PKEY },
 		{ 0x7FFF, 1, VERDICT_REQUEST },
 	};
 	struct port_attr attr = ib_port;

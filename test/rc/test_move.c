@@ -145,8 +145,11 @@ move_teardown(void **state)
 static void
 test_moves_in_every_state(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
-		.init_only = true });
+	struct pair *p = pair_create(&(struct pair_config){
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.init_only = true,
+	});
 	static const struct {
 		enum qp_state to;
 		uint32_t mask;
@@ -467,7 +470,7 @@ bind(struct node *n, uint64_t wr_id, uint32_t mw, uint32_t new_key)
 {
 	struct send_wr wr = { .wr_id = wr_id, .opcode = WR_BIND_MW, .send_flags = SEND_SIGNALED,
 		.bind_mw = { .mw_key = mw, .new_key = new_key, .mr_key = n->key,
-			.access = MEM_ACCESS_REMOTE_WRITE, .addr = n->va, .length = 4096 } };
+			.access = MEM_ACCESS_REMOTE_WRITE, .addr = n->va, .length = 4096, }, };
 	struct error err = { "" };
 
 	if (rc_post_send(n->w, n->qpn, &wr, &err) != 0)
@@ -478,8 +481,10 @@ bind(struct node *n, uint64_t wr_id, uint32_t mw, uint32_t new_key)
 static void
 test_grace_period(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .scripted = true,
-		.grace = { move_grace_start, move_grace_done, NULL } });
+	struct pair *p = pair_create(&(struct pair_config){
+		.scripted = true,
+		.grace = { move_grace_start, move_grace_done, NULL },
+	});
 	struct error err = { "" };
 	uint32_t mw;
 
@@ -525,8 +530,12 @@ test_window_moves_along(void **state)
 	assert_int_equal(rc_post_send(p->b.w, p->b.qpn, &wr, &err), 0);
 	exchange(p);
 	expect_wc(&p->b, 2, WC_SUCCESS);
-	wr = (struct send_wr){ .wr_id = 3, .opcode = WR_LOCAL_INV, .invalidate_rkey = key,
-		.send_flags = SEND_SIGNALED };
+	wr = (struct send_wr){
+		.wr_id = 3,
+		.opcode = WR_LOCAL_INV,
+		.invalidate_rkey = key,
+		.send_flags = SEND_SIGNALED,
+	};
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
 	exchange(p);
 	expect_wc(&p->a, 3, WC_SUCCESS);
@@ -570,7 +579,8 @@ test_completions_in_order(void **state)
 				if (k < moves)
 					move_move(&p->a);
 				if (k == 4)
-					next += (unsigned int)rc_cq_poll(p->a.dev, p->a.send_cq, wc, 1);
+					next += (unsigned int)rc_cq_poll(p->a.dev, p->a.send_cq, wc,
+						1);
 			}
 			/* nothing is said to be there only when it is so */
 			while ((n = rc_cq_poll(p->a.dev, p->a.send_cq, wc, chunk)) != 0) {
@@ -605,8 +615,11 @@ test_order_over_three_workers(void **state)
 	unsigned int first, i;
 
 	for (first = 0; first < 3; first++) { /* the ring that is looked at first */
-		p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
-			.workers = 3 });
+		p = pair_create(&(struct pair_config){
+			.retry_cnt = 7,
+			.rnr_retry = 7,
+			.workers = 3,
+		});
 		second_worker(&p->a);
 		wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 		wc.wheel = wheel;
@@ -716,8 +729,11 @@ test_armed(void **state)
 static void
 test_overrun(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
-		.cq_depth = 2 });
+	struct pair *p = pair_create(&(struct pair_config){
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.cq_depth = 2,
+	});
 	struct error err = { "" };
 	struct qp_init_attr init;
 	struct qp_attr attr = qp_attr_of(&p->a);

@@ -16,11 +16,10 @@
 static void
 test_completion_statuses(void **state)
 {
-	static const char *const names[] = {
-		"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR",
-		"WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR",
-		"REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR",
-	};
+	static const char *const names[] = { "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR",
+		"LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR",
+		"LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR",
+		"RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR" };
 	uint32_t i;
 
 	(void)state;
@@ -46,14 +45,19 @@ static void
 test_opcodes(void **state)
 {
 	static const char *const wr[] = {
-		"RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM", "RDMA_READ",
-		"ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW",
+		"RDMA_WRITE",
+		"RDMA_WRITE_WITH_IMM",
+		"SEND",
+		"SEND_WITH_IMM",
+		"RDMA_READ",
+		"ATOMIC_CMP_AND_SWP",
+		"ATOMIC_FETCH_AND_ADD",
+		"LOCAL_INV",
+		"BIND_MW",
 		"SEND_WITH_INV",
 	};
-	static const char *const wc[] = {
-		"SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "BIND_MW",
-		"LOCAL_INV",
-	};
+	static const char *const wc[] = { "SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP",
+		"FETCH_ADD", "BIND_MW", "LOCAL_INV" };
 	uint32_t i;
 
 	(void)state;
@@ -74,11 +78,27 @@ test_states_and_attribute_bits(void **state)
 {
 	static const char *const states[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 	static const uint32_t bits[] = {
-		QP_ATTR_STATE, QP_ATTR_CUR_STATE, QP_ATTR_EN_SQD_ASYNC_NOTIFY, QP_ATTR_ACCESS_FLAGS,
-		QP_ATTR_PKEY_INDEX, QP_ATTR_PORT, QP_ATTR_QKEY, QP_ATTR_AV, QP_ATTR_PATH_MTU,
-		QP_ATTR_TIMEOUT, QP_ATTR_RETRY_CNT, QP_ATTR_RNR_RETRY, QP_ATTR_RQ_PSN,
-		QP_ATTR_MAX_QP_RD_ATOMIC, QP_ATTR_ALT_PATH, QP_ATTR_MIN_RNR_TIMER, QP_ATTR_SQ_PSN,
-		QP_ATTR_MAX_DEST_RD_ATOMIC, QP_ATTR_PATH_MIG_STATE, QP_ATTR_CAP, QP_ATTR_DEST_QPN,
+		QP_ATTR_STATE,
+		QP_ATTR_CUR_STATE,
+		QP_ATTR_EN_SQD_ASYNC_NOTIFY,
+		QP_ATTR_ACCESS_FLAGS,
+		QP_ATTR_PKEY_INDEX,
+		QP_ATTR_PORT,
+		QP_ATTR_QKEY,
+		QP_ATTR_AV,
+		QP_ATTR_PATH_MTU,
+		QP_ATTR_TIMEOUT,
+		QP_ATTR_RETRY_CNT,
+		QP_ATTR_RNR_RETRY,
+		QP_ATTR_RQ_PSN,
+		QP_ATTR_MAX_QP_RD_ATOMIC,
+		QP_ATTR_ALT_PATH,
+		QP_ATTR_MIN_RNR_TIMER,
+		QP_ATTR_SQ_PSN,
+		QP_ATTR_MAX_DEST_RD_ATOMIC,
+		QP_ATTR_PATH_MIG_STATE,
+		QP_ATTR_CAP,
+		QP_ATTR_DEST_QPN,
 	};
 	uint32_t i;
 
@@ -95,12 +115,10 @@ test_states_and_attribute_bits(void **state)
 static void
 test_asynchronous_events(void **state)
 {
-	static const char *const names[] = {
-		"CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED",
-		"PATH_MIG", "PATH_MIG_ERR", "DEVICE_FATAL", "PORT_ACTIVE", "PORT_ERR",
-		"LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR", "SRQ_LIMIT_REACHED",
-		"QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE",
-	};
+	static const char *const names[] = { "CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR",
+		"COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR", "DEVICE_FATAL", "PORT_ACTIVE",
+		"PORT_ERR", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR",
+		"SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE" };
 	uint32_t i;
 
 	(void)state;

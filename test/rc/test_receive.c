@@ -76,15 +76,22 @@ test_states_that_receive(void **state)
 		enum qp_state state;
 		bool requests, responses;
 	} rows[] = {
-		{ QPS_RESET, false, false }, { QPS_INIT, false, false }, { QPS_RTR, true, false },
-		{ QPS_RTS, true, true }, { QPS_SQD, true, true }, { QPS_ERR, false, false },
+		{ QPS_RESET, false, false },
+		{ QPS_INIT, false, false },
+		{ QPS_RTR, true, false },
+		{ QPS_RTS, true, true },
+		{ QPS_SQD, true, true },
+		{ QPS_ERR, false, false },
 	};
 	enum verdict v;
 	unsigned int i;
 
 	for (i = 0; i < 6; i++) {
-		struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7,
-			.scripted = true, .init_only = true });
+		struct pair *p = pair_create(&(struct pair_config){
+			.retry_cnt = 7,
+			.scripted = true,
+			.init_only = true,
+		});
 
 		if (rows[i].state != QPS_RESET)
 			must_modify(&p->a, QPS_INIT, MASK_INIT);
@@ -182,8 +189,11 @@ with_good_gids(struct packet *pkt)
 static void
 test_native_addresses(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .encap = ENCAP_IB, .retry_cnt = 7,
-		.rnr_retry = 7 });
+	struct pair *p = pair_create(&(struct pair_config){
+		.encap = ENCAP_IB,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	});
 
 	*state = p;
 	post_recv(&p->b, 1, 8);
@@ -277,7 +287,8 @@ test_two_limited_members(void **state)
 	attr.qp_state = QPS_SQD;
 	must_modify(&p->b, QPS_SQD, QP_ATTR_STATE);
 	assert_int_equal(rc_qp_modify(p->b.w, p->b.qpn, &attr, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX,
-		&err), 0);
+				 &err),
+		0);
 	assert_int_equal(receive_changed(p, limited_pkey), VERDICT_PKEY);
 }
 
@@ -470,8 +481,13 @@ test_special_qpns_are_left_out(void **state)
 {
 	static const uint64_t draws[] = { UINT64_MAX, UINT64_MAX - 1, 0, 0x1FFFFE, 0x1FFFFD };
 	const struct rng fixed = { receive_fixed_fill, NULL };
-	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &fixed };
+	struct rc_dev_config dc = {
+		.limits = rc_limits_default,
+		.workers = 1,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &fixed,
+	};
 	struct pair *p = *state;
 	struct rc_worker_config wc = { .wheel = p->a.wheel, .tx = &p->a.sink };
 	struct error err = { "" };
@@ -518,8 +534,13 @@ test_all_slots_in_use(void **state)
 static void
 test_quarantine(void **state)
 {
-	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
+	struct rc_dev_config dc = {
+		.limits = rc_limits_default,
+		.workers = 1,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
 	struct pair *p = *state;
 	struct rc_worker_config wc = { .wheel = p->a.wheel, .tx = &p->a.sink };
 	struct rc_worker *w;

@@ -112,8 +112,8 @@ test_wrong_opcode_sequence_is_an_invalid_request(void **state)
 		expect_refusal_event(p, "NAK-INV 202", 202, EVENT_QP_REQ_ERR);
 	}
 	/*
-	 * "The currently active RQ WQE is retired"; an event tells of what uses no receive itself and
-	 * came in the midst of a Send
+	 * "The currently active RQ WQE is retired"; an event tells of what uses no receive itself
+	 * and came in the midst of a Send
 	 */
 	for (i = 0; i < sizeof(not_in_send); i++) {
 		p = fresh(state);
@@ -171,8 +171,8 @@ static void
 test_atomic_at_the_end_of_a_region_is_an_access_error(void **state)
 {
 	struct peer *p = fresh(state);
-	uint32_t key = peer_register(p, PEER_VA, 0, 4100, MEM_ACCESS_LOCAL_WRITE |
-		MEM_ACCESS_REMOTE_ATOMIC);
+	uint32_t key = peer_register(p, PEER_VA, 0, 4100,
+		MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE_ATOMIC);
 
 	request(p, RC_FETCH_ADD, 201)->rkey = key;
 	p->pkt.va = PEER_VA + 4096;
@@ -203,27 +203,39 @@ test_operations_not_enabled_are_invalid_requests(void **state)
 {
 	struct peer *p;
 
-	p = refusals_again(state, &(struct peer_config){ .psn = 201,
-		.access = MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC });
+	p = refusals_again(state,
+		&(struct peer_config){
+			.psn = 201,
+			.access = MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC,
+		});
 	two_receives(p);
 	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
 
 	/* table 17-5: "The operation is not supported by this RQ": Remote Invalid Request Error */
-	p = refusals_again(state, &(struct peer_config){ .psn = 201,
-		.access = MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC });
+	p = refusals_again(state,
+		&(struct peer_config){
+			.psn = 201,
+			.access = MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC,
+		});
 	two_receives(p);
 	in_write(p, RC_WRITE_ONLY_IMM, 201, 0x1000, 8, 8);
 	expect_refusal_wc(p, "NAK-INV 201", 201, WC_REM_INV_REQ_ERR);
 
-	p = refusals_again(state, &(struct peer_config){ .psn = 201,
-		.access = MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC });
+	p = refusals_again(state,
+		&(struct peer_config){
+			.psn = 201,
+			.access = MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC,
+		});
 	two_receives(p);
 	in_read(p, 201, 0x1000, 8);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
 
-	p = refusals_again(state, &(struct peer_config){ .psn = 201,
-		.access = MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ });
+	p = refusals_again(state,
+		&(struct peer_config){
+			.psn = 201,
+			.access = MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ,
+		});
 	two_receives(p);
 	in_fetch_add(p, 201, 0x1000, 1);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
@@ -253,7 +265,7 @@ test_more_reads_than_max_dest_rd_atomic_are_an_invalid_request(void **state)
 	assert_int_equal(state_of(p), QPS_ERR);
 
 	p = refusals_again(state,
-			&(struct peer_config){ .psn = 201, .rd_atomic = 255 }); /* none at all */
+		&(struct peer_config){ .psn = 201, .rd_atomic = 255 }); /* none at all */
 	two_receives(p);
 	in_read(p, 201, 0, 8);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
@@ -285,8 +297,8 @@ test_lowered_max_dest_rd_atomic(void **state)
 	in_read(p, 203, 0, 2 * MTU);
 	in_read(p, 205, 0, 8);
 	refusals_modify(p, &attr,
-			QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-					QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC);
+		QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+			QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC);
 	attr.qp_state = QPS_SQD;
 	refusals_modify(p, &attr, QP_ATTR_STATE);
 	refusals_modify(p, &attr, QP_ATTR_STATE | QP_ATTR_MAX_DEST_RD_ATOMIC);
@@ -466,13 +478,7 @@ test_write_whose_payloads_are_not_its_dmalen_is_an_invalid_request(void **state)
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
 }
 
-enum how {
-	BAD_KEY,
-	BAD_RIGHTS,
-	BAD_END,
-	BAD_WRAP,
-	HOW_COUNT
-};
+enum how { BAD_KEY, BAD_RIGHTS, BAD_END, BAD_WRAP, HOW_COUNT };
 
 static void
 spoil(struct peer *p, enum how how)
@@ -631,8 +637,8 @@ static void
 test_region_gone_in_the_middle_of_a_read(void **state)
 {
 	read_loses_its_region(refusals_again(state, &(struct peer_config){ .psn = 201 }));
-	read_loses_its_region(refusals_again(state,
-		&(struct peer_config){ .psn = 201, .ack_per_packet = true }));
+	read_loses_its_region(
+		refusals_again(state, &(struct peer_config){ .psn = 201, .ack_per_packet = true }));
 }
 
 /*

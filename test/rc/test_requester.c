@@ -170,8 +170,13 @@ test_gather_list_across_packets(void **state)
 		{ p->a.va + 1000, 300, p->a.key },
 		{ p->a.va + 3000, 300, p->a.key },
 	};
-	struct send_wr wr = { .wr_id = 1, .opcode = WR_SEND, .num_sge = 4, .sg_list = list,
-		.send_flags = SEND_SIGNALED };
+	struct send_wr wr = {
+		.wr_id = 1,
+		.opcode = WR_SEND,
+		.num_sge = 4,
+		.sg_list = list,
+		.send_flags = SEND_SIGNALED,
+	};
 	struct error err = { "" };
 	uint8_t want[700];
 
@@ -248,8 +253,11 @@ test_migreq_as_configured(void **state)
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		pair_destroy(*state);
-		*state = p = pair_create(&(struct pair_config){ .encap = rows[i].encap,
-			.migreq = rows[i].configured, .scripted = true });
+		*state = p = pair_create(&(struct pair_config){
+			.encap = rows[i].encap,
+			.migreq = rows[i].configured,
+			.scripted = true,
+		});
 		post(&p->a, WR_RDMA_WRITE, 1, 1);
 		post(&p->a, WR_RDMA_READ, 2, 1);
 		transmit(&p->a);
@@ -308,8 +316,11 @@ test_window_stalls_with_ackreq(void **state)
 static void
 test_at_most_2_23_psns_in_flight(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .psn = 0x900000, .window = 1 << 23,
-		.scripted = true });
+	struct pair *p = pair_create(&(struct pair_config){
+		.psn = 0x900000,
+		.window = 1 << 23,
+		.scripted = true,
+	});
 
 	*state = p;
 	post(&p->a, WR_RDMA_READ, 1, 1u << 31); /* 2^23 responses of 256 */
@@ -547,8 +558,11 @@ test_lsn_arithmetic_wraps(void **state)
 static void
 test_credits_end_to_end(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .flow_control = true, .retry_cnt = 7,
-		.rnr_retry = 7 });
+	struct pair *p = pair_create(&(struct pair_config){
+		.flow_control = true,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	});
 	unsigned int i;
 
 	*state = p;
@@ -666,8 +680,12 @@ test_timer_starts_anew_with_a_rewind(void **state)
 static void
 test_minimum_ack_timeout(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .timeout = 1, .min_ack_timeout = 10,
-		.retry_cnt = 7, .scripted = true });
+	struct pair *p = pair_create(&(struct pair_config){
+		.timeout = 1,
+		.min_ack_timeout = 10,
+		.retry_cnt = 7,
+		.scripted = true,
+	});
 
 	*state = p;
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
@@ -707,8 +725,10 @@ test_retry_count_exhausted(void **state)
 	uint8_t n, i;
 
 	for (n = 0; n <= 7; n += n == 0 ? 1 : 6) { /* 0, 1, 7: seven means seven */
-		struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = n,
-			.scripted = true });
+		struct pair *p = pair_create(&(struct pair_config){
+			.retry_cnt = n,
+			.scripted = true,
+		});
 
 		post(&p->a, WR_RDMA_WRITE, 1, 1);
 		post_flags(&p->a, WR_RDMA_WRITE, 2, 1, 0); /* unsignaled, but it fails */
@@ -825,8 +845,11 @@ test_local_protection_error_behind_an_ack(void **state)
 static void
 test_window_of_short_messages(void **state)
 {
-	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7, .scripted = true,
-		.window = 4 });
+	struct pair *p = pair_create(&(struct pair_config){
+		.retry_cnt = 7,
+		.scripted = true,
+		.window = 4,
+	});
 	unsigned int i;
 
 	*state = p;
@@ -876,8 +899,10 @@ test_every_single_loss_is_repaired(void **state)
 	/* 5 messages of 1000 bytes: PSNs 201..220; lose each, in each direction */
 	for (psn = 201; psn <= 220; psn++) {
 		for (side = 0; side < 2; side++) {
-			struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7,
-				.rnr_retry = 7 });
+			struct pair *p = pair_create(&(struct pair_config){
+				.retry_cnt = 7,
+				.rnr_retry = 7,
+			});
 
 			lose(side == 0 ? &p->a : &p->b, psn);
 			for (k = 0; k < 5; k++) {

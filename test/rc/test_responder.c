@@ -269,7 +269,7 @@ static void
 test_m_bit_is_as_configured(void **state)
 {
 	struct peer *p =
-			responder_again(state, &(struct peer_config){ .psn = 201, .migreq = true });
+		responder_again(state, &(struct peer_config){ .psn = 201, .migreq = true });
 
 	in_read(p, 201, 0, 8);
 	in_write(p, RC_WRITE_ONLY, 202, 0x1000, 8, 8);

@@ -245,8 +245,11 @@ test_timer_code_0_is_sent_as_it_is(void **state)
 	struct error err;
 
 	assert_int_equal(rc_qp_modify(p->w, p->qpn, &attr,
-		QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-		QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER, &err), 0);
+				 QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
+					 QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN |
+					 QP_ATTR_MAX_QP_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+				 &err),
+		0);
 	in_send(p, RC_SEND_ONLY, 201, 10);
 	run(p);
 	expect_tx(p, "RNR 201");

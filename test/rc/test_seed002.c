@@ -17,8 +17,13 @@
 static int
 seed002_setup(void **state)
 {
-	*state = pair_create(&(struct pair_config){ .psn = 201, .pmtu = PMTU, .retry_cnt = 7,
-		.rnr_retry = 7, .ack_per_packet = true });
+	*state = pair_create(&(struct pair_config){
+		.psn = 201,
+		.pmtu = PMTU,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ack_per_packet = true,
+	});
 	return 0;
 }
 

@@ -97,7 +97,8 @@ test_one_piece_is_checked(void **state)
 	make_wr(&p->a, &wr, &sge, WR_RDMA_WRITE, 1, 1);
 	sge.length = (1u << 31) + 1;
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
-	assert_string_equal(err.text, "sg_list: 2147483649 bytes, a message has at most 2147483648");
+	assert_string_equal(err.text,
+		"sg_list: 2147483649 bytes, a message has at most 2147483648");
 	sge.length = 1;
 	wr.send_flags = 0x12;
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
@@ -108,16 +109,19 @@ test_one_piece_is_checked(void **state)
 	init_attr(&p->a, &init);
 	assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), 0);
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
-	assert_string_equal(err.text, "post_send: the queue pair is in RESET; allowed: RTS, SQD, ERR");
+	assert_string_equal(err.text,
+		"post_send: the queue pair is in RESET; allowed: RTS, SQD, ERR");
 	init.cap.max_send_sge = 0;
 	assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), 0);
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
-	assert_string_equal(err.text, "post_send: the queue pair is in RESET; allowed: RTS, SQD, ERR");
+	assert_string_equal(err.text,
+		"post_send: the queue pair is in RESET; allowed: RTS, SQD, ERR");
 	attr.qp_state = QPS_INIT;
 	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_INIT, &err), 0);
 	must_modify(&p->a, QPS_RTR, MASK_RTR);
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
-	assert_string_equal(err.text, "post_send: the queue pair is in RTR; allowed: RTS, SQD, ERR");
+	assert_string_equal(err.text,
+		"post_send: the queue pair is in RTR; allowed: RTS, SQD, ERR");
 	must_modify(&p->a, QPS_RTS, MASK_RTS);
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
 	assert_string_equal(err.text, "num_sge: got 1, allowed: 0 to 0");
@@ -247,8 +251,13 @@ test_inline_bytes_are_copied(void **state)
 {
 	struct pair *p = *state;
 	uint8_t bytes[5] = { 'h', 'e', 'l', 'l', 'o' };
-	struct send_wr wr = { .wr_id = 1, .opcode = WR_SEND, .inline_data = bytes, .inline_len = 5,
-		.send_flags = SEND_SIGNALED | SEND_INLINE };
+	struct send_wr wr = {
+		.wr_id = 1,
+		.opcode = WR_SEND,
+		.inline_data = bytes,
+		.inline_len = 5,
+		.send_flags = SEND_SIGNALED | SEND_INLINE,
+	};
 	struct error err = { "" };
 
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
@@ -269,8 +278,12 @@ test_inline_at_its_limit(void **state)
 	struct pair *p = *state;
 	struct qp_init_attr init;
 	struct qp_attr attr = qp_attr_of(&p->a);
-	struct send_wr wr = { .wr_id = 1, .opcode = WR_SEND,
-		.send_flags = SEND_SIGNALED | SEND_INLINE, .inline_len = 256 };
+	struct send_wr wr = {
+		.wr_id = 1,
+		.opcode = WR_SEND,
+		.send_flags = SEND_SIGNALED | SEND_INLINE,
+		.inline_len = 256,
+	};
 	struct error err = { "" };
 
 	init_attr(&p->a, &init);
@@ -324,9 +337,13 @@ test_completion_opcodes(void **state)
 		enum wr_opcode wr;
 		uint32_t wc, len;
 	} rows[] = {
-		{ WR_SEND, 0, 8 }, { WR_SEND_WITH_IMM, 0, 8 },
-		{ WR_RDMA_WRITE, 1, 8 }, { WR_RDMA_WRITE_WITH_IMM, 1, 8 }, { WR_RDMA_READ, 2, 8 },
-		{ WR_ATOMIC_CMP_AND_SWP, 3, 8 }, { WR_ATOMIC_FETCH_AND_ADD, 4, 8 },
+		{ WR_SEND, 0, 8 },
+		{ WR_SEND_WITH_IMM, 0, 8 },
+		{ WR_RDMA_WRITE, 1, 8 },
+		{ WR_RDMA_WRITE_WITH_IMM, 1, 8 },
+		{ WR_RDMA_READ, 2, 8 },
+		{ WR_ATOMIC_CMP_AND_SWP, 3, 8 },
+		{ WR_ATOMIC_FETCH_AND_ADD, 4, 8 },
 	};
 	struct pair *p = *state;
 	unsigned int i;
@@ -365,8 +382,12 @@ static int
 grace_setup(void **state)
 {
 	grace_started = grace_over = 0;
-	*state = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
-		.scripted = true, .grace = { sq_grace_start, sq_grace_done, NULL } });
+	*state = pair_create(&(struct pair_config){
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.scripted = true,
+		.grace = { sq_grace_start, sq_grace_done, NULL },
+	});
 	return 0;
 }
 
@@ -376,7 +397,7 @@ sq_post_bind(struct node *n, uint64_t wr_id, uint32_t mw, uint32_t new_key, uint
 	struct send_wr wr = { .wr_id = wr_id, .opcode = WR_BIND_MW,
 		.send_flags = SEND_SIGNALED | flags,
 		.bind_mw = { .mw_key = mw, .new_key = new_key, .mr_key = n->key,
-			.access = MEM_ACCESS_REMOTE_READ, .addr = n->va, .length = 4096 } };
+			.access = MEM_ACCESS_REMOTE_READ, .addr = n->va, .length = 4096, }, };
 	struct error err = { "" };
 
 	if (rc_post_send(n->w, n->qpn, &wr, &err) != 0)
@@ -386,8 +407,12 @@ sq_post_bind(struct node *n, uint64_t wr_id, uint32_t mw, uint32_t new_key, uint
 static void
 post_inv(struct node *n, uint64_t wr_id, uint32_t key)
 {
-	struct send_wr wr = { .wr_id = wr_id, .opcode = WR_LOCAL_INV, .invalidate_rkey = key,
-		.send_flags = SEND_SIGNALED };
+	struct send_wr wr = {
+		.wr_id = wr_id,
+		.opcode = WR_LOCAL_INV,
+		.invalidate_rkey = key,
+		.send_flags = SEND_SIGNALED,
+	};
 	struct error err = { "" };
 
 	if (rc_post_send(n->w, n->qpn, &wr, &err) != 0)

@@ -327,8 +327,11 @@ test_posting_in_each_state(void **state)
 	assert_int_equal(try_post(p, 1, 1, &err), -EINVAL);
 	attr.qp_state = QPS_INIT;
 	attr.pkey = 0xFFFF;
-	assert_int_equal(rc_qp_modify(p->w, p->qpn, &attr, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX |
-		QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, &err), 0);
+	assert_int_equal(rc_qp_modify(p->w, p->qpn, &attr,
+				 QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
+					 QP_ATTR_ACCESS_FLAGS,
+				 &err),
+		0);
 	assert_int_equal(try_post(p, 1, 1, &err), 0); /* INIT */
 	attr.qp_state = QPS_ERR;
 	assert_int_equal(rc_qp_modify(p->w, p->qpn, &attr, QP_ATTR_STATE, &err), 0);

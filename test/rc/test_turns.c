@@ -3,8 +3,8 @@
  */
 
 /*
- * Turns of the QPs of a worker (lib/rc/schedule.c): 9216 bytes each, a packet costs its payload and 512.
- * So two packets of 4096 bytes are worth 16 of 64.
+ * Turns of the QPs of a worker (lib/rc/schedule.c): 9216 bytes each, a packet costs its payload and
+ * 512. So two packets of 4096 bytes are worth 16 of 64.
  */
 
 #include <stdio.h>
@@ -62,8 +62,14 @@ no_credits(struct pair *p, uint32_t qpn)
 static void
 turns_setup(void **state, struct rivals *r)
 {
-	r->p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7, .scripted = true,
-		.pmtu = 4096, .no_timer = true, .send_wr = 256 });
+	r->p = pair_create(&(struct pair_config){
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.scripted = true,
+		.pmtu = 4096,
+		.no_timer = true,
+		.send_wr = 256,
+	});
 	*state = r->p;
 	r->other = second_qp(r->p, 4096);
 	no_credits(r->p, r->p->a.qpn);
@@ -76,19 +82,33 @@ static void
 read_a_gib(struct pair *p)
 {
 	static uint8_t *gib;
-	struct mem_mr_attr mr = { .pd = p->a.pd, .access = MEM_ACCESS_REMOTE_READ, .length = GIB,
-		.va = 0x400000000, .backing = MEM_EXTERNAL, .numa_node = -1 };
+	struct mem_mr_attr mr = {
+		.pd = p->a.pd,
+		.access = MEM_ACCESS_REMOTE_READ,
+		.length = GIB,
+		.va = 0x400000000,
+		.backing = MEM_EXTERNAL,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 	struct error err = { "" };
 
 	if (gib == NULL)
-		gib = mmap(NULL, GIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		gib = mmap(NULL, GIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			0);
 	assert_true(gib != MAP_FAILED);
 	mr.base = gib;
 	if (mem_mr_register(p->a.mem, &mr, &info, &err) != 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(answer(p, &(struct wire_headers){ .opcode = RC_READ_REQUEST,
-		.psn = FIRST_PSN, .va = mr.va, .rkey = info.key, .dmalen = GIB }, NULL, 0),
+	assert_int_equal(answer(p,
+				 &(struct wire_headers){
+					 .opcode = RC_READ_REQUEST,
+					 .psn = FIRST_PSN,
+					 .va = mr.va,
+					 .rkey = info.key,
+					 .dmalen = GIB,
+				 },
+				 NULL, 0),
 		VERDICT_REQUEST);
 }
 
@@ -126,7 +146,10 @@ expect_order(struct pair *p, const char *want)
 	assert_string_equal(got, want);
 }
 
-/* a 1 GiB Read and as many Sends as one likes: the same number of bytes each, packets' work included */
+/*
+ * a 1 GiB Read and as many Sends as one likes: the same number of bytes each, packets' work
+ * included
+ */
 static void
 test_read_responses_and_sends_get_equal_shares(void **state)
 {
@@ -159,7 +182,9 @@ test_small_message_waits_for_one_turn(void **state)
 	expect_order(r.p, "2R 1s 2R");
 }
 
-/* a turn that the worker's budget cuts short goes on where it was, and gets nothing more for that */
+/*
+ * a turn that the worker's budget cuts short goes on where it was, and gets nothing more for that
+ */
 static void
 test_budget_does_not_end_a_turn(void **state)
 {
@@ -260,8 +285,15 @@ test_duplicates_are_charged(void **state)
 	read_a_gib(r.p);
 	post_small(&r, 100);
 	for (i = 0; i < 100; i++)
-		answer(r.p, &(struct wire_headers){ .opcode = RC_READ_REQUEST, .psn = FIRST_PSN,
-			.va = 0x400000000, .rkey = 1, .dmalen = GIB }, NULL, 0);
+		answer(r.p,
+			&(struct wire_headers){
+				.opcode = RC_READ_REQUEST,
+				.psn = FIRST_PSN,
+				.va = 0x400000000,
+				.rkey = 1,
+				.dmalen = GIB,
+			},
+			NULL, 0);
 	rc_run(r.p->a.w, r.p->now, 35);
 	expect_order(r.p, "1R 16s 2R 16s");
 }

@@ -232,21 +232,26 @@ make_fabric(struct bench *b)
 struct bench *
 bench_create(void (*change)(struct sa_config *config))
 {
-	struct store_config sc = { .tables = sa_num_tables,
+	struct store_config sc = {
+		.tables = sa_num_tables,
 		.indexes = sa_indexes,
 		.num_indexes = sa_num_indexes,
 		.readers = 1,
 		.alloc = &allocator_malloc,
 		.max_old_bytes = 1 << 20,
 		.max_versions = 4,
-		.grace = { sa_bench_grace_start, sa_bench_grace_done, NULL } };
+		.grace = { sa_bench_grace_start, sa_bench_grace_done, NULL },
+	};
 	struct sa_worker_config wc;
 	struct error err = { "" };
 	struct bench *b = calloc(1, sizeof(*b));
 
 	bench = b;
-	sc.backend = (struct store_backend){ .arg = b, .load = sa_bench_load,
-		.apply = sa_bench_apply };
+	sc.backend = (struct store_backend){
+		.arg = b,
+		.load = sa_bench_load,
+		.apply = sa_bench_apply,
+	};
 	b->seconds = 1000;
 	b->calls_allowed = CALLS_MAX;
 	b->store = store_create(&sc, &err);
@@ -273,8 +278,12 @@ bench_create(void (*change)(struct sa_config *config))
 	b->sa = sa_create(&b->config, &err);
 	assert_non_null(b->sa);
 	make_fabric(b);
-	wc = (struct sa_worker_config){ .mad = NULL, .reader = b->reader, .submit = sa_bench_submit,
-		.submit_arg = b };
+	wc = (struct sa_worker_config){
+		.mad = NULL,
+		.reader = b->reader,
+		.submit = sa_bench_submit,
+		.submit_arg = b,
+	};
 	b->w = sa_worker_create(b->sa, &wc);
 	assert_non_null(b->w);
 	assert_int_equal(b->agents, 2);
@@ -471,8 +480,13 @@ ask_only(struct bench *b, const struct ask *a)
 	uint8_t mad[MAD_LEN] = { MAD_BASE_VERSION, MAD_CLASS_SUBN_ADM, a->version, a->method };
 	uint8_t reply[MAD_LEN];
 	struct mad_peer peer;
-	struct mad_request req = { .peer = &peer, .mad = mad, .body = a->body, .reply = reply,
-		.handle = ++b->handles };
+	struct mad_request req = {
+		.peer = &peer,
+		.mad = mad,
+		.body = a->body,
+		.reply = reply,
+		.handle = ++b->handles,
+	};
 
 	bench = b;
 	b->answered = b->streamed = false;

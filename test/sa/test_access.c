@@ -16,8 +16,13 @@ static uint16_t
 sa_access_table(struct bench *b, uint16_t attribute, uint64_t from)
 {
 	return ask(b,
-		&(struct ask){ .version = 2, .method = SA_GET_TABLE, .attribute = attribute,
-			.from = from, .untrusted = true });
+		&(struct ask){
+			.version = 2,
+			.method = SA_GET_TABLE,
+			.attribute = attribute,
+			.from = from,
+			.untrusted = true,
+		});
 }
 
 static bool
@@ -35,8 +40,12 @@ static void
 test_wrong_sm_key_is_denied(void **state)
 {
 	struct bench *b = *state;
-	struct ask a = { .version = 2, .method = SA_GET_TABLE, .attribute = SA_NODE,
-		.sm_key = SM_KEY + 1 };
+	struct ask a = {
+		.version = 2,
+		.method = SA_GET_TABLE,
+		.attribute = SA_NODE,
+		.sm_key = SM_KEY + 1,
+	};
 
 	assert_int_equal(ask(b, &a), 0x0700);
 	assert_int_equal(sa_worker_counters(b->w)->denied, 1);
@@ -73,9 +82,17 @@ config_a_node(struct bench *b, uint64_t sm_key, uint32_t rid)
 
 	put_be32(wire, rid);
 	return ask(b,
-		&(struct ask){ .version = 1, .method = SA1_CONFIG, .attribute = SA_NODE,
-			.edit = SA_EDIT_ADD, .data = wire, .data_len = sizeof(wire),
-			.payload_len = sizeof(wire), .sm_key = sm_key, .from = GUID_C });
+		&(struct ask){
+			.version = 1,
+			.method = SA1_CONFIG,
+			.attribute = SA_NODE,
+			.edit = SA_EDIT_ADD,
+			.data = wire,
+			.data_len = sizeof(wire),
+			.payload_len = sizeof(wire),
+			.sm_key = sm_key,
+			.from = GUID_C,
+		});
 }
 
 /*
@@ -86,10 +103,23 @@ test_the_sm_key_that_everybody_knows_is_for_reading(void **state)
 {
 	struct bench *b = bench_create(well_known);
 	uint8_t service[176] = { [7] = 9 };
-	struct ask a = { .version = 2, .method = SA_GET_TABLE, .attribute = SA_NODE, .from = GUID_C,
-		.sm_key = 1 };
-	struct ask set = { .version = 2, .method = MAD_SET, .attribute = SA_SERVICE, .mask = 3,
-		.data = service, .data_len = 176, .from = GUID_C, .sm_key = 1 };
+	struct ask a = {
+		.version = 2,
+		.method = SA_GET_TABLE,
+		.attribute = SA_NODE,
+		.from = GUID_C,
+		.sm_key = 1,
+	};
+	struct ask set = {
+		.version = 2,
+		.method = MAD_SET,
+		.attribute = SA_SERVICE,
+		.mask = 3,
+		.data = service,
+		.data_len = 176,
+		.from = GUID_C,
+		.sm_key = 1,
+	};
 
 	(void)state;
 	assert_int_equal(ask(b, &a), 0);
@@ -158,8 +188,13 @@ static void
 test_requester_is_found_by_lid_on_native_ib(void **state)
 {
 	struct bench *b = *state;
-	struct ask a = { .version = 2, .method = SA_GET_TABLE, .attribute = SA_NODE,
-		.untrusted = true, .slid = 9 }; /* C's second LID */
+	struct ask a = {
+		.version = 2,
+		.method = SA_GET_TABLE,
+		.attribute = SA_NODE,
+		.untrusted = true,
+		.slid = 9,
+	}; /* C's second LID */
 
 	assert_int_equal(ask(b, &a), 0);
 	assert_int_equal(records(b, SA_NODE, 2), 5);
@@ -262,8 +297,12 @@ test_of_a_group_others_members_are_not_shown(void **state)
 	assert_int_equal(b->data[48], 0x20);
 	assert_int_equal(get_be64(b->data + 56 + 24), GUID_D);
 	/* trusted requesters see everything */
-	assert_int_equal(ask(b, &(struct ask){ .version = 2, .method = SA_GET_TABLE,
-				     .attribute = SA_MCMEMBER }),
+	assert_int_equal(ask(b,
+				 &(struct ask){
+					 .version = 2,
+					 .method = SA_GET_TABLE,
+					 .attribute = SA_MCMEMBER,
+				 }),
 		0);
 	assert_int_equal(records(b, SA_MCMEMBER, 2), 6);
 }
@@ -274,9 +313,16 @@ test_others_members_cannot_be_asked_for(void **state)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
 	struct bench *b = *state;
-	struct ask a = { .version = 2, .method = SA_GET_TABLE, .attribute = SA_MCMEMBER,
-		.mask = SA_BIT(MC_BIT_PORT_GID), .data = rec, .data_len = 52, .from = GUID_B,
-		.untrusted = true };
+	struct ask a = {
+		.version = 2,
+		.method = SA_GET_TABLE,
+		.attribute = SA_MCMEMBER,
+		.mask = SA_BIT(MC_BIT_PORT_GID),
+		.data = rec,
+		.data_len = 52,
+		.from = GUID_B,
+		.untrusted = true,
+	};
 
 	put_member(b, 1, GUID_A, 0xFFFF);
 	put_member(b, 1, GUID_C, 0xFFFF);
@@ -298,8 +344,15 @@ test_subscriptions_are_seen_by_their_owner(void **state)
 {
 	uint8_t info[36] = { 0 };
 	struct bench *b = *state;
-	struct ask a = { .version = 2, .method = MAD_SET, .attribute = SA_INFORM_INFO,
-		.data = info, .data_len = 36, .from = GUID_A, .untrusted = true };
+	struct ask a = {
+		.version = 2,
+		.method = MAD_SET,
+		.attribute = SA_INFORM_INFO,
+		.data = info,
+		.data_len = 36,
+		.from = GUID_A,
+		.untrusted = true,
+	};
 
 	memset(info + 16, 0xFF, 2);
 	info[22] = info[23] = 1;
@@ -323,9 +376,17 @@ subscription(struct bench *b, uint16_t slid, uint64_t grh, const uint8_t *sgid, 
 	info[22] = 1;
 	info[23] = begin;
 	return ask(b,
-		&(struct ask){ .version = 2, .method = MAD_SET, .attribute = SA_INFORM_INFO,
-			.data = info, .data_len = 36, .slid = slid, .from = grh, .sgid = sgid,
-			.untrusted = true });
+		&(struct ask){
+			.version = 2,
+			.method = MAD_SET,
+			.attribute = SA_INFORM_INFO,
+			.data = info,
+			.data_len = 36,
+			.slid = slid,
+			.from = grh,
+			.sgid = sgid,
+			.untrusted = true,
+		});
 }
 
 /* Register a service without a GID, ID 7. @return the status */
@@ -335,9 +396,17 @@ sa_access_service(struct bench *b, uint8_t method, uint16_t slid, uint64_t grh)
 	uint8_t rec[176] = { [7] = 7 };
 
 	return ask(b,
-		&(struct ask){ .version = 2, .method = method, .attribute = SA_SERVICE, .mask = 1,
-			.data = rec, .data_len = 176, .slid = slid, .from = grh,
-			.untrusted = true });
+		&(struct ask){
+			.version = 2,
+			.method = method,
+			.attribute = SA_SERVICE,
+			.mask = 1,
+			.data = rec,
+			.data_len = 176,
+			.slid = slid,
+			.from = grh,
+			.untrusted = true,
+		});
 }
 
 /* Ports without a record and without a GRH: each LID is a requester of its own */
@@ -362,9 +431,14 @@ test_unknown_ports_are_told_apart_by_lid(void **state)
 	assert_int_equal(sa_access_service(b, SA2_DELETE, 40, 0), 0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
 	/* and each sees only its own */
-	assert_int_equal(ask(b, &(struct ask){ .version = 2, .method = SA_GET_TABLE,
-				     .attribute = SA_INFORM_INFO_RECORD, .slid = 41,
-				     .untrusted = true }),
+	assert_int_equal(ask(b,
+				 &(struct ask){
+					 .version = 2,
+					 .method = SA_GET_TABLE,
+					 .attribute = SA_INFORM_INFO_RECORD,
+					 .slid = 41,
+					 .untrusted = true,
+				 }),
 		0);
 	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 0);
 }
@@ -433,8 +507,8 @@ stored_service(struct bench *b, uint64_t guid)
 
 	store_seek(&c, v, SA_TABLE_SERVICE, 0);
 	while ((r = store_next(&c, NULL)) != NULL)
-		if (get_be64(r->bytes + SERVICE_OFF_GID) == PREFIX
-			&& get_be64(r->bytes + SERVICE_OFF_GID + 8) == guid)
+		if (get_be64(r->bytes + SERVICE_OFF_GID) == PREFIX &&
+			get_be64(r->bytes + SERVICE_OFF_GID + 8) == guid)
 			return r;
 	return NULL;
 }
@@ -444,9 +518,16 @@ static void
 test_records_of_a_lid_become_its_ports(void **state)
 {
 	uint8_t rec[SERVICE_LEN] = { [7] = 7, [31] = 60 };
-	struct ask lease = { .version = 2, .method = MAD_SET, .attribute = SA_SERVICE,
-		.mask = 1 | 1 << 4, .data = rec, .data_len = SERVICE_LEN, .slid = 40,
-		.untrusted = true };
+	struct ask lease = {
+		.version = 2,
+		.method = MAD_SET,
+		.attribute = SA_SERVICE,
+		.mask = 1 | 1 << 4,
+		.data = rec,
+		.data_len = SERVICE_LEN,
+		.slid = 40,
+		.untrusted = true,
+	};
 	struct bench *b = *state;
 
 	b->seconds = 1000;
@@ -457,9 +538,14 @@ test_records_of_a_lid_become_its_ports(void **state)
 	b->seconds = 1030;
 	import_lid_40(b, 0);
 	/* the port sees its service and replaces it; the lease continues */
-	assert_int_equal(ask(b, &(struct ask){ .version = 2, .method = SA_GET_TABLE,
-				     .attribute = SA_INFORM_INFO_RECORD, .slid = 40,
-				     .untrusted = true }),
+	assert_int_equal(ask(b,
+				 &(struct ask){
+					 .version = 2,
+					 .method = SA_GET_TABLE,
+					 .attribute = SA_INFORM_INFO_RECORD,
+					 .slid = 40,
+					 .untrusted = true,
+				 }),
 		0);
 	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 1);
 	assert_int_equal(get_be64(b->data + 8), 0x40);
@@ -519,9 +605,14 @@ static uint16_t
 bulk_or_config(struct bench *b, uint8_t method, uint16_t slid, bool untrusted)
 {
 	return ask(b,
-		&(struct ask){ .version = 1, .method = method, .attribute = SA_NODE,
-			.edit = method == SA1_CONFIG ? SA_EDIT_ADD : 0, .slid = slid,
-			.untrusted = untrusted });
+		&(struct ask){
+			.version = 1,
+			.method = method,
+			.attribute = SA_NODE,
+			.edit = method == SA1_CONFIG ? SA_EDIT_ADD : 0,
+			.slid = slid,
+			.untrusted = untrusted,
+		});
 }
 
 static void
@@ -580,10 +671,11 @@ test_offsets_agree_with_the_tables(void **state)
 		{ SA_INFORM_INFO_RECORD, 10, INFORM_OFF_INFO + INFO_OFF_TRAP },
 		{ SA_INFORM_INFO_RECORD, 11, INFORM_OFF_INFO + INFO_OFF_QPN },
 		{ SA_INFORM_INFO_RECORD, 15, INFORM_OFF_INFO + INFO_OFF_PRODUCER },
-		{ SA_PATH, 2, PR_OFF_DGID }, { SA_PATH, 3, PR_OFF_SGID }, { SA_PATH, 4, PR_OFF_DLID },
-		{ SA_PATH, 5, PR_OFF_SLID }, { SA_PATH, 6, PR_OFF_FLOW_HOP },
-		{ SA_PATH, 10, PR_OFF_TCLASS }, { SA_PATH, 11, PR_OFF_NUMB_PATH },
-		{ SA_PATH, 13, PR_OFF_PKEY }, { SA_PATH, 14, PR_OFF_SL }, { SA_PATH, 16, PR_OFF_MTU },
+		{ SA_PATH, 2, PR_OFF_DGID }, { SA_PATH, 3, PR_OFF_SGID },
+		{ SA_PATH, 4, PR_OFF_DLID }, { SA_PATH, 5, PR_OFF_SLID },
+		{ SA_PATH, 6, PR_OFF_FLOW_HOP }, { SA_PATH, 10, PR_OFF_TCLASS },
+		{ SA_PATH, 11, PR_OFF_NUMB_PATH }, { SA_PATH, 13, PR_OFF_PKEY },
+		{ SA_PATH, 14, PR_OFF_SL }, { SA_PATH, 16, PR_OFF_MTU },
 		{ SA_PATH, 18, PR_OFF_RATE }, { SA_PATH, 20, PR_OFF_LIFE } };
 	unsigned int i, k;
 

@@ -104,8 +104,13 @@ wire_node(uint8_t *wire, uint32_t rid, uint64_t guid)
 static uint16_t
 sa_bulk_config(struct bench *b, uint8_t edit, uint16_t attribute, struct mad_body *body)
 {
-	struct ask a = { .version = 1, .method = SA1_CONFIG, .attribute = attribute, .edit = edit,
-		.body = body };
+	struct ask a = {
+		.version = 1,
+		.method = SA1_CONFIG,
+		.attribute = attribute,
+		.edit = edit,
+		.body = body,
+	};
 
 	body->freed = false;
 	return ask(b, &a);
@@ -180,11 +185,23 @@ test_failed_config_leaves_no_trace_in_its_batch(void **state)
 	wire_node(wire, 0x00200000, 0x200);
 	b->hold_writes = true;
 	ask_only(b,
-		&(struct ask){ .version = 1, .method = SA1_CONFIG, .attribute = SA_NODE, .edit = 1,
-			.body = &body });
+		&(struct ask){
+			.version = 1,
+			.method = SA1_CONFIG,
+			.attribute = SA_NODE,
+			.edit = 1,
+			.body = &body,
+		});
 	ask_only(b,
-		&(struct ask){ .version = 1, .method = SA1_CONFIG, .attribute = SA_NODE, .edit = 1,
-			.data = wire, .data_len = NODE_WIRE, .payload_len = NODE_WIRE });
+		&(struct ask){
+			.version = 1,
+			.method = SA1_CONFIG,
+			.attribute = SA_NODE,
+			.edit = 1,
+			.data = wire,
+			.data_len = NODE_WIRE,
+			.payload_len = NODE_WIRE,
+		});
 	sa_write_execute(b->sa, b->writes, 2, 1000);
 	b->handles = 1;
 	sa_write_done(b->w, b->writes[0], 0);
@@ -215,8 +232,15 @@ test_config_in_one_packet(void **state)
 {
 	struct bench *b = *state;
 	uint8_t wire[NODE_WIRE];
-	struct ask a = { .version = 1, .method = SA1_CONFIG, .attribute = SA_NODE, .edit = 1,
-		.data = wire, .data_len = NODE_WIRE, .payload_len = NODE_WIRE };
+	struct ask a = {
+		.version = 1,
+		.method = SA1_CONFIG,
+		.attribute = SA_NODE,
+		.edit = 1,
+		.data = wire,
+		.data_len = NODE_WIRE,
+		.payload_len = NODE_WIRE,
+	};
 
 	wire_node(wire, 0x00200000, 0x200);
 	assert_int_equal(ask(b, &a), 0);

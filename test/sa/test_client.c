@@ -107,8 +107,14 @@ sa_client_teardown(void **state)
 static struct sa_query
 sa_client_query(enum sa_op op, enum sa_version v, uint16_t attribute)
 {
-	return (struct sa_query){ .op = op, .version = v, .type = sa_record_type(attribute),
-		.sm_key = 0x1122334455667788, .sa_key = 0x99, .resp_time = 12 };
+	return (struct sa_query){
+		.op = op,
+		.version = v,
+		.type = sa_record_type(attribute),
+		.sm_key = 0x1122334455667788,
+		.sa_key = 0x99,
+		.resp_time = 12,
+	};
 }
 
 static void
@@ -334,7 +340,8 @@ test_config_is_a_stream_of_records_with_rids(void **state)
 	unsigned int i;
 
 	for (i = 0; i < 3; i++)
-		memcpy(recs + i * SA_RECORD_MAX, (uint8_t[6]){ 0, 2 * i + 1, 2 * i + 2, 9, 0, i }, 6);
+		memcpy(recs + i * SA_RECORD_MAX, (uint8_t[6]){ 0, 2 * i + 1, 2 * i + 2, 9, 0, i },
+			6);
 	q.records = recs;
 	q.rids = rids;
 	q.num_records = 3;

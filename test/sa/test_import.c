@@ -104,26 +104,25 @@ says(uint16_t attribute, const uint8_t *rec, const char *name, const char *expec
 
 /* as Debian's ibnetdiscover 44.0 writes it */
 static const char two_nodes[] =
-		"#\n"
-		"# Topology file: generated on Sat Nov 21 13:50:57 2026\n"
-		"#\n"
-		"# Initiated from node 0002c90300100000 port 0002c90300100001\n"
-		"\n"
-		"vendid=0x2c9\n"
-		"devid=0xb924\n"
-		"sysimgguid=0x2c90200200003\n"
-		"switchguid=0x2c90200200000(2c90200200002)\n"
-		"Switch\t36 \"S-0002c90200200000\"\t\t# \"leaf \"A\" # 1\" enhanced port 0 lid 2 "
-		"lmc 0\n"
-		"[7]\t\"H-0002c90300100000\"[1](2c90300100001) \t\t# \"host 1\" lid 4 4xEDR\n"
-		"\n"
-		"vendid=0x2c9\n"
-		"devid=0x1013\n"
-		"sysimgguid=0x2c90300100003\n"
-		"caguid=0x2c90300100000\n"
-		"Ca\t2 \"H-0002c90300100000\"\t\t# \"host 1\"\n"
-		"[1](2c90300100001) \t\"S-0002c90200200000\"[7]\t\t# lid 4 lmc 2 \"leaf \"A\" # "
-		"1\" lid 2 4xEDR\n";
+	"#\n"
+	"# Topology file: generated on Sat Nov 21 13:50:57 2026\n"
+	"#\n"
+	"# Initiated from node 0002c90300100000 port 0002c90300100001\n"
+	"\n"
+	"vendid=0x2c9\n"
+	"devid=0xb924\n"
+	"sysimgguid=0x2c90200200003\n"
+	"switchguid=0x2c90200200000(2c90200200002)\n"
+	"Switch\t36 \"S-0002c90200200000\"\t\t# \"leaf \"A\" # 1\" enhanced port 0 lid 2 lmc 0\n"
+	"[7]\t\"H-0002c90300100000\"[1](2c90300100001) \t\t# \"host 1\" lid 4 4xEDR\n"
+	"\n"
+	"vendid=0x2c9\n"
+	"devid=0x1013\n"
+	"sysimgguid=0x2c90300100003\n"
+	"caguid=0x2c90300100000\n"
+	"Ca\t2 \"H-0002c90300100000\"\t\t# \"host 1\"\n"
+	"[1](2c90300100001) \t\"S-0002c90200200000\"[7]\t\t# lid 4 lmc 2 \"leaf \"A\" # "
+	"1\" lid 2 4xEDR\n";
 
 static void
 test_switch(void **state)
@@ -235,7 +234,7 @@ test_what_is_not_said_is_not_known(void **state)
 	assert_int_equal(sa_import_import(t, two_nodes, &err), 0);
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
 		if (sa_get_named(sa_record_type(unknown[i].attribute), unknown[i].field,
-				    sa_import_record(t, unknown[i].attribute, unknown[i].n)) != 0)
+			    sa_import_record(t, unknown[i].attribute, unknown[i].n)) != 0)
 			fail_msg("%s", unknown[i].field);
 	assert_int_equal(sa_import_count(t, SA_PKEY_TABLE), 0);
 }
@@ -259,23 +258,23 @@ test_mtu_that_the_operator_vouches_for(void **state)
 /* --- forwarding tables --- */
 
 static const char tables[] =
-		"Unicast lids [0x0-0x41] of switch DR path slid 0; dlid 0; 0,1 guid "
-		"0x0002c90200200000 (leaf guid 0x1):\n"
-		"  Lid  Out   Destination\n"
-		"       Port     Info \n"
-		"0x0002 000 : (Switch portguid 0x0002c90200200002: 'leaf')\n"
-		"0x0004 007 : (Channel Adapter portguid 0x0002c90300100001: 'host 1')\n"
-		"0x0005 007 : (path #2 out of 4: portguid 0x0002c90300100001)\n"
-		"0x0041 036\n"
-		"4 valid lids dumped \n"
-		"\n"
-		"Multicast mlids [0xc000-0xc3ff] of switch Lid 2 guid 0x0002c90200200000 (leaf):\n"
-		"            0                   1                   2 \n"
-		"     Ports: 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 \n"
-		" MLid\n"
-		"0xc000        x           x                     x     \n"
-		"0xc021      x                                         \n"
-		"2 valid mlids dumped \n";
+	"Unicast lids [0x0-0x41] of switch DR path slid 0; dlid 0; 0,1 guid "
+	"0x0002c90200200000 (leaf guid 0x1):\n"
+	"  Lid  Out   Destination\n"
+	"       Port     Info \n"
+	"0x0002 000 : (Switch portguid 0x0002c90200200002: 'leaf')\n"
+	"0x0004 007 : (Channel Adapter portguid 0x0002c90300100001: 'host 1')\n"
+	"0x0005 007 : (path #2 out of 4: portguid 0x0002c90300100001)\n"
+	"0x0041 036\n"
+	"4 valid lids dumped \n"
+	"\n"
+	"Multicast mlids [0xc000-0xc3ff] of switch Lid 2 guid 0x0002c90200200000 (leaf):\n"
+	"            0                   1                   2 \n"
+	"     Ports: 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 \n"
+	" MLid\n"
+	"0xc000        x           x                     x     \n"
+	"0xc021      x                                         \n"
+	"2 valid mlids dumped \n";
 
 static void
 check_tables(const struct taken *t)
@@ -324,7 +323,7 @@ test_forwarding_tables_alone(void **state)
 static void
 test_bad_forwarding_tables(void **state)
 {
-#define HEAD "Unicast lids [0x0-0x4] of switch Lid 2 guid 0x5 (s):\n"
+#define HEAD  "Unicast lids [0x0-0x4] of switch Lid 2 guid 0x5 (s):\n"
 #define MHEAD "Multicast mlids [0xc000-0xc3ff] of switch Lid 2 guid 0x5 (s):\n"
 #define WHOLE HEAD "0x0002 000\n1 valid lids dumped\n"
 	static const struct {
@@ -335,7 +334,7 @@ test_bad_forwarding_tables(void **state)
 		{ HEAD, "the table of switch 0x0000000000000005 has no end" },
 		{ HEAD HEAD, "line 2: got \"Unicast lids" },
 		{ HEAD "0x0002 000\n2 valid lids dumped\n",
-				"line 3: got 1 lines in the table, expected 2" },
+			"line 3: got 1 lines in the table, expected 2" },
 		{ HEAD "0x0003 001\n1 valid lids dumped\n", "the switch's own LID, with port 000" },
 		{ HEAD "0x0002 256\n", "a port up to 255" },
 		{ HEAD "0xc000 001\n", "a LID up to 0xbfff" },
@@ -398,11 +397,11 @@ test_widths_and_speeds(void **state)
 		const uint8_t *r;
 
 		snprintf(text, sizeof(text),
-				"caguid=0x1\nCa\t1 \"H-1\"\t# \"a\"\n[1](2) \t\"H-3\"[1] (4) \t\t# "
-				"lid 1 lmc 0 \"b\" lid 2 %s\n"
-				"\ncaguid=0x3\nCa\t1 \"H-3\"\t# \"b\"\n[1](4) \t\"H-1\"[1] (2) "
-				"\t\t# lid 2 lmc 0 \"a\" lid 1 %s\n",
-				links[i].text, links[i].text);
+			"caguid=0x1\nCa\t1 \"H-1\"\t# \"a\"\n[1](2) \t\"H-3\"[1] (4) \t\t# "
+			"lid 1 lmc 0 \"b\" lid 2 %s\n"
+			"\ncaguid=0x3\nCa\t1 \"H-3\"\t# \"b\"\n[1](4) \t\"H-1\"[1] (2) "
+			"\t\t# lid 2 lmc 0 \"a\" lid 1 %s\n",
+			links[i].text, links[i].text);
 		assert_int_equal(sa_import_import(&t, text, &err), 0);
 		r = sa_import_record(&t, SA_PORT_INFO, 0);
 		says(SA_PORT_INFO, r, "link_width_active", links[i].width);
@@ -418,16 +417,16 @@ static void
 test_grouping_routers_and_line_ends(void **state)
 {
 	static const char text[] =
-			"# Initiated from node 1 port 2\r\n\r\nChassis 1 (guid 0x5)\r\nHostname: "
-			"x\r\n\n# Spine Nodes\n"
-			"vendid=0x2c9\ndevid=0x1\nsysimgguid=0x5\t\t# Chassis 1 slot "
-			"2\nswitchguid=0x5(5)\t# ISR9024 spine 1\n"
-			"Switch\t24 \"S-0000000000000005\"\t\t# \"s\" base port 0 lid 3 lmc 0\n"
-			"[1][ext 11]\t\"R-0000000000000007\"[2](9) \t\t# \"r\" lid 5 4xHDR\n"
-			"\nNon-Chassis Nodes\n\nvendid=0x2c9\ndevid=0x1\nrtguid=0x7\n"
-			"Rt\t2 \"R-0000000000000007\"\t\t# \"r\"\n"
-			"[2](9) \t\"S-0000000000000005\"[1][ext 11]\t\t# lid 5 lmc 0 \"s\" lid 3 "
-			"4xHDR"; /* no end */
+		"# Initiated from node 1 port 2\r\n\r\nChassis 1 (guid 0x5)\r\nHostname: "
+		"x\r\n\n# Spine Nodes\n"
+		"vendid=0x2c9\ndevid=0x1\nsysimgguid=0x5\t\t# Chassis 1 slot "
+		"2\nswitchguid=0x5(5)\t# ISR9024 spine 1\n"
+		"Switch\t24 \"S-0000000000000005\"\t\t# \"s\" base port 0 lid 3 lmc 0\n"
+		"[1][ext 11]\t\"R-0000000000000007\"[2](9) \t\t# \"r\" lid 5 4xHDR\n"
+		"\nNon-Chassis Nodes\n\nvendid=0x2c9\ndevid=0x1\nrtguid=0x7\n"
+		"Rt\t2 \"R-0000000000000007\"\t\t# \"r\"\n"
+		/* no end */
+		"[2](9) \t\"S-0000000000000005\"[1][ext 11]\t\t# lid 5 lmc 0 \"s\" lid 3 4xHDR";
 	struct taken *t = *state;
 	struct error err;
 
@@ -451,56 +450,55 @@ test_errors_in_words(void **state)
 		{ "", "0 lines without a node: expected the output of ibnetdiscover" },
 		{ "# only\n", "1 lines without a node" },
 		{ "Ca\t : 0x0002c90300100bf0 ports 1 devid 0x0 vendid 0x2c9 \"host192\"\n",
-				"line 1: got \"Ca\t : 0x0002c90300100bf0 ports 1 devid 0x0 "
-				"vendi...\", expected a number of ports" },
+			"line 1: got \"Ca\t : 0x0002c90300100bf0 ports 1 devid 0x0 "
+			"vendi...\", expected a number of ports" },
 		{ "\n\nHca\t1 \"h\"\n",
-				"line 3: got \"Hca\t1 \"h\"\", expected a node (Switch, Ca, Rt)" },
-		{ "vendid=0x1000000\n", "line 1: got \"vendid=0x1000000\", expected a hexadecimal "
-					"number that fits" },
+			"line 3: got \"Hca\t1 \"h\"\", expected a node (Switch, Ca, Rt)" },
+		{ "vendid=0x1000000\n",
+			"line 1: got \"vendid=0x1000000\", expected a hexadecimal number that fits" },
 		{ "vendid=0x\n", "a hexadecimal number" },
 		{ "caguid=0x10000000000000000\n", "a hexadecimal number that fits" },
 		{ "switchguid=0x1(\n", "the port GUID in hexadecimal" },
 		{ "caguid=0x1\nCa\t0 \"H-1\"\t# \"a\"\n", "a number of ports from 1 to 254" },
 		{ "caguid=0x1\nCa\t255 \"H-1\"\t# \"a\"\n", "a number of ports from 1 to 254" },
 		{ "caguid=0x1\nCa\t1 \"S-1\"\t# \"a\"\n",
-				"line 2: got \"Ca\t1 \"S-1\"\t# \"a\"\", expected a node's name" },
+			"line 2: got \"Ca\t1 \"S-1\"\t# \"a\"\", expected a node's name" },
 		{ "caguid=0x2\nCa\t1 \"H-1\"\t# \"a\"\n", "the GUID of the lines above" },
 		{ "Ca\t1 \"H-0\"\t# \"a\"\n", "the GUID of the lines above" },
 		{ "caguid=0x1\nCa\t1 \"H-1\"\n", "the node's description" },
 		{ "caguid=0x1\nCa\t1 \"H-1\"\t# \"\n", "the node's description" },
 		{ CA "Ca\t2 \"H-1\"\t# \"a\"\n",
-				"line 3: got \"Ca\t2 \"H-1\"\t# \"a\"\", expected vendid= and" },
+			"line 3: got \"Ca\t2 \"H-1\"\t# \"a\"\", expected vendid= and" },
 		{ "switchguid=0x1(1)\nSwitch\t2 \"S-1\"\t# \"a\" port 0 lid 1 lmc 0\n",
-				"base or enhanced" },
+			"base or enhanced" },
 		{ "switchguid=0x1(1)\nSwitch\t2 \"S-1\"\t# \"a\" base port 0 lid 1 lmc 8\n",
-				"base or enhanced" },
+			"base or enhanced" },
 		{ "switchguid=0x1(1)\nSwitch\t2 \"S-1\"\t# \"a\" base port 0 lid 0 lmc 0\n",
-				"has a subnet manager been run?" },
+			"has a subnet manager been run?" },
 		{ "switchguid=0x1(1)\nSwitch\t2 \"S-1\"\t# \"a\" base port 0 lid 49151 lmc 1\n",
-				"LIDs up to 49151" },
+			"LIDs up to 49151" },
 		{ "[1](2) \t\"H-3\"[1] (4) \t# lid 1 lmc 0 \"b\" lid 2 4xSDR\n",
-				"a node before its ports" },
-		{ CA "[3](2)\n", "line 3: got \"[3](2)\", expected the number of a port that the "
-				 "node has" },
+			"a node before its ports" },
+		{ CA "[3](2)\n",
+			"line 3: got \"[3](2)\", expected the number of a port that the node has" },
 		{ CA "[0](2)\n", "the number of a port" },
 		{ CA "[1\n", "the number of a port" },
 		{ CA "[1]\t\"H-3\"[1]\t# lid 1\n", "the port GUID in (...)" },
 		{ CA "[1](2) H-3\n", "the other end like \"S-" },
 		{ CA "[1](2) \"H-3\"[1] # lid 1 lmc 0 \"b\" lid 2 3xSDR\n",
-				"# lid N lmc N \"name\" lid N 4xEDR" },
+			"# lid N lmc N \"name\" lid N 4xEDR" },
 		{ CA "[1](2) \"H-3\"[1] # lid 1 lmc 0 \"b\" lid 2 4xZDR\n", "# lid N lmc N" },
 		{ CA "[1](2) \"H-3\"[1] # lid 65536 lmc 0 \"b\" lid 2 4xSDR\n", "# lid N lmc N" },
 		{ CA "[1](2) \"H-3\"[1] # lid 1 lmc 0 \"b\" lid 0 4xSDR\n",
-				"the other end's LID from 1 to 49151" },
+			"the other end's LID from 1 to 49151" },
 		{ CA "[1](2) \"H-3\"[1] # lid 1 lmc 0 \"b\" lid 2 4xSDR\n[1](2) \n",
-				"line 4: got \"[1](2) \", expected each port once" },
+			"line 4: got \"[1](2) \", expected each port once" },
 		{ CA "[1](2) \"H-3\"[1] # lid 4 lmc 2 \"b\" lid 2 4xSDR\n[2](3) \"H-3\"[1] # lid 7 "
 		     "lmc 0 \"b\" lid 2 4xSDR\n",
-				"line 4: got \"[2](3) \"H-3\"[1] # lid 7 lmc 0 \"b\" lid 2 "
-				"4xSDR\", expected a LID of its own: line 3 has 7 too" },
+			"line 4: got \"[2](3) \"H-3\"[1] # lid 7 lmc 0 \"b\" lid 2 "
+			"4xSDR\", expected a LID of its own: line 3 has 7 too" },
 		{ CA "[1](2) \"H-3\"[1] # lid 1 lmc 0 \"b\" lid 2 4xSDR\n",
-				"line 3: its cable ends at LID 2, which no node has: is the file "
-				"complete?" },
+			"line 3: its cable ends at LID 2, which no node has: is the file complete?" },
 	};
 	struct error err;
 
@@ -578,8 +576,8 @@ test_feeding_in_pieces(void **state)
 
 		for (size_t at = 0; at < len; at += piece)
 			assert_int_equal(sa_ibnet_feed(in, text + at,
-							 len - at < piece ? len - at : piece, &err),
-					0);
+						 len - at < piece ? len - at : piece, &err),
+				0);
 		assert_int_equal(sa_ibnet_end(in, &err), 0);
 		sa_ibnet_destroy(in);
 		assert_int_equal(t.n, whole->n);
@@ -609,7 +607,7 @@ port_record(const struct taken *t, const struct reported *p)
 
 	for (unsigned int i = 0; (r = sa_import_record(t, SA_PORT_INFO, i)) != NULL; i++)
 		if (sa_get_named(type, "lid", r) == p->lid &&
-				sa_get_named(type, "port_num", r) == p->port)
+			sa_get_named(type, "port_num", r) == p->port)
 			return r;
 	return NULL;
 }
@@ -665,7 +663,7 @@ test_example_fabric_is_what_ibnetdiscover_saw(void **state)
 	report = slurp("fabric-example.ports", &len);
 	for (at = strtok(report, "\n"); at != NULL; at = strtok(NULL, "\n"), lines++) {
 		if (sscanf(at, "%3s %u %u 0x%llx %7s %7s - %*s %u %u", p.type, &p.lid, &p.port,
-				    &p.guid, p.width, p.speed, &p.to_lid, &p.to_port) != 8)
+			    &p.guid, p.width, p.speed, &p.to_lid, &p.to_port) != 8)
 			continue; /* no cable there */
 		compare_port(t, &p);
 		cabled++;
@@ -682,24 +680,20 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_switch, sa_import_setup, sa_import_teardown),
 		cmocka_unit_test_setup_teardown(test_channel_adapter, sa_import_setup,
 			sa_import_teardown),
-		cmocka_unit_test_setup_teardown(
-				test_what_is_not_said_is_not_known, sa_import_setup,
-					sa_import_teardown),
-		cmocka_unit_test_setup_teardown(
-				test_mtu_that_the_operator_vouches_for, sa_import_setup,
-					sa_import_teardown),
-		cmocka_unit_test_setup_teardown(
-				test_forwarding_tables_behind_the_topology, sa_import_setup,
-					sa_import_teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_not_said_is_not_known, sa_import_setup,
+			sa_import_teardown),
+		cmocka_unit_test_setup_teardown(test_mtu_that_the_operator_vouches_for,
+			sa_import_setup, sa_import_teardown),
+		cmocka_unit_test_setup_teardown(test_forwarding_tables_behind_the_topology,
+			sa_import_setup, sa_import_teardown),
 		cmocka_unit_test_setup_teardown(test_forwarding_tables_alone, sa_import_setup,
 			sa_import_teardown),
 		cmocka_unit_test(test_bad_forwarding_tables),
 		cmocka_unit_test_setup_teardown(test_links_both_ways, sa_import_setup,
 			sa_import_teardown),
 		cmocka_unit_test(test_widths_and_speeds),
-		cmocka_unit_test_setup_teardown(
-				test_grouping_routers_and_line_ends, sa_import_setup,
-					sa_import_teardown),
+		cmocka_unit_test_setup_teardown(test_grouping_routers_and_line_ends,
+			sa_import_setup, sa_import_teardown),
 		cmocka_unit_test(test_errors_in_words),
 		cmocka_unit_test_setup_teardown(test_long_lines_and_nul_bytes, sa_import_setup,
 			sa_import_teardown),
@@ -707,9 +701,8 @@ main(int argc, char **argv)
 			sa_import_teardown),
 		cmocka_unit_test_setup_teardown(test_feeding_in_pieces, sa_import_setup,
 			sa_import_teardown),
-		cmocka_unit_test_setup_teardown(
-				test_example_fabric_is_what_ibnetdiscover_saw, sa_import_setup,
-					sa_import_teardown),
+		cmocka_unit_test_setup_teardown(test_example_fabric_is_what_ibnetdiscover_saw,
+			sa_import_setup, sa_import_teardown),
 	};
 
 	if (argc != 2)

@@ -91,7 +91,8 @@ test_forms_that_are_taken(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_int_equal(sa_import_json_import(&t, good[i].text, strlen(good[i].text),
-			&err), 0);
+					 &err),
+			0);
 		assert_int_equal(t.n, good[i].n);
 	}
 }
@@ -101,12 +102,12 @@ static void
 test_sls_of_path_records(void **state)
 {
 	static const char text[] = "{\"records\":[\n"
-		"{\"record\":\"path\",\"slid\":4,\"dlid\":66,\"sl\":3},\n"
-		"{\"record\":\"path\",\"slid\":4,\"dlid\":5,\"sl\":1},\n"
-		"{\"record\":\"link\",\"from_lid\":2},\n"
-		"{\"record\":\"path\",\"slid\":2,\"dlid\":4,\"sl\":0},\n"
-		"{\"record\":\"path\",\"slid\":2,\"dlid\":\"0xc000\",\"sl\":2}\n"
-		"],\n\"status\": 0,\"words\": [\"x\"]}";
+				   "{\"record\":\"path\",\"slid\":4,\"dlid\":66,\"sl\":3},\n"
+				   "{\"record\":\"path\",\"slid\":4,\"dlid\":5,\"sl\":1},\n"
+				   "{\"record\":\"link\",\"from_lid\":2},\n"
+				   "{\"record\":\"path\",\"slid\":2,\"dlid\":4,\"sl\":0},\n"
+				   "{\"record\":\"path\",\"slid\":2,\"dlid\":\"0xc000\",\"sl\":2}\n"
+				   "],\n\"status\": 0,\"words\": [\"x\"]}";
 	struct taken t;
 	struct error err;
 
@@ -140,22 +141,23 @@ test_errors_in_words(void **state)
 		{ "[{\"record\":\"node\"},]", "got ']', expected a record as {...}" },
 		{ "[]]", "got ']', expected the end" },
 		{ "[\n{\"record\":\"node\"},\n{\"record\":\"nodes\"}]",
-				"line 3: record: got \"nodes\", which is not a record type" },
-		{ "[{\"record\":\"multipath\"}]", "record: got \"multipath\", which is not stored" },
+			"line 3: record: got \"nodes\", which is not a record type" },
+		{ "[{\"record\":\"multipath\"}]",
+			"record: got \"multipath\", which is not stored" },
 		{ "[{\"record\":\"path\",\"dlid\":1,\"sl\":1}]",
-				"line 1: slid: got 0, expected a LID" },
+			"line 1: slid: got 0, expected a LID" },
 		{ "{\"records\": [], 5}", "got '5', expected a name and its value" },
 		{ "{\"records\": [], \"a\": }", "expected a name and its value" },
 		{ "[{\"record\":\"node\",\n\"lid\":65536}]",
-				"line 1: lid: got \"65536\", allowed: 0 to 65535" },
+			"line 1: lid: got \"65536\", allowed: 0 to 65535" },
 		{ "[{\"record\":\"node\",\"lids\":1}]", "lids: NodeRecord has no such field" },
 		{ "[{\"record\":\"node\",\"reserved\":1}]",
-				"reserved: NodeRecord has no such field" },
+			"reserved: NodeRecord has no such field" },
 		{ "[{\"record\":\"node\",\"lid\":1.5}]", "lid: expected text or a number" },
 		{ "[{\"record\":\"node\",\"lid\":-1}]", "lid: got \"-1\"" },
 		{ "[{\"record\":\"node\",\"lid\":1,\"lid\":2}]", "line 1: duplicate object key" },
 		{ "[{\"record\":\"service\",\"rid\":5}]",
-				"rid: expected text like \"0x00010000\"" },
+			"rid: expected text like \"0x00010000\"" },
 		{ "[{\"record\":\"service\",\"rid\":\"0x123456789\"}]", "rid: expected text" },
 		{ "[{\"record\":\"service\",\"rid\":\"0x-1\"}]", "rid: expected text" },
 		{ "[\n{\"record\":\n\"node}]", "line 3: " },

@@ -48,8 +48,14 @@ static uint16_t
 ask_multi(struct bench *b, const struct multi *m)
 {
 	struct mad_body body = { .len = 0 };
-	struct ask a = { .version = 2, .method = SA2_GET_MULTI, .attribute = 0x003A,
-		.mask = COUNTS | m->mask, .from = m->from, .untrusted = m->untrusted };
+	struct ask a = {
+		.version = 2,
+		.method = SA2_GET_MULTI,
+		.attribute = 0x003A,
+		.mask = COUNTS | m->mask,
+		.from = m->from,
+		.untrusted = m->untrusted,
+	};
 	uint16_t status;
 
 	body.len = build(body.bytes, m);
@@ -171,8 +177,14 @@ test_counts_are_not_believed(void **state)
 {
 	uint8_t rec[200] = { 0 };
 	struct bench *b = *state;
-	struct ask a = { .version = 2, .method = SA2_GET_MULTI, .attribute = 0x003A,
-		.mask = COUNTS, .data = rec, .data_len = 200 };
+	struct ask a = {
+		.version = 2,
+		.method = SA2_GET_MULTI,
+		.attribute = 0x003A,
+		.mask = COUNTS,
+		.data = rec,
+		.data_len = 200,
+	};
 	unsigned int i;
 
 	for (i = 0; i < 11; i++)
@@ -212,8 +224,13 @@ test_many_pairs_in_slices(void **state)
 {
 	struct mad_body body = { .len = 24 + 16 * 200 };
 	struct bench *b = *state;
-	struct ask a = { .version = 2, .method = SA2_GET_MULTI, .attribute = 0x003A,
-		.mask = COUNTS | MTU, .body = &body };
+	struct ask a = {
+		.version = 2,
+		.method = SA2_GET_MULTI,
+		.attribute = 0x003A,
+		.mask = COUNTS | MTU,
+		.body = &body,
+	};
 	unsigned int i, turns;
 
 	body.bytes[10] = 4; /* a larger MTU than B has: every pair is examined */

@@ -25,9 +25,15 @@ static uint16_t
 subscribe(struct bench *b, const struct subscription *s)
 {
 	uint8_t info[40] = { 0 };
-	struct ask a = { .version = s->version == 1 ? 1 : 2,
-		.method = s->version == 1 ? SA1_INFORM : MAD_SET, .attribute = SA_INFORM_INFO,
-		.data = info, .data_len = 36, .from = s->from, .untrusted = !s->trusted };
+	struct ask a = {
+		.version = s->version == 1 ? 1 : 2,
+		.method = s->version == 1 ? SA1_INFORM : MAD_SET,
+		.attribute = SA_INFORM_INFO,
+		.data = info,
+		.data_len = 36,
+		.from = s->from,
+		.untrusted = !s->trusted,
+	};
 	uint32_t producer = s->producer != 0 ? s->producer : 0xFFFFFF;
 
 	if (s->gid != 0)
@@ -62,8 +68,14 @@ static void
 sa_notice_join(struct bench *b, uint16_t pkey)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
-	struct ask a = { .version = 2, .method = MAD_SET, .attribute = SA_MCMEMBER,
-		.mask = 0x130C7, .data = rec, .data_len = 52 };
+	struct ask a = {
+		.version = 2,
+		.method = MAD_SET,
+		.attribute = SA_MCMEMBER,
+		.mask = 0x130C7,
+		.data = rec,
+		.data_len = 52,
+	};
 
 	put_be32(rec, 0xFF12401B);
 	set_gid(rec + 16, GUID_A);
@@ -76,8 +88,14 @@ static void
 sa_notice_leave(struct bench *b)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
-	struct ask a = { .version = 2, .method = SA2_DELETE, .attribute = SA_MCMEMBER,
-		.mask = 0x10003, .data = rec, .data_len = 52 };
+	struct ask a = {
+		.version = 2,
+		.method = SA2_DELETE,
+		.attribute = SA_MCMEMBER,
+		.mask = 0x10003,
+		.data = rec,
+		.data_len = 52,
+	};
 
 	put_be32(rec, 0xFF12401B);
 	set_gid(rec + 16, GUID_A);
@@ -172,8 +190,14 @@ test_subscriber_is_told_of_traps(void **state)
 	struct bench *b = *state;
 	const uint8_t *mad;
 
-	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trap = 144,
-					      .type = 4, .producer = 1 }), 0);
+	assert_int_equal(subscribe(b,
+				 &(struct subscription){
+					 .from = GUID_B,
+					 .trap = 144,
+					 .type = 4,
+					 .producer = 1,
+				 }),
+		0);
 	sa_trap(b->w, trap_from(1, 129, 4)); /* another one */
 	sa_trap(b->w, trap_from(4, 144, 4));
 	assert_true(sa_pending(b->w));
@@ -206,7 +230,8 @@ test_security_traps_are_for_the_trusted(void **state)
 	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 0);
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .ends = true }), 0);
-	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }),
+		0);
 	sa_trap(b->w, trap_from(2, 257, 4));
 	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 1);
@@ -247,9 +272,13 @@ test_what_was_not_asked_for_is_not_told(void **state)
 	sa_notice_join(b, 0xFFFF);
 	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 0);
-	assert_int_equal(
-		subscribe(b, &(struct subscription){ .from = GUID_B, .trap = 67, .type = 3,
-				     .producer = 4 }),
+	assert_int_equal(subscribe(b,
+				 &(struct subscription){
+					 .from = GUID_B,
+					 .trap = 67,
+					 .type = 3,
+					 .producer = 4,
+				 }),
 		0);
 	sa_notice_leave(b);
 	sa_notice_run(b);
@@ -267,8 +296,8 @@ test_other_partitions_groups_are_not_told(void **state)
 	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 1);
 	assert_int_equal(get_be64(b->calls[0].call.to.av.dgid.raw + 8), GUID_D);
-	assert_int_equal(
-		subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }),
+		0);
 	sa_notice_leave(b);
 	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 3);
@@ -286,11 +315,20 @@ test_of_a_change_that_failed_nothing_is_told(void **state)
 	put_be32(body.bytes + 108, 0x00040000); /* exists */
 	b->hold_writes = true;
 	ask_only(b,
-		&(struct ask){ .version = 1, .method = SA1_CONFIG, .attribute = SA_NODE, .edit = 1,
-			.body = &body });
+		&(struct ask){
+			.version = 1,
+			.method = SA1_CONFIG,
+			.attribute = SA_NODE,
+			.edit = 1,
+			.body = &body,
+		});
 	ask_only(b,
-		&(struct ask){ .version = 2, .method = MAD_SET, .attribute = SA_SERVICE,
-			.mask = 1 });
+		&(struct ask){
+			.version = 2,
+			.method = MAD_SET,
+			.attribute = SA_SERVICE,
+			.mask = 1,
+		});
 	sa_write_execute(b->sa, b->writes, 2, 1000);
 	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 0);
@@ -325,8 +363,9 @@ test_subscriptions_of_a_port_are_bounded(void **state)
 	unsigned int i;
 
 	for (i = 0; i < 64; i++)
-		assert_int_equal(
-			subscribe(b, &(struct subscription){ .from = GUID_A, .trap = 1 + i }), 0);
+		assert_int_equal(subscribe(b,
+					 &(struct subscription){ .from = GUID_A, .trap = 1 + i }),
+			0);
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_A, .trap = 999 }),
 		0x0100);
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trap = 999 }), 0);
@@ -336,8 +375,13 @@ static void
 test_subscribe_field_out_of_range(void **state)
 {
 	uint8_t info[36] = { 0 };
-	struct ask a = { .version = 2, .method = MAD_SET, .attribute = SA_INFORM_INFO,
-		.data = info, .data_len = 36 };
+	struct ask a = {
+		.version = 2,
+		.method = MAD_SET,
+		.attribute = SA_INFORM_INFO,
+		.data = info,
+		.data_len = 36,
+	};
 	struct bench *b = *state;
 
 	info[23] = 2;
@@ -362,10 +406,14 @@ test_reports_are_bounded_in_number_and_rate(void **state)
 
 	(void)state;
 	for (i = 0; i < 4; i++)
-		assert_int_equal(
-			subscribe(b, &(struct subscription){ .from = GUID_A, .gid = 0x5A,
-					     .trap = i == 0 ? 0 : 66, .type = i & 2 ? 3 : 0,
-					     .producer = i & 1 ? 4 : 0 }),
+		assert_int_equal(subscribe(b,
+					 &(struct subscription){
+						 .from = GUID_A,
+						 .gid = 0x5A,
+						 .trap = i == 0 ? 0 : 66,
+						 .type = i & 2 ? 3 : 0,
+						 .producer = i & 1 ? 4 : 0,
+					 }),
 			0);
 	sa_notice_join(b, 0xFFFF);
 	sa_notice_run(b);
@@ -404,7 +452,8 @@ test_events_too_many_for_their_queue_are_counted(void **state)
 	struct sa_change *c = test_calloc(1100, sizeof(*c));
 	unsigned int i;
 
-	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }),
+		0);
 	for (i = 0; i < 1100; i++) {
 		c[i] = change_of(SA_NODE);
 		set_field(&c[i], "lid", 0x1000 + i);
@@ -431,8 +480,15 @@ test_edited_subscription_is_still_told(void **state)
 {
 	struct bench *b = *state;
 	uint8_t wire[4 + 60];
-	struct ask a = { .version = 1, .method = SA1_CONFIG, .attribute = SA_INFORM_INFO_RECORD,
-		.edit = 3, .data = wire, .data_len = 64, .payload_len = 64 };
+	struct ask a = {
+		.version = 1,
+		.method = SA1_CONFIG,
+		.attribute = SA_INFORM_INFO_RECORD,
+		.edit = 3,
+		.data = wire,
+		.data_len = 64,
+		.payload_len = 64,
+	};
 	const struct store_record *r;
 	struct store_cursor c;
 

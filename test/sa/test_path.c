@@ -38,9 +38,16 @@ static uint16_t
 sa_path_ask_path(struct bench *b, const struct want *w)
 {
 	uint8_t rec[PR_LEN] = { 0 };
-	struct ask a = { .version = 2, .method = w->table ? SA_GET_TABLE : MAD_GET,
-		.attribute = SA_PATH, .mask = w->mask, .data = rec, .data_len = PR_LEN,
-		.from = w->from, .untrusted = w->untrusted };
+	struct ask a = {
+		.version = 2,
+		.method = w->table ? SA_GET_TABLE : MAD_GET,
+		.attribute = SA_PATH,
+		.mask = w->mask,
+		.data = rec,
+		.data_len = PR_LEN,
+		.from = w->from,
+		.untrusted = w->untrusted,
+	};
 
 	if (w->src != 0) {
 		a.mask |= SA_BIT(PR_BIT_SGID);
@@ -74,9 +81,9 @@ sa_path_path(struct bench *b, unsigned int n)
 }
 
 #define GREATER(v) (v)
-#define LESS(v) (0x40 | (v))
+#define LESS(v)    (0x40 | (v))
 #define EXACTLY(v) (0x80 | (v))
-#define LARGEST 0xC0
+#define LARGEST    0xC0
 
 static void
 test_path_has_the_worst_mtu_and_rate_of_its_links(void **state)
@@ -128,8 +135,12 @@ test_ends_by_lid_alias_and_link_local_prefix(void **state)
 	assert_int_equal(get_be64(sa_path_path(b, 0) + PR_OFF_SGID + 8), GUID_A1);
 	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_SLID), 4);
 	/* GID and LID of different ports */
-	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .slid = 5,
-		.dst = GUID_B }),
+	assert_int_equal(sa_path_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .slid = 5,
+					 .dst = GUID_B,
+				 }),
 		0x0300);
 }
 
@@ -141,8 +152,9 @@ test_unknown_ends(void **state)
 	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = 0x77 }), 0x0500);
 	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = 0x77, .dst = GUID_B }), 0x0500);
 	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dlid = 77 }), 0x0300);
-	assert_int_equal(
-		sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dlid = 77, .table = true }), 0);
+	assert_int_equal(sa_path_ask_path(b,
+				 &(struct want){ .src = GUID_A, .dlid = 77, .table = true }),
+		0);
 	assert_int_equal(records(b, SA_PATH, 2), 0);
 }
 
@@ -160,16 +172,25 @@ test_mtu_selectors(void **state)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint16_t status = sa_path_ask_path(b,
-			&(struct want){ .src = GUID_A, .dst = GUID_C, .mask = MTU,
-				.mtu = cases[i].ask });
+			&(struct want){
+				.src = GUID_A,
+				.dst = GUID_C,
+				.mask = MTU,
+				.mtu = cases[i].ask,
+			});
 
 		assert_int_equal(status, cases[i].got != 0 ? 0 : 0x0300);
 		if (cases[i].got != 0)
 			assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], cases[i].got);
 	}
 	/* a value without its selector does not count */
-	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
-				      .mask = SA_BIT(PR_BIT_MTU), .mtu = EXACTLY(5) }),
+	assert_int_equal(sa_path_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_C,
+					 .mask = SA_BIT(PR_BIT_MTU),
+					 .mtu = EXACTLY(5),
+				 }),
 		0);
 }
 
@@ -188,8 +209,12 @@ test_rate_selectors_compare_gigabits_not_codes(void **state)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint16_t status = sa_path_ask_path(b,
-			&(struct want){ .src = GUID_A, .dst = GUID_C, .mask = RATE,
-				.rate = cases[i].ask });
+			&(struct want){
+				.src = GUID_A,
+				.dst = GUID_C,
+				.mask = RATE,
+				.rate = cases[i].ask,
+			});
 
 		assert_int_equal(status, cases[i].got != 0 ? 0 : 0x0300);
 		if (cases[i].got != 0)
@@ -211,8 +236,12 @@ test_life_selectors(void **state)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint16_t status = sa_path_ask_path(b,
-			&(struct want){ .src = GUID_A, .dst = GUID_C, .mask = LIFE,
-				.life = cases[i].ask });
+			&(struct want){
+				.src = GUID_A,
+				.dst = GUID_C,
+				.mask = LIFE,
+				.life = cases[i].ask,
+			});
 
 		assert_int_equal(status, cases[i].got != 0 ? 0 : 0x0300);
 		if (cases[i].got != 0)
@@ -229,17 +258,25 @@ test_partitions(void **state)
 	/* D is a limited member of the default partition, A a full one */
 	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D }), 0);
 	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_PKEY), 0xFFFF);
-	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D,
-		.mask = pkey,
-				      .pkey = 0x0001 }),
+	assert_int_equal(sa_path_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_D,
+					 .mask = pkey,
+					 .pkey = 0x0001,
+				 }),
 		0);
 	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_PKEY), 0x8001);
 	/* two limited members have no path */
 	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_C, .dst = GUID_D }),
 		0x0300);
-	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
-		.mask = pkey,
-				      .pkey = 0x8002 }),
+	assert_int_equal(sa_path_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_C,
+					 .mask = pkey,
+					 .pkey = 0x8002,
+				 }),
 		0x0300);
 }
 
@@ -301,8 +338,12 @@ test_demands_that_no_path_meets(void **state)
 	w.mask = SA_BIT(PR_BIT_RAW);
 	w.raw = 1;
 	assert_int_equal(sa_path_ask_path(b, &w), 0x0300);
-	w = (struct want){ .src = GUID_A, .dst = GUID_B, .mask = SA_BIT(PR_BIT_QOS_CLASS),
-		.qos_sl = 0x10 };
+	w = (struct want){
+		.src = GUID_A,
+		.dst = GUID_B,
+		.mask = SA_BIT(PR_BIT_QOS_CLASS),
+		.qos_sl = 0x10,
+	};
 	assert_int_equal(sa_path_ask_path(b, &w), 0x0300);
 }
 
@@ -381,11 +422,19 @@ test_a_longer_route_is_not_taken_however_wide(void **state)
 		assert_int_equal(sa_path_ask_path(b, &(struct want){ .slid = 3, .dst = GUID_C }),
 			0);
 		assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(16));
-		assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_C,
-			.dst = GUID_A }), 0);
+		assert_int_equal(sa_path_ask_path(b,
+					 &(struct want){
+						 .src = GUID_C,
+						 .dst = GUID_A,
+					 }),
+			0);
 		assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(12));
-		assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A,
-			.dst = GUID_D }), 0);
+		assert_int_equal(sa_path_ask_path(b,
+					 &(struct want){
+						 .src = GUID_A,
+						 .dst = GUID_D,
+					 }),
+			0);
 		assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(12));
 	}
 }
@@ -495,8 +544,14 @@ static void
 test_large_fabric_is_read_in_slices(void **state)
 {
 	uint8_t rec[PR_LEN] = { 0 };
-	struct ask a = { .version = 2, .method = MAD_GET, .attribute = SA_PATH, .mask = GIDS,
-		.data = rec, .data_len = PR_LEN };
+	struct ask a = {
+		.version = 2,
+		.method = MAD_GET,
+		.attribute = SA_PATH,
+		.mask = GIDS,
+		.data = rec,
+		.data_len = PR_LEN,
+	};
 	struct bench *b = *state;
 	unsigned int i;
 
@@ -525,8 +580,14 @@ static void
 test_fabric_that_never_rests_is_read_in_slices_all_the_same(void **state)
 {
 	uint8_t rec[PR_LEN] = { 0 };
-	struct ask a = { .version = 2, .method = MAD_GET, .attribute = SA_PATH, .mask = GIDS,
-		.data = rec, .data_len = PR_LEN };
+	struct ask a = {
+		.version = 2,
+		.method = MAD_GET,
+		.attribute = SA_PATH,
+		.mask = GIDS,
+		.data = rec,
+		.data_len = PR_LEN,
+	};
 	struct bench *b = *state;
 	unsigned int i;
 
@@ -552,8 +613,14 @@ test_path_to_a_multicast_group(void **state)
 {
 	static const uint8_t mgid[16] = { 0xFF, 0x12, 0x40, 0x1B, [15] = 7 };
 	uint8_t rec[PR_LEN] = { 0 };
-	struct ask a = { .version = 2, .method = MAD_GET, .attribute = SA_PATH, .mask = GIDS,
-		.data = rec, .data_len = PR_LEN };
+	struct ask a = {
+		.version = 2,
+		.method = MAD_GET,
+		.attribute = SA_PATH,
+		.mask = GIDS,
+		.data = rec,
+		.data_len = PR_LEN,
+	};
 	struct sa_change c = change_of(SA_MCMEMBER);
 	struct bench *b = *state;
 

@@ -16,15 +16,26 @@
 static struct ask
 v2(uint8_t method, uint16_t attribute, uint64_t mask, const uint8_t *rec)
 {
-	return (struct ask){ .version = 2, .method = method, .attribute = attribute, .mask = mask,
-		.data = rec, .data_len = rec != NULL ? sa_record_type(attribute)->len : 0 };
+	return (struct ask){
+		.version = 2,
+		.method = method,
+		.attribute = attribute,
+		.mask = mask,
+		.data = rec,
+		.data_len = rec != NULL ? sa_record_type(attribute)->len : 0,
+	};
 }
 
 static struct ask
 v1(uint8_t method, uint16_t attribute, uint32_t rid, uint32_t end_rid)
 {
-	return (struct ask){ .version = 1, .method = method, .attribute = attribute,
-		.modifier = rid, .end_rid = end_rid };
+	return (struct ask){
+		.version = 1,
+		.method = method,
+		.attribute = attribute,
+		.modifier = rid,
+		.end_rid = end_rid,
+	};
 }
 
 /* --- class version 2 --- */
@@ -337,8 +348,7 @@ test_v1_change_token_of_the_untrusted(void **state)
 	assert_int_equal(records(b, SA_NODE, 1), 1);
 	put_pkeys(b, 8, 1, c_pkeys, 2);
 	/* GetBulk's token is newer than any table's: it comes back where nothing has changed */
-	assert_int_equal(
-		ask(b, &(struct ask){ .version = 1, .method = SA1_GET_BULK }), 0);
+	assert_int_equal(ask(b, &(struct ask){ .version = 1, .method = SA1_GET_BULK }), 0);
 	token = get_be64(b->reply + SA1_OFF_SA_KEY);
 	a = v1(SA_GET_TABLE, SA_NODE, 0, 0xFFFFFFFF);
 	a.sa_key = token;

@@ -206,9 +206,8 @@ test_masks_of_several_bits(void **state)
 		0x7F800000);
 	assert_int_equal(sa_mask(service, sa_record_field(SA_SERVICE, "service_data32"), SA_V2),
 		0x780000000);
-	assert_int_equal(
-			sa_mask(service, sa_record_field(SA_SERVICE, "service_data64"), SA_V2),
-				0x1800000000);
+	assert_int_equal(sa_mask(service, sa_record_field(SA_SERVICE, "service_data64"), SA_V2),
+		0x1800000000);
 	assert_int_equal(sa_mask_known(service), 0x1FFFFFFFFF);
 	assert_int_equal(sa_mask(sltovl, sa_record_field(SA_SLTOVL, "vls"), SA_V1), 0xFFFF);
 	assert_int_equal(sa_mask_v2(sltovl, 0x8001, SA_V1), 0x80010);
@@ -427,7 +426,7 @@ test_put_changes_its_own_bits_only(void **state)
 			was = sa_get(f, rec);
 			sa_put(f, rec, ~was);
 			assert_int_equal(sa_get(f, rec) ^ was,
-					f->bits == 64 ? UINT64_MAX : (1ull << f->bits) - 1);
+				f->bits == 64 ? UINT64_MAX : (1ull << f->bits) - 1);
 			sa_put(f, rec, was);
 			assert_memory_equal(rec, before, sizeof(rec));
 		}
@@ -504,7 +503,7 @@ test_text_of_components(void **state)
 		{ SA_SERVICE, "service_key", "0x00ff", "00ff0000000000000000000000000000" },
 		{ SA_SERVICE, "service_lease", "forever", "forever" },
 		{ SA_SERVICE, "service_data32", "1,0x2",
-				"0x00000001,0x00000002,0x00000000,0x00000000" },
+			"0x00000001,0x00000002,0x00000000,0x00000000" },
 		{ SA_SLTOVL, "vls", "0,1,2,15", "0,1,2,15,0,0,0,0,0,0,0,0,0,0,0,0" },
 		{ SA_MCMEMBER, "join_state", "full+send_only_full", "full+send_only_full" },
 	};
@@ -539,37 +538,33 @@ test_bad_text_is_refused_in_words(void **state)
 		{ SA_PATH, "sl", "1x", "sl: got \"1x\"" },
 		{ SA_PATH, "sl", "0x", "sl: got \"0x\"" },
 		{ SA_PATH, "dlid", "65536",
-				"dlid: got \"65536\", allowed: 0 to 65535, or 0x0 to 0xffff" },
+			"dlid: got \"65536\", allowed: 0 to 65535, or 0x0 to 0xffff" },
 		{ SA_PORT_INFO, "m_key", "18446744073709551616",
-				"allowed: 0 to 18446744073709551615" },
+			"allowed: 0 to 18446744073709551615" },
 		{ SA_PATH, "mtu", "5",
-				"mtu: got \"5\", allowed: 256, 512, 1024, 2048, 4096, or a code as "
-				"0x0 up to 0x3f" },
+			"mtu: got \"5\", allowed: 256, 512, 1024, 2048, 4096, or a code as 0x0 up to 0x3f" },
 		{ SA_PATH, "mtu", "0x40", "allowed: 256, 512, 1024, 2048, 4096" },
 		{ SA_PATH, "rate", "fast", "rate: got \"fast\", allowed: 2.5, 10, 30, 5," },
 		{ SA_NODE, "node_type", "host",
-				"node_type: got \"host\", allowed: ca, switch, router, or a number "
-				"up to 0xff" },
+			"node_type: got \"host\", allowed: ca, switch, router, or a number up to 0xff" },
 		{ SA_PORT_INFO, "link_width_active", "4x+",
-				"allowed: 1x, 4x, 8x, 12x, 2x joined by +" },
+			"allowed: 1x, 4x, 8x, 12x, 2x joined by +" },
 		{ SA_PORT_INFO, "link_width_active", "3x", "link_width_active: got \"3x\"" },
 		{ SA_PATH, "dgid", "fe80::g",
-				"dgid: got \"fe80::g\", allowed: a GID in IPv6 notation" },
+			"dgid: got \"fe80::g\", allowed: a GID in IPv6 notation" },
 		{ SA_PATH, "dgid", "", "allowed: a GID" },
 		{ SA_NODE, "node_desc", "\\",
-				"node_desc: got \"\\\", allowed: up to 64 bytes of text" },
+			"node_desc: got \"\\\", allowed: up to 64 bytes of text" },
 		{ SA_NODE, "node_desc", "\\x4", "allowed: up to 64 bytes" },
 		{ SA_NODE, "node_desc",
-				"01234567890123456789012345678901234567890123456789012345678901234",
-				"node_desc: got \"0123456789012345678901234567890123456789...\", "
-				"allowed: up to 64" },
+			"01234567890123456789012345678901234567890123456789012345678901234",
+			"node_desc: got \"0123456789012345678901234567890123456789...\", allowed: up to 64" },
 		{ SA_SERVICE, "service_key", "0", "allowed: up to 16 bytes, two hex digits each" },
 		{ SA_SERVICE, "service_key", "0g", "service_key: got \"0g\"" },
 		{ SA_SERVICE, "service_key", "000102030405060708090a0b0c0d0e0f10",
-				"up to 16 bytes" },
+			"up to 16 bytes" },
 		{ SA_SLTOVL, "vls", "0,16",
-				"vls: got \"0,16\", allowed: up to 16 numbers from 0 to 0xf with "
-				"commas between" },
+			"vls: got \"0,16\", allowed: up to 16 numbers from 0 to 0xf with commas between" },
 		{ SA_SLTOVL, "vls", "0,,1", "vls: got \"0,,1\"" },
 		{ SA_SLTOVL, "vls", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,0", "up to 16 numbers" },
 	};
@@ -582,9 +577,8 @@ test_bad_text_is_refused_in_words(void **state)
 		sa_record_fill(rec, sizeof(rec));
 		memcpy(before, rec, sizeof(rec));
 		assert_int_equal(sa_parse(sa_record_field(bad[i].attribute, bad[i].name), rec,
-			bad[i].text,
-						 &err),
-				-22);
+					 bad[i].text, &err),
+			-22);
 		if (strstr(err.text, bad[i].says) == NULL)
 			fail_msg("\"%s\" should say \"%s\"", err.text, bad[i].says);
 		assert_memory_equal(rec, before, sizeof(rec));

@@ -64,7 +64,7 @@ sa_record_opensm_same(uint16_t attribute, const char *name, uint64_t theirs)
 
 	if (ours != theirs)
 		fail_msg("%s: 0x%llx, opensm has 0x%llx", name, (unsigned long long)ours,
-				(unsigned long long)theirs);
+			(unsigned long long)theirs);
 	compared++;
 }
 
@@ -208,7 +208,7 @@ tables(void)
 		f.bits = 4;
 		f.offset += i * 4;
 		assert_int_equal(sa_get(&f, r.bytes),
-				ib_slvl_table_get(&r.slvl.slvl_tbl, (uint8_t)i));
+			ib_slvl_table_get(&r.slvl.slvl_tbl, (uint8_t)i));
 	}
 
 	sa_record_opensm_same(SA_VLARB, "lid", N16(r.vlarb.lid));
@@ -239,8 +239,9 @@ tables(void)
 		ib_switch_info_get_state_change(s) != 0);
 	/* opensm asks for its low bit only */
 	assert_int_equal(sa_get(sa_record_opensm_field(SA_SWITCH_INFO, "optimized_sltovl"),
-		r.bytes) & 1,
-			ib_switch_info_get_opt_sl2vlmapping(s));
+				 r.bytes) &
+			1,
+		ib_switch_info_get_opt_sl2vlmapping(s));
 	sa_record_opensm_same(SA_SWITCH_INFO, "lids_per_port", N16(s->lids_per_port));
 	sa_record_opensm_same(SA_SWITCH_INFO, "part_enforce_cap", N16(s->enforce_cap));
 	sa_record_opensm_same(SA_SWITCH_INFO, "enhanced_port0",
@@ -381,9 +382,9 @@ rest(void)
 	sa_record_opensm_same(SA_CLASS_PORT_INFO, "class_version", c->class_ver);
 	sa_record_opensm_same(SA_CLASS_PORT_INFO, "capability_mask", N16(c->cap_mask));
 	sa_record_opensm_same(SA_CLASS_PORT_INFO, "capability_mask2",
-			ib_class_cap_mask2((ib_class_port_info_t *)(uintptr_t)c));
+		ib_class_cap_mask2((ib_class_port_info_t *)(uintptr_t)c));
 	sa_record_opensm_same(SA_CLASS_PORT_INFO, "resp_time_value",
-			ib_class_resp_time_val((ib_class_port_info_t *)(uintptr_t)c));
+		ib_class_resp_time_val((ib_class_port_info_t *)(uintptr_t)c));
 	same_bytes(SA_CLASS_PORT_INFO, "redirect_gid", &c->redir_gid, 16);
 	sa_record_opensm_same(SA_CLASS_PORT_INFO, "redirect_tc", N32(c->redir_tc_sl_fl) >> 24);
 	sa_record_opensm_same(SA_CLASS_PORT_INFO, "redirect_sl",
@@ -464,10 +465,12 @@ test_records_are_as_long_as_opensm_has_them(void **state)
 		assert_int_equal(sa_record_type(lens[i].attribute)->stride, lens[i].padded);
 }
 
+/* clang-format off */
 #define BIT(attribute, name, constant)                                                             \
 	{                                                                                          \
 		attribute, name, constant                                                          \
 	}
+/* clang-format on */
 
 /* B11 */
 static void
@@ -489,8 +492,8 @@ test_mask_bits_are_opensms(void **state)
 
 		if (sa_mask(t, f, SA_V2) != theirs)
 			fail_msg("%s %s: 0x%llx, opensm has 0x%llx", t->name, f->name,
-					(unsigned long long)sa_mask(t, f, SA_V2),
-					(unsigned long long)theirs);
+				(unsigned long long)sa_mask(t, f, SA_V2),
+				(unsigned long long)theirs);
 	}
 }
 

@@ -41,11 +41,10 @@ test_rates_are_ordered_by_their_gigabits(void **state)
 			have = rates[i].code;
 			assert_int_equal(select_rate(SELECT_EXACTLY, rates[k].code, &have),
 				rates[i].rate >= rates[k].rate);
-			assert_int_equal(
-				satisfies_rate(SELECT_LESS, rates[k].code, rates[i].code),
+			assert_int_equal(satisfies_rate(SELECT_LESS, rates[k].code, rates[i].code),
 				rates[i].rate < rates[k].rate);
-			assert_int_equal(
-				satisfies_rate(SELECT_EXACTLY, rates[k].code, rates[i].code),
+			assert_int_equal(satisfies_rate(SELECT_EXACTLY, rates[k].code,
+						 rates[i].code),
 				i == k);
 		}
 	assert_false(rate_known(0));
@@ -62,9 +61,10 @@ test_rate_of_a_link(void **state)
 		uint8_t speed;
 		uint8_t ext;
 		uint8_t code;
-	} links[] = { { 1, 1, 0, 2 }, { 2, 1, 0, 3 }, { 8, 1, 0, 4 }, { 2, 2, 0, 6 }, { 4, 2, 0, 7 },
-		{ 2, 4, 0, 7 }, { 8, 4, 0, 10 }, { 1, 4, 1, 11 }, { 2, 4, 1, 12 }, { 2, 4, 2, 16 },
-		{ 16, 4, 2, 20 }, { 2, 4, 4, 17 }, { 2, 4, 8, 21 }, { 0, 4, 0, 0 }, { 2, 0, 0, 0 },
+	} links[] = { { 1, 1, 0, 2 }, { 2, 1, 0, 3 }, { 8, 1, 0, 4 }, { 2, 2, 0, 6 },
+		{ 4, 2, 0, 7 }, { 2, 4, 0, 7 }, { 8, 4, 0, 10 }, { 1, 4, 1, 11 }, { 2, 4, 1, 12 },
+		{ 2, 4, 2, 16 }, { 16, 4, 2, 20 }, { 2, 4, 4, 17 }, { 2, 4, 8, 21 }, { 0, 4, 0, 0 },
+		{ 2, 0, 0, 0 },
 		{ 0xFF, 0xF, 0xF, 17 } /* nonsense: the widest bit known is 2x, NDR */ };
 	unsigned int i;
 

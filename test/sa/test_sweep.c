@@ -21,12 +21,7 @@
 #include "sa/sweep.h"
 #include "wire/bytes.h"
 
-enum {
-	US,
-	SWITCH,
-	HOST,
-	NODES
-};
+enum { US, SWITCH, HOST, NODES };
 
 struct subnet {
 	uint16_t silent; /* attribute that nobody answers */

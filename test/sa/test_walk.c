@@ -9,7 +9,7 @@
 
 #include "bench.h"
 
-#define GIDS (SA_BIT(PR_BIT_SGID) | SA_BIT(PR_BIT_DGID))
+#define GIDS       (SA_BIT(PR_BIT_SGID) | SA_BIT(PR_BIT_DGID))
 #define EXACTLY(v) (0x80 | (v))
 
 struct want {
@@ -29,8 +29,14 @@ static uint16_t
 sa_walk_ask_path(struct bench *b, const struct want *w)
 {
 	uint8_t rec[PR_LEN] = { 0 };
-	struct ask a = { .version = 2, .method = w->table ? SA_GET_TABLE : MAD_GET,
-		.attribute = SA_PATH, .mask = w->mask | GIDS, .data = rec, .data_len = PR_LEN };
+	struct ask a = {
+		.version = 2,
+		.method = w->table ? SA_GET_TABLE : MAD_GET,
+		.attribute = SA_PATH,
+		.mask = w->mask | GIDS,
+		.data = rec,
+		.data_len = PR_LEN,
+	};
 
 	set_gid(rec + PR_OFF_SGID, w->src);
 	set_gid(rec + PR_OFF_DGID, w->dst);
@@ -126,8 +132,13 @@ test_the_tables_decide_not_the_widest_link(void **state)
 	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_MTU], EXACTLY(4));
 	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_RATE], EXACTLY(12)); /* FDR 4x, by port 10 */
 	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_NUMB_PATH], 0x81);
-	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
-		.dlid = 9 }), 0);
+	assert_int_equal(sa_walk_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_C,
+					 .dlid = 9,
+				 }),
+		0);
 	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_MTU], EXACTLY(5));
 	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_RATE], EXACTLY(16)); /* EDR 4x, by port 11 */
 	sa_run(b->w, 0, 1);
@@ -160,34 +171,58 @@ test_black_holes_and_loops_give_no_path(void **state)
 	memcpy(hole, s1, sizeof(s1));
 	hole[8] = NO;
 	put_lft(b, 1, hole, sizeof(hole));
-	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
-		.dlid = 8 }),
+	assert_int_equal(sa_walk_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_C,
+					 .dlid = 8,
+				 }),
 		0x0300);
 	hole[8] = 7; /* no cable there */
 	put_lft(b, 1, hole, sizeof(hole));
-	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
-		.dlid = 8 }),
+	assert_int_equal(sa_walk_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_C,
+					 .dlid = 8,
+				 }),
 		0x0300);
 	hole[8] = 2; /* to B's host, which forwards nothing */
 	put_lft(b, 1, hole, sizeof(hole));
-	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
-		.dlid = 8 }),
+	assert_int_equal(sa_walk_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_C,
+					 .dlid = 8,
+				 }),
 		0x0300);
 	hole[8] = 0; /* to S1 itself */
 	put_lft(b, 1, hole, sizeof(hole));
-	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
-		.dlid = 8 }),
+	assert_int_equal(sa_walk_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_C,
+					 .dlid = 8,
+				 }),
 		0x0300);
 	put_lft(b, 1, s1, sizeof(s1));
 	memcpy(loop, s2, sizeof(s2));
 	loop[8] = 10;
 	put_lft(b, 2, loop, sizeof(loop));
-	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
-		.dlid = 8 }),
+	assert_int_equal(sa_walk_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_C,
+					 .dlid = 8,
+				 }),
 		0x0300);
 	/* its other LID has a route: a Get finds that one only if it asks for it, a table does */
-	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
-		.table = true }),
+	assert_int_equal(sa_walk_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_C,
+					 .table = true,
+				 }),
 		0);
 	assert_int_equal(records(b, SA_PATH, 2), 1);
 	assert_int_equal(get_be16(sa_walk_path(b, 0) + PR_OFF_DLID), 9);
@@ -216,8 +251,13 @@ test_switches_are_ends_too(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = 0x51, .dst = GUID_C,
-		.dlid = 8 }), 0);
+	assert_int_equal(sa_walk_ask_path(b,
+				 &(struct want){
+					 .src = 0x51,
+					 .dst = GUID_C,
+					 .dlid = 8,
+				 }),
+		0);
 	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_MTU], EXACTLY(4));
 	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = 0x52 }), 0);
 	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_MTU], EXACTLY(5));
@@ -240,8 +280,13 @@ test_random_tables(void **state)
 	put_be32(c.rec + RFT_OFF_ENTRIES + 4, 0x0008900B); /* LIDs 8 and 9, LMC 1: port 11 */
 	put_be32(c.rec + RFT_OFF_ENTRIES + 8, 0x00048001);
 	bench_put(b, &c);
-	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
-		.dlid = 8 }), 0);
+	assert_int_equal(sa_walk_ask_path(b,
+				 &(struct want){
+					 .src = GUID_A,
+					 .dst = GUID_C,
+					 .dlid = 8,
+				 }),
+		0);
 	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_RATE], EXACTLY(16));
 	/* D has no entry: by the default port */
 	set_field(&sw, "lid", 1);

@@ -11,10 +11,10 @@
 
 #include "bench.h"
 
-#define JOIN   (SA_BIT(MC_BIT_MGID) | SA_BIT(MC_BIT_PORT_GID) | SA_BIT(MC_BIT_STATE))
+#define JOIN (SA_BIT(MC_BIT_MGID) | SA_BIT(MC_BIT_PORT_GID) | SA_BIT(MC_BIT_STATE))
 #define CREATE                                                                                     \
-	(JOIN | SA_BIT(MC_BIT_QKEY) | SA_BIT(MC_BIT_TCLASS) | SA_BIT(MC_BIT_PKEY)                  \
-		| SA_BIT(MC_BIT_FLOW) | SA_BIT(MC_BIT_SL))
+	(JOIN | SA_BIT(MC_BIT_QKEY) | SA_BIT(MC_BIT_TCLASS) | SA_BIT(MC_BIT_PKEY) |                \
+		SA_BIT(MC_BIT_FLOW) | SA_BIT(MC_BIT_SL))
 #define FULL      1
 #define NON       2
 #define SEND_ONLY 4
@@ -37,9 +37,16 @@ static uint16_t
 sa_write_service(struct bench *b, const struct service *s)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
-	struct ask a = { .version = 2, .method = s->method != 0 ? s->method : MAD_SET,
-		.attribute = SA_SERVICE, .mask = s->mask != 0 ? s->mask : 0x37, .data = rec,
-		.data_len = 176, .from = s->from, .untrusted = s->untrusted };
+	struct ask a = {
+		.version = 2,
+		.method = s->method != 0 ? s->method : MAD_SET,
+		.attribute = SA_SERVICE,
+		.mask = s->mask != 0 ? s->mask : 0x37,
+		.data = rec,
+		.data_len = 176,
+		.from = s->from,
+		.untrusted = s->untrusted,
+	};
 
 	put_be64(rec, s->id);
 	set_gid(rec + 8, s->gid);
@@ -55,28 +62,42 @@ test_service_is_registered_replaced_and_deleted(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(
-		sa_write_service(b, &(struct service){ .id = 7, .gid = GUID_A, .lease = 60,
-			.from = GUID_A,
-				   .untrusted = true }),
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){
+					 .id = 7,
+					 .gid = GUID_A,
+					 .lease = 60,
+					 .from = GUID_A,
+					 .untrusted = true,
+				 }),
 		0);
 	assert_int_equal(get_be64(b->reply + SA2_OFF_DATA), 7);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
 	/* the same ServiceID, GID and P_Key: the same record */
-	assert_int_equal(
-		sa_write_service(b, &(struct service){ .id = 7, .gid = GUID_A, .lease = 90,
-			.from = GUID_A,
-				   .untrusted = true }),
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){
+					 .id = 7,
+					 .gid = GUID_A,
+					 .lease = 90,
+					 .from = GUID_A,
+					 .untrusted = true,
+				 }),
 		0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
-	assert_int_equal(sa_write_service(b, &(struct service){ .id = 7, .gid = GUID_B,
-		.lease = 60 }), 0);
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){
+					 .id = 7,
+					 .gid = GUID_B,
+					 .lease = 60,
+				 }),
+		0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
-	assert_int_equal(sa_write_service(b, &(struct service){ SA2_DELETE, .id = 7,
-		.gid = GUID_A }), 0);
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){ SA2_DELETE, .id = 7, .gid = GUID_A }),
+		0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
-	assert_int_equal(sa_write_service(b, &(struct service){ SA2_DELETE, .id = 7,
-		.gid = GUID_A }),
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){ SA2_DELETE, .id = 7, .gid = GUID_A }),
 		0x0300);
 }
 
@@ -86,26 +107,39 @@ test_service_components_not_given(void **state)
 	struct bench *b = *state;
 
 	/* no ServiceID */
-	assert_int_equal(
-		sa_write_service(b, &(struct service){ .id = 7, .gid = GUID_A, .mask = SA_BIT(1) }),
-			0x0600);
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){ .id = 7, .gid = GUID_A, .mask = SA_BIT(1) }),
+		0x0600);
 	/* no GID, no lease: the requester's, for ever */
-	assert_int_equal(
-		sa_write_service(b, &(struct service){ .id = 7, .mask = SA_BIT(0),
-			.from = GUID_B }), 0);
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){
+					 .id = 7,
+					 .mask = SA_BIT(0),
+					 .from = GUID_B,
+				 }),
+		0);
 	assert_int_equal(get_be64(b->reply + SA2_OFF_DATA + 16), GUID_B);
 	assert_int_equal(get_be32(b->reply + SA2_OFF_DATA + 28), 0xFFFFFFFF);
 	/* a lease of 0 is over */
-	assert_int_equal(sa_write_service(b, &(struct service){ .id = 8, .gid = GUID_A,
-		.lease = 0 }),
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){
+					 .id = 8,
+					 .gid = GUID_A,
+					 .lease = 0,
+				 }),
 		0x0200);
 }
 
 static void
 test_service_only_for_oneself_and_ones_partition(void **state)
 {
-	struct service s = { .id = 7, .gid = GUID_A, .lease = 60, .from = GUID_B,
-		.untrusted = true };
+	struct service s = {
+		.id = 7,
+		.gid = GUID_A,
+		.lease = 60,
+		.from = GUID_B,
+		.untrusted = true,
+	};
 	struct bench *b = *state;
 
 	assert_int_equal(sa_write_service(b, &s), 0x0700);
@@ -156,8 +190,14 @@ test_services_of_a_port_are_bounded(void **state)
 static void
 test_service_key_protects(void **state)
 {
-	struct service s = { .id = 7, .gid = GUID_A, .lease = 60, .from = GUID_A, .key = 5,
-		.untrusted = true };
+	struct service s = {
+		.id = 7,
+		.gid = GUID_A,
+		.lease = 60,
+		.from = GUID_A,
+		.key = 5,
+		.untrusted = true,
+	};
 	struct bench *b = *state;
 
 	assert_int_equal(sa_write_service(b, &s), 0);
@@ -174,20 +214,39 @@ test_lease_runs_out(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(sa_write_service(b, &(struct service){ .id = 1, .gid = GUID_A,
-		.lease = 60 }), 0);
-	assert_int_equal(sa_write_service(b, &(struct service){ .id = 2, .gid = GUID_A,
-		.lease = 90 }), 0);
-	assert_int_equal(
-		sa_write_service(b, &(struct service){ .id = 3, .gid = GUID_A,
-			.lease = 0xFFFFFFFF }), 0);
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){
+					 .id = 1,
+					 .gid = GUID_A,
+					 .lease = 60,
+				 }),
+		0);
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){
+					 .id = 2,
+					 .gid = GUID_A,
+					 .lease = 90,
+				 }),
+		0);
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){
+					 .id = 3,
+					 .gid = GUID_A,
+					 .lease = 0xFFFFFFFF,
+				 }),
+		0);
 	assert_int_equal(sa_expire(b->sa, 1059), 0);
 	assert_int_equal(sa_expire(b->sa, 1060), 1);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
 	/* set again, it runs from then on */
 	b->seconds = 1080;
-	assert_int_equal(sa_write_service(b, &(struct service){ .id = 2, .gid = GUID_A,
-		.lease = 90 }), 0);
+	assert_int_equal(sa_write_service(b,
+				 &(struct service){
+					 .id = 2,
+					 .gid = GUID_A,
+					 .lease = 90,
+				 }),
+		0);
 	assert_int_equal(sa_expire(b->sa, 1169), 0);
 	assert_int_equal(sa_expire(b->sa, 1170), 1);
 	assert_int_equal(sa_expire(b->sa, UINT64_C(1) << 40), 0);
@@ -229,9 +288,17 @@ static uint16_t
 v1_set(struct bench *b, uint16_t attribute, uint8_t edit, uint32_t rid, const uint8_t *rec,
 	bool untrusted, uint64_t from)
 {
-	struct ask a = { .version = 1, .method = MAD_SET, .attribute = attribute, .modifier = rid,
-		.edit = edit, .data = rec, .data_len = sa_record_type(attribute)->len,
-		.untrusted = untrusted, .from = from };
+	struct ask a = {
+		.version = 1,
+		.method = MAD_SET,
+		.attribute = attribute,
+		.modifier = rid,
+		.edit = edit,
+		.data = rec,
+		.data_len = sa_record_type(attribute)->len,
+		.untrusted = untrusted,
+		.from = from,
+	};
 
 	return ask(b, &a);
 }
@@ -286,9 +353,16 @@ static uint16_t
 sa_write_member(struct bench *b, const struct member *m)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
-	struct ask a = { .version = 2, .method = m->method != 0 ? m->method : MAD_SET,
-		.attribute = SA_MCMEMBER, .mask = m->mask, .data = rec, .data_len = 52,
-		.from = m->from, .untrusted = m->untrusted };
+	struct ask a = {
+		.version = 2,
+		.method = m->method != 0 ? m->method : MAD_SET,
+		.attribute = SA_MCMEMBER,
+		.mask = m->mask,
+		.data = rec,
+		.data_len = 52,
+		.from = m->from,
+		.untrusted = m->untrusted,
+	};
 
 	if (m->mgid != 0) {
 		put_be32(rec, 0xFF12401B);
@@ -310,9 +384,15 @@ sa_write_member(struct bench *b, const struct member *m)
 static void
 make_group(struct bench *b)
 {
-	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
-		.mask = CREATE,
-				      .from = GUID_A, .untrusted = true, .mgid = 1 }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_A,
+					 .state = FULL,
+					 .mask = CREATE,
+					 .from = GUID_A,
+					 .untrusted = true,
+					 .mgid = 1,
+				 }),
 		0);
 }
 
@@ -346,9 +426,13 @@ test_group_needs_its_components(void **state)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
-		assert_int_equal(
-			sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
-					  .mask = CREATE & ~SA_BIT(needed[i]), .mgid = 1 }),
+		assert_int_equal(sa_write_member(b,
+					 &(struct member){
+						 .port = GUID_A,
+						 .state = FULL,
+						 .mask = CREATE & ~SA_BIT(needed[i]),
+						 .mgid = 1,
+					 }),
 			0x0600);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 0);
 }
@@ -367,8 +451,13 @@ partition_has_an_sl(struct sa_config *config)
 static void
 test_group_of_a_partition_with_an_sl(void **state)
 {
-	struct member m = { .port = GUID_A, .state = FULL, .mgid = 1, .pkey = 0x8001,
-		.mask = CREATE & ~SA_BIT(MC_BIT_SL) };
+	struct member m = {
+		.port = GUID_A,
+		.state = FULL,
+		.mgid = 1,
+		.pkey = 0x8001,
+		.mask = CREATE & ~SA_BIT(MC_BIT_SL),
+	};
 	struct bench *b = bench_create(partition_has_an_sl);
 
 	assert_int_equal(sa_write_member(b, &m), 0);
@@ -424,10 +513,16 @@ test_group_takes_the_mtu_and_rate_asked_for(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
-		.mgid = 1,
-				      .mask = CREATE | SA_BIT(4) | SA_BIT(5) | SA_BIT(8) | SA_BIT(9),
-				      .mtu = 0x80 | 4, .rate = 0x40 | 8 }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_A,
+					 .state = FULL,
+					 .mgid = 1,
+					 .mask = CREATE | SA_BIT(4) | SA_BIT(5) | SA_BIT(8) |
+						 SA_BIT(9),
+					 .mtu = 0x80 | 4,
+					 .rate = 0x40 | 8,
+				 }),
 		0); /* 2048; less than 60 Gb/s */
 	assert_int_equal(sa_write_answer(b)[38], 0x80 | 4);
 	assert_int_equal(sa_write_answer(b)[42], 0x80 | 12);
@@ -437,8 +532,13 @@ test_group_takes_the_mtu_and_rate_asked_for(void **state)
 static void
 test_groups_of_a_port_are_bounded(void **state)
 {
-	struct member m = { .port = GUID_A, .state = FULL, .mask = CREATE, .from = GUID_A,
-		.untrusted = true };
+	struct member m = {
+		.port = GUID_A,
+		.state = FULL,
+		.mask = CREATE,
+		.from = GUID_A,
+		.untrusted = true,
+	};
 	struct bench *b = *state;
 
 	make_group(b);
@@ -462,14 +562,22 @@ test_mgid_of_zero_is_made_up(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(
-		sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
-			.mask = CREATE }), 0);
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_A,
+					 .state = FULL,
+					 .mask = CREATE,
+				 }),
+		0);
 	assert_int_equal(get_be64(sa_write_answer(b)), UINT64_C(0xFF12A01CFE800000));
 	assert_int_equal(get_be64(sa_write_answer(b) + 8), 0x000000000000C000);
-	assert_int_equal(
-		sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
-			.mask = CREATE }), 0);
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_A,
+					 .state = FULL,
+					 .mask = CREATE,
+				 }),
+		0);
 	assert_int_equal(get_be16(sa_write_answer(b) + 36), 0xC001);
 	assert_int_equal(get_be64(sa_write_answer(b) + 8), 0x000000000000C001);
 }
@@ -479,14 +587,27 @@ test_join_takes_the_groups_values(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
-		.mgid = 1,
-				      .mask = CREATE | SA_BIT(4) | SA_BIT(5) | SA_BIT(8) | SA_BIT(9),
-				      .mtu = 0x80 | 3, .rate = 0x80 | 3, .qkey = 0x77 }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_A,
+					 .state = FULL,
+					 .mgid = 1,
+					 .mask = CREATE | SA_BIT(4) | SA_BIT(5) | SA_BIT(8) |
+						 SA_BIT(9),
+					 .mtu = 0x80 | 3,
+					 .rate = 0x80 | 3,
+					 .qkey = 0x77,
+				 }),
 		0);
-	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_B, .state = NON,
-		.mask = JOIN,
-				      .from = GUID_B, .untrusted = true, .mgid = 1 }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_B,
+					 .state = NON,
+					 .mask = JOIN,
+					 .from = GUID_B,
+					 .untrusted = true,
+					 .mgid = 1,
+				 }),
 		0);
 	assert_int_equal(get_be32(sa_write_answer(b) + 32), 0x77);
 	assert_int_equal(get_be16(sa_write_answer(b) + 36), 0xC000);
@@ -536,17 +657,30 @@ test_port_outside_the_groups_partition_is_denied(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
-		.mgid = 2,
-				      .mask = CREATE, .pkey = 0x8001 }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_A,
+					 .state = FULL,
+					 .mgid = 2,
+					 .mask = CREATE,
+					 .pkey = 0x8001,
+				 }),
 		0);
-	assert_int_equal(
-		sa_write_member(b, &(struct member){ .port = GUID_C, .state = FULL, .mgid = 2,
-			.mask = JOIN }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_C,
+					 .state = FULL,
+					 .mgid = 2,
+					 .mask = JOIN,
+				 }),
 		0x0700);
-	assert_int_equal(
-		sa_write_member(b, &(struct member){ .port = GUID_D, .state = FULL, .mgid = 2,
-			.mask = JOIN }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_D,
+					 .state = FULL,
+					 .mgid = 2,
+					 .mask = JOIN,
+				 }),
 		0);
 }
 
@@ -578,20 +712,40 @@ test_group_goes_with_its_last_full_member(void **state)
 	struct bench *b = *state;
 
 	make_group(b);
-	assert_int_equal(
-		sa_write_member(b, &(struct member){ .port = GUID_D, .state = FULL, .mgid = 1,
-			.mask = JOIN }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_D,
+					 .state = FULL,
+					 .mgid = 1,
+					 .mask = JOIN,
+				 }),
 		0);
-	assert_int_equal(
-		sa_write_member(b, &(struct member){ .port = GUID_C, .state = NON, .mgid = 1,
-			.mask = JOIN }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_C,
+					 .state = NON,
+					 .mgid = 1,
+					 .mask = JOIN,
+				 }),
 		0);
-	assert_int_equal(sa_write_member(b, &(struct member){ .method = SA2_DELETE, .port = GUID_A,
-				      .state = FULL, .mgid = 1, .mask = JOIN }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .method = SA2_DELETE,
+					 .port = GUID_A,
+					 .state = FULL,
+					 .mgid = 1,
+					 .mask = JOIN,
+				 }),
 		0);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 2);
-	assert_int_equal(sa_write_member(b, &(struct member){ .method = SA2_DELETE, .port = GUID_D,
-				      .state = FULL, .mgid = 1, .mask = JOIN }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .method = SA2_DELETE,
+					 .port = GUID_D,
+					 .state = FULL,
+					 .mgid = 1,
+					 .mask = JOIN,
+				 }),
 		0);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 0);
 	/* an MLID is not reused for long */
@@ -605,14 +759,26 @@ test_trusted_requester_joins_others_by_proxy(void **state)
 	struct bench *b = *state;
 
 	make_group(b);
-	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_D, .state = FULL,
-		.mgid = 1,
-				      .mask = JOIN, .from = GUID_A }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .port = GUID_D,
+					 .state = FULL,
+					 .mgid = 1,
+					 .mask = JOIN,
+					 .from = GUID_A,
+				 }),
 		0);
 	assert_int_equal(sa_write_answer(b)[49], 0x80);
-	assert_int_equal(sa_write_member(b, &(struct member){ .method = SA2_DELETE, .port = GUID_D,
-				      .state = FULL, .mgid = 1, .mask = JOIN, .from = GUID_B,
-				      .untrusted = true }),
+	assert_int_equal(sa_write_member(b,
+				 &(struct member){
+					 .method = SA2_DELETE,
+					 .port = GUID_D,
+					 .state = FULL,
+					 .mgid = 1,
+					 .mask = JOIN,
+					 .from = GUID_B,
+					 .untrusted = true,
+				 }),
 		0x0700);
 }
 
@@ -620,8 +786,15 @@ static void
 test_requester_without_a_port_joins_itself(void **state)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
-	struct ask a = { .version = 2, .method = MAD_SET, .attribute = SA_MCMEMBER, .mask = CREATE,
-		.data = rec, .data_len = 52, .untrusted = true };
+	struct ask a = {
+		.version = 2,
+		.method = MAD_SET,
+		.attribute = SA_MCMEMBER,
+		.mask = CREATE,
+		.data = rec,
+		.data_len = 52,
+		.untrusted = true,
+	};
 	struct bench *b = *state;
 
 	memcpy(rec + 16, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\0\x09", 16);
@@ -662,8 +835,13 @@ test_each_request_of_a_batch_succeeds_or_fails_alone(void **state)
 {
 	struct bench *b = *state;
 	uint8_t rec[2][SA_RECORD_MAX] = { { 0 } };
-	struct ask a = { .version = 2, .method = MAD_SET, .attribute = SA_SERVICE, .mask = 0x37,
-		.data_len = 176 };
+	struct ask a = {
+		.version = 2,
+		.method = MAD_SET,
+		.attribute = SA_SERVICE,
+		.mask = 0x37,
+		.data_len = 176,
+	};
 	uint16_t status[3] = { 0 };
 	unsigned int i;
 
@@ -706,8 +884,12 @@ test_no_room_for_a_change_is_said(void **state)
 	b->refuse_writes = false;
 	b->hold_writes = true;
 	for (i = 0; i < 8; i++)
-		ask_only(b, &(struct ask){ .version = 2, .method = MAD_SET,
-				    .attribute = SA_SERVICE });
+		ask_only(b,
+			&(struct ask){
+				.version = 2,
+				.method = MAD_SET,
+				.attribute = SA_SERVICE,
+			});
 	assert_int_equal(b->num_writes, 8);
 	assert_int_equal(sa_write_service(b, &s), 0x0100);
 	assert_int_equal(sa_worker_counters(b->w)->no_resources, 2);

@@ -57,8 +57,11 @@ bottleneck_end(struct lan *f, const struct sender *senders, const struct bottlen
 	double sum = 0, squares = 0;
 	unsigned int i;
 
-	*r = (struct bottleneck_result){ .marked = sink->marked, .dropped = sink->dropped,
-		.queue_max = sink->queue_max };
+	*r = (struct bottleneck_result){
+		.marked = sink->marked,
+		.dropped = sink->dropped,
+		.queue_max = sink->queue_max,
+	};
 	for (i = 0; i < SENDERS; i++) {
 		struct rc_counters now = lan_info(&f->node[i], senders[i].qpn).counters;
 		uint64_t bytes = lan_info(sink, senders[i].peer_qpn).counters.rcvd_bytes;

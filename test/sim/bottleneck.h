@@ -17,7 +17,8 @@
 struct bottleneck_config {
 	bool dcqcn;
 	uint32_t gbps; /**< of each link */
-	uint32_t mark; /**< bytes in the queue before the third node's link, from which on CE is set */
+	/** bytes in the queue before the third node's link, from which on CE is set */
+	uint32_t mark;
 	uint32_t drop; /**< and beyond which all is lost */
 	uint64_t second_at; /**< the second sender begins so late, ns */
 	uint64_t ns; /**< how long */

@@ -13,10 +13,10 @@
 #include "cm_sim.h"
 #include "coverage.h"
 
-#define WRITES(k) ((k) % 3 == 2) /* a Write before the Send that tells of it */
+#define WRITES(k)   ((k) % 3 == 2) /* a Write before the Send that tells of it */
 #define WR_ID(l, k) ((uint64_t)(l)->index << 8 | (k))
-#define WR_WRITE 0x80
-#define AT_ONCE 3
+#define WR_WRITE    0x80
+#define AT_ONCE     3
 
 static uint8_t *
 area(const struct cm_life *l, unsigned int which, unsigned int k)
@@ -122,9 +122,12 @@ cm_data_post(struct cm_life *l)
 		return;
 	len = message(l->nonce, k, area(l, 0, k));
 	if (WRITES(k) || l->hello.plan == CM_PLAN_BAD_KEY) {
-		struct send_wr write = { .wr_id = WR_ID(l, k) | WR_WRITE,
-			.opcode = WR_RDMA_WRITE, .rkey = l->peer_key,
-			.remote_addr = l->peer_va + k * CM_MESSAGE_LEN };
+		struct send_wr write = {
+			.wr_id = WR_ID(l, k) | WR_WRITE,
+			.opcode = WR_RDMA_WRITE,
+			.rkey = l->peer_key,
+			.remote_addr = l->peer_va + k * CM_MESSAGE_LEN,
+		};
 
 		if (l->hello.plan == CM_PLAN_BAD_KEY)
 			write.rkey ^= 0x55500;
@@ -139,7 +142,7 @@ cm_data_post(struct cm_life *l)
 
 static void
 cm_data_compare(struct cm_life *l, unsigned int k, const uint8_t *want, uint32_t len,
-		const uint8_t *got, const char *how)
+	const uint8_t *got, const char *how)
 {
 	if (memcmp(want, got, len) != 0)
 		sim_fail(l->side->node->sim, "node %u, life %u: message %u, %s, is not its peer's",
@@ -155,7 +158,8 @@ cm_data_received(struct cm_life *l, const struct wc *wc)
 	uint32_t len;
 
 	if (l->peer == NULL || wc->qp_num != l->qpn || k != l->got || k >= l->hello.count) {
-		sim_fail(s, "node %u, life %u: message %u when %u were received, on QP 0x%x of 0x%x",
+		sim_fail(s,
+			"node %u, life %u: message %u when %u were received, on QP 0x%x of 0x%x",
 			l->side->node->id, l->index, k, l->got, wc->qp_num, l->qpn);
 		return;
 	}
@@ -182,7 +186,7 @@ cm_data_failed(struct cm_life *l, const struct wc *wc)
 		return;
 	l->broken = true;
 	if (l->clean && l->hello.plan <= CM_PLAN_LATE_ACCEPT && !l->ended && p != NULL &&
-			p->established && !p->ended && !p->disconnecting)
+		p->established && !p->ended && !p->disconnecting)
 		sim_fail(s, "node %u, life %u: message %u fails with %s though both are there",
 			l->side->node->id, l->index, (unsigned int)(wc->wr_id & 0x7F),
 			wc_status_name(wc->status));

@@ -14,8 +14,10 @@
 
 /* a TID of ours says which reason it must be rejected for; 0: any */
 #define TID_OURS UINT64_C(0x666F652066000000)
+/* clang-format off */
 #define TID_REASON(tid)                                                                            \
 	((tid) >> 24 == TID_OURS >> 24 ? (uint16_t)((tid) & 0x3F) : 0)
+/* clang-format on */
 
 /* --- out --- */
 
@@ -32,8 +34,13 @@ cm_hostile_send_mad(struct cm_script *sc, const struct envelope *e, uint8_t *mad
 	struct sim *s = sc->sim;
 	struct sim_node *n = &s->node[sc->honest];
 	struct av av = cm_av(sc, n->id, e->to, 0);
-	const struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
-		.qkey = MAD_QKEY, .src_qpn = 1 };
+	const struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.qkey = MAD_QKEY,
+		.src_qpn = 1,
+	};
 	uint8_t frame[SIM_FRAME_MAX], *bth = frame + PATH_HEADER_MAX;
 	struct path path;
 	uint32_t hlen, len;
@@ -98,8 +105,12 @@ static void
 good_req(struct cm_script *sc, unsigned int to, struct cm_msg *m)
 {
 	struct sim *s = sc->sim;
-	const struct cm_rdma rdma = { .present = true, .src_port = 1, .src = sc->sim->node[0].gid,
-		.dst = sc->sim->node[0].gid };
+	const struct cm_rdma rdma = {
+		.present = true,
+		.src_port = 1,
+		.src = sc->sim->node[0].gid,
+		.dst = sc->sim->node[0].gid,
+	};
 
 	memset(req_private, 0, sizeof(req_private));
 	cm_rdma_encode(&rdma, req_private);
@@ -243,8 +254,11 @@ foe_new(struct cm_script *sc, unsigned int node)
 
 	sc->last_foe = sc->num_foes < CM_FOES ? sc->num_foes++ : sim_below(sc->sim, CM_FOES);
 	f = &sc->foes[sc->last_foe];
-	*f = (struct cm_foe){ .node = node, .id = (uint32_t)sim_rand(sc->sim) | 1,
-		.qpn = any_qpn(sc) };
+	*f = (struct cm_foe){
+		.node = node,
+		.id = (uint32_t)sim_rand(sc->sim) | 1,
+		.qpn = any_qpn(sc),
+	};
 	return f;
 }
 
@@ -281,10 +295,16 @@ rep_of(struct cm_script *sc, const struct cm_foe *f, struct cm_msg *m)
 	struct sim *s = sc->sim;
 	const struct cm_foe *other = foe_any(sc);
 
-	m->rep = (struct cm_rep){ .qpn = f->qpn, .psn = (uint32_t)sim_rand(s) & PSN_MASK,
-		.responder_resources = (uint8_t)sim_rand(s), .ca_guid = CM_HOSTILE_GUID,
-		.initiator_depth = (uint8_t)sim_rand(s), .failover = (uint8_t)sim_below(s, 3),
-		.target_ack_delay = (uint8_t)sim_below(s, 12), .rnr_retry_count = 7 };
+	m->rep = (struct cm_rep){
+		.qpn = f->qpn,
+		.psn = (uint32_t)sim_rand(s) & PSN_MASK,
+		.responder_resources = (uint8_t)sim_rand(s),
+		.ca_guid = CM_HOSTILE_GUID,
+		.initiator_depth = (uint8_t)sim_rand(s),
+		.failover = (uint8_t)sim_below(s, 3),
+		.target_ack_delay = (uint8_t)sim_below(s, 12),
+		.rnr_retry_count = 7,
+	};
 	switch (sim_below(s, 10)) {
 	case 0:
 		m->rep.qpn = other->qpn;
@@ -338,13 +358,14 @@ cm_hostile_fill(struct cm_script *sc, const struct cm_foe *f, struct cm_msg *m)
 
 	switch (m->type) {
 	case CM_MRA:
-		m->mra.answers = (uint8_t)(sim_below(s, 4) == 0 ? sim_below(s, 3) :
-			f->active ? CM_ANSWERS_REP : CM_ANSWERS_REQ);
+		m->mra.answers = (uint8_t)(sim_below(s, 4) == 0 ? sim_below(s, 3)
+				: f->active                     ? CM_ANSWERS_REP
+								: CM_ANSWERS_REQ);
 		m->mra.service_timeout = (uint8_t)(sim_below(s, 30) ? sim_below(s, 20) : 31);
 		break;
 	case CM_REJ:
-		m->rej.reason = (uint16_t)(sim_below(s, 4) ? sim_below(s, CM_REASONS + 2) :
-			CM_REJ_STALE);
+		m->rej.reason =
+			(uint16_t)(sim_below(s, 4) ? sim_below(s, CM_REASONS + 2) : CM_REJ_STALE);
 		m->rej.answers = (uint8_t)sim_below(s, 3);
 		m->rej.ari_len = 8;
 		put_be64(m->rej.ari, CM_HOSTILE_GUID);
@@ -376,8 +397,12 @@ cm_hostile_fill(struct cm_script *sc, const struct cm_foe *f, struct cm_msg *m)
 static void
 foe_says(struct cm_script *sc, struct cm_foe *f, enum cm_message type)
 {
-	struct cm_msg m = { .type = type, .tid = f->first.tid, .local_id = f->id,
-		.remote_id = f->theirs };
+	struct cm_msg m = {
+		.type = type,
+		.tid = f->first.tid,
+		.local_id = f->id,
+		.remote_id = f->theirs,
+	};
 
 	if (type == CM_REQ && f->active)
 		m = f->first;
@@ -395,9 +420,12 @@ foe_says(struct cm_script *sc, struct cm_foe *f, enum cm_message type)
 static void
 stray_rej(struct cm_script *sc, unsigned int to)
 {
-	struct cm_msg m = { .type = CM_REJ, .local_id = (uint32_t)sim_rand(sc->sim),
+	struct cm_msg m = {
+		.type = CM_REJ,
+		.local_id = (uint32_t)sim_rand(sc->sim),
 		.remote_id = (uint32_t)sim_rand(sc->sim),
-		.rej = { .reason = (uint16_t)sim_below(sc->sim, CM_REASONS) } };
+		.rej = { .reason = (uint16_t)sim_below(sc->sim, CM_REASONS) },
+	};
 
 	cm_hostile_say(sc, to, &m);
 }
@@ -424,9 +452,12 @@ forge_message(struct cm_script *sc)
 	unsigned int n = sc->num_overheard < CM_OVERHEARD ? sc->num_overheard : CM_OVERHEARD;
 	const struct cm_overheard *o = &sc->overheard[sim_below(s, n)];
 	bool to_active = sim_below(s, 2);
-	struct cm_msg m = { .type = types[sim_below(s, 8)], .tid = o->rep.tid,
+	struct cm_msg m = {
+		.type = types[sim_below(s, 8)],
+		.tid = o->rep.tid,
 		.local_id = to_active ? o->rep.local_id : o->rep.remote_id,
-		.remote_id = to_active ? o->rep.remote_id : o->rep.local_id };
+		.remote_id = to_active ? o->rep.remote_id : o->rep.local_id,
+	};
 
 	if (n == 0)
 		return;
@@ -567,8 +598,12 @@ on_message(struct cm_script *sc, struct cm_foe *f, const struct cm_msg *m)
 	} else if (m->type == CM_DREQ && sim_below(s, 2)) {
 		foe_says(sc, f, instead[sim_below(s, 5)]);
 	} else if ((m->type == CM_DREQ || m->type == CM_LAP) && sim_below(s, 2)) {
-		struct cm_msg a = { .type = m->type == CM_DREQ ? CM_DREP : CM_APR, .tid = m->tid,
-			.local_id = m->remote_id, .remote_id = m->local_id };
+		struct cm_msg a = {
+			.type = m->type == CM_DREQ ? CM_DREP : CM_APR,
+			.tid = m->tid,
+			.local_id = m->remote_id,
+			.remote_id = m->local_id,
+		};
 
 		cm_hostile_say(sc, f->node, &a);
 	}

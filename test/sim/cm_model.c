@@ -9,7 +9,7 @@
 #include "cm_sim.h"
 
 #define PEER_WAIT ((uint64_t)(1u << 16) * CM_MS) /* no peer is waited for longer at a time */
-#define SLACK (20 * CM_MS)
+#define SLACK     (20 * CM_MS)
 
 void
 cm_model_told(struct cm_life *l, const char *what, bool right)
@@ -38,17 +38,17 @@ compare_qps(struct cm_life *l, const struct cm_life *p)
 		return;
 	}
 	if (p->birth != p->side->birth || p->ended ||
-			rc_qp_query(p->side->node->worker, p->qpn, &b) != 0)
+		rc_qp_query(p->side->node->worker, p->qpn, &b) != 0)
 		return;
 	if (x->dest_qp_num != p->qpn || x->max_rd_atomic != y->max_dest_rd_atomic ||
-			x->max_dest_rd_atomic != y->max_rd_atomic || x->path_mtu != y->path_mtu ||
-			x->retry_cnt != 7 || x->rnr_retry != 7)
-		sim_fail(l->side->node->sim, "lives %u and %u: their QPs do not fit: resources %u "
-			"%u and %u %u, MTU %u and %u", l->index, p->index, x->max_rd_atomic,
-			x->max_dest_rd_atomic, y->max_rd_atomic, y->max_dest_rd_atomic,
-			x->path_mtu, y->path_mtu);
+		x->max_dest_rd_atomic != y->max_rd_atomic || x->path_mtu != y->path_mtu ||
+		x->retry_cnt != 7 || x->rnr_retry != 7)
+		sim_fail(l->side->node->sim,
+			"lives %u and %u: their QPs do not fit: resources %u %u and %u %u, MTU %u and %u",
+			l->index, p->index, x->max_rd_atomic, x->max_dest_rd_atomic,
+			y->max_rd_atomic, y->max_dest_rd_atomic, x->path_mtu, y->path_mtu);
 	if (!a.sq_posted && !b.sq_posted && l->got == 0 && p->got == 0 && p->posted == 0 &&
-			x->sq_psn != y->rq_psn)
+		x->sq_psn != y->rq_psn)
 		sim_fail(l->side->node->sim, "lives %u and %u: PSN 0x%x is sent, 0x%x expected",
 			l->index, p->index, x->sq_psn, y->rq_psn);
 }
@@ -63,12 +63,12 @@ cm_model_pair(struct cm_life *l, const struct cm_info *info)
 	if (p == NULL)
 		return;
 	if (info->remote_id != p->id || info->remote_qpn != p->qpn ||
-			info->remote_ca_guid != p->side->guid)
-		sim_fail(l->side->node->sim, "life %u is connected to 0x%08x, QP 0x%x, and not to "
-			"life %u: 0x%08x, QP 0x%x", l->index, info->remote_id, info->remote_qpn,
-			p->index, p->id, p->qpn);
+		info->remote_ca_guid != p->side->guid)
+		sim_fail(l->side->node->sim,
+			"life %u is connected to 0x%08x, QP 0x%x, and not to life %u: 0x%08x, QP 0x%x",
+			l->index, info->remote_id, info->remote_qpn, p->index, p->id, p->qpn);
 	if (l->hello.plan == CM_PLAN_REFUSE || l->hello.plan == CM_PLAN_LATE_REFUSE ||
-			l->hello.plan == CM_PLAN_SILENT || l->hello.plan == CM_PLAN_NO_SERVICE)
+		l->hello.plan == CM_PLAN_SILENT || l->hello.plan == CM_PLAN_NO_SERVICE)
 		sim_fail(l->side->node->sim, "life %u is established, though nobody accepted",
 			l->index);
 	compare_qps(l, p);
@@ -80,19 +80,21 @@ static void
 must_be(const struct cm_life *l, enum cm_end end, uint16_t reason)
 {
 	if (l->end != end || l->reason != reason || l->established)
-		sim_fail(l->side->node->sim, "node %u: life %u, plan %u, has end %u with reason %u, "
-			"not %u with %u", l->side->node->id, l->index, l->hello.plan, l->end,
-			l->reason, end, reason);
+		sim_fail(l->side->node->sim,
+			"node %u: life %u, plan %u, has end %u with reason %u, not %u with %u",
+			l->side->node->id, l->index, l->hello.plan, l->end, l->reason, end, reason);
 }
 
 static void
 check_transfer(const struct cm_life *l)
 {
 	if (!l->established || l->end != CM_END_DISCONNECTED || !cm_data_complete(l))
-		sim_fail(l->side->node->sim, "node %u: life %u, plan %u, %s established, got %u of %u "
-			"messages, sent %u, end %u, reason %u", l->side->node->id, l->index,
-			l->hello.plan, l->established ? "was" : "was not", l->got, l->hello.count,
-			l->done, l->end, l->reason);
+		sim_fail(l->side->node->sim,
+			"node %u: life %u, plan %u, %s established, got %u of %u "
+			"messages, sent %u, end %u, reason %u",
+			l->side->node->id, l->index, l->hello.plan,
+			l->established ? "was" : "was not", l->got, l->hello.count, l->done, l->end,
+			l->reason);
 }
 
 static void
@@ -170,7 +172,8 @@ longest(const struct look *k, const struct cm_info *i)
 {
 	const struct cm_script *sc = k->side->script;
 	int node = cm_node_of(sc, &i->path.av);
-	uint64_t tries = node >= 0 && (unsigned int)node < sc->honest ? sc->longest : 17 * PEER_WAIT;
+	uint64_t tries =
+		node >= 0 && (unsigned int)node < sc->honest ? sc->longest : 17 * PEER_WAIT;
 
 	switch (i->state) {
 	case CM_STATE_ESTABLISHED:
@@ -197,20 +200,22 @@ look_at(struct look *k, unsigned int at)
 	k->half_open += is_half_open(i);
 	for (o = k->info; o < k->info + k->n; o++) {
 		if (o != i && i->remote_qpn != 0 && i->remote_qpn == o->remote_qpn &&
-				i->remote_ca_guid == o->remote_ca_guid &&
-				cm_node_of(k->side->script, &i->path.av) ==
+			i->remote_ca_guid == o->remote_ca_guid &&
+			cm_node_of(k->side->script, &i->path.av) ==
 				cm_node_of(k->side->script, &o->path.av))
-			sim_fail(s, "node %u: 0x%08x (%s) and 0x%08x (%s) both have the peer's QP 0x%x",
+			sim_fail(s,
+				"node %u: 0x%08x (%s) and 0x%08x (%s) both have the peer's QP 0x%x",
 				k->side->node->id, i->id, cm_state_name(i->state), o->id,
 				cm_state_name(o->state), i->remote_qpn);
 		if (!gid_equal(&i->path.av.dgid, &o->path.av.dgid) ||
-				i->path.av.dlid != o->path.av.dlid)
+			i->path.av.dlid != o->path.av.dlid)
 			continue;
 		same++;
 		same_half += is_half_open(o);
 	}
 	/* those that moved to another path were let in by the first one */
-	if (i->path.av.port == 0 && (same > limits->max_connections_per_peer ||
+	if (i->path.av.port == 0 &&
+		(same > limits->max_connections_per_peer ||
 			same_half > limits->max_half_open_per_peer))
 		sim_fail(s, "node %u: a peer has %u connections, %u half open", k->side->node->id,
 			same, same_half);
@@ -224,13 +229,13 @@ look_at_qp(struct look *k, const struct cm_info *i)
 	struct rc_qp_info qp;
 
 	if (i->state != CM_STATE_ESTABLISHED || cm_pending(k->side->cm) ||
-			rc_qp_query(n->worker, i->qpn, &qp) != 0)
+		rc_qp_query(n->worker, i->qpn, &qp) != 0)
 		return;
 	if (!gid_equal(&qp.attr.av.dgid, &i->path.av.dgid) || qp.attr.port != i->path.av.port ||
-			(i->alternate.present && !qp.alt_loaded))
-		sim_fail(n->sim, "node %u: 0x%08x goes by port %u, its QP by %u; alternate %d and %d",
-			n->id, i->id, i->path.av.port, qp.attr.port, i->alternate.present,
-			qp.alt_loaded);
+		(i->alternate.present && !qp.alt_loaded))
+		sim_fail(n->sim,
+			"node %u: 0x%08x goes by port %u, its QP by %u; alternate %d and %d", n->id,
+			i->id, i->path.av.port, qp.attr.port, i->alternate.present, qp.alt_loaded);
 }
 
 static void
@@ -296,11 +301,12 @@ cm_model_counters(struct cm_side *side)
 		must_equal(side, cm_message_name(i), c->received[i], side->received[i]);
 	}
 	/* each once for a connection that stood; data may be lost on a QP that is gone */
-	if (side->script->lossless && (side->sent[CM_DREQ] > side->told_established ||
+	if (side->script->lossless &&
+		(side->sent[CM_DREQ] > side->told_established ||
 			side->sent[CM_RTU] > side->told_established))
-		sim_fail(side->node->sim, "node %u: %llu connections, %llu RTUs and %llu DREQs sent "
-			"though none was lost", side->node->id,
-			(unsigned long long)side->told_established,
+		sim_fail(side->node->sim,
+			"node %u: %llu connections, %llu RTUs and %llu DREQs sent though none was lost",
+			side->node->id, (unsigned long long)side->told_established,
 			(unsigned long long)side->sent[CM_RTU],
 			(unsigned long long)side->sent[CM_DREQ]);
 	for (unsigned int i = 0; i < CM_REASONS; i++) {
@@ -330,10 +336,11 @@ cm_model_flood(struct cm_script *sc)
 		if (!over) {
 			l->flooded = l->got;
 		} else if (!l->established || (l->ended && !cm_data_complete(l)) ||
-				(!cm_data_complete(l) && l->got == l->flooded)) {
-			sim_fail(sc->sim, "life %u, established when the flood began, had %u messages "
-				"then and has %u of %u now, end %u", l->index, l->flooded, l->got,
-				l->hello.count, l->end);
+			(!cm_data_complete(l) && l->got == l->flooded)) {
+			sim_fail(sc->sim,
+				"life %u, established when the flood began, had %u messages "
+				"then and has %u of %u now, end %u",
+				l->index, l->flooded, l->got, l->hello.count, l->end);
 		}
 	}
 }

@@ -67,8 +67,9 @@ uint64_t
 cm_service(const struct cm_script *sc, unsigned int which)
 {
 	(void)sc;
-	return which == 0 ? 0x1234 : cm_service_id(which == 1 ? CM_PS_IB : CM_PS_TCP,
-		(uint16_t)(7000 + which));
+	return which == 0
+		? 0x1234
+		: cm_service_id(which == 1 ? CM_PS_IB : CM_PS_TCP, (uint16_t)(7000 + which));
 }
 
 /* --- up --- */
@@ -90,14 +91,26 @@ make_ports(struct cm_side *side)
 	for (unsigned int i = 0; i < CM_PATHS; i++) {
 		struct port_attr *p = &side->port[i];
 
-		*p = (struct port_attr){ .index = (uint16_t)i, .mtu = 1500, .active_mtu = 1024,
-			.vlan = PATH_NO_VLAN, .up = true, .ib = sc->encap == ENCAP_IB,
-			.mac = { 2, 0, 0, 0, (uint8_t)i, (uint8_t)id }, .subnet_timeout = 14,
-			.num_gids = 1, .num_pkeys = 1, .pkey = { 0xFFFF },
-			.state = PORT_STATE_ACTIVE, .lid = cm_lid(id, i), .guid = side->guid + i };
+		*p = (struct port_attr){
+			.index = (uint16_t)i,
+			.mtu = 1500,
+			.active_mtu = 1024,
+			.vlan = PATH_NO_VLAN,
+			.up = true,
+			.ib = sc->encap == ENCAP_IB,
+			.mac = { 2, 0, 0, 0, (uint8_t)i, (uint8_t)id },
+			.subnet_timeout = 14,
+			.num_gids = 1,
+			.num_pkeys = 1,
+			.pkey = { 0xFFFF },
+			.state = PORT_STATE_ACTIVE,
+			.lid = cm_lid(id, i),
+			.guid = side->guid + i,
+		};
 		p->gid[0].gid = cm_gid(sc, id, i);
-		p->gid[0].type = sc->encap == ENCAP_IB ? GID_IB :
-			sc->encap == ENCAP_ROCEV1 ? GID_ROCEV1 : GID_ROCEV2;
+		p->gid[0].type = sc->encap == ENCAP_IB ? GID_IB
+			: sc->encap == ENCAP_ROCEV1    ? GID_ROCEV1
+						       : GID_ROCEV2;
 		for (unsigned int sl = 8; sl < PORT_SLS; sl++)
 			p->sl_to_vl[sl] = 15;
 	}
@@ -107,15 +120,20 @@ static void
 make_memory(struct cm_side *side)
 {
 	struct sim_node *n = side->node;
-	struct mem_mr_attr attr = { .pd = n->pd, .length = CM_PLACES * CM_PLACE_LEN, .va = SIM_VA,
+	struct mem_mr_attr attr = {
+		.pd = n->pd,
+		.length = CM_PLACES * CM_PLACE_LEN,
+		.va = SIM_VA,
 		.access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE_WRITE,
-		.backing = MEM_EXTERNAL, .numa_node = -1 };
+		.backing = MEM_EXTERNAL,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 
 	attr.base = side->bytes = calloc(CM_PLACES, CM_PLACE_LEN);
 	if (side->bytes == NULL || mem_mr_register(n->mem, &attr, &info, NULL) < 0 ||
-			rc_cq_create(n->dev, 8192, &side->send_cq, NULL) < 0 ||
-			rc_cq_create(n->dev, 8192, &side->recv_cq, NULL) < 0)
+		rc_cq_create(n->dev, 8192, &side->send_cq, NULL) < 0 ||
+		rc_cq_create(n->dev, 8192, &side->recv_cq, NULL) < 0)
 		abort();
 	side->key = info.key;
 	side->places = 0;
@@ -127,12 +145,29 @@ cm_side_start(struct cm_side *side)
 	struct cm_script *sc = side->script;
 	struct sim *s = sc->sim;
 	struct sim_node *n = side->node;
-	struct mad_worker_config mc = { .workers = 1, .hash_key = sim_rand(s), .hz = SIM_SECOND,
-		.alloc = &n->alloc, .rng = &n->rng, .tx = &n->tx.sink, .port = cm_node_port_of,
-		.port_arg = side, .limits = mad_limits_default };
-	struct cm_config cc = { .workers = 1, .hash_key = sim_rand(s), .hz = SIM_SECOND,
-		.alloc = &n->alloc, .rng = &n->rng, .rc = n->worker, .ca_guid = side->guid,
-		.port = cm_node_port_of, .port_arg = side, .limits = sc->limits };
+	struct mad_worker_config mc = {
+		.workers = 1,
+		.hash_key = sim_rand(s),
+		.hz = SIM_SECOND,
+		.alloc = &n->alloc,
+		.rng = &n->rng,
+		.tx = &n->tx.sink,
+		.port = cm_node_port_of,
+		.port_arg = side,
+		.limits = mad_limits_default,
+	};
+	struct cm_config cc = {
+		.workers = 1,
+		.hash_key = sim_rand(s),
+		.hz = SIM_SECOND,
+		.alloc = &n->alloc,
+		.rng = &n->rng,
+		.rc = n->worker,
+		.ca_guid = side->guid,
+		.port = cm_node_port_of,
+		.port_arg = side,
+		.limits = sc->limits,
+	};
 
 	make_ports(side);
 	make_memory(side);
@@ -213,8 +248,8 @@ cm_side_stop(struct cm_side *side, bool crash)
 	sim_node_fini(n);
 	reborn(n, side->qpns);
 	n->down = true;
-	side->up_at = s->now + (sim_below(s, 2) ? sim_below(s, 10 * CM_MS) :
-		sim_below(s, 400) * 10 * CM_MS);
+	side->up_at = s->now +
+		(sim_below(s, 2) ? sim_below(s, 10 * CM_MS) : sim_below(s, 400) * 10 * CM_MS);
 }
 
 static void
@@ -246,11 +281,11 @@ crash_if_due(struct cm_side *side, enum cm_message type, bool received)
 	struct sim *s = sc->sim;
 
 	if (sc->crashes_left == 0 || sc->crash_message != type || sc->crash_received != received ||
-			sim_below(s, 2))
+		sim_below(s, 2))
 		return;
 	coverage_cm_crash(s->coverage, type, received);
-	sim_trace(s, "node %u is to crash: %s %s", side->node->id,
-		received ? "received" : "sent", cm_message_name(type));
+	sim_trace(s, "node %u is to crash: %s %s", side->node->id, received ? "received" : "sent",
+		cm_message_name(type));
 	cm_plan_crash(sc);
 	sim_at(s, s->now, crash_now, side);
 }
@@ -276,8 +311,11 @@ changed(struct cm_side *side, struct cm_seen *seen, cm_id id, uint8_t state)
 		sim_trace(s, "node %u: 0x%08x %s -> %s", side->node->id, id != 0 ? id : seen->id,
 			cm_state_name(seen->state), cm_state_name(state));
 	}
-	*seen = (struct cm_seen){ .id = state == CM_STATE_IDLE ? 0 : id, .state = state,
-		.since = s->now };
+	*seen = (struct cm_seen){
+		.id = state == CM_STATE_IDLE ? 0 : id,
+		.state = state,
+		.since = s->now,
+	};
 }
 
 void
@@ -357,7 +395,7 @@ check_count(struct cm_side *side, const uint64_t *before, const struct packet *p
 		if (after[i] == before[i])
 			continue;
 		if (after[i] != before[i] + 1 || !cm_is_message(pkt) ||
-				cm_msg_decode(pkt->payload, &m) != 0 || m.type != i)
+			cm_msg_decode(pkt->payload, &m) != 0 || m.type != i)
 			sim_fail(side->node->sim, "node %u counts a received %s that is none",
 				side->node->id, cm_message_name(i));
 		side->received[i]++;

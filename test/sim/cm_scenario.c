@@ -14,7 +14,7 @@
 #include "cm_sim.h"
 
 #define AT_ONCE_STRICT 20
-#define AT_ONCE 80
+#define AT_ONCE        80
 
 /* --- trouble --- */
 
@@ -61,7 +61,7 @@ cm_scenario_disturb(struct cm_script *sc)
 	if (s->now >= sc->mend_at)
 		mend_paths(sc);
 	else if (sc->cut_paths && sc->mend_at == UINT64_MAX && sc->connects > 0 &&
-			sim_below(s, 50) == 0)
+		sim_below(s, 50) == 0)
 		cut_a_path(sc);
 	if (sc->crashes_left > 0 && sim_below(s, 1000) == 0)
 		crash_one(sc);
@@ -159,7 +159,8 @@ static bool
 busy(const struct cm_script *sc)
 {
 	for (unsigned int i = 0; i < sc->num_now; i++)
-		if (!sc->now[i]->ended && (sc->now[i]->established || sc->now[i]->act_at > sc->sim->now))
+		if (!sc->now[i]->ended &&
+			(sc->now[i]->established || sc->now[i]->act_at > sc->sim->now))
 			return true;
 	return sc->connects > 0 || sc->hostile_left > 0;
 }
@@ -204,11 +205,11 @@ cm_scenario_done(struct sim *s)
 	const struct cm_script *sc = s->guest_arg;
 
 	if (sc->connects > 0 || sc->hostile_left > 0 || sc->flood_left > 0 || sc->num_now > 0 ||
-			s->now < sc->flood_to)
+		s->now < sc->flood_to)
 		return false;
 	for (unsigned int i = 0; i < sc->honest; i++)
 		if (sc->side[i].cm == NULL || mad_pending(sc->side[i].mad) ||
-				cm_pending(sc->side[i].cm))
+			cm_pending(sc->side[i].cm))
 			return false;
 	return true;
 }

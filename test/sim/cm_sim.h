@@ -22,17 +22,17 @@
 #include "script.h"
 #include "wire/bytes.h"
 
-#define CM_US 1000ull
-#define CM_MS 1000000ull
-#define CM_NODES    SIM_NODES_MAX
-#define CM_PATHS    2 /* ports of a node */
-#define CM_PLACES   64 /* connections of a node; of memory for their data, too */
-#define CM_LIVES    4000
+#define CM_US           1000ull
+#define CM_MS           1000000ull
+#define CM_NODES        SIM_NODES_MAX
+#define CM_PATHS        2 /* ports of a node */
+#define CM_PLACES       64 /* connections of a node; of memory for their data, too */
+#define CM_LIVES        4000
 #define CM_MESSAGES_MAX 12 /* each way */
-#define CM_MESSAGE_LEN 700
-#define CM_AREA (CM_MESSAGES_MAX * CM_MESSAGE_LEN)
-#define CM_PLACE_LEN (3 * CM_AREA) /* to send, received, written by the peer */
-#define CM_SERVICES 4
+#define CM_MESSAGE_LEN  700
+#define CM_AREA         (CM_MESSAGES_MAX * CM_MESSAGE_LEN)
+#define CM_PLACE_LEN    (3 * CM_AREA) /* to send, received, written by the peer */
+#define CM_SERVICES     4
 #define CM_HOSTILE_GUID UINT64_C(0x0200666666666666)
 
 /** What the two users of a connection make of it; the active one says it in its REQ. */
@@ -223,8 +223,8 @@ struct cm_life *cm_life_new(struct cm_side *side);
 void cm_life_connect(struct cm_script *sc, unsigned int from, unsigned int to);
 /** What a user does by itself in a turn. */
 void cm_life_step(struct cm_life *l);
-void cm_sim_path(const struct cm_script *sc, unsigned int from, unsigned int to,
-	unsigned int path, struct cm_path *p);
+void cm_sim_path(const struct cm_script *sc, unsigned int from, unsigned int to, unsigned int path,
+	struct cm_path *p);
 
 /* --- cm_data.c --- */
 

@@ -31,8 +31,14 @@ hello_encode(const struct cm_hello *h, uint8_t *p)
 static bool
 hello_decode(const uint8_t *p, struct cm_hello *h)
 {
-	*h = (struct cm_hello){ .nonce = get_be64(p + 4), .plan = p[12], .count = p[13],
-		.enders = p[14], .va = get_be64(p + 16), .key = get_be32(p + 24) };
+	*h = (struct cm_hello){
+		.nonce = get_be64(p + 4),
+		.plan = p[12],
+		.count = p[13],
+		.enders = p[14],
+		.va = get_be64(p + 16),
+		.key = get_be32(p + 24),
+	};
 	return get_be32(p) == MAGIC;
 }
 
@@ -87,7 +93,7 @@ cm_life_new(struct cm_side *side)
 	l->born = l->progress_at = sc->sim->now;
 	l->nonce = (sim_rand(sc->sim) & ~0xFFFFull) | l->index;
 	l->pace = sim_below(sc->sim, 4) ? 1 + sim_below(sc->sim, 10 * CM_MS)
-		: 1 + sim_below(sc->sim, 400 * CM_MS);
+					: 1 + sim_below(sc->sim, 400 * CM_MS);
 	sc->lives[sc->num_lives++] = l;
 	sc->now[sc->num_now++] = l;
 	return l;
@@ -116,8 +122,8 @@ cm_user_fill_param(struct cm_life *l, struct cm_conn_param *p)
 			.recv_cq = l->side->recv_cq, .srq = RC_NO_SRQ,
 			.cap = { .max_send_wr = 2 * CM_MESSAGES_MAX + 2,
 				.max_recv_wr = CM_MESSAGES_MAX, .max_send_sge = 1,
-				.max_recv_sge = 1 },
-			.flow_control = sim_below(s, 2) },
+				.max_recv_sge = 1, },
+			.flow_control = sim_below(s, 2), },
 		.access = MEM_ACCESS_REMOTE_WRITE,
 		.responder_resources = (uint8_t)sim_below(s, 20),
 		.initiator_depth = (uint8_t)sim_below(s, 20),
@@ -152,11 +158,11 @@ meet(struct cm_life *l, const struct cm_request *req, int from)
 	struct cm_life *a;
 
 	if (!hello_decode(req->private_data, &l->hello) ||
-			(a = cm_user_life_of(sc, l->hello.nonce)) == NULL || !a->active ||
-			a->side->node->id != (unsigned int)from || a->to != l->side->node->id ||
-			!same_hello(&l->hello, &a->hello) ||
-			!rdma_right(sc, a, l, req)) {
-		sim_fail(sc->sim, "node %u: a REQ that node %d never sent", l->side->node->id, from);
+		(a = cm_user_life_of(sc, l->hello.nonce)) == NULL || !a->active ||
+		a->side->node->id != (unsigned int)from || a->to != l->side->node->id ||
+		!same_hello(&l->hello, &a->hello) || !rdma_right(sc, a, l, req)) {
+		sim_fail(sc->sim, "node %u: a REQ that node %d never sent", l->side->node->id,
+			from);
 		return;
 	}
 	l->peer = a;
@@ -181,14 +187,15 @@ plan_of_stranger(struct sim *s)
 static uint64_t
 late_by(struct cm_script *sc)
 {
-	uint64_t whole = (sc->limits.max_retries + 1ull) * cm_ms(sc->limits.response_timeout) * CM_MS;
+	uint64_t whole =
+		(sc->limits.max_retries + 1ull) * cm_ms(sc->limits.response_timeout) * CM_MS;
 
 	return sim_below(sc->sim, (uint32_t)(whole / (sc->strict ? 2 : 1)) + 1);
 }
 
 static uint16_t
 cm_user_request(void *listener, const struct cm_request *req, struct cm_conn_param *param,
-		void **user)
+	void **user)
 {
 	struct cm_side *side = listener;
 	struct cm_script *sc = side->script;
@@ -267,8 +274,8 @@ cm_user_greet(struct cm_life *l, const uint8_t *data, uint8_t len)
 	if (l->hostile || !l->active)
 		return;
 	if (len < CM_HELLO_LEN || !hello_decode(data, &h) ||
-			(l->peer = cm_user_life_of(sc, h.nonce)) == NULL || l->peer->peer != l ||
-			l->peer->side->node->id != l->to) {
+		(l->peer = cm_user_life_of(sc, h.nonce)) == NULL || l->peer->peer != l ||
+		l->peer->side->node->id != l->to) {
 		sim_fail(sc->sim, "node %u, life %u: a REP that is not for it", l->side->node->id,
 			l->index);
 		return;
@@ -282,8 +289,8 @@ cm_user_established(void *user, const struct cm_info *info, const uint8_t *data,
 {
 	struct cm_life *l = user;
 
-	cm_model_told(l, "established", l->prepared && !l->established && !l->ended &&
-		!l->released);
+	cm_model_told(l, "established",
+		l->prepared && !l->established && !l->ended && !l->released);
 	l->established = true;
 	l->side->told_established++;
 	l->progress_at = l->next_at = l->side->node->sim->now;
@@ -308,13 +315,14 @@ ended(void *user, const struct cm_info *info, const uint8_t *data, uint8_t len)
 	l->side->told_end[info->end]++;
 	coverage_cm_end(s->coverage, info->end);
 	sim_trace(s, "life %u: end %u, reason %u", l->index, info->end, info->reason);
-	if (l->prepared && (rc_qp_query(l->side->node->worker, l->qpn, &qp) != 0 ||
+	if (l->prepared &&
+		(rc_qp_query(l->side->node->worker, l->qpn, &qp) != 0 ||
 			qp.attr.qp_state != QPS_ERR))
 		sim_fail(s, "life %u has ended, its QP not", l->index);
 	if (len >= CM_HELLO_LEN && !l->hostile && get_be32(data) == MAGIC &&
-			(cm_user_life_of(l->side->script, get_be64(data + 4)) == NULL ||
+		(cm_user_life_of(l->side->script, get_be64(data + 4)) == NULL ||
 			(l->peer != NULL && get_be64(data + 4) != l->peer->nonce &&
-			l->established)))
+				l->established)))
 		sim_fail(s, "life %u ends by another one's words", l->index);
 }
 
@@ -341,9 +349,14 @@ void
 cm_sim_path(const struct cm_script *sc, unsigned int from, unsigned int to, unsigned int path,
 	struct cm_path *p)
 {
-	*p = (struct cm_path){ .av = cm_av(sc, from, to, path), .neighbour = PATH_NO_NEIGHBOUR,
-		.pkey = 0xFFFF, .mtu = (uint16_t)(256u << sim_below(sc->sim, 3)),
-		.packet_life = sc->limits.packet_life, .present = true };
+	*p = (struct cm_path){
+		.av = cm_av(sc, from, to, path),
+		.neighbour = PATH_NO_NEIGHBOUR,
+		.pkey = 0xFFFF,
+		.mtu = (uint16_t)(256u << sim_below(sc->sim, 3)),
+		.packet_life = sc->limits.packet_life,
+		.present = true,
+	};
 }
 
 static uint8_t
@@ -369,8 +382,11 @@ fill_connect(struct cm_life *l, struct cm_connect *c)
 	struct sim *s = sc->sim;
 	unsigned int from = l->side->node->id, which = sim_below(s, CM_SERVICES);
 
-	*c = (struct cm_connect){ .service_id = cm_service(sc, which), .ops = &cm_sim_user,
-		.user = l };
+	*c = (struct cm_connect){
+		.service_id = cm_service(sc, which),
+		.ops = &cm_sim_user,
+		.user = l,
+	};
 	if (l->hello.plan == CM_PLAN_NO_SERVICE)
 		c->service_id = 0x5555;
 	cm_sim_path(sc, from, l->to, 0, &c->path);
@@ -379,9 +395,12 @@ fill_connect(struct cm_life *l, struct cm_connect *c)
 		cm_sim_path(sc, from, l->to, 1, &c->alternate);
 		c->alternate.mtu = c->path.mtu;
 	}
-	c->rdma = (struct cm_rdma){ .present = cm_port_space(c->service_id) != 0,
-		.src_port = (uint16_t)(4000 + l->index), .src = cm_gid(sc, from, 0),
-		.dst = cm_gid(sc, l->to, 0) };
+	c->rdma = (struct cm_rdma){
+		.present = cm_port_space(c->service_id) != 0,
+		.src_port = (uint16_t)(4000 + l->index),
+		.src = cm_gid(sc, from, 0),
+		.dst = cm_gid(sc, l->to, 0),
+	};
 	cm_user_fill_param(l, &c->param);
 }
 
@@ -400,9 +419,13 @@ cm_life_connect(struct cm_script *sc, unsigned int from, unsigned int to)
 	l->to = to;
 	l->hostile = to >= sc->honest;
 	l->clean = sc->strict;
-	l->hello = (struct cm_hello){ .nonce = l->nonce, .plan = any_plan(s),
+	l->hello = (struct cm_hello){
+		.nonce = l->nonce,
+		.plan = any_plan(s),
 		.count = (uint8_t)(sim_below(s, 4) ? sim_below(s, CM_MESSAGES_MAX + 1) : 0),
-		.enders = (uint8_t)(1 + sim_below(s, 3)), .key = side->key };
+		.enders = (uint8_t)(1 + sim_below(s, 3)),
+		.key = side->key,
+	};
 	l->act_at = s->now + sim_below(s, sim_below(s, 2) ? 20 * CM_US : 100 * CM_MS);
 	if (l->hello.plan == CM_PLAN_BAD_KEY)
 		l->hello.count = CM_MESSAGES_MAX;
@@ -489,7 +512,7 @@ transfer(struct cm_life *l)
 	bool all = l->done == l->hello.count && cm_data_complete(l);
 
 	if (l->broken || (all && may_end(l)) || (l->hostile && sim_below(s, 100) == 0) ||
-			s->now > l->progress_at + l->side->script->longest + 2 * l->pace + SIM_SECOND) {
+		s->now > l->progress_at + l->side->script->longest + 2 * l->pace + SIM_SECOND) {
 		cm_user_disconnect(l);
 		return;
 	}
@@ -512,6 +535,6 @@ cm_life_step(struct cm_life *l)
 	else if (l->established)
 		transfer(l);
 	else if (s->now >= l->act_at &&
-			l->hello.plan == (l->active ? CM_PLAN_CANCEL : CM_PLAN_CANCEL_PASSIVE))
+		l->hello.plan == (l->active ? CM_PLAN_CANCEL : CM_PLAN_CANCEL_PASSIVE))
 		cm_user_disconnect(l);
 }

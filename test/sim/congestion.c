@@ -12,10 +12,12 @@
 static void
 congestion_tell(struct sim *s, const char *how, const struct bottleneck_result *r)
 {
-	sim_trace(s, "%s: %.3f and %.3f Gb/s, Jain %.3f, of the link %.3f; %llu marked, %llu CNPs, "
-		"%llu dropped, %llu resent, queue %u", how, r->gbps[0], r->gbps[1], r->share,
-		r->efficiency, (unsigned long long)r->marked, (unsigned long long)r->cnps,
-		(unsigned long long)r->dropped, (unsigned long long)r->retransmitted, r->queue_max);
+	sim_trace(s,
+		"%s: %.3f and %.3f Gb/s, Jain %.3f, of the link %.3f; %llu marked, %llu CNPs, "
+		"%llu dropped, %llu resent, queue %u",
+		how, r->gbps[0], r->gbps[1], r->share, r->efficiency, (unsigned long long)r->marked,
+		(unsigned long long)r->cnps, (unsigned long long)r->dropped,
+		(unsigned long long)r->retransmitted, r->queue_max);
 }
 
 /*

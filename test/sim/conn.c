@@ -85,9 +85,10 @@ conn_to_rtr(struct conn *c, unsigned int node)
 		},
 	};
 
-	if (conn_modify(c, node, &a, QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU |
-				QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
-				QP_ATTR_MIN_RNR_TIMER) < 0)
+	if (conn_modify(c, node, &a,
+		    QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
+			    QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER) <
+		0)
 		sim_fail(c->sim, "INIT to RTR failed");
 }
 
@@ -103,8 +104,9 @@ conn_to_rts(struct conn *c, unsigned int node)
 		.max_rd_atomic = c->opt.max_rd_atomic,
 	};
 
-	if (conn_modify(c, node, &a, QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
-				QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC) < 0)
+	if (conn_modify(c, node, &a,
+		    QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+			    QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC) < 0)
 		sim_fail(c->sim, "RTR to RTS failed");
 }
 
@@ -126,16 +128,20 @@ conn_create_end(struct conn *c, unsigned int node)
 		.ack_per_packet = c->opt.ack_per_packet,
 		.flow_control = c->opt.flow_control,
 	};
-	struct qp_attr a = { .qp_state = QPS_INIT, .pkey = 0xFFFF,
-		.qp_access_flags = c->opt.access };
+	struct qp_attr a = {
+		.qp_state = QPS_INIT,
+		.pkey = 0xFFFF,
+		.qp_access_flags = c->opt.access,
+	};
 	struct error err = { 0 };
 
 	if (rc_cq_create(n->dev, c->opt.cq_depth, &c->send_cq[node], &err) < 0 ||
-			rc_cq_create(n->dev, c->opt.cq_depth, &c->recv_cq[node], &err) < 0) {
+		rc_cq_create(n->dev, c->opt.cq_depth, &c->recv_cq[node], &err) < 0) {
 		sim_fail(c->sim, "cq_create: %s", err.text);
 		return;
 	}
-	if (n->other != NULL && (rc_cq_reserve(n->dev, c->send_cq[node], 1, &err) < 0 ||
+	if (n->other != NULL &&
+		(rc_cq_reserve(n->dev, c->send_cq[node], 1, &err) < 0 ||
 			rc_cq_reserve(n->dev, c->recv_cq[node], 1, &err) < 0)) {
 		sim_fail(c->sim, "cq_reserve: %s", err.text);
 		return;
@@ -146,8 +152,8 @@ conn_create_end(struct conn *c, unsigned int node)
 		sim_fail(c->sim, "qp_create: %s", err.text);
 		return;
 	}
-	if (conn_modify(c, node, &a, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
-				QP_ATTR_ACCESS_FLAGS) < 0)
+	if (conn_modify(c, node, &a,
+		    QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS) < 0)
 		sim_fail(c->sim, "RESET to INIT failed");
 }
 
@@ -231,7 +237,7 @@ conn_destroy(struct conn *c)
 
 		conn_destroy_qp(c, i);
 		if (rc_cq_destroy(dev, c->send_cq[i], &err) < 0 ||
-				rc_cq_destroy(dev, c->recv_cq[i], &err) < 0)
+			rc_cq_destroy(dev, c->recv_cq[i], &err) < 0)
 			sim_fail(c->sim, "cq_destroy: %s", err.text);
 	}
 	free(c);

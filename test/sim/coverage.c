@@ -13,8 +13,8 @@ coverage_packet(struct coverage *c, const struct packet *pkt)
 {
 	c->opcode[pkt->opcode]++;
 	if (pkt->op->headers & HDR_AETH)
-		c->syndrome[AETH_KIND(pkt->syndrome) == AETH_NAK ? pkt->syndrome :
-			AETH_KIND(pkt->syndrome)]++;
+		c->syndrome[AETH_KIND(pkt->syndrome) == AETH_NAK ? pkt->syndrome
+								 : AETH_KIND(pkt->syndrome)]++;
 }
 
 void
@@ -121,64 +121,119 @@ coverage_add(struct coverage *sum, const struct coverage *c)
 
 /* Verdicts that only lib/link or lib/engine can give: their own tests reach them. */
 static const bool elsewhere[VERDICT_COUNT] = {
-	[VERDICT_ARP] = true, [VERDICT_ND] = true,
-	[VERDICT_ICMP] = true, [VERDICT_RUNT] = true, [VERDICT_NOT_OUR_MAC] = true,
-	[VERDICT_NOT_OUR_VLAN] = true, [VERDICT_NOT_OUR_IP] = true,
-	[VERDICT_ETHERTYPE] = true, [VERDICT_NO_MBUF] = true,
-	[VERDICT_HANDOFF_FULL] = true, [VERDICT_MULTICAST] = true,
-	[VERDICT_VL15_DROPPED] = true, [VERDICT_PORT_STATE] = true,
+	[VERDICT_ARP] = true,
+	[VERDICT_ND] = true,
+	[VERDICT_ICMP] = true,
+	[VERDICT_RUNT] = true,
+	[VERDICT_NOT_OUR_MAC] = true,
+	[VERDICT_NOT_OUR_VLAN] = true,
+	[VERDICT_NOT_OUR_IP] = true,
+	[VERDICT_ETHERTYPE] = true,
+	[VERDICT_NO_MBUF] = true,
+	[VERDICT_HANDOFF_FULL] = true,
+	[VERDICT_MULTICAST] = true,
+	[VERDICT_VL15_DROPPED] = true,
+	[VERDICT_PORT_STATE] = true,
 };
 
 /* rc-transport 11; ERR is entered from each state by the code itself as well */
 static const enum qp_state transitions[][2] = {
-	{ QPS_RESET, QPS_INIT }, { QPS_INIT, QPS_INIT }, { QPS_INIT, QPS_RTR },
-	{ QPS_RTR, QPS_RTS }, { QPS_RTS, QPS_RTS }, { QPS_RTS, QPS_SQD }, { QPS_SQD, QPS_SQD },
-	{ QPS_SQD, QPS_RTS }, { QPS_INIT, QPS_RESET }, { QPS_RTR, QPS_RESET },
-	{ QPS_RTS, QPS_RESET }, { QPS_SQD, QPS_RESET }, { QPS_ERR, QPS_RESET },
-	{ QPS_INIT, QPS_ERR }, { QPS_RTR, QPS_ERR }, { QPS_RTS, QPS_ERR },
-	{ QPS_SQD, QPS_ERR }, { QPS_ERR, QPS_ERR },
+	{ QPS_RESET, QPS_INIT },
+	{ QPS_INIT, QPS_INIT },
+	{ QPS_INIT, QPS_RTR },
+	{ QPS_RTR, QPS_RTS },
+	{ QPS_RTS, QPS_RTS },
+	{ QPS_RTS, QPS_SQD },
+	{ QPS_SQD, QPS_SQD },
+	{ QPS_SQD, QPS_RTS },
+	{ QPS_INIT, QPS_RESET },
+	{ QPS_RTR, QPS_RESET },
+	{ QPS_RTS, QPS_RESET },
+	{ QPS_SQD, QPS_RESET },
+	{ QPS_ERR, QPS_RESET },
+	{ QPS_INIT, QPS_ERR },
+	{ QPS_RTR, QPS_ERR },
+	{ QPS_RTS, QPS_ERR },
+	{ QPS_SQD, QPS_ERR },
+	{ QPS_ERR, QPS_ERR },
 };
 
 static const uint8_t syndromes[] = { AETH_ACK, AETH_RNR_NAK, AETH_NAK_PSN_SEQUENCE,
 	AETH_NAK_INVALID_REQUEST, AETH_NAK_REMOTE_ACCESS, AETH_NAK_REMOTE_OP };
 
-static const uint8_t statuses[] = { WC_SUCCESS, WC_LOC_LEN_ERR, WC_LOC_QP_OP_ERR,
-	WC_LOC_PROT_ERR, WC_WR_FLUSH_ERR, WC_MW_BIND_ERR, WC_BAD_RESP_ERR, WC_REM_INV_REQ_ERR,
-	WC_REM_ACCESS_ERR, WC_REM_OP_ERR, WC_RETRY_EXC_ERR, WC_RNR_RETRY_EXC_ERR };
+static const uint8_t statuses[] = { WC_SUCCESS, WC_LOC_LEN_ERR, WC_LOC_QP_OP_ERR, WC_LOC_PROT_ERR,
+	WC_WR_FLUSH_ERR, WC_MW_BIND_ERR, WC_BAD_RESP_ERR, WC_REM_INV_REQ_ERR, WC_REM_ACCESS_ERR,
+	WC_REM_OP_ERR, WC_RETRY_EXC_ERR, WC_RNR_RETRY_EXC_ERR };
 
 static const enum event_type events[] = { EVENT_CQ_ERR, EVENT_QP_REQ_ERR, EVENT_QP_ACCESS_ERR,
 	EVENT_COMM_EST, EVENT_SQ_DRAINED, EVENT_PATH_MIG, EVENT_PATH_MIG_ERR,
 	EVENT_SRQ_LIMIT_REACHED, EVENT_QP_LAST_WQE_REACHED, EVENT_RQ_EMPTY };
 
 /*
- * sa-multipacket A5, B5, B6: as seen between two steps, so that a state passed through within one is
- * not. Groups: class version 1 as responder, as requester; RMPP as responder, as requester.
+ * sa-multipacket A5, B5, B6: as seen between two steps, so that a state passed through within one
+ * is not. Groups: class version 1 as responder, as requester; RMPP as responder, as requester.
  */
 #define S(name) MAD_STATE_##name
 static const struct {
 	uint8_t group, from, to;
 } mad_transitions[] = {
-	{ 0, S(FREE), S(PREP) }, { 0, S(FREE), S(BURST) }, { 0, S(FREE), S(RECV) },
-	{ 0, S(FREE), S(ANSWER) }, { 0, S(FREE), S(CLOSE) }, { 0, S(PREP), S(ANSWER) },
-	{ 0, S(PREP), S(BURST) }, { 0, S(BURST), S(WAIT) }, { 0, S(WAIT), S(BURST) },
-	{ 0, S(WAIT), S(FREE) }, { 0, S(RECV), S(PREP) }, { 0, S(RECV), S(RECOVER) },
-	{ 0, S(RECV), S(CLOSE) }, { 0, S(RECOVER), S(RECV) }, { 0, S(RECOVER), S(FREE) },
-	{ 0, S(ANSWER), S(FREE) }, { 0, S(ANSWER), S(LINGER) }, { 0, S(CLOSE), S(LINGER) },
+	{ 0, S(FREE), S(PREP) },
+	{ 0, S(FREE), S(BURST) },
+	{ 0, S(FREE), S(RECV) },
+	{ 0, S(FREE), S(ANSWER) },
+	{ 0, S(FREE), S(CLOSE) },
+	{ 0, S(PREP), S(ANSWER) },
+	{ 0, S(PREP), S(BURST) },
+	{ 0, S(BURST), S(WAIT) },
+	{ 0, S(WAIT), S(BURST) },
+	{ 0, S(WAIT), S(FREE) },
+	{ 0, S(RECV), S(PREP) },
+	{ 0, S(RECV), S(RECOVER) },
+	{ 0, S(RECV), S(CLOSE) },
+	{ 0, S(RECOVER), S(RECV) },
+	{ 0, S(RECOVER), S(FREE) },
+	{ 0, S(ANSWER), S(FREE) },
+	{ 0, S(ANSWER), S(LINGER) },
+	{ 0, S(CLOSE), S(LINGER) },
 	{ 0, S(LINGER), S(FREE) },
-	{ 1, S(FREE), S(REQUESTED) }, { 1, S(FREE), S(BURST) }, { 1, S(REQUESTED), S(FREE) },
-	{ 1, S(REQUESTED), S(RECV) }, { 1, S(REQUESTED), S(RECOVER) }, { 1, S(BURST), S(WAIT) },
-	{ 1, S(WAIT), S(BURST) }, { 1, S(WAIT), S(FREE) }, { 1, S(RECV), S(RECOVER) },
-	{ 1, S(RECV), S(LINGER) }, { 1, S(RECOVER), S(RECV) }, { 1, S(RECOVER), S(FREE) },
+	{ 1, S(FREE), S(REQUESTED) },
+	{ 1, S(FREE), S(BURST) },
+	{ 1, S(REQUESTED), S(FREE) },
+	{ 1, S(REQUESTED), S(RECV) },
+	{ 1, S(REQUESTED), S(RECOVER) },
+	{ 1, S(BURST), S(WAIT) },
+	{ 1, S(WAIT), S(BURST) },
+	{ 1, S(WAIT), S(FREE) },
+	{ 1, S(RECV), S(RECOVER) },
+	{ 1, S(RECV), S(LINGER) },
+	{ 1, S(RECOVER), S(RECV) },
+	{ 1, S(RECOVER), S(FREE) },
 	{ 1, S(LINGER), S(FREE) },
-	{ 2, S(FREE), S(PREP) }, { 2, S(FREE), S(BURST) }, { 2, S(FREE), S(RECV) },
-	{ 2, S(FREE), S(ANSWER) }, { 2, S(PREP), S(ANSWER) }, { 2, S(PREP), S(BURST) },
-	{ 2, S(BURST), S(WAIT) }, { 2, S(WAIT), S(BURST) }, { 2, S(WAIT), S(CLOSE) },
-	{ 2, S(WAIT), S(LINGER) }, { 2, S(RECV), S(CLOSE) }, { 2, S(ANSWER), S(LINGER) },
-	{ 2, S(CLOSE), S(FREE) }, { 2, S(LINGER), S(FREE) },
-	{ 3, S(FREE), S(REQUESTED) }, { 3, S(REQUESTED), S(FREE) }, { 3, S(REQUESTED), S(RECV) },
-	{ 3, S(REQUESTED), S(CLOSE) }, { 3, S(REQUESTED), S(LINGER) }, { 3, S(RECV), S(RECOVER) },
-	{ 3, S(RECV), S(LINGER) }, { 3, S(RECOVER), S(RECV) }, { 3, S(RECOVER), S(LINGER) },
-	{ 3, S(CLOSE), S(FREE) }, { 3, S(LINGER), S(FREE) },
+	{ 2, S(FREE), S(PREP) },
+	{ 2, S(FREE), S(BURST) },
+	{ 2, S(FREE), S(RECV) },
+	{ 2, S(FREE), S(ANSWER) },
+	{ 2, S(PREP), S(ANSWER) },
+	{ 2, S(PREP), S(BURST) },
+	{ 2, S(BURST), S(WAIT) },
+	{ 2, S(WAIT), S(BURST) },
+	{ 2, S(WAIT), S(CLOSE) },
+	{ 2, S(WAIT), S(LINGER) },
+	{ 2, S(RECV), S(CLOSE) },
+	{ 2, S(ANSWER), S(LINGER) },
+	{ 2, S(CLOSE), S(FREE) },
+	{ 2, S(LINGER), S(FREE) },
+	{ 3, S(FREE), S(REQUESTED) },
+	{ 3, S(REQUESTED), S(FREE) },
+	{ 3, S(REQUESTED), S(RECV) },
+	{ 3, S(REQUESTED), S(CLOSE) },
+	{ 3, S(REQUESTED), S(LINGER) },
+	{ 3, S(RECV), S(RECOVER) },
+	{ 3, S(RECV), S(LINGER) },
+	{ 3, S(RECOVER), S(RECV) },
+	{ 3, S(RECOVER), S(LINGER) },
+	{ 3, S(CLOSE), S(FREE) },
+	{ 3, S(LINGER), S(FREE) },
 };
 #undef S
 static const char *const mad_groups[] = { "version 1 responder", "version 1 requester",
@@ -190,9 +245,9 @@ static const uint8_t rmpp_types[] = { RMPP_DATA, RMPP_ACK, RMPP_STOP, RMPP_ABORT
 static const uint8_t rmpp_flags[] = { RMPP_ACTIVE, RMPP_ACTIVE | RMPP_FIRST,
 	RMPP_ACTIVE | RMPP_LAST, RMPP_ACTIVE | RMPP_FIRST | RMPP_LAST };
 /* B3 */
-static const uint8_t rmpp_statuses[] = { 0, RMPP_STATUS_RESX, RMPP_STATUS_T2L,
-	RMPP_STATUS_BAD_LEN, RMPP_STATUS_BAD_FIRST, RMPP_STATUS_BAD_TYPE, RMPP_STATUS_W2S,
-	RMPP_STATUS_S2B, RMPP_STATUS_BAD_STATUS, RMPP_STATUS_BAD_VERSION, RMPP_STATUS_RETRIES,
+static const uint8_t rmpp_statuses[] = { 0, RMPP_STATUS_RESX, RMPP_STATUS_T2L, RMPP_STATUS_BAD_LEN,
+	RMPP_STATUS_BAD_FIRST, RMPP_STATUS_BAD_TYPE, RMPP_STATUS_W2S, RMPP_STATUS_S2B,
+	RMPP_STATUS_BAD_STATUS, RMPP_STATUS_BAD_VERSION, RMPP_STATUS_RETRIES,
 	RMPP_STATUS_UNSPECIFIED };
 /* B2, B8 */
 static const uint16_t mad_statuses[] = { MAD_STATUS_OK, MAD_STATUS_BUSY, MAD_STATUS_BAD_VERSION,
@@ -230,8 +285,9 @@ report_sessions(const struct coverage *c, bool verbose)
 	for (unsigned int i = 0; i < COUNT(mad_transitions); i++) {
 		snprintf(text, sizeof(text), "%s %s -> %s", mad_groups[mad_transitions[i].group],
 			mad_states[mad_transitions[i].from], mad_states[mad_transitions[i].to]);
-		n += coverage_missing(c->mad_state[mad_transitions[i].group][mad_transitions[i].from]
-				[mad_transitions[i].to], verbose, "session", text);
+		n += coverage_missing(c->mad_state[mad_transitions[i].group]
+						  [mad_transitions[i].from][mad_transitions[i].to],
+			verbose, "session", text);
 	}
 	for (unsigned int i = 0; i < MAD_END_COUNT; i++)
 		n += coverage_missing(c->mad_end[i], verbose, "end", mad_end_name((enum mad_end)i));
@@ -260,12 +316,13 @@ report_fields(const struct coverage *c, bool verbose)
 		n += coverage_missing(c->rmpp_status[rmpp_statuses[i]], verbose, "RMPPStatus",
 			rmpp_status_name(rmpp_statuses[i]));
 	for (unsigned int i = 0; i < COUNT(mad_statuses); i++)
-		n += coverage_missing(mad_statuses[i] < 0x100 ? c->mad_status[mad_statuses[i]] :
-			c->sa_status[mad_statuses[i] >> 8], verbose, "MAD status",
-			mad_status_name(mad_statuses[i]));
+		n += coverage_missing(mad_statuses[i] < 0x100 ? c->mad_status[mad_statuses[i]]
+							      : c->sa_status[mad_statuses[i] >> 8],
+			verbose, "MAD status", mad_status_name(mad_statuses[i]));
 	for (unsigned int i = 0; i < COUNT(methods); i++) {
 		snprintf(text, sizeof(text), "version %u 0x%02x", methods[i][0], methods[i][1]);
-		n += coverage_missing(c->mad_method[methods[i][0]][methods[i][1]], verbose, "method", text);
+		n += coverage_missing(c->mad_method[methods[i][0]][methods[i][1]], verbose,
+			"method", text);
 	}
 	return n;
 }
@@ -304,7 +361,8 @@ coverage_report(const struct coverage *c, bool verbose)
 
 	for (unsigned int i = 0; i < VERDICT_COUNT; i++)
 		if (!elsewhere[i])
-			n += coverage_missing(c->verdict[i], verbose, "verdict", verdict_infos[i].name);
+			n += coverage_missing(c->verdict[i], verbose, "verdict",
+				verdict_infos[i].name);
 	for (unsigned int i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
 		snprintf(text, sizeof(text), "%s -> %s", qp_state_name(transitions[i][0]),
 			qp_state_name(transitions[i][1]));
@@ -316,7 +374,8 @@ coverage_report(const struct coverage *c, bool verbose)
 		n += coverage_missing(c->syndrome[syndromes[i]], verbose, "syndrome", text);
 	}
 	for (unsigned int i = 0; i < sizeof(statuses); i++)
-		n += coverage_missing(c->status[statuses[i]], verbose, "status", wc_status_name(statuses[i]));
+		n += coverage_missing(c->status[statuses[i]], verbose, "status",
+			wc_status_name(statuses[i]));
 	for (unsigned int i = 0; i < sizeof(events) / sizeof(events[0]); i++)
 		n += coverage_missing(c->event[event_slot(events[i])], verbose, "event",
 			event_type_name(events[i]));

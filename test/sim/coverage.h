@@ -6,10 +6,10 @@
 #define SIM_COVERAGE_H
 
 /**
- * @file
- * What all seeds together have reached. The run fails when something the code can do was never seen: a drop reason or other
- * verdict, a QP state transition, a NAK, a completion status, an asynchronous event, an opcode; a session state
- * transition, a flag or type of either multi-packet protocol, a MAD status, an RMPP status, an end of a query.
+ * @file What all seeds together have reached. The run fails when something the code can do was
+ * never seen: a drop reason or other verdict, a QP state transition, a NAK, a completion status, an
+ * asynchronous event, an opcode; a session state transition, a flag or type of either multi-packet
+ * protocol, a MAD status, an RMPP status, an end of a query.
  */
 
 #include <stdbool.h>
@@ -28,7 +28,8 @@ struct coverage {
 	uint64_t status[WC_STATUS_COUNT];
 	uint64_t event[64];
 	uint64_t opcode[256];
-	uint64_t mad_state[4][MAD_STATE_COUNT][MAD_STATE_COUNT]; /* version 1, RMPP; responder, requester */
+	/* version 1, RMPP; responder, requester */
+	uint64_t mad_state[4][MAD_STATE_COUNT][MAD_STATE_COUNT];
 	uint64_t v1_flag[256];
 	uint64_t rmpp_type[256];
 	uint64_t rmpp_flags[8];

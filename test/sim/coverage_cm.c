@@ -74,21 +74,34 @@ coverage_cm_by_data(struct coverage *c)
 
 /* as seen between two steps: what is accepted at once is REP_SENT from the beginning */
 static const uint8_t changes[][2] = {
-	{ S(IDLE), S(REQ_SENT) }, { S(IDLE), S(REQ_RCVD) }, { S(IDLE), S(REP_SENT) },
-	{ S(REQ_SENT), S(MRA_REQ_RCVD) }, { S(REQ_SENT), S(ESTABLISHED) },
-	{ S(REQ_SENT), S(TIMEWAIT) }, { S(REQ_SENT), S(IDLE) },
-	{ S(MRA_REQ_RCVD), S(ESTABLISHED) }, { S(MRA_REQ_RCVD), S(TIMEWAIT) },
+	{ S(IDLE), S(REQ_SENT) },
+	{ S(IDLE), S(REQ_RCVD) },
+	{ S(IDLE), S(REP_SENT) },
+	{ S(REQ_SENT), S(MRA_REQ_RCVD) },
+	{ S(REQ_SENT), S(ESTABLISHED) },
+	{ S(REQ_SENT), S(TIMEWAIT) },
+	{ S(REQ_SENT), S(IDLE) },
+	{ S(MRA_REQ_RCVD), S(ESTABLISHED) },
+	{ S(MRA_REQ_RCVD), S(TIMEWAIT) },
 	{ S(MRA_REQ_RCVD), S(IDLE) },
-	{ S(REQ_RCVD), S(MRA_REQ_SENT) }, { S(REQ_RCVD), S(REP_SENT) },
-	{ S(REQ_RCVD), S(TIMEWAIT) }, { S(REQ_RCVD), S(IDLE) },
-	{ S(MRA_REQ_SENT), S(REP_SENT) }, { S(MRA_REQ_SENT), S(TIMEWAIT) },
+	{ S(REQ_RCVD), S(MRA_REQ_SENT) },
+	{ S(REQ_RCVD), S(REP_SENT) },
+	{ S(REQ_RCVD), S(TIMEWAIT) },
+	{ S(REQ_RCVD), S(IDLE) },
+	{ S(MRA_REQ_SENT), S(REP_SENT) },
+	{ S(MRA_REQ_SENT), S(TIMEWAIT) },
 	{ S(MRA_REQ_SENT), S(IDLE) },
-	{ S(REP_SENT), S(ESTABLISHED) }, { S(REP_SENT), S(MRA_REP_RCVD) },
-	{ S(REP_SENT), S(TIMEWAIT) }, { S(REP_SENT), S(IDLE) },
-	{ S(MRA_REP_RCVD), S(ESTABLISHED) }, { S(MRA_REP_RCVD), S(TIMEWAIT) },
+	{ S(REP_SENT), S(ESTABLISHED) },
+	{ S(REP_SENT), S(MRA_REP_RCVD) },
+	{ S(REP_SENT), S(TIMEWAIT) },
+	{ S(REP_SENT), S(IDLE) },
+	{ S(MRA_REP_RCVD), S(ESTABLISHED) },
+	{ S(MRA_REP_RCVD), S(TIMEWAIT) },
 	{ S(MRA_REP_RCVD), S(IDLE) },
-	{ S(ESTABLISHED), S(DREQ_SENT) }, { S(ESTABLISHED), S(TIMEWAIT) },
-	{ S(DREQ_SENT), S(TIMEWAIT) }, { S(TIMEWAIT), S(IDLE) },
+	{ S(ESTABLISHED), S(DREQ_SENT) },
+	{ S(ESTABLISHED), S(TIMEWAIT) },
+	{ S(DREQ_SENT), S(TIMEWAIT) },
+	{ S(TIMEWAIT), S(IDLE) },
 };
 
 /* cm.md 6 */
@@ -126,9 +139,9 @@ static const uint8_t reasons[] = { CM_REJ_NO_QP, CM_REJ_NO_RESOURCES, CM_REJ_TIM
 	CM_REJ_INVALID_CLASS_VERSION };
 
 /* left out: unsupported (lib/rc has alternate paths everywhere), redirect; as with REJ */
-static const uint8_t aprs[] = { CM_APR_OK, CM_APR_INVALID_ID, CM_APR_IS_CURRENT,
-	CM_APR_INVALID_QPN, CM_APR_INVALID_LID, CM_APR_INVALID_GID, CM_APR_INVALID_HOP_LIMIT,
-	CM_APR_INVALID_RATE, CM_APR_INVALID_SL };
+static const uint8_t aprs[] = { CM_APR_OK, CM_APR_INVALID_ID, CM_APR_IS_CURRENT, CM_APR_INVALID_QPN,
+	CM_APR_INVALID_LID, CM_APR_INVALID_GID, CM_APR_INVALID_HOP_LIMIT, CM_APR_INVALID_RATE,
+	CM_APR_INVALID_SL };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -150,7 +163,8 @@ report_states(const struct coverage *c, bool verbose)
 		for (unsigned int m = 0; m < CM_MESSAGES; m++) {
 			if (!(steps[s] >> m & 1))
 				continue;
-			snprintf(text, sizeof(text), "%s in %s", cm_message_name(m), cm_state_name(s));
+			snprintf(text, sizeof(text), "%s in %s", cm_message_name(m),
+				cm_state_name(s));
 			n += coverage_missing(c->cm_step[s][m], verbose, "CM", text);
 		}
 	return n;
@@ -194,7 +208,8 @@ report_ends(const struct coverage *c, bool verbose)
 		n += coverage_missing(c->cm_rej_sent[reasons[i]], verbose, "REJ sent",
 			cm_reason_name(reasons[i]));
 	/* the peer may have any */
-	n += coverage_missing(c->cm_rej_received[0], verbose, "REJ received", "of an unknown reason");
+	n += coverage_missing(c->cm_rej_received[0], verbose, "REJ received",
+		"of an unknown reason");
 	for (unsigned int i = 1; i < CM_REASONS; i++)
 		if (cm_reason_name(i)[0] != '?')
 			n += coverage_missing(c->cm_rej_received[i], verbose, "REJ received",

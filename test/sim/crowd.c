@@ -15,15 +15,15 @@
 #include "lan.h"
 #include "script.h"
 
-#define GOOD      40
-#define DEPTH     2 /* Reads of each */
-#define READ      65536
-#define PMTU      4096
-#define WARM_NS   (2 * UINT64_C(1000000))
-#define RUN_NS    (8 * UINT64_C(1000000))
-#define FLOOD_NS  4000
-#define BAD_QPN   0x666
-#define LOSS_MAX  0.05
+#define GOOD     40
+#define DEPTH    2 /* Reads of each */
+#define READ     65536
+#define PMTU     4096
+#define WARM_NS  (2 * UINT64_C(1000000))
+#define RUN_NS   (8 * UINT64_C(1000000))
+#define FLOOD_NS 4000
+#define BAD_QPN  0x666
+#define LOSS_MAX 0.05
 
 enum { SERVER, FRIENDS, BAD, NODES };
 
@@ -31,7 +31,9 @@ struct crowd;
 
 struct bad_kind {
 	const char *name;
-	/* what the server's user does about it, each turn of its worker; and what it sends itself */
+	/*
+	 * what the server's user does about it, each turn of its worker; and what it sends itself
+	 */
 	void (*server)(struct crowd *c);
 	void (*flood)(struct crowd *c);
 };
@@ -47,11 +49,20 @@ struct crowd {
 	uint64_t flooded;
 };
 
-static const struct lan_qp good_opt = { .pmtu = PMTU, .timeout = 16, .rnr_timer = 12,
-	.rd_atomic = 16 };
+static const struct lan_qp good_opt = {
+	.pmtu = PMTU,
+	.timeout = 16,
+	.rnr_timer = 12,
+	.rd_atomic = 16,
+};
 /* an ACK timeout of 131 us */
-static const struct lan_qp bad_opt = { .pmtu = PMTU, .timeout = 5, .rnr_timer = 1,
-	.rd_atomic = 16, .half = true };
+static const struct lan_qp bad_opt = {
+	.pmtu = PMTU,
+	.timeout = 5,
+	.rnr_timer = 1,
+	.rd_atomic = 16,
+	.half = true,
+};
 
 /* --- those that behave --- */
 
@@ -117,38 +128,56 @@ crowd_not_ready(struct crowd *c)
 static void
 garbage_psns(struct crowd *c)
 {
-	forge_one(c, &(struct wire_headers){ .opcode = RC_SEND_ONLY, .ackreq = true,
-		.psn = sim_below(c->s, 1u << 24) }, 0);
+	forge_one(c,
+		&(struct wire_headers){
+			.opcode = RC_SEND_ONLY,
+			.ackreq = true,
+			.psn = sim_below(c->s, 1u << 24),
+		},
+		0);
 }
 
 /* one Read of 64 KiB, and then always the same again */
 static void
 same_read(struct crowd *c)
 {
-	forge_one(c, &(struct wire_headers){ .opcode = RC_READ_REQUEST, .psn = 0, .dmalen = READ }, 0);
+	forge_one(c, &(struct wire_headers){ .opcode = RC_READ_REQUEST, .psn = 0, .dmalen = READ },
+		0);
 }
 
 /* the QP goes to ERR with the first; the others still have to be looked at */
 static void
 bad_keys(struct crowd *c)
 {
-	forge_one(c, &(struct wire_headers){ .opcode = RC_READ_REQUEST, .psn = 0, .dmalen = READ,
-		.rkey = 0xBADBAD }, 0);
+	forge_one(c,
+		&(struct wire_headers){
+			.opcode = RC_READ_REQUEST,
+			.psn = 0,
+			.dmalen = READ,
+			.rkey = 0xBADBAD,
+		},
+		0);
 }
 
 /* a Write of one packet, and then always the same again, as if its ACK had been lost */
 static void
 same_write(struct crowd *c)
 {
-	forge_one(c, &(struct wire_headers){ .opcode = RC_WRITE_ONLY, .psn = 0, .ackreq = true,
-		.dmalen = 512 }, 512);
+	forge_one(c,
+		&(struct wire_headers){
+			.opcode = RC_WRITE_ONLY,
+			.psn = 0,
+			.ackreq = true,
+			.dmalen = 512,
+		},
+		512);
 }
 
 static void
 all_sorts(struct crowd *c)
 {
-	static void (*const sorts[])(struct crowd *) = { garbage_psns, same_read, same_write,
-		crowd_not_ready };
+	static void (*const sorts[])(
+		struct crowd *) = { garbage_psns, same_read, same_write, crowd_not_ready };
 
 	sorts[sim_below(c->s, 4)](c);
 }

@@ -118,8 +118,8 @@ plan_one(struct flow *f, struct flow_op *op, uint32_t kinds)
 	op->signaled = sim_below(s, 4) != 0;
 	op->flags = (op->signaled ? SEND_SIGNALED : 0) | (sim_below(s, 6) ? 0 : SEND_FENCE) |
 		(sim_below(s, 4) ? 0 : SEND_SOLICITED);
-	op->num_sge = split(s, f->src + sim_below(s, 2 * FLOW_MSG_MAX - op->length + 1),
-		op->length, op->sge_offset, op->sge_len);
+	op->num_sge = split(s, f->src + sim_below(s, 2 * FLOW_MSG_MAX - op->length + 1), op->length,
+		op->sge_offset, op->sge_len);
 	switch (op->opcode) {
 	case WR_RDMA_WRITE:
 	case WR_RDMA_WRITE_WITH_IMM:
@@ -255,9 +255,9 @@ flow_post_recv(struct flow *f, unsigned int recvs)
 			sge[i] = (struct sge){ SIM_VA + r->sge_offset[i], r->sge_len[i],
 				r->bad_lkey ? f->pool_key ^ 0xFF00 : f->pool_key };
 		wr.num_sge = r->num_sge;
-		if (f->conn->opt.srq[node] != RC_NO_SRQ ?
-				rc_srq_post(f->to->worker, f->conn->opt.srq[node], &wr, &err) < 0 :
-				rc_post_recv(f->to->worker, f->conn->qpn[node], &wr, &err) < 0)
+		if (f->conn->opt.srq[node] != RC_NO_SRQ
+				? rc_srq_post(f->to->worker, f->conn->opt.srq[node], &wr, &err) < 0
+				: rc_post_recv(f->to->worker, f->conn->qpn[node], &wr, &err) < 0)
 			return; /* full for now, or the QP is gone */
 		f->pool_used += len;
 		f->recvs++;
@@ -323,7 +323,8 @@ post_one(struct flow *f, const struct flow_op *op)
 	}
 	if (op->flags & SEND_INLINE) {
 		for (uint32_t i = 0, at = 0; i < op->num_sge; at += op->sge_len[i++])
-			memcpy(inline_data + at, f->from->arena + op->sge_offset[i], op->sge_len[i]);
+			memcpy(inline_data + at, f->from->arena + op->sge_offset[i],
+				op->sge_len[i]);
 		wr.inline_data = inline_data;
 		wr.inline_len = op->length;
 		wr.num_sge = 0;

@@ -20,7 +20,7 @@
 #ifndef FLOW_MSG_MAX /* the fuzz target takes less */
 #define FLOW_MSG_MAX (24u << 10)
 #endif
-#define FLOW_POOL      (60 * FLOW_MSG_MAX) /* of receive buffers */
+#define FLOW_POOL (60 * FLOW_MSG_MAX) /* of receive buffers */
 
 /** What is wrong with a work request, on purpose. */
 enum op_fault {
@@ -85,8 +85,10 @@ struct flow {
 	unsigned int next_recv_op; /* op that the next receive completion belongs to */
 	bool recv_failed;
 
-	bool ambiguous; /* the script may end the connection anywhere: a tail of ops may or may not have happened */
-	bool tail_ran; /* the fault shows at the requester: what was sent after it may have been executed */
+	/* the script may end the connection anywhere: a tail of ops may or may not have happened */
+	bool ambiguous;
+	/* the fault shows at the requester: what was sent after it may have been executed */
+	bool tail_ran;
 	bool may_fail; /* some error is allowed to end the flow; which: .allowed */
 	uint32_t allowed; /* bit per wc_status */
 	bool failed;
@@ -147,11 +149,15 @@ void conn_destroy(struct conn *c);
 
 /** Plan random operations; faults only at the last planned but @p after more. */
 void flow_plan(struct flow *f, unsigned int ops, uint32_t kinds);
-#define KIND(op)  (1u << (op))
+#define KIND(op) (1u << (op))
+/* clang-format off */
 #define KINDS_ALL (KIND(WR_RDMA_WRITE) | KIND(WR_RDMA_WRITE_WITH_IMM) | KIND(WR_SEND) | \
 		KIND(WR_SEND_WITH_IMM) | KIND(WR_RDMA_READ) | KIND(WR_ATOMIC_CMP_AND_SWP) | \
 		KIND(WR_ATOMIC_FETCH_AND_ADD))
-/** Give op @p index the fault; the flow then must end there with the status that the sheet names. */
+/* clang-format on */
+/**
+ * Give op @p index the fault; the flow then must end there with the status that the sheet names.
+ */
 void flow_fault(struct flow *f, unsigned int index, enum op_fault fault);
 /** Post what fits; receives up to @p recvs ahead of what was received. */
 void flow_post(struct flow *f, unsigned int sends);
@@ -159,7 +165,10 @@ void flow_post_recv(struct flow *f, unsigned int recvs);
 /** Take completions of both ends and check them against the model. */
 void flow_poll(struct flow *f);
 bool flow_done(const struct flow *f);
-/** After the end: apply what happened to the model; ranges that may or may not have changed are copied. */
+/**
+ * After the end: apply what happened to the model; ranges that may or may not have changed are
+ * copied.
+ */
 void flow_settle(struct flow *f);
 /** Byte for byte, guards included. */
 void sim_check_memory(struct sim *s);

@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Frames that a hostile or broken peer might send: one that passed, rebuilt with something wrong or untimely in it. */
+/*
+ * Frames that a hostile or broken peer might send: one that passed, rebuilt with something wrong or
+ * untimely in it.
+ */
 
 #include <string.h>
 
@@ -12,11 +15,24 @@ static void
 headers_of(const struct packet *p, struct wire_headers *h)
 {
 	*h = (struct wire_headers){
-		.opcode = p->opcode, .solicited = p->solicited, .migreq = p->migreq,
-		.ackreq = p->ackreq, .pad = p->pad, .pkey = p->pkey, .dest_qpn = p->dest_qpn,
-		.psn = p->psn, .va = p->va, .rkey = p->rkey, .dmalen = p->dmalen,
-		.swap_add = p->swap_add, .compare = p->compare, .atomic_orig = p->atomic_orig,
-		.imm = p->imm, .msn = p->msn, .syndrome = p->syndrome, .qkey = p->qkey,
+		.opcode = p->opcode,
+		.solicited = p->solicited,
+		.migreq = p->migreq,
+		.ackreq = p->ackreq,
+		.pad = p->pad,
+		.pkey = p->pkey,
+		.dest_qpn = p->dest_qpn,
+		.psn = p->psn,
+		.va = p->va,
+		.rkey = p->rkey,
+		.dmalen = p->dmalen,
+		.swap_add = p->swap_add,
+		.compare = p->compare,
+		.atomic_orig = p->atomic_orig,
+		.imm = p->imm,
+		.msn = p->msn,
+		.syndrome = p->syndrome,
+		.qkey = p->qkey,
 		.src_qpn = p->src_qpn,
 	};
 }
@@ -27,8 +43,8 @@ some_opcode(struct sim *s)
 	static const uint8_t others[] = { UD_SEND_ONLY, 0x24, 0x44, 0xA4, OPCODE_CNP, 0x15, 0x1C,
 		0x1D, 0x1F };
 
-	return sim_below(s, 4) == 0 ? others[sim_below(s, sizeof(others))] :
-		(uint8_t)sim_below(s, 0x18);
+	return sim_below(s, 4) == 0 ? others[sim_below(s, sizeof(others))]
+				    : (uint8_t)sim_below(s, 0x18);
 }
 
 /* Transport fields, the CRCs right: the packet reaches the QP's own checks. */
@@ -119,7 +135,8 @@ twist_bytes(struct sim *s, uint8_t *frame, uint32_t *len)
 		break;
 	case 4:
 		if (frame[14] == 0x45)
-			frame[36 + sim_below(s, 4)] ^= (uint8_t)(1 + sim_below(s, 255)); /* UDP port, length */
+			/* UDP port, length */
+			frame[36 + sim_below(s, 4)] ^= (uint8_t)(1 + sim_below(s, 255));
 		break;
 	default:
 		if (frame[14] == 0x45)

@@ -8,11 +8,11 @@
 
 #include "lan.h"
 
-#define NEVER     UINT64_MAX
-#define POLL_NS   100 /* a worker looks so often at the most */
-#define TX_ROOM   512 /* frames that wait at a node's port before it is full */
-#define SEND_WR   256
-#define RECV_WR   1024
+#define NEVER   UINT64_MAX
+#define POLL_NS 100 /* a worker looks so often at the most */
+#define TX_ROOM 512 /* frames that wait at a node's port before it is full */
+#define SEND_WR 256
+#define RECV_WR 1024
 
 static void
 lan_die(const char *what)
@@ -294,20 +294,37 @@ static void
 lan_node_create(struct lan *f, unsigned int id, const struct rc_limits *limits)
 {
 	struct lan_node *n = &f->node[id];
-	struct mem_config mc = { .max_pd = 4, .max_mr = 16, .max_mw = 16,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
-	struct rc_dev_config dc = { .limits = *limits, .workers = 1, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
+	struct mem_config mc = {
+		.max_pd = 4,
+		.max_mr = 16,
+		.max_mw = 16,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
+	struct rc_dev_config dc = {
+		.limits = *limits,
+		.workers = 1,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
 	struct rc_worker_config wc = { .tx = &n->sink };
-	struct mem_mr_attr mr = { .access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
-		.length = LAN_MEM, .va = LAN_VA, .backing = MEM_EXTERNAL, .numa_node = -1 };
+	struct mem_mr_attr mr = {
+		.access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
+		.length = LAN_MEM,
+		.va = LAN_VA,
+		.backing = MEM_EXTERNAL,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 
 	n->lan = f;
 	n->id = id;
 	n->sink = (struct tx_sink){ lan_reserve, lan_commit };
 	n->wake = NEVER;
-	n->gid = (union gid){ .raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = (uint8_t)(id + 1) } };
+	n->gid = (union gid){
+		.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = (uint8_t)(id + 1) }
+	};
 	n->mem = mem_create(&mc);
 	n->bytes = aligned_alloc(4096, LAN_MEM);
 	n->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
@@ -319,7 +336,7 @@ lan_node_create(struct lan *f, unsigned int id, const struct rc_limits *limits)
 	memset(n->bytes, 0, LAN_MEM);
 	n->w = rc_worker_create(n->dev, &wc);
 	if (n->w == NULL || mem_pd_alloc(n->mem, &n->pd, NULL) != 0 ||
-			rc_cq_create(n->dev, 65536, &n->cq, NULL) != 0)
+		rc_cq_create(n->dev, 65536, &n->cq, NULL) != 0)
 		lan_die("no memory");
 	mr.pd = n->pd;
 	mr.base = n->bytes;
@@ -381,7 +398,7 @@ lan_create_qp(struct lan_node *n)
 	struct qp_init_attr init = { .qp_type = QPT_RC, .pd = n->pd, .send_cq = n->cq,
 		.recv_cq = n->cq, .srq = RC_NO_SRQ,
 		.cap = { .max_send_wr = SEND_WR, .max_recv_wr = RECV_WR, .max_send_sge = 1,
-			.max_recv_sge = 1 } };
+			.max_recv_sge = 1, }, };
 	struct error err = { "" };
 	uint32_t qpn;
 
@@ -426,8 +443,8 @@ lan_to_rts(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, uint32
 }
 
 void
-lan_reconnect(struct lan_node *n, uint32_t qpn, const struct lan_node *peer,
-	uint32_t peer_qpn, const struct lan_qp *opt)
+lan_reconnect(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, uint32_t peer_qpn,
+	const struct lan_qp *opt)
 {
 	const struct qp_attr attr = { .qp_state = QPS_RESET };
 	struct wc wc[64];
@@ -440,8 +457,8 @@ lan_reconnect(struct lan_node *n, uint32_t qpn, const struct lan_node *peer,
 }
 
 void
-lan_connect(struct lan_node *a, struct lan_node *b, const struct lan_qp *opt,
-	uint32_t *qpn_a, uint32_t *qpn_b)
+lan_connect(struct lan_node *a, struct lan_node *b, const struct lan_qp *opt, uint32_t *qpn_a,
+	uint32_t *qpn_b)
 {
 	*qpn_a = lan_create_qp(a);
 	if (!opt->half)
@@ -452,12 +469,17 @@ lan_connect(struct lan_node *a, struct lan_node *b, const struct lan_qp *opt,
 }
 
 int
-lan_post(struct lan_node *n, uint32_t qpn, const struct lan_node *peer,
-	enum wr_opcode opcode, uint32_t len)
+lan_post(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, enum wr_opcode opcode,
+	uint32_t len)
 {
 	struct sge sge = { LAN_VA, len, n->key };
-	struct send_wr wr = { .opcode = opcode, .num_sge = 1, .sg_list = &sge,
-		.remote_addr = LAN_VA, .rkey = peer->key };
+	struct send_wr wr = {
+		.opcode = opcode,
+		.num_sge = 1,
+		.sg_list = &sge,
+		.remote_addr = LAN_VA,
+		.rkey = peer->key,
+	};
 
 	return rc_post_send(n->w, qpn, &wr, NULL);
 }

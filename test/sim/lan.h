@@ -103,14 +103,14 @@ struct lan_qp {
 	uint8_t rd_atomic;
 	bool half; /**< only a's is made: b is played */
 };
-void lan_connect(struct lan_node *a, struct lan_node *b, const struct lan_qp *opt,
-	uint32_t *qpn_a, uint32_t *qpn_b);
+void lan_connect(struct lan_node *a, struct lan_node *b, const struct lan_qp *opt, uint32_t *qpn_a,
+	uint32_t *qpn_b);
 /** From any state to RTS again, from PSN 0 on. */
-void lan_reconnect(struct lan_node *n, uint32_t qpn, const struct lan_node *peer,
-	uint32_t peer_qpn, const struct lan_qp *opt);
+void lan_reconnect(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, uint32_t peer_qpn,
+	const struct lan_qp *opt);
 /** len bytes at the start of the one's memory to (or from) the start of the other's; unsignaled. */
-int lan_post(struct lan_node *n, uint32_t qpn, const struct lan_node *peer,
-	enum wr_opcode opcode, uint32_t len);
+int lan_post(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, enum wr_opcode opcode,
+	uint32_t len);
 int lan_post_recv(struct lan_node *n, uint32_t qpn, uint32_t len);
 /** Send a packet that no QP of the node has made. */
 void lan_forge(struct lan_node *n, const struct path *path, const struct wire_headers *h,

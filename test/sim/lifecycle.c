@@ -2,7 +2,9 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Scenarios about objects rather than packets: states, windows, shared queues, completion queues. */
+/*
+ * Scenarios about objects rather than packets: states, windows, shared queues, completion queues.
+ */
 
 #include <string.h>
 
@@ -86,8 +88,11 @@ walk(struct sim *s)
 	o.stay_init = true;
 	c = script_connect(s, &o);
 	for (unsigned int i = 0; i < SIM_NODES && !s->failed; i++) {
-		struct qp_attr a = { .qp_state = QPS_INIT, .pkey = 0xFFFF,
-			.qp_access_flags = MEM_ACCESS_REMOTE };
+		struct qp_attr a = {
+			.qp_state = QPS_INIT,
+			.pkey = 0xFFFF,
+			.qp_access_flags = MEM_ACCESS_REMOTE,
+		};
 		unsigned int deep = sim_below(s, 3);
 
 		modify_state(s, c, i, QPS_INIT, true); /* INIT -> INIT */
@@ -108,8 +113,8 @@ walk(struct sim *s)
 void
 scenario_states(struct sim *s)
 {
-	static void (*const acts[])(struct sim * s) = { lifecycle_drain_now, lifecycle_error_now,
-		lifecycle_reset_now };
+	static void (*const acts[])(
+		struct sim * s) = { lifecycle_drain_now, lifecycle_error_now, lifecycle_reset_now };
 	struct script *sc = script_create(s);
 	unsigned int which = sim_below(s, 3);
 	struct conn_options o;
@@ -124,7 +129,8 @@ scenario_states(struct sim *s)
 	sc->act_at = s->now + sim_below(s, 300000);
 	if (which != 0)
 		for (unsigned int i = 0; i < SIM_NODES; i++)
-			script_allow(&c->flow[i], BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR) |
+			script_allow(&c->flow[i],
+				BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR) |
 					BIT(WC_RNR_RETRY_EXC_ERR));
 	walk(s);
 	script_run(s);
@@ -187,8 +193,15 @@ post_write(struct sim_node *n, uint32_t qpn, const struct flow *f, uint32_t rkey
 	uint32_t len)
 {
 	struct sge sge = { SIM_VA + f->src, len, f->src_key };
-	struct send_wr wr = { .wr_id = 2, .opcode = WR_RDMA_WRITE, .num_sge = 1, .sg_list = &sge,
-		.send_flags = SEND_SIGNALED, .remote_addr = SIM_VA + at, .rkey = rkey };
+	struct send_wr wr = {
+		.wr_id = 2,
+		.opcode = WR_RDMA_WRITE,
+		.num_sge = 1,
+		.sg_list = &sge,
+		.send_flags = SEND_SIGNALED,
+		.remote_addr = SIM_VA + at,
+		.rkey = rkey,
+	};
 	struct error err = { 0 };
 
 	if (rc_post_send(n->worker, qpn, &wr, &err) < 0)
@@ -197,8 +210,8 @@ post_write(struct sim_node *n, uint32_t qpn, const struct flow *f, uint32_t rkey
 }
 
 static void
-lifecycle_expect_wc(
-		struct sim *s, struct sim_node *n, uint32_t cqn, uint32_t status, const char *what)
+lifecycle_expect_wc(struct sim *s, struct sim_node *n, uint32_t cqn, uint32_t status,
+	const char *what)
 {
 	uint64_t until = s->now + SIM_SECOND;
 	struct wc wc;
@@ -215,7 +228,10 @@ lifecycle_expect_wc(
 		sim_fail(s, "%s: %s", what, wc_status_name(wc.status));
 }
 
-/* A type 2 window: bound by the target, used, invalidated locally or by the peer's Send, then refused. */
+/*
+ * A type 2 window: bound by the target, used, invalidated locally or by the peer's Send, then
+ * refused.
+ */
 void
 scenario_windows(struct sim *s)
 {
@@ -278,7 +294,7 @@ scenario_windows(struct sim *s)
 	}
 	post_write(a, c->qpn[0], f, key, f->hot, len);
 	lifecycle_expect_wc(s, a, c->send_cq[0], WC_REM_ACCESS_ERR,
-			"write through an invalidated window");
+		"write through an invalidated window");
 	sim_check_memory(s);
 out:
 	return;
@@ -298,7 +314,7 @@ scenario_srq(struct sim *s)
 	script_nodes(s);
 	sc->recv_ahead = 12;
 	if (rc_srq_create(b->worker, b->pd, 16, FLOW_SGES, &srq, &err) < 0 ||
-			rc_srq_modify(b->worker, srq, 4, &err) < 0) {
+		rc_srq_modify(b->worker, srq, 4, &err) < 0) {
 		sim_fail(s, "srq: %s", err.text);
 		return;
 	}

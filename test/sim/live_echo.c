@@ -11,9 +11,9 @@
 #include "live_sim.h"
 #include "mad/session.h"
 
-#define US 1000ull
-#define MS 1000000ull
-#define LID(node) ((uint16_t)(0x11 + (node)))
+#define US         1000ull
+#define MS         1000000ull
+#define LID(node)  ((uint16_t)(0x11 + (node)))
 #define GUID(node) (UINT64_C(0x0002C90300000000) + (node))
 
 /* --- who asks, who is asked --- */
@@ -33,7 +33,7 @@ live_peer(const struct live_script *ls, unsigned int from)
 		.av = { .encap = ls->encap, .sgid = gid_of(ls, from), .dgid = gid_of(ls, !from),
 			.slid = LID(from), .dlid = LID(!from), .grh = ls->grh,
 			.smac = { 2, 0, 0, 0, 0, (uint8_t)from },
-			.dmac = { 2, 0, 0, 0, 0, (uint8_t)!from }, .vlan = PATH_NO_VLAN },
+			.dmac = { 2, 0, 0, 0, 0, (uint8_t)!from }, .vlan = PATH_NO_VLAN, },
 		.qpn = 1, .qkey = MAD_QKEY, .pkey = 0xFFFF, .neighbour = PATH_NO_NEIGHBOUR,
 	};
 }
@@ -75,8 +75,12 @@ flow_create(struct live_script *ls, unsigned int from, enum live_mode mode)
 	f->script = ls;
 	f->from = from;
 	f->index = ls->asked++;
-	f->req = (struct live_request){ .mode = mode, .identifier = (uint16_t)sim_rand(s),
-		.sequence = (uint16_t)f->index, .originate = (uint32_t)sim_rand(s) };
+	f->req = (struct live_request){
+		.mode = mode,
+		.identifier = (uint16_t)sim_rand(s),
+		.sequence = (uint16_t)f->index,
+		.originate = (uint32_t)sim_rand(s),
+	};
 	if (mode == LIVE_MODE_ECHO)
 		f->req.len = live_echo_random_length(s);
 	f->body = malloc(16 + (size_t)f->req.len);
@@ -142,7 +146,7 @@ judge_stamps(const struct live_flow *f, const struct live_reply *r)
 		if (!(r->receive & r->transmit & LIVE_STAMP_NONSTANDARD))
 			sim_fail(ls->sim, "request %u: a time nobody knows", f->index);
 	} else if (r->receive != r->transmit || r->receive >= LIVE_MS_PER_DAY ||
-			(r->receive + LIVE_MS_PER_DAY - asked) % LIVE_MS_PER_DAY > waited) {
+		(r->receive + LIVE_MS_PER_DAY - asked) % LIVE_MS_PER_DAY > waited) {
 		sim_fail(ls->sim, "request %u: stamps %u and %u, asked at %u, waited %u", f->index,
 			r->receive, r->transmit, asked, waited);
 	}
@@ -161,12 +165,14 @@ judge_answer(const struct live_flow *f, const struct mad_result *result)
 	else if (f->req.mode == LIVE_MODE_TIMESTAMP)
 		judge_stamps(f, &r);
 	else if (f->req.mode == LIVE_MODE_LIDGUID &&
-			(r.guid != GUID(!f->from) || r.lid != (ls->encap == ENCAP_IB ? LID(!f->from) : 0)))
+		(r.guid != GUID(!f->from) || r.lid != (ls->encap == ENCAP_IB ? LID(!f->from) : 0)))
 		sim_fail(ls->sim, "request %u: of another port", f->index);
 	else if (f->req.mode == LIVE_MODE_SYSSTAT_CPU &&
-			(f->len != 0 && f->len != strlen(ls->cpu_text) + 1))
-		sim_fail(ls->sim, "request %u: %llu bytes of text", f->index, (unsigned long long)f->len);
-	else if (f->req.mode == LIVE_MODE_SYSSTAT_CPU && strcmp((const char *)data, ls->cpu_text) != 0)
+		(f->len != 0 && f->len != strlen(ls->cpu_text) + 1))
+		sim_fail(ls->sim, "request %u: %llu bytes of text", f->index,
+			(unsigned long long)f->len);
+	else if (f->req.mode == LIVE_MODE_SYSSTAT_CPU &&
+		strcmp((const char *)data, ls->cpu_text) != 0)
 		sim_fail(ls->sim, "request %u: another text", f->index);
 }
 
@@ -187,8 +193,9 @@ live_echo_done(void *arg, const struct mad_result *r)
 	if (f->ok)
 		judge_answer(f, r);
 	else if (ls->strict || (r->end != MAD_END_TIMEOUT && r->end != MAD_END_ABORTED))
-		sim_fail(ls->sim, "request %u, mode %d, %u bytes: %s, status 0x%x, RMPP %u", f->index,
-			f->req.mode, f->req.len, mad_end_name(r->end), r->status, r->rmpp_status);
+		sim_fail(ls->sim, "request %u, mode %d, %u bytes: %s, status 0x%x, RMPP %u",
+			f->index, f->req.mode, f->req.len, mad_end_name(r->end), r->status,
+			r->rmpp_status);
 }
 
 void
@@ -198,20 +205,27 @@ live_script_ask(struct live_script *ls, unsigned int from, enum live_mode mode)
 	uint8_t mad[MAD_LEN];
 	bool many = live_build(&f->req, mad, f->body);
 	struct mad_call call = {
-		.to = live_peer(ls, from), .protocol = MAD_RMPP, .data_offset = VENDOR_OFF_DATA,
-		.mad = mad, .resp_time = ls->mad_limits.resp_time,
+		.to = live_peer(ls, from),
+		.protocol = MAD_RMPP,
+		.data_offset = VENDOR_OFF_DATA,
+		.mad = mad,
+		.resp_time = ls->mad_limits.resp_time,
 		.taker = { .arg = f, .data = live_echo_take, .done = live_echo_done },
 	};
 
 	if (many) {
 		call.flags = MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE;
-		call.source = (struct mad_source){ .arg = f, .length = 8 + (uint64_t)f->req.len,
-			.read = read_body };
+		call.source = (struct mad_source){
+			.arg = f,
+			.length = 8 + (uint64_t)f->req.len,
+			.read = read_body,
+		};
 	} else if (mode == LIVE_MODE_SYSSTAT_CPU) {
 		call.flags = MAD_METHOD_MULTI_RESPONSE;
 	}
 	f->asked = ls->sim->now;
-	sim_trace(ls->sim, "request %u of node %u: mode %d, %u bytes", f->index, from, mode, f->req.len);
+	sim_trace(ls->sim, "request %u of node %u: mode %d, %u bytes", f->index, from, mode,
+		f->req.len);
 	if (mad_call(ls->node[from].mad, &call, f->asked, NULL) == 0)
 		ls->under_way++;
 	else
@@ -236,7 +250,8 @@ live_echo_run(struct sim_node *n)
 	uint64_t now = n->sim->now;
 
 	if (ls->clock && now >= ln->clock_due) {
-		live_set_clock(ln->live, now, (uint32_t)((ls->midnight + now / MS) % LIVE_MS_PER_DAY));
+		live_set_clock(ln->live, now,
+			(uint32_t)((ls->midnight + now / MS) % LIVE_MS_PER_DAY));
 		ln->clock_due = now + 100 * MS;
 	}
 	mad_run(ln->mad, now, n->burst);
@@ -311,8 +326,9 @@ live_script_create(struct sim *s)
 	ls->grh = ls->encap != ENCAP_IB || sim_below(s, 2);
 	ls->clock = sim_below(s, 4) != 0;
 	/* now and then it is near */
-	ls->midnight = sim_below(s, 2) ? sim_below(s, LIVE_MS_PER_DAY) :
-		LIVE_MS_PER_DAY - 1 - sim_below(s, 4) - (uint32_t)(s->now / MS);
+	ls->midnight = sim_below(s, 2)
+		? sim_below(s, LIVE_MS_PER_DAY)
+		: LIVE_MS_PER_DAY - 1 - sim_below(s, 4) - (uint32_t)(s->now / MS);
 	ls->num_cpus = sim_below(s, 3) ? sim_below(s, LIVE_CPUS_MAX) : 1;
 	ls->planned = 5 + sim_below(s, 60);
 	ls->at_once = 1 + sim_below(s, 30);
@@ -326,18 +342,41 @@ start_node(struct live_script *ls, unsigned int i)
 {
 	struct sim_node *n = &ls->sim->node[i];
 	struct live_node *ln = &ls->node[i];
-	struct mad_worker_config mc = { .workers = 1, .hash_key = ls->sim->seed, .hz = SIM_SECOND,
-		.alloc = &n->alloc, .rng = &n->rng, .wheel = n->wheel, .tx = &n->tx.sink,
-		.port = live_echo_port_of, .port_arg = ln, .limits = ls->mad_limits };
-	struct live_config lc = { .alloc = &n->alloc, .rng = &n->rng, .hz = SIM_SECOND,
-		.limits = ls->limits, .port = live_echo_port_of, .port_arg = ln, .cpu = ls->cpu,
-		.num_cpus = ls->num_cpus };
+	struct mad_worker_config mc = {
+		.workers = 1,
+		.hash_key = ls->sim->seed,
+		.hz = SIM_SECOND,
+		.alloc = &n->alloc,
+		.rng = &n->rng,
+		.wheel = n->wheel,
+		.tx = &n->tx.sink,
+		.port = live_echo_port_of,
+		.port_arg = ln,
+		.limits = ls->mad_limits,
+	};
+	struct live_config lc = {
+		.alloc = &n->alloc,
+		.rng = &n->rng,
+		.hz = SIM_SECOND,
+		.limits = ls->limits,
+		.port = live_echo_port_of,
+		.port_arg = ln,
+		.cpu = ls->cpu,
+		.num_cpus = ls->num_cpus,
+	};
 
 	ln->script = ls;
 	ln->node = n;
-	ln->port = (struct port_attr){ .up = true, .ib = ls->encap == ENCAP_IB, .lid = LID(i),
-		.guid = GUID(i), .vlan = PATH_NO_VLAN, .subnet_timeout = 6, .pkey = { 0xFFFF },
-		.num_pkeys = 1 };
+	ln->port = (struct port_attr){
+		.up = true,
+		.ib = ls->encap == ENCAP_IB,
+		.lid = LID(i),
+		.guid = GUID(i),
+		.vlan = PATH_NO_VLAN,
+		.subnet_timeout = 6,
+		.pkey = { 0xFFFF },
+		.num_pkeys = 1,
+	};
 	snprintf(lc.host, sizeof(lc.host), "node%u", i);
 	lc.mad = ln->mad = mad_worker_create(&mc);
 	if (ln->mad == NULL)
@@ -385,7 +424,8 @@ live_script_finish(struct live_script *ls)
 	struct sim *s = ls->sim;
 
 	if (!sim_run(s, s->now + 1000 * SIM_SECOND, idle) && !s->failed)
-		sim_fail(s, "%u requests under way, or memory held, when the time was up", ls->under_way);
+		sim_fail(s, "%u requests under way, or memory held, when the time was up",
+			ls->under_way);
 }
 
 /* --- the scenario --- */

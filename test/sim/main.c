@@ -24,7 +24,8 @@ struct options {
 static void
 usage(FILE *out)
 {
-	fprintf(out, "usage: polca-sim [--seeds N] [--seed S] [--scenario NAME] [--jobs N] [--verbose]\n"
+	fprintf(out,
+		"usage: polca-sim [--seeds N] [--seed S] [--scenario NAME] [--jobs N] [--verbose]\n"
 		"\n"
 		"Run the transport, subnet administration and connections on a virtual clock under seeded scripts\n"
 		"and check every completion, every byte and every record against a model. The same seed gives the same\n"
@@ -75,7 +76,8 @@ run_seed(uint64_t seed, const char *name, struct coverage *coverage, bool verbos
 	*trace = s->trace;
 	if (!ok)
 		printf("seed %llu (%s): %s\n    replay: polca-sim --seed %llu --scenario %s\n",
-			(unsigned long long)seed, sc->name, s->why, (unsigned long long)seed, sc->name);
+			(unsigned long long)seed, sc->name, s->why, (unsigned long long)seed,
+			sc->name);
 	sim_destroy(s);
 	return ok;
 }
@@ -152,7 +154,8 @@ run_all(const struct options *o)
 			return 1;
 		if (pids[j] == 0) {
 			close(p[0]);
-			exit(run_job(o, j, p[1])); /* not _exit(): a coverage build writes its counters */
+			/* not _exit(): a coverage build writes its counters */
+			exit(run_job(o, j, p[1]));
 		}
 		close(p[1]);
 		fds[j] = p[0];
@@ -180,9 +183,13 @@ int
 main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "seeds", required_argument, NULL, 'n' }, { "seed", required_argument, NULL, 's' },
-		{ "scenario", required_argument, NULL, 'c' }, { "jobs", required_argument, NULL, 'j' },
-		{ "verbose", no_argument, NULL, 'v' }, { "help", no_argument, NULL, 'h' }, { 0 },
+		{ "seeds", required_argument, NULL, 'n' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "scenario", required_argument, NULL, 'c' },
+		{ "jobs", required_argument, NULL, 'j' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct options o = { .seeds = 200, .first = 1, .jobs = cpus > 0 ? (unsigned int)cpus : 1 };

@@ -4,8 +4,8 @@
 
 /*
  * Path migration (seed 001): the path in use dies, or a user asks, in mid-traffic, again and again;
- * every message completes, once, by the other path. The two paths share a wire; byte 4 of the source
- * MAC tells them apart.
+ * every message completes, once, by the other path. The two paths share a wire; byte 4 of the
+ * source MAC tells them apart.
  */
 
 #include "script.h"
@@ -62,8 +62,7 @@ both_are(struct conn *c, enum mig_state state)
 
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
 		if (rc_qp_query(c->sim->node[i].worker, c->qpn[i], &info) < 0 ||
-				info.attr.qp_state != QPS_RTS ||
-				info.attr.path_mig_state != state)
+			info.attr.qp_state != QPS_RTS || info.attr.path_mig_state != state)
 			return false;
 	}
 	return true;

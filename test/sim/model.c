@@ -40,7 +40,8 @@ check_send_wc(struct flow *f, const struct wc *wc)
 	for (; f->completed < index; f->completed++) {
 		op = &f->op[f->completed];
 		if (op->signaled || f->failed) {
-			sim_fail(s, "work request %u never completed before %u", f->completed, index);
+			sim_fail(s, "work request %u never completed before %u", f->completed,
+				index);
 			return;
 		}
 		op->done = true;
@@ -160,8 +161,8 @@ check_recv_wc(struct flow *f, const struct wc *wc)
 	if (wc->byte_len != op->length)
 		sim_fail(s, "received %u bytes of %u", wc->byte_len, op->length);
 	if ((op->opcode == WR_SEND_WITH_IMM || op->opcode == WR_RDMA_WRITE_WITH_IMM) !=
-				!!(wc->wc_flags & WC_WITH_IMM) ||
-			((wc->wc_flags & WC_WITH_IMM) && wc->imm_data != op->imm))
+			!!(wc->wc_flags & WC_WITH_IMM) ||
+		((wc->wc_flags & WC_WITH_IMM) && wc->imm_data != op->imm))
 		sim_fail(s, "immediate data 0x%x flags %u", wc->imm_data, wc->wc_flags);
 	if ((wc->opcode == WC_RECV_RDMA_WITH_IMM) != (op->opcode == WR_RDMA_WRITE_WITH_IMM))
 		sim_fail(s, "receive opcode %u", wc->opcode);
@@ -181,8 +182,8 @@ flow_poll(struct flow *f)
 
 	while ((n = rc_cq_poll(f->from->dev, f->send_cq, wc, 16)) > 0)
 		for (int i = 0; i < n; i++)
-			f->lenient ? coverage_status(f->conn->sim->coverage, wc[i].status) :
-				check_send_wc(f, &wc[i]);
+			f->lenient ? coverage_status(f->conn->sim->coverage, wc[i].status)
+				   : check_send_wc(f, &wc[i]);
 	while ((n = rc_cq_poll(f->to->dev, f->recv_cq, wc, 16)) > 0)
 		for (int i = 0; i < n; i++)
 			f->lenient ? (void)f->received++ : check_recv_wc(f, &wc[i]);
@@ -240,8 +241,9 @@ apply_op(struct flow *f, const struct flow_op *op)
 	case WR_ATOMIC_CMP_AND_SWP:
 	case WR_ATOMIC_FETCH_AND_ADD:
 		memcpy(&old, f->to->model + op->remote, 8);
-		new = op->opcode == WR_ATOMIC_FETCH_AND_ADD ? old + op->compare_add :
-			old == op->compare_add ? op->swap : old;
+		new = op->opcode == WR_ATOMIC_FETCH_AND_ADD ? old + op->compare_add
+			: old == op->compare_add            ? op->swap
+							    : old;
 		memcpy(f->to->model + op->remote, &new, 8);
 		memcpy(f->from->model + op->sge_offset[0], &old, 8);
 		break;
@@ -271,15 +273,18 @@ flow_settle(struct flow *f)
 		if (op->done && op->status == WC_SUCCESS) {
 			apply_op(f, op);
 			want += model_takes_recv(op);
-		} else if (f->ambiguous || f->gone || f->tail_ran || op->status != WC_WR_FLUSH_ERR) {
+		} else if (f->ambiguous || f->gone || f->tail_ran ||
+			op->status != WC_WR_FLUSH_ERR) {
 			accept_op(f, op);
 		}
 	}
 	/* receive buffers that a failed or unfinished message was filling */
 	for (unsigned int i = 0; i < f->recvs; i++)
-		if (f->recv[i].dirty || (i >= f->received && (f->gone || f->failed || f->ambiguous)))
+		if (f->recv[i].dirty ||
+			(i >= f->received && (f->gone || f->failed || f->ambiguous)))
 			for (uint32_t k = 0; k < f->recv[i].num_sge && !f->recv[i].bad_lkey; k++)
-				accept_range(f->to, f->recv[i].sge_offset[k], f->recv[i].sge_len[k]);
+				accept_range(f->to, f->recv[i].sge_offset[k],
+					f->recv[i].sge_len[k]);
 	if (!f->gone && !f->conn->destroyed[f->to->id]) {
 		unsigned int got = 0;
 
@@ -302,8 +307,8 @@ sim_check_memory(struct sim *s)
 			continue;
 		for (uint32_t k = 0; k < n->arena_used; k++)
 			if (n->arena[k] != n->model[k]) {
-				sim_fail(s, "node %u memory at 0x%x: 0x%02x, the model has 0x%02x", i, k,
-					n->arena[k], n->model[k]);
+				sim_fail(s, "node %u memory at 0x%x: 0x%02x, the model has 0x%02x",
+					i, k, n->arena[k], n->model[k]);
 				return;
 			}
 	}

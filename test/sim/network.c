@@ -63,7 +63,7 @@ network_route(struct sim_node *from, const uint8_t *frame)
 	const struct sim_guest *guest = from->sim->guest;
 
 	return guest != NULL && guest->route != NULL ? guest->route(from, frame)
-		: &from->sim->node[!from->id];
+						     : &from->sim->node[!from->id];
 }
 
 static void

@@ -158,7 +158,7 @@ sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits)
 	n->arena = malloc(SIM_ARENA);
 	n->model = malloc(SIM_ARENA);
 	if (n->mem == NULL || n->dev == NULL || n->wheel == NULL || n->worker == NULL ||
-			n->arena == NULL || n->model == NULL || mem_pd_alloc(n->mem, &n->pd, NULL) < 0)
+		n->arena == NULL || n->model == NULL || mem_pd_alloc(n->mem, &n->pd, NULL) < 0)
 		abort();
 	n->arena_used = 0;
 }
@@ -231,9 +231,15 @@ sim_arena(struct sim_node *n, uint32_t len)
 uint32_t
 sim_register(struct sim_node *n, uint32_t offset, uint32_t len, uint32_t access)
 {
-	struct mem_mr_attr attr = { .pd = n->pd, .access = access, .length = len,
-		.va = SIM_VA + offset, .backing = MEM_EXTERNAL, .base = n->arena + offset,
-		.numa_node = -1 };
+	struct mem_mr_attr attr = {
+		.pd = n->pd,
+		.access = access,
+		.length = len,
+		.va = SIM_VA + offset,
+		.backing = MEM_EXTERNAL,
+		.base = n->arena + offset,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 	struct error err = { 0 };
 

@@ -52,7 +52,7 @@ rehome_move(struct sim *s, unsigned int node)
 	if (rc_qp_import(n->worker, c->qpn[node], (unsigned int)owner) < 0)
 		sim_fail(s, "node %u: import failed", node);
 	if (rc_pending(n->other) || rc_worker_qps(n->other) != 0 ||
-			timer_wheel_run(n->other_wheel, s->now) != 0)
+		timer_wheel_run(n->other_wheel, s->now) != 0)
 		sim_fail(s, "node %u: something stays on worker %d", node, owner);
 }
 
@@ -127,8 +127,8 @@ rehome_drain_now(struct sim *s)
 void
 scenario_rehome(struct sim *s)
 {
-	static void (*const acts[])(struct sim * s) = { NULL, rehome_drain_now, rehome_error_now,
-		rehome_reset_now };
+	static void (*const acts[])(
+		struct sim * s) = { NULL, rehome_drain_now, rehome_error_now, rehome_reset_now };
 	struct script *sc = script_create(s);
 	unsigned int which = sim_below(s, 4);
 	struct conn_options o;
@@ -152,8 +152,8 @@ scenario_rehome(struct sim *s)
 	sc->act = acts[which];
 	sc->act_at = s->now + sim_below(s, 300000);
 	for (unsigned int i = 0; i < SIM_NODES && which >= 2; i++)
-		script_allow(&c->flow[i], BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR) |
-				BIT(WC_RNR_RETRY_EXC_ERR));
+		script_allow(&c->flow[i],
+			BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR) | BIT(WC_RNR_RETRY_EXC_ERR));
 	sc->left = 1 + sim_below(s, 200);
 	sim_at(s, s->now + sim_below(s, 50000), move_again, NULL);
 	script_run(s);

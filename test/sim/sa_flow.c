@@ -80,10 +80,10 @@ limit_spent(const struct sa_flow *f, const struct mad_result *r)
 	if (r->end == MAD_END_PROTOCOL && f->query.version == SA_V1)
 		return t->lost_in_all >= tries;
 	/*
-	 * as many tries as are allowed, and for each a packet that was lost, or an answer too late; or
-	 * nobody there: of scarce sessions a half-open one may have been taken, without a word. Of
-	 * data the copy that came through is not counted, nor the first one after it; nor a loss that
-	 * a segment before it, which comes later, hides.
+	 * as many tries as are allowed, and for each a packet that was lost, or an answer too late;
+	 * or nobody there: of scarce sessions a half-open one may have been taken, without a word.
+	 * Of data the copy that came through is not counted, nor the first one after it; nor a loss
+	 * that a segment before it, which comes later, hides.
 	 */
 	return (t->lost + 1 >= tries || sc->side[SA_SERVER].slice != 0 || sc->scarce) &&
 		(t->requests > tries || t->resends >= tries || t->data[0] + 1 >= tries ||
@@ -108,8 +108,9 @@ status_expected(const struct sa_flow *f, uint16_t status)
 	switch (status) {
 	case SA_STATUS_NO_RECORDS:
 	case SA_STATUS_REQ_INVALID: /* a Delete repeated, whose first answer was lost */
-		return status == SA_STATUS_NO_RECORDS && get ? any_count(f, 0, 0) :
-			sc->scarce && is_write(f) && f->executed > 0;
+		return status == SA_STATUS_NO_RECORDS && get
+			? any_count(f, 0, 0)
+			: sc->scarce && is_write(f) && f->executed > 0;
 	case SA_STATUS_TOO_MANY:
 		return (get && any_count(f, 2, UINT64_MAX)) || sc->scarce;
 	case SA_STATUS_NO_RESOURCES:
@@ -135,10 +136,12 @@ judge_read(struct sa_flow *f)
 	if (f->unordered)
 		sim_fail(s, "query %u: records out of order or twice", f->index);
 	else if (f->kind != SA_ASK_PATH && !sa_watch_allows(&f->watch, f->count, f->sum))
-		sim_fail(s, "query %u (kind %d, version %d, %s): %llu records that no version had; "
-			"there were %llu at first, %llu at last in %u versions", f->index, f->kind,
-			f->query.version, f->query.type ? f->query.type->name : "bulk",
-			(unsigned long long)f->count, (unsigned long long)f->watch.allowed[0].count,
+		sim_fail(s,
+			"query %u (kind %d, version %d, %s): %llu records that no version had; "
+			"there were %llu at first, %llu at last in %u versions",
+			f->index, f->kind, f->query.version,
+			f->query.type ? f->query.type->name : "bulk", (unsigned long long)f->count,
+			(unsigned long long)f->watch.allowed[0].count,
 			(unsigned long long)f->watch.now.count, f->watch.num_allowed);
 }
 
@@ -153,7 +156,7 @@ judge_write(struct sa_flow *f, bool ok)
 			f->index, f->kind, f->query.version);
 	/* where sessions are scarce, a repeated Set may find nobody who remembers the first */
 	if (!ok && f->executed > 0 && !restarted(f) && !sc->scarce &&
-			f->kind != SA_ASK_SUBSCRIBE /* all look alike: it may be another's */)
+		f->kind != SA_ASK_SUBSCRIBE /* all look alike: it may be another's */)
 		sim_fail(s, "write %u (kind %d, version %d): refused, but committed", f->index,
 			f->kind, f->query.version);
 	if (sa_flow_is_config(f) && f->executed > 1 && !restarted(f) && !sc->scarce)
@@ -164,8 +167,9 @@ judge_write(struct sa_flow *f, bool ok)
 static bool
 was_fickle(const struct sa_flow *f, const struct mad_result *r)
 {
-	return f->fickle && ((r->end == MAD_END_REFUSED && r->error == -ECANCELED) ||
-		r->end == MAD_END_CANCELLED);
+	return f->fickle &&
+		((r->end == MAD_END_REFUSED && r->error == -ECANCELED) ||
+			r->end == MAD_END_CANCELLED);
 }
 
 static void
@@ -186,8 +190,7 @@ sa_flow_judge(struct sa_flow *f, const struct mad_result *r)
 		return;
 	}
 	if ((r->end == MAD_END_STATUS && status_expected(f, r->status)) ||
-			(r->end == MAD_END_ABORTED && r->rmpp_status == RMPP_STATUS_RESX &&
-			sc->scarce)) {
+		(r->end == MAD_END_ABORTED && r->rmpp_status == RMPP_STATUS_RESX && sc->scarce)) {
 		sc->completed++;
 		if (is_write(f))
 			judge_write(f, false);
@@ -197,12 +200,13 @@ sa_flow_judge(struct sa_flow *f, const struct mad_result *r)
 	sc->failed++;
 	if (limit_spent(f, r) && !sc->strict)
 		return;
-	sim_fail(s, "query %u (kind %d, version %d, tid %016llx): %s status 0x%04x %s rmpp %u error %d "
+	sim_fail(s,
+		"query %u (kind %d, version %d, tid %016llx): %s status 0x%04x %s rmpp %u error %d "
 		"after %llu us; since something came through: %u requests, %u resends, "
-		"segment sent %u/%u times, %u lost", f->index, f->kind, f->query.version,
-		(unsigned long long)f->tid, mad_end_name(r->end), r->status,
-		mad_status_name(r->status), r->rmpp_status, r->error,
-		(unsigned long long)(s->now - f->asked) / 1000, t ? t->requests : 0,
+		"segment sent %u/%u times, %u lost",
+		f->index, f->kind, f->query.version, (unsigned long long)f->tid,
+		mad_end_name(r->end), r->status, mad_status_name(r->status), r->rmpp_status,
+		r->error, (unsigned long long)(s->now - f->asked) / 1000, t ? t->requests : 0,
 		t ? t->resends : 0, t ? t->data[0] : 0, t ? t->data[1] : 0, t ? t->lost : 0);
 }
 
@@ -296,7 +300,7 @@ ask_template(struct sa_flow *f)
 		const struct sa_field *fl = &q->type->fields[sim_below(s, q->type->num_fields)];
 
 		if (fl->kind == SA_RESERVED || fl->bits < wide || fl->mask_bits > 1 ||
-				sa_mask(q->type, fl, q->version) == 0)
+			sa_mask(q->type, fl, q->version) == 0)
 			continue;
 		memcpy(q->tmpl, r->bytes, q->type->len);
 		if (sim_below(s, 4) == 0)
@@ -328,8 +332,9 @@ ask_get(struct sa_flow *f)
 	struct sa_script *sc = f->script;
 	struct sa_query *q = &f->query;
 	const struct sa_model_record *r = sa_model_any(sc->model, q->type->table);
-	uint32_t rid = r != NULL && f->kind == SA_ASK_GET ? r->rid :
-		sa_nth_rid(q->type, 0x5000, sim_below(sc->sim, 100));
+	uint32_t rid = r != NULL && f->kind == SA_ASK_GET
+		? r->rid
+		: sa_nth_rid(q->type, 0x5000, sim_below(sc->sim, 100));
 
 	q->op = SA_OP_GET;
 	q->by_rid = q->version == SA_V1;
@@ -372,8 +377,9 @@ ask_config(struct sa_flow *f)
 	f->rids = calloc(n, sizeof(*f->rids));
 	q->records = f->records;
 	q->rids = f->rids;
-	q->op = f->kind == SA_ASK_ADD ? SA_OP_CONFIG_ADD :
-		f->kind == SA_ASK_EDIT ? SA_OP_CONFIG_EDIT : SA_OP_CONFIG_DELETE;
+	q->op = f->kind == SA_ASK_ADD    ? SA_OP_CONFIG_ADD
+		: f->kind == SA_ASK_EDIT ? SA_OP_CONFIG_EDIT
+					 : SA_OP_CONFIG_DELETE;
 	for (uint32_t i = 0; i < n; i++) {
 		f->rids[i] = sa_nth_rid(q->type, f->lid, i);
 		sa_random_record(s, q->type, f->rids[i], f->records + i * SA_RECORD_MAX);
@@ -412,7 +418,9 @@ ask_join(struct sa_flow *f)
 	put_be16(q->tmpl + 40, 0xFFFF);
 	q->tmpl[38] = q->tmpl[42] = q->tmpl[43] = 3 << 6; /* MTU, rate, life: the largest */
 	q->tmpl[48] = 0x21; /* scope link-local, full member */
-	/* MGID, PortGID, Q_Key, TClass, P_Key, SL, FlowLabel, JoinState (B11): it makes the group */
+	/*
+	 * MGID, PortGID, Q_Key, TClass, P_Key, SL, FlowLabel, JoinState (B11): it makes the group
+	 */
 	q->mask = 0x130C7 & ~UINT64_C(0);
 }
 
@@ -477,8 +485,10 @@ sa_flow_create(struct sa_script *sc, enum sa_ask kind)
 	f->lcore = sim_below(s, sc->side[SA_CLIENT].lcores);
 	q->op = kind == SA_ASK_BULK ? SA_OP_BULK : SA_OP_TABLE;
 	q->version = choose_version(sc, kind);
-	q->type = kind == SA_ASK_BULK ? NULL : kind == SA_ASK_PATH ? sa_record_type(SA_PATH) :
-		sim_below(s, 3) || sc->main_records >= 10000 ? sc->main : sa_random_type(s);
+	q->type = kind == SA_ASK_BULK                          ? NULL
+		: kind == SA_ASK_PATH                          ? sa_record_type(SA_PATH)
+		: sim_below(s, 3) || sc->main_records >= 10000 ? sc->main
+							       : sa_random_type(s);
 	q->to = sa_peer(sc, SA_CLIENT);
 	q->resp_time = sc->side[SA_SERVER].limits.resp_time;
 	q->sm_key = SA_SM_KEY;
@@ -603,15 +613,17 @@ sa_flow_ask(struct sa_flow *f)
 		sa_watch_stop(sc->model, &f->watch);
 		sc->under_way--;
 		if (rc != -ENOSPC)
-			sim_fail(sc->sim, "query %u (kind %d): sa_ask: %d %s", f->index, f->kind, rc,
-				err.text);
+			sim_fail(sc->sim, "query %u (kind %d): sa_ask: %d %s", f->index, f->kind,
+				rc, err.text);
 		return false;
 	}
 	learn_tid(f, l->mad);
 	if (f->fickle && f->refuse_at == 0)
 		sim_at(sc->sim, f->asked + sim_below(sc->sim, 30000), cancel, f);
-	sim_trace(sc->sim, "query %u: kind %d op %d version %d %s rid 0x%08x tid %016llx, %llu records",
-		f->index, f->kind, f->query.op, f->query.version, f->query.type ? f->query.type->name : "bulk",
-		f->query.rid, (unsigned long long)f->tid, (unsigned long long)f->watch.now.count);
+	sim_trace(sc->sim,
+		"query %u: kind %d op %d version %d %s rid 0x%08x tid %016llx, %llu records",
+		f->index, f->kind, f->query.op, f->query.version,
+		f->query.type ? f->query.type->name : "bulk", f->query.rid,
+		(unsigned long long)f->tid, (unsigned long long)f->watch.now.count);
 	return true;
 }

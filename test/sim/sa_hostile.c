@@ -23,14 +23,21 @@ target_gid(const struct sa_script *sc, unsigned int to)
 
 static void
 sa_hostile_deliver(struct sa_script *sc, unsigned int to, struct wire_headers *h,
-		const uint8_t *mad, uint32_t len)
+	const uint8_t *mad, uint32_t len)
 {
 	struct sim *s = sc->sim;
 	uint8_t frame[PATH_HEADER_MAX + 80 + 2 * MAD_LEN + PATH_TRAILER_MAX] = { 0 };
 	uint8_t *bth = frame + PATH_HEADER_MAX;
-	struct av av = { .encap = sc->encap, .sgid = sc->hostile_gid, .dgid = target_gid(sc, to),
-		.slid = sc->hostile_lid, .dlid = SA_LID(to), .grh = sc->grh,
-		.vlan = PATH_NO_VLAN, .smac = { 2, 0, 0, 0, 0, 0x66 } };
+	struct av av = {
+		.encap = sc->encap,
+		.sgid = sc->hostile_gid,
+		.dgid = target_gid(sc, to),
+		.slid = sc->hostile_lid,
+		.dlid = SA_LID(to),
+		.grh = sc->grh,
+		.vlan = PATH_NO_VLAN,
+		.smac = { 2, 0, 0, 0, 0, 0x66 },
+	};
 	struct path path;
 	uint32_t hlen;
 
@@ -45,8 +52,13 @@ sa_hostile_deliver(struct sa_script *sc, unsigned int to, struct wire_headers *h
 static void
 sa_hostile_send_mad(struct sa_script *sc, unsigned int to, const uint8_t *mad)
 {
-	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
-		.src_qpn = 1, .qkey = MAD_QKEY };
+	struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.src_qpn = 1,
+		.qkey = MAD_QKEY,
+	};
 
 	sa_hostile_deliver(sc, to, &h, mad, MAD_LEN);
 }
@@ -80,7 +92,9 @@ sa_hostile_header(struct sa_script *sc, uint8_t *mad, uint8_t version, uint8_t m
 	put_be16(mad + MAD_OFF_ATTRIBUTE, attribute);
 	/* it knows the key: trust is no protection here */
 	put_be64(mad + (version == 1 ? SA1_OFF_SM_KEY : SA2_OFF_SM_KEY),
-		sim_below(s, 4) ? SA_SM_KEY : sim_below(s, 2) ? 0 : sim_rand(s));
+		sim_below(s, 4)           ? SA_SM_KEY
+			: sim_below(s, 2) ? 0
+					  : sim_rand(s));
 }
 
 static uint32_t
@@ -130,8 +144,9 @@ first_only(struct sa_script *sc)
 static void
 sa_hostile_ask(struct sa_script *sc)
 {
-	static const uint8_t methods[] = { SA_GET_TABLE, SA_GET_TABLE, SA1_GET_BULK, MAD_GET, MAD_SET,
-		SA1_INFORM, SA2_DELETE, SA2_GET_MULTI, MAD_REPORT, MAD_SEND, MAD_TRAP, 0x7F };
+	static const uint8_t methods[] = { SA_GET_TABLE, SA_GET_TABLE, SA1_GET_BULK, MAD_GET,
+		MAD_SET, SA1_INFORM, SA2_DELETE, SA2_GET_MULTI, MAD_REPORT, MAD_SEND, MAD_TRAP,
+		0x7F };
 	struct sim *s = sc->sim;
 	uint8_t mad[MAD_LEN], version = (uint8_t)(1 + sim_below(s, 2));
 
@@ -168,8 +183,8 @@ sa_hostile_control(struct sa_script *sc)
 	} else {
 		sa_hostile_header(sc, mad, 2, SA_GET_TABLE, false);
 		mad[RMPP_OFF_VERSION] = sim_below(s, 8) ? 1 : (uint8_t)sim_rand(s);
-		mad[RMPP_OFF_TYPE] = sim_below(s, 4) ? (uint8_t)(2 + sim_below(s, 3)) :
-			(uint8_t)sim_rand(s);
+		mad[RMPP_OFF_TYPE] =
+			sim_below(s, 4) ? (uint8_t)(2 + sim_below(s, 3)) : (uint8_t)sim_rand(s);
 		mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE;
 		mad[RMPP_OFF_STATUS] = statuses[sim_below(s, sizeof(statuses))];
 		put_be32(mad + RMPP_OFF_SEGMENT, some_number(s));
@@ -233,8 +248,13 @@ sa_hostile_replay(struct sa_script *sc)
 static void
 garbage(struct sa_script *sc)
 {
-	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
-		.src_qpn = 1, .qkey = MAD_QKEY };
+	struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = 0xFFFF,
+		.dest_qpn = 1,
+		.src_qpn = 1,
+		.qkey = MAD_QKEY,
+	};
 	struct sim *s = sc->sim;
 	uint8_t mad[2 * MAD_LEN];
 	uint32_t len = MAD_LEN;
@@ -274,8 +294,9 @@ broken_answer_v1(struct sa_script *sc, uint8_t *mad)
 
 	put_be32(mad + SA1_OFF_SEGMENT, sim_below(s, 2) ? 1 : some_number(s));
 	put_be32(mad + SA1_OFF_PAYLOAD_LEN, some_number(s));
-	mad[SA1_OFF_FRAGMENT] = sim_below(s, 3) ? SA1_FIRST : sim_below(s, 2) ? SA1_KEEPALIVE :
-		(uint8_t)sim_rand(s);
+	mad[SA1_OFF_FRAGMENT] = sim_below(s, 3) ? SA1_FIRST
+		: sim_below(s, 2)               ? SA1_KEEPALIVE
+						: (uint8_t)sim_rand(s);
 	if (sim_below(s, 8) == 0)
 		put_be16(mad + MAD_OFF_STATUS, (uint16_t)(sim_below(s, 9) << 8));
 }
@@ -316,8 +337,8 @@ sa_hostile_answer(struct sa_script *sc, unsigned int to, const uint8_t *request)
 {
 	struct sim *s = sc->sim;
 	uint8_t mad[MAD_LEN];
-	bool control = request[MAD_OFF_CLASS_VERSION] == 1 ? request[SA1_OFF_FRAGMENT] != 0 :
-		request[RMPP_OFF_FLAGS] & RMPP_ACTIVE;
+	bool control = request[MAD_OFF_CLASS_VERSION] == 1 ? request[SA1_OFF_FRAGMENT] != 0
+							   : request[RMPP_OFF_FLAGS] & RMPP_ACTIVE;
 
 	memcpy(mad, request, MAD_LEN);
 	mad[MAD_OFF_METHOD] = request[MAD_OFF_METHOD] ^ MAD_RESPONSE;
@@ -334,18 +355,18 @@ sa_hostile_answer(struct sa_script *sc, unsigned int to, const uint8_t *request)
 bool
 sa_hostile_takes(struct sa_script *sc, const struct packet *pkt)
 {
-	bool ours = pkt->encap == ENCAP_IB ? pkt->dlid == sc->hostile_lid :
-		gid_equal(&pkt->dgid, &sc->hostile_gid);
+	bool ours = pkt->encap == ENCAP_IB ? pkt->dlid == sc->hostile_lid
+					   : gid_equal(&pkt->dgid, &sc->hostile_gid);
 
 	if (!ours || sc->hostile_lid == 0)
 		return false;
 	if (pkt->payload_len == MAD_LEN) {
-		unsigned int from = pkt->encap == ENCAP_IB ? (unsigned int)pkt->slid - SA_LID(0) :
-			pkt->sgid.raw[15] - 1u;
+		unsigned int from = pkt->encap == ENCAP_IB ? (unsigned int)pkt->slid - SA_LID(0)
+							   : pkt->sgid.raw[15] - 1u;
 
 		memcpy(sc->hostile_mad[sc->hostile_seen++ % RING], pkt->payload, MAD_LEN);
 		if (from == SA_CLIENT && !(pkt->payload[MAD_OFF_METHOD] & MAD_RESPONSE) &&
-				sim_below(sc->sim, 8) != 0)
+			sim_below(sc->sim, 8) != 0)
 			sa_hostile_answer(sc, from, pkt->payload);
 	}
 	return true;

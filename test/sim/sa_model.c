@@ -179,7 +179,7 @@ selected(const struct sa_watch *w, unsigned int table, uint32_t rid, const uint8
 
 static void
 sa_model_account(struct sa_model *m, unsigned int table, uint32_t rid, const uint8_t *bytes,
-		uint16_t len, int sign)
+	uint16_t len, int sign)
 {
 	uint64_t sum = sa_record_sum(table, bytes, record_len(table, len));
 
@@ -195,7 +195,7 @@ static void
 allow(struct sa_watch *w)
 {
 	if (w->num_allowed > 0 && w->allowed[w->num_allowed - 1].count == w->now.count &&
-			w->allowed[w->num_allowed - 1].sum == w->now.sum)
+		w->allowed[w->num_allowed - 1].sum == w->now.sum)
 		return;
 	if (w->num_allowed == w->size_allowed) {
 		w->size_allowed = w->size_allowed == 0 ? 4 : 2 * w->size_allowed;
@@ -216,7 +216,8 @@ sa_watch_start(struct sa_model *m, struct sa_watch *w)
 
 		if (r->live && selected(w, r->table, r->rid, r->bytes)) {
 			w->now.count++;
-			w->now.sum += sa_record_sum(r->table, r->bytes, record_len(r->table, r->len));
+			w->now.sum +=
+				sa_record_sum(r->table, r->bytes, record_len(r->table, r->len));
 		}
 	}
 	allow(w);
@@ -323,8 +324,10 @@ disk_apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
 	if (m->crash != SA_CRASH_NONE && m->crash_after-- == 0) {
 		crash = m->crash;
 		m->crash = SA_CRASH_NONE;
-		sim_trace(m->sim, "disk: %s", crash == SA_DISK_FULL ? "full" :
-			crash == SA_CRASH_BEFORE ? "crash before the batch" : "crash after the batch");
+		sim_trace(m->sim, "disk: %s",
+			crash == SA_DISK_FULL              ? "full"
+				: crash == SA_CRASH_BEFORE ? "crash before the batch"
+							   : "crash after the batch");
 	}
 	if (crash == SA_CRASH_NONE || crash == SA_CRASH_AFTER)
 		sa_model_commit(m, ops, n);
@@ -344,8 +347,12 @@ disk_close(void *arg)
 struct store_backend
 sa_model_backend(struct sa_model *m)
 {
-	return (struct store_backend){ .arg = m, .load = disk_load, .apply = disk_apply,
-		.close = disk_close };
+	return (struct store_backend){
+		.arg = m,
+		.load = disk_load,
+		.apply = disk_apply,
+		.close = disk_close,
+	};
 }
 
 void
@@ -362,14 +369,15 @@ sa_model_check_store(struct sa_model *m, const struct store_version *v)
 
 			n++;
 			if (mr == NULL || mr->len != r->len ||
-					memcmp(mr->bytes, r->bytes, r->len) != 0) {
-				sim_fail(m->sim, "table %u rid 0x%08x: the store differs from the disk",
+				memcmp(mr->bytes, r->bytes, r->len) != 0) {
+				sim_fail(m->sim,
+					"table %u rid 0x%08x: the store differs from the disk",
 					table, r->rid);
 				return;
 			}
 		}
 		if (n != m->count[table])
-			sim_fail(m->sim, "table %u: the store has %llu records, the disk %llu", table,
-				(unsigned long long)n, (unsigned long long)m->count[table]);
+			sim_fail(m->sim, "table %u: the store has %llu records, the disk %llu",
+				table, (unsigned long long)n, (unsigned long long)m->count[table]);
 	}
 }

@@ -77,7 +77,8 @@ store_event(struct sim *s, void *arg)
 	store_reclaim(side->store);
 	if (side->num_writes > 0) {
 		side->store_busy = true;
-		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)side->store_latency), store_event, side);
+		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)side->store_latency), store_event,
+			side);
 	}
 }
 
@@ -93,7 +94,8 @@ sa_node_submit(void *arg, struct sa_write *write)
 	side->writes[side->num_writes++] = write;
 	if (!side->store_busy) {
 		side->store_busy = true;
-		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)side->store_latency), store_event, side);
+		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)side->store_latency), store_event,
+			side);
 	}
 	return true;
 }
@@ -128,9 +130,16 @@ static void
 add_ears(struct sa_lcore *l)
 {
 	static const struct mad_method methods[] = { { MAD_REPORT, 0 }, { 0, 0 } };
-	struct mad_agent a = { .mgmt_class = MAD_CLASS_SUBN_ADM, .class_version = 1,
-		.name = "reports", .protocol = MAD_SA1, .data_offset = SA1_OFF_DATA,
-		.methods = methods, .request = sa_node_report, .arg = l->side };
+	struct mad_agent a = {
+		.mgmt_class = MAD_CLASS_SUBN_ADM,
+		.class_version = 1,
+		.name = "reports",
+		.protocol = MAD_SA1,
+		.data_offset = SA1_OFF_DATA,
+		.methods = methods,
+		.request = sa_node_report,
+		.arg = l->side,
+	};
 
 	if (mad_agent_add(l->mad, &a) < 0)
 		abort();
@@ -148,7 +157,8 @@ start_lcore(struct sa_side *side, unsigned int id)
 {
 	struct sa_lcore *l = &side->lcore[id];
 	struct sim_node *n = side->node;
-	struct mad_worker_config mc = { .id = id,
+	struct mad_worker_config mc = {
+		.id = id,
 		.workers = side->lcores,
 		.hash_key = side->hash_key,
 		.hz = SIM_SECOND,
@@ -157,7 +167,8 @@ start_lcore(struct sa_side *side, unsigned int id)
 		.tx = &n->tx.sink,
 		.port = sa_node_port_of,
 		.port_arg = side,
-		.limits = side->limits };
+		.limits = side->limits,
+	};
 	struct sa_worker_config wc = { .id = id, .submit = sa_node_submit, .submit_arg = l };
 
 	memset(l, 0, sizeof(*l));
@@ -187,11 +198,17 @@ start_store(struct sa_side *side)
 {
 	struct sim *s = side->sim;
 	struct sa_model *m = s->sa->model;
-	struct store_config sc = { .tables = sa_num_tables, .indexes = sa_indexes,
-		.num_indexes = sa_num_indexes, .readers = side->lcores + 1,
-		.alloc = &side->node->alloc, .backend = sa_model_backend(m),
-		.max_old_bytes = side->max_old_bytes, .max_versions = side->max_versions,
-		.grace = { sa_node_grace_start, sa_node_grace_done, side } };
+	struct store_config sc = {
+		.tables = sa_num_tables,
+		.indexes = sa_indexes,
+		.num_indexes = sa_num_indexes,
+		.readers = side->lcores + 1,
+		.alloc = &side->node->alloc,
+		.backend = sa_model_backend(m),
+		.max_old_bytes = side->max_old_bytes,
+		.max_versions = side->max_versions,
+		.grace = { sa_node_grace_start, sa_node_grace_done, side },
+	};
 	struct sa_config ac = sa_config_default;
 	struct error err = { 0 };
 

@@ -28,7 +28,7 @@ sa_peer(const struct sa_script *sc, unsigned int from)
 		.av = { .encap = sc->encap, .sgid = sa_gid(sc, from), .dgid = sa_gid(sc, !from),
 			.slid = SA_LID(from), .dlid = SA_LID(!from), .grh = sc->grh,
 			.smac = { 2, 0, 0, 0, 0, (uint8_t)from },
-			.dmac = { 2, 0, 0, 0, 0, (uint8_t)!from }, .vlan = PATH_NO_VLAN },
+			.dmac = { 2, 0, 0, 0, 0, (uint8_t)!from }, .vlan = PATH_NO_VLAN, },
 		.qpn = 1, .qkey = MAD_QKEY, .pkey = 0xFFFF, .neighbour = PATH_NO_NEIGHBOUR,
 	};
 }
@@ -65,8 +65,9 @@ random_port(struct sa_script *sc, unsigned int node, uint8_t subnet_timeout)
 	p->vlan = PATH_NO_VLAN;
 	p->subnet_timeout = subnet_timeout;
 	p->gid[0].gid = sa_gid(sc, node);
-	p->gid[0].type = sc->encap == ENCAP_IB ? GID_IB : sc->encap == ENCAP_ROCEV1 ? GID_ROCEV1 :
-		GID_ROCEV2;
+	p->gid[0].type = sc->encap == ENCAP_IB ? GID_IB
+		: sc->encap == ENCAP_ROCEV1    ? GID_ROCEV1
+					       : GID_ROCEV2;
 	p->num_gids = 1;
 	p->pkey[0] = 0x8001;
 	p->pkey[1] = 0xFFFF;
@@ -177,8 +178,8 @@ static struct sa_flow *
 next_flow(struct sa_script *sc)
 {
 	for (struct sa_flow *f = sc->flows; f != NULL; f = f->next)
-		if ((f->kind == SA_ASK_SERVICE || f->kind == SA_ASK_JOIN) && f->done && !f->failed &&
-				!f->again) {
+		if ((f->kind == SA_ASK_SERVICE || f->kind == SA_ASK_JOIN) && f->done &&
+			!f->failed && !f->again) {
 			f->again = true;
 			if (f->executed > 0 && sim_below(sc->sim, 4) != 0)
 				return sa_flow_undo(sc, f);
@@ -217,8 +218,9 @@ sim_sa_scenario_change(struct sim *s, void *arg)
 		const struct sa_model_record *r = sa_model_any(sc->model, sc->main->table);
 		bool remove = r != NULL && sim_below(s, 3) == 0;
 		bool replace = r != NULL && sim_below(s, 2);
-		uint32_t rid = remove || replace ? r->rid :
-			sa_nth_rid(sc->main, 1, sim_below(s, sc->main_records + 50));
+		uint32_t rid = remove || replace
+			? r->rid
+			: sa_nth_rid(sc->main, 1, sim_below(s, sc->main_records + 50));
 		unsigned int k;
 
 		for (k = 0; k < n && c[k].rid != rid; k++)
@@ -232,7 +234,7 @@ sim_sa_scenario_change(struct sim *s, void *arg)
 		sim_fail(s, "sa_change: %s", err.text);
 	if (--sc->churn > 0)
 		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)sc->churn_step),
-				sim_sa_scenario_change, NULL);
+			sim_sa_scenario_change, NULL);
 }
 
 static void
@@ -261,14 +263,14 @@ sa_scenario_turn(struct sim *s, void *arg)
 	ask_more(sc);
 	if (sc->planned > 0)
 		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * sc->step)), sa_scenario_turn,
-				NULL);
+			NULL);
 }
 
 bool
 sa_script_done(const struct sa_script *sc)
 {
 	if (sc->planned > 0 || sc->under_way > 0 || sc->churn > 0 || sc->restarts > 0 ||
-			sc->hostile > 0)
+		sc->hostile > 0)
 		return false;
 	return sa_side_idle(&sc->side[SA_SERVER]) && sa_side_idle(&sc->side[SA_CLIENT]);
 }
@@ -287,7 +289,7 @@ sa_script_start(struct sa_script *sc)
 	sim_at(s, s->now, sa_scenario_turn, NULL);
 	if (sc->churn > 0)
 		sim_at(s, s->now + sim_below(s, (uint32_t)sc->churn_step), sim_sa_scenario_change,
-				NULL);
+			NULL);
 	if (sc->restarts > 0)
 		sim_at(s, s->now + sim_below(s, 5 * MS), restart, NULL);
 	if (sc->hostile > 0)

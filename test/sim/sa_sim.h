@@ -30,9 +30,9 @@
 #define SA_SERVER      0
 #define SA_CLIENT      1
 /* LIDs: the big table from 1 on, the nodes, what queries write */
-#define SA_LID(node)   ((uint16_t)(0x4F01 + (node)))
-#define SA_OWN_LIDS    0x6000
-#define SA_SM_KEY      UINT64_C(0x5EC2E7)
+#define SA_LID(node) ((uint16_t)(0x4F01 + (node)))
+#define SA_OWN_LIDS  0x6000
+#define SA_SM_KEY    UINT64_C(0x5EC2E7)
 
 struct sa_side;
 struct sa_model;
@@ -253,12 +253,14 @@ enum sa_ask {
 	SA_ASK_SUBSCRIBE, /**< InformInfo */
 	SA_ASK_KINDS
 };
-#define SA_ASKS(k)      (1u << (k))
-#define SA_ASKS_READ    (SA_ASKS(SA_ASK_TABLE) | SA_ASKS(SA_ASK_TEMPLATE) | SA_ASKS(SA_ASK_RANGE) | \
-		SA_ASKS(SA_ASK_BULK) | SA_ASKS(SA_ASK_GET) | SA_ASKS(SA_ASK_GET_NONE) | SA_ASKS(SA_ASK_PATH))
-#define SA_ASKS_CONFIG  (SA_ASKS(SA_ASK_ADD) | SA_ASKS(SA_ASK_EDIT) | SA_ASKS(SA_ASK_DELETE))
-#define SA_ASKS_SET     (SA_ASKS(SA_ASK_SERVICE) | SA_ASKS(SA_ASK_JOIN) | SA_ASKS(SA_ASK_SUBSCRIBE))
-#define SA_ASKS_ALL     (SA_ASKS_READ | SA_ASKS_CONFIG | SA_ASKS_SET)
+#define SA_ASKS(k) (1u << (k))
+#define SA_ASKS_READ                                                                               \
+	(SA_ASKS(SA_ASK_TABLE) | SA_ASKS(SA_ASK_TEMPLATE) | SA_ASKS(SA_ASK_RANGE) |                \
+		SA_ASKS(SA_ASK_BULK) | SA_ASKS(SA_ASK_GET) | SA_ASKS(SA_ASK_GET_NONE) |            \
+		SA_ASKS(SA_ASK_PATH))
+#define SA_ASKS_CONFIG (SA_ASKS(SA_ASK_ADD) | SA_ASKS(SA_ASK_EDIT) | SA_ASKS(SA_ASK_DELETE))
+#define SA_ASKS_SET    (SA_ASKS(SA_ASK_SERVICE) | SA_ASKS(SA_ASK_JOIN) | SA_ASKS(SA_ASK_SUBSCRIBE))
+#define SA_ASKS_ALL    (SA_ASKS_READ | SA_ASKS_CONFIG | SA_ASKS_SET)
 
 /** One query of the client, from asking to judgement. */
 struct sa_flow {

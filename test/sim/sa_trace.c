@@ -97,14 +97,18 @@ kind_of(const struct sa_script *sc, const uint8_t *mad, uint32_t *segment)
 	if (mad[MAD_OFF_CLASS_VERSION] == 1) {
 		flags = sa_v1_flags(sc, mad);
 		*segment = get_be32(mad + SA1_OFF_SEGMENT);
-		return flags & SA1_KEEPALIVE ? KIND_KEEPALIVE : flags & SA1_RESEND ? KIND_RESEND :
-			flags & SA1_ACK ? KIND_ACK : *segment != 0 ? KIND_DATA : KIND_SINGLE;
+		return flags & SA1_KEEPALIVE ? KIND_KEEPALIVE
+			: flags & SA1_RESEND ? KIND_RESEND
+			: flags & SA1_ACK    ? KIND_ACK
+			: *segment != 0      ? KIND_DATA
+					     : KIND_SINGLE;
 	}
 	if (!(mad[RMPP_OFF_FLAGS] & RMPP_ACTIVE))
 		return KIND_SINGLE;
 	*segment = get_be32(mad + RMPP_OFF_SEGMENT);
-	return mad[RMPP_OFF_TYPE] == RMPP_DATA ? KIND_DATA :
-		mad[RMPP_OFF_TYPE] == RMPP_ACK ? KIND_ACK : KIND_END;
+	return mad[RMPP_OFF_TYPE] == RMPP_DATA   ? KIND_DATA
+		: mad[RMPP_OFF_TYPE] == RMPP_ACK ? KIND_ACK
+						 : KIND_END;
 }
 
 static void
@@ -151,8 +155,7 @@ sa_trace_frame(struct sa_script *sc, unsigned int from, const struct packet *pkt
 		return;
 	t = sa_trace_session_of(sc, get_be64(mad + MAD_OFF_TID));
 	kind = kind_of(sc, mad, &segment);
-	if (kind == KIND_DATA && mad[MAD_OFF_CLASS_VERSION] == 1 &&
-		sa_v1_flags(sc, mad) & SA1_LAST)
+	if (kind == KIND_DATA && mad[MAD_OFF_CLASS_VERSION] == 1 && sa_v1_flags(sc, mad) & SA1_LAST)
 		t->final[from] = segment;
 	t->frames[from]++;
 	count_send(t, from, kind, segment);
@@ -188,8 +191,7 @@ sa_print_mad(const struct sa_script *sc, const uint8_t *mad, char *buf, size_t s
 
 	n = snprintf(buf, size, "class 0x%02x v%u method 0x%02x attr 0x%04x tid %016llx",
 		mad[MAD_OFF_CLASS], mad[MAD_OFF_CLASS_VERSION], mad[MAD_OFF_METHOD],
-		get_be16(mad + MAD_OFF_ATTRIBUTE),
-		(unsigned long long)get_be64(mad + MAD_OFF_TID));
+		get_be16(mad + MAD_OFF_ATTRIBUTE), (unsigned long long)get_be64(mad + MAD_OFF_TID));
 	if (n < 0 || (size_t)n >= size)
 		return;
 	buf += n;

@@ -160,7 +160,10 @@ scenario_cut(struct sim *s)
 	script_run(s);
 }
 
-/* seed 001: one thing is wrong; what came before completes, it ends with its status, the rest flushes */
+/*
+ * seed 001: one thing is wrong; what came before completes, it ends with its status, the rest
+ * flushes
+ */
 static void
 scenario_fault(struct sim *s)
 {
@@ -220,8 +223,8 @@ scenario_destroy(struct sim *s)
 	sc->act = destroy_now;
 	sc->act_at = s->now + sim_below(s, 400000);
 	for (unsigned int i = 0; i < SIM_NODES; i++)
-		script_allow(&sc->conn[0]->flow[i], BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR) |
-				BIT(WC_RNR_RETRY_EXC_ERR));
+		script_allow(&sc->conn[0]->flow[i],
+			BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR) | BIT(WC_RNR_RETRY_EXC_ERR));
 	script_run(s);
 }
 
@@ -290,7 +293,10 @@ hostile_now(struct sim *s, void *arg)
 		sc->done = true;
 }
 
-/* A third party sends what it likes: QPs may fall; bytes outside what they may write, and the counters, may not. */
+/*
+ * A third party sends what it likes: QPs may fall; bytes outside what they may write, and the
+ * counters, may not.
+ */
 static void
 hostile(struct sim *s)
 {
@@ -330,8 +336,10 @@ const struct scenario scenarios[] = {
 	{ "sa_loss", "SA: loss, duplication, reordering, damage up to 20 %", sa_scenario_loss, 4 },
 	{ "sa_change", "SA: the database changes in mid-transfer", sa_scenario_change, 2 },
 	{ "sa_config", "SA: Configs large and small", sa_scenario_config, 2 },
-	{ "sa_sets", "SA: services, multicast groups, subscriptions and Reports", sa_scenario_sets, 2 },
-	{ "sa_restart", "SA: either side restarts, the server crashes at any commit", sa_scenario_restart, 2 },
+	{ "sa_sets", "SA: services, multicast groups, subscriptions and Reports", sa_scenario_sets,
+		2 },
+	{ "sa_restart", "SA: either side restarts, the server crashes at any commit",
+		sa_scenario_restart, 2 },
 	{ "sa_slow", "SA: long queries, KeepAlives", sa_scenario_slow, 2 },
 	{ "sa_scarce", "SA: too few sessions, versions and bytes", sa_scenario_scarce, 2 },
 	{ "sa_hostile", "SA: a hostile peer beside one that behaves", sa_scenario_hostile, 3 },
@@ -339,11 +347,18 @@ const struct scenario scenarios[] = {
 	{ "sa_cut", "SA: the network goes away", sa_scenario_cut, 1 },
 	{ "sa_big", "SA: tables of 10,000 to 100,000 records", sa_scenario_big, 1 },
 	{ "sa_million", "SA: a table of 1,000,000 records; only by name", sa_scenario_million, 0 },
-	{ "traps", "traps of a port: loss, its SM, LID and state change, repressed or given up", trap_scenario, 3 },
-	{ "echo", "liveness: echoes of many packets and whatever else can be asked, loss up to 20 %", scenario_echo, 3 },
-	{ "cm", "connections: loss, crashes of either side, a hostile peer, floods of requests", cm_scenario, 10 },
-	{ "congestion", "two senders, one link: DCQCN and without; only by name", scenario_congestion, 0 },
-	{ "crowd", "one worker, many peers, one of them slow, hostile or retransmitting for ever; only by name", scenario_crowd, 0 },
+	{ "traps", "traps of a port: loss, its SM, LID and state change, repressed or given up",
+		trap_scenario, 3 },
+	{ "echo",
+		"liveness: echoes of many packets and whatever else can be asked, loss up to 20 %",
+		scenario_echo, 3 },
+	{ "cm", "connections: loss, crashes of either side, a hostile peer, floods of requests",
+		cm_scenario, 10 },
+	{ "congestion", "two senders, one link: DCQCN and without; only by name",
+		scenario_congestion, 0 },
+	{ "crowd",
+		"one worker, many peers, one of them slow, hostile or retransmitting for ever; only by name",
+		scenario_crowd, 0 },
 };
 
 const unsigned int num_scenarios = sizeof(scenarios) / sizeof(scenarios[0]);

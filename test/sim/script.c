@@ -145,10 +145,12 @@ script_run(struct sim *s)
 	if (!sim_run(s, sc->limit, script_all_done) && !s->failed && !sc->may_time_out) {
 		for (unsigned int i = 0; i < s->num_flows; i++)
 			if (!flow_done(s->flows[i]))
-				sim_fail(s, "flow from node %u: %u planned, %u posted, %u completed, "
+				sim_fail(s,
+					"flow from node %u: %u planned, %u posted, %u completed, "
 					"%u receives posted, %u received when the time was up",
-					s->flows[i]->from->id, s->flows[i]->ops, s->flows[i]->posted,
-					s->flows[i]->completed, s->flows[i]->recvs, s->flows[i]->received);
+					s->flows[i]->from->id, s->flows[i]->ops,
+					s->flows[i]->posted, s->flows[i]->completed,
+					s->flows[i]->recvs, s->flows[i]->received);
 		sim_fail(s, "nothing happens any more");
 	}
 	/* stragglers in the network arrive at QPs that are done */
@@ -174,7 +176,7 @@ script_end(struct sim *s)
 		sim_check_memory(s);
 	}
 	if (!s->failed && sc->watch != NULL &&
-			memcmp(sc->watch, s->node[1].arena + sc->watch_offset, sc->watch_len) != 0)
+		memcmp(sc->watch, s->node[1].arena + sc->watch_offset, sc->watch_len) != 0)
 		sim_fail(s, "bytes changed after the region was gone");
 	if (!s->failed)
 		check_counters(s);

@@ -6,9 +6,9 @@
 #define SIM_SCRIPT_H
 
 /**
- * @file
- * Scenarios: a row each in the table of scenario.c. A scenario sets connections, plans, faults and the network up;
- * script_run() then posts, receives and polls at random moments until every flow is done, and checks.
+ * @file Scenarios: a row each in the table of scenario.c. A scenario sets connections, plans,
+ * faults and the network up; script_run() then posts, receives and polls at random moments until
+ * every flow is done, and checks.
  */
 
 #include "flow.h"
@@ -19,7 +19,8 @@ struct script {
 	struct conn *conn[SCRIPT_CONNS_MAX];
 	unsigned int conns;
 	uint64_t step; /**< mean time between turns of the user */
-	unsigned int recv_ahead; /**< receives kept posted; 0: the user is lazy and posts one now and then */
+	/** receives kept posted; 0: the user is lazy and posts one now and then */
+	unsigned int recv_ahead;
 	bool no_recv; /**< none beyond what the scenario posted itself */
 	bool no_poll;
 	uint64_t limit; /**< virtual time */

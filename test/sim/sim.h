@@ -6,14 +6,13 @@
 #define SIM_SIM_H
 
 /**
- * @file
- * Deterministic simulation: two nodes in one process on a virtual clock, the whole of lib/{wire,mem,rc} under a
- * seeded script. The same seed gives the same trace. Subnet administration on QP1: sa_sim.h;
- * connections: cm_sim.h.
+ * @file Deterministic simulation: two nodes in one process on a virtual clock, the whole of
+ * lib/{wire,mem,rc} under a seeded script. The same seed gives the same trace. Subnet
+ * administration on QP1: sa_sim.h; connections: cm_sim.h.
  *
- * sim.c runs the clock, network.c loses and mangles frames, node.c is a channel adapter with its memory, flow.c
- * posts work and holds the reference model, scenario.c is the list of scripts, coverage.c insists that all seeds
- * together reach every transition, NAK, status and drop reason.
+ * sim.c runs the clock, network.c loses and mangles frames, node.c is a channel adapter with its
+ * memory, flow.c posts work and holds the reference model, scenario.c is the list of scripts,
+ * coverage.c insists that all seeds together reach every transition, NAK, status and drop reason.
  */
 
 #include <stdbool.h>
@@ -25,13 +24,13 @@
 #include "rc/rc.h"
 #include "wire/wire.h"
 
-#define SIM_NODES      2
-#define SIM_NODES_MAX  4 /* of scripts that have a network of their own: cm_sim.h */
+#define SIM_NODES     2
+#define SIM_NODES_MAX 4 /* of scripts that have a network of their own: cm_sim.h */
 #ifndef SIM_ARENA
 #define SIM_ARENA (12u << 20)
 #endif
-#define SIM_FRAME_MAX  (PATH_HEADER_MAX + 80 + MTU_MAX + PATH_TRAILER_MAX)
-#define SIM_SECOND     1000000000ull /* virtual time is in nanoseconds */
+#define SIM_FRAME_MAX (PATH_HEADER_MAX + 80 + MTU_MAX + PATH_TRAILER_MAX)
+#define SIM_SECOND    1000000000ull /* virtual time is in nanoseconds */
 
 struct sim;
 struct sim_node;
@@ -93,7 +92,8 @@ struct sim_node {
 	union gid gid; /**< IPv4 */
 	union gid gid6; /**< IPv6, RoCEv1 and native IB */
 	uint32_t pd;
-	uint8_t *arena; /**< everything remote or local access may touch, with guard bytes between */
+	/** everything remote or local access may touch, with guard bytes between */
+	uint8_t *arena;
 	uint8_t *model; /**< what the arena must look like in the end */
 	uint32_t arena_used;
 	uint8_t last_frame[SIM_FRAME_MAX]; /**< last one sent, for forgers */
@@ -151,7 +151,10 @@ bool sim_chance(struct sim *s, unsigned int per_10000);
 void sim_at(struct sim *s, uint64_t at, void (*fn)(struct sim *s, void *arg), void *arg);
 void sim_deliver(struct sim *s, struct sim_node *to, uint64_t at, const uint8_t *frame,
 	uint32_t len);
-/** Run until nothing is left to happen, done() says so, or the virtual time is up. @retval false time is up */
+/**
+ * Run until nothing is left to happen, done() says so, or the virtual time is up. @retval false
+ * time is up
+ */
 bool sim_run(struct sim *s, uint64_t until, bool (*done)(struct sim *s));
 /** Record a failure; the first one counts. */
 void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

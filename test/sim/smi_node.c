@@ -45,7 +45,8 @@ smi_node_change(struct smi_side *side, uint8_t state)
 
 	if (state == old)
 		return;
-	if (state > PORT_STATE_ACTIVE || (!legal[old][state] &&
+	if (state > PORT_STATE_ACTIVE ||
+		(!legal[old][state] &&
 			!(side->active && old == PORT_STATE_DOWN && state == PORT_STATE_ACTIVE)))
 		sim_fail(side->sim, "PortState %u became %u", old, state);
 	else
@@ -71,12 +72,17 @@ smi_node_remember(struct smi_side *side, const struct packet *pkt)
 	struct smi_asked *a = &side->asked[side->num_asked++ % SMI_ASKED];
 	const uint8_t *mad = pkt->payload;
 
-	*a = (struct smi_asked){ .tid = get_be64(mad + MAD_OFF_TID),
-		.m_key = get_be64(mad + SMP_OFF_M_KEY), .method = mad[MAD_OFF_METHOD],
+	*a = (struct smi_asked){
+		.tid = get_be64(mad + MAD_OFF_TID),
+		.m_key = get_be64(mad + SMP_OFF_M_KEY),
+		.method = mad[MAD_OFF_METHOD],
 		.modifier = get_be32(mad + MAD_OFF_MODIFIER),
-		.attribute = get_be16(mad + MAD_OFF_ATTRIBUTE), .slid = pkt->slid,
-		.dlid = pkt->dlid, .mgmt_class = mad[MAD_OFF_CLASS],
-		.class_version = mad[MAD_OFF_CLASS_VERSION] };
+		.attribute = get_be16(mad + MAD_OFF_ATTRIBUTE),
+		.slid = pkt->slid,
+		.dlid = pkt->dlid,
+		.mgmt_class = mad[MAD_OFF_CLASS],
+		.class_version = mad[MAD_OFF_CLASS_VERSION],
+	};
 }
 
 static bool
@@ -84,12 +90,11 @@ answers(const struct smi_asked *a, const struct packet *pkt)
 {
 	const uint8_t *mad = pkt->payload;
 
-	return a->tid == get_be64(mad + MAD_OFF_TID)
-		&& a->modifier == get_be32(mad + MAD_OFF_MODIFIER)
-		&& a->attribute == get_be16(mad + MAD_OFF_ATTRIBUTE)
-		&& a->slid == pkt->dlid && a->dlid == pkt->slid
-		&& a->mgmt_class == mad[MAD_OFF_CLASS]
-		&& a->class_version == mad[MAD_OFF_CLASS_VERSION];
+	return a->tid == get_be64(mad + MAD_OFF_TID) &&
+		a->modifier == get_be32(mad + MAD_OFF_MODIFIER) &&
+		a->attribute == get_be16(mad + MAD_OFF_ATTRIBUTE) && a->slid == pkt->dlid &&
+		a->dlid == pkt->slid && a->mgmt_class == mad[MAD_OFF_CLASS] &&
+		a->class_version == mad[MAD_OFF_CLASS_VERSION];
 }
 
 /*
@@ -102,9 +107,9 @@ may_see_key(struct smi_side *side, const struct smi_asked *a, const uint8_t *mad
 	const uint8_t *info = smi_port_info(side);
 	uint64_t key = get_be64(info);
 
-	return a->method != MAD_GET || a->attribute != SMA_PORT_INFO || key == 0
-		|| a->m_key == key || info[PORT_INFO_PROTECT] >> 6 == 0
-		|| get_be64(mad + SMP_OFF_DATA) != key;
+	return a->method != MAD_GET || a->attribute != SMA_PORT_INFO || key == 0 ||
+		a->m_key == key || info[PORT_INFO_PROTECT] >> 6 == 0 ||
+		get_be64(mad + SMP_OFF_DATA) != key;
 }
 
 /* Somebody has asked this, or several have, who are not told apart. */
@@ -158,9 +163,9 @@ check_trap(struct smi_side *side, const struct packet *pkt)
 {
 	const uint8_t *mad = pkt->payload;
 
-	if (mad[MAD_OFF_CLASS] != MAD_CLASS_SUBN_LID || get_be16(mad + MAD_OFF_STATUS) != 0
-		|| get_be16(mad + MAD_OFF_ATTRIBUTE) != SMA_NOTICE
-		|| get_be32(mad + MAD_OFF_MODIFIER) != 0 || get_be64(mad + SMP_OFF_M_KEY) != 0)
+	if (mad[MAD_OFF_CLASS] != MAD_CLASS_SUBN_LID || get_be16(mad + MAD_OFF_STATUS) != 0 ||
+		get_be16(mad + MAD_OFF_ATTRIBUTE) != SMA_NOTICE ||
+		get_be32(mad + MAD_OFF_MODIFIER) != 0 || get_be64(mad + SMP_OFF_M_KEY) != 0)
 		sim_fail(side->sim, "a Trap with a wrong header");
 	if (side->state != PORT_STATE_ACTIVE)
 		sim_fail(side->sim, "a Trap in PortState %u", side->state);
@@ -173,9 +178,9 @@ smi_check_sent(struct smi_side *side, const struct packet *pkt)
 {
 	const uint8_t *mad = pkt->payload;
 
-	if (pkt->vl != LRH_VL_SMP || pkt->sl != 0 || pkt->has_grh || pkt->opcode != UD_SEND_ONLY
-		|| pkt->dest_qpn != 0 || pkt->src_qpn != 0 || pkt->qkey != 0 || pkt->pkey != 0xFFFF
-		|| pkt->payload_len != MAD_LEN || mad[MAD_OFF_BASE_VERSION] != MAD_BASE_VERSION) {
+	if (pkt->vl != LRH_VL_SMP || pkt->sl != 0 || pkt->has_grh || pkt->opcode != UD_SEND_ONLY ||
+		pkt->dest_qpn != 0 || pkt->src_qpn != 0 || pkt->qkey != 0 || pkt->pkey != 0xFFFF ||
+		pkt->payload_len != MAD_LEN || mad[MAD_OFF_BASE_VERSION] != MAD_BASE_VERSION) {
 		sim_fail(side->sim, "what was sent is no SMP");
 		return;
 	}
@@ -218,19 +223,42 @@ smi_side_start(struct smi_side *side, struct sim *s, const struct sma_port_confi
 	const struct sma_limits *limits)
 {
 	struct sim_node *n = &s->node[SMI_CA];
-	struct mad_worker_config mc = { .workers = 1, .hash_key = sim_rand(s), .hz = SIM_SECOND,
-		.alloc = &n->alloc, .rng = &n->rng, .tx = &n->tx.sink, .port = smi_node_port_of,
-		.port_arg = side, .limits = mad_limits_default };
-	struct sma_config sc = { .alloc = &n->alloc, .rng = &n->rng, .hz = SIM_SECOND,
-		.node_desc = "simulation", .node_guid = SMI_GUID, .system_image_guid = SMI_GUID,
-		.num_ports = 1, .port = port, .num_managed = 1, .limits = *limits,
-		.apply = smi_node_apply, .arg = side };
+	struct mad_worker_config mc = {
+		.workers = 1,
+		.hash_key = sim_rand(s),
+		.hz = SIM_SECOND,
+		.alloc = &n->alloc,
+		.rng = &n->rng,
+		.tx = &n->tx.sink,
+		.port = smi_node_port_of,
+		.port_arg = side,
+		.limits = mad_limits_default,
+	};
+	struct sma_config sc = {
+		.alloc = &n->alloc,
+		.rng = &n->rng,
+		.hz = SIM_SECOND,
+		.node_desc = "simulation",
+		.node_guid = SMI_GUID,
+		.system_image_guid = SMI_GUID,
+		.num_ports = 1,
+		.port = port,
+		.num_managed = 1,
+		.limits = *limits,
+		.apply = smi_node_apply,
+		.arg = side,
+	};
 
 	memset(side, 0, sizeof(*side));
 	side->sim = s;
 	side->node = n;
-	side->attr = (struct port_attr){ .ib = true, .up = true, .vlan = PATH_NO_VLAN,
-		.mac = { 2, 0, 0, 0, 0, 5 }, .guid = SMI_GUID };
+	side->attr = (struct port_attr){
+		.ib = true,
+		.up = true,
+		.vlan = PATH_NO_VLAN,
+		.mac = { 2, 0, 0, 0, 0, 5 },
+		.guid = SMI_GUID,
+	};
 	side->state = PORT_STATE_DOWN;
 	side->active = port->active;
 	mc.limits.max_sessions = 64;
@@ -264,8 +292,8 @@ smi_side_stop(struct smi_side *side)
 static enum verdict
 smi_node_receive(struct smi_side *side, const struct packet *pkt)
 {
-	if (pkt->encap == ENCAP_IB && !port_lid_own(&side->attr, pkt->dlid)
-		&& pkt->dlid != PORT_LID_PERMISSIVE)
+	if (pkt->encap == ENCAP_IB && !port_lid_own(&side->attr, pkt->dlid) &&
+		pkt->dlid != PORT_LID_PERMISSIVE)
 		return VERDICT_NOT_OUR_LID;
 	if (pkt->dest_qpn != 0)
 		return VERDICT_QPN_UNKNOWN;
@@ -311,8 +339,14 @@ const struct smi_frame smi_frame_default = {
 uint32_t
 smi_build(const struct smi_frame *f, const uint8_t *mad, uint8_t frame[SIM_FRAME_MAX])
 {
-	struct av av = { .encap = ENCAP_IB, .slid = f->slid, .dlid = f->dlid, .grh = f->grh,
-		.vlan = PATH_NO_VLAN, .smac = { 2, 0, 0, 0, 0, 7 } };
+	struct av av = {
+		.encap = ENCAP_IB,
+		.slid = f->slid,
+		.dlid = f->dlid,
+		.grh = f->grh,
+		.vlan = PATH_NO_VLAN,
+		.smac = { 2, 0, 0, 0, 0, 7 },
+	};
 	struct wire_headers h = f->headers;
 	uint8_t *bth = frame + PATH_HEADER_MAX;
 	struct path path;

@@ -19,8 +19,8 @@
 #include "script.h"
 #include "sma/sma.h"
 
-#define SMI_CA 0
-#define SMI_SM 1
+#define SMI_CA     0
+#define SMI_SM     1
 #define SMI_CA_LID 0x0005
 #define SMI_SM_LID 0x0007
 #define SMI_GUID   UINT64_C(0x0002C90300001234)
@@ -59,7 +59,9 @@ void smi_side_stop(struct smi_side *side);
 enum verdict smi_side_receive(struct smi_side *side, const struct packet *pkt);
 bool smi_side_run(struct smi_side *side);
 uint64_t smi_side_next(const struct smi_side *side);
-/** What it sends is an SMP in all respects: a Trap, or the answer to something that it was asked. */
+/**
+ * What it sends is an SMP in all respects: a Trap, or the answer to something that it was asked.
+ */
 void smi_check_sent(struct smi_side *side, const struct packet *pkt);
 /** PortInfo as it is. */
 const uint8_t *smi_port_info(struct smi_side *side);

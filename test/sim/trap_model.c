@@ -19,7 +19,7 @@
 #define DETAILS 10
 #define LID     12
 
-#define PORT_INFO_SM_LID 18
+#define PORT_INFO_SM_LID         18
 #define PORT_INFO_SUBNET_TIMEOUT 51
 
 #define SETTLED 1000000 /* ns: packets that waited for the sink have left */
@@ -103,15 +103,16 @@ static bool
 is_meant(const struct trap_seen *t, const uint8_t *notice)
 {
 	uint16_t number = get_be16(notice + NUMBER);
-	bool lid_counts = !(number >= 129 && number <= 131) && number != 144 && number != 145
-		&& number != 256;
+	bool lid_counts = !(number >= 129 && number <= 131) && number != 144 && number != 145 &&
+		number != 256;
 
-	return t->sent > 0 && (t->notice[TYPE] & 0x7F) == (notice[TYPE] & 0x7F)
-		&& get_be16(t->notice + NUMBER) == number
-		&& (!has_details(notice)
-			|| (memcmp(t->notice + LID + 2, notice + LID + 2, SMA_DATA_LEN - LID - 2) == 0
-				&& memcmp(t->notice + DETAILS, notice + DETAILS, 2) == 0
-				&& (!lid_counts || memcmp(t->notice + LID, notice + LID, 2) == 0)));
+	return t->sent > 0 && (t->notice[TYPE] & 0x7F) == (notice[TYPE] & 0x7F) &&
+		get_be16(t->notice + NUMBER) == number &&
+		(!has_details(notice) ||
+			(memcmp(t->notice + LID + 2, notice + LID + 2, SMA_DATA_LEN - LID - 2) ==
+					0 &&
+				memcmp(t->notice + DETAILS, notice + DETAILS, 2) == 0 &&
+				(!lid_counts || memcmp(t->notice + LID, notice + LID, 2) == 0)));
 }
 
 /* One that the agent has forgotten meanwhile is none of its own. */
@@ -153,7 +154,7 @@ trap_model_change(struct trap_script *sc, struct trap_seen *t, const struct sma_
 		[SMA_TRAP_FREE] = { [SMA_TRAP_HELD] = true, [SMA_TRAP_SENT] = true },
 		[SMA_TRAP_HELD] = { [SMA_TRAP_SENT] = true, [SMA_TRAP_REPRESSED] = true },
 		[SMA_TRAP_SENT] = { [SMA_TRAP_HELD] = true, [SMA_TRAP_REPRESSED] = true,
-			[SMA_TRAP_GIVEN_UP] = true },
+			[SMA_TRAP_GIVEN_UP] = true, },
 	};
 	uint8_t from = t->state, to = info->state;
 

@@ -13,7 +13,7 @@
 #include "coverage.h"
 #include "trap_sim.h"
 
-#define MS 1000000ull
+#define MS            1000000ull
 #define M_KEY_PROTECT 2
 
 /* --- causes --- */
@@ -41,8 +41,14 @@ static void
 bad_key(struct trap_script *sc)
 {
 	struct sim *s = sc->sim;
-	struct sma_bad_key k = { .qkey = sim_below(s, 2), .key = sim_below(s, 4),
-		.lid1 = 1, .lid2 = sc->ca_lid, .qp1 = sim_below(s, 8), .qp2 = 1 };
+	struct sma_bad_key k = {
+		.qkey = sim_below(s, 2),
+		.key = sim_below(s, 4),
+		.lid1 = 1,
+		.lid2 = sc->ca_lid,
+		.qp1 = sim_below(s, 8),
+		.qp2 = 1,
+	};
 
 	sma_bad_key(sc->ca.sma, 0, &k, s->now);
 }
@@ -251,8 +257,13 @@ trap_scenario(struct sim *s)
 {
 	static const unsigned int worst[] = { 1, 100, 500, 1000, 2500 };
 	struct trap_script *sc = calloc(1, sizeof(*sc));
-	struct sma_port_config port = { .guid = SMI_GUID, .lid = SMI_CA_LID, .sm_lid = SMI_SM_LID,
-		.m_key = TRAP_M_KEY, .m_key_protect = M_KEY_PROTECT };
+	struct sma_port_config port = {
+		.guid = SMI_GUID,
+		.lid = SMI_CA_LID,
+		.sm_lid = SMI_SM_LID,
+		.m_key = TRAP_M_KEY,
+		.m_key_protect = M_KEY_PROTECT,
+	};
 
 	if (sc == NULL)
 		abort();
@@ -266,9 +277,12 @@ trap_scenario(struct sim *s)
 	sc->causes = 20 + sim_below(s, 60);
 	sc->odd = sim_below(s, 40);
 	sc->step = 1 * MS + sim_below(s, 30 * MS);
-	sc->limits = (struct sma_limits){ .trap_interval_ms = 1 + sim_below(s, 50),
-		.trap_retries = 1 + sim_below(s, 8), .trap_rate = 20 + sim_below(s, 2000),
-		.trap_burst = 1 + sim_below(s, 40) };
+	sc->limits = (struct sma_limits){
+		.trap_interval_ms = 1 + sim_below(s, 50),
+		.trap_retries = 1 + sim_below(s, 8),
+		.trap_rate = 20 + sim_below(s, 2000),
+		.trap_burst = 1 + sim_below(s, 40),
+	};
 	smi_side_start(&sc->ca, s, &port, &sc->limits);
 	s->guest_arg = sc;
 	s->guest = &guest;

@@ -19,8 +19,12 @@ static void
 raise_mkey(struct bench *b)
 {
 	uint8_t mad[MAD_LEN] = { 1, 0x81, 1, 0x02, [6] = 4, [7] = 3 }, notice[SMA_DATA_LEN];
-	struct smp smp = { .mad = mad, .method = 0x02, .attribute = 0x0015,
-		.modifier = 0x01020304 };
+	struct smp smp = {
+		.mad = mad,
+		.method = 0x02,
+		.attribute = 0x0015,
+		.modifier = 0x01020304,
+	};
 
 	put_be64(mad + 24, UINT64_C(0x8899AABBCCDDEEFF));
 	put_be16(mad + 32, 0xFFFE);
@@ -32,9 +36,16 @@ raise_mkey(struct bench *b)
 int
 main(void)
 {
-	static const struct sma_bad_key key = { .key = 0x8001, .lid1 = 0x0A0B, .lid2 = 0x0C0D,
-		.sl = 0xD, .qp1 = 0x123456, .qp2 = 0xABCDEF,
-		.gid1.raw = { 0xFE, 0x80, [15] = 1 }, .gid2.raw = { 0xFE, 0x80, [15] = 2 } };
+	static const struct sma_bad_key key = {
+		.key = 0x8001,
+		.lid1 = 0x0A0B,
+		.lid2 = 0x0C0D,
+		.sl = 0xD,
+		.qp1 = 0x123456,
+		.qp2 = 0xABCDEF,
+		.gid1.raw = { 0xFE, 0x80, [15] = 1 },
+		.gid2.raw = { 0xFE, 0x80, [15] = 2 },
+	};
 	uint8_t notice[SMA_DATA_LEN];
 	struct bench *b;
 	unsigned int i;

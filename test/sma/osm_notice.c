@@ -16,6 +16,7 @@
 #define D(field) n->data_details.field
 
 /* X(name, value) */
+/* clang-format off */
 #define FIELDS(X)                                                                                  \
 	X("generic", ib_notice_is_generic(n) != 0)                                                 \
 	X("type", ib_notice_get_type(n))                                                           \
@@ -50,6 +51,7 @@
 	X("257.qp2", cl_ntoh32(D(ntc_257_258.qp2)))                                                \
 	X("257.gid1", cl_ntoh64(D(ntc_257_258.gid1.unicast.interface_id)))                         \
 	X("257.gid2", cl_ntoh64(D(ntc_257_258.gid2.unicast.interface_id)))
+/* clang-format on */
 
 uint64_t
 osm_notice(const uint8_t *notice, const char *name)

@@ -89,9 +89,18 @@ to_sm(void *arg, uint16_t port, uint16_t slid, const uint8_t mad[MAD_LEN])
 static void
 smp_bench_make_mad(struct bench *b)
 {
-	struct mad_worker_config mc = { .workers = 1, .hz = SECOND, .alloc = &allocator_malloc,
-		.rng = &rng_kernel, .wheel = b->wheel, .tx = &b->sink, .port = smp_bench_port_of,
-		.port_arg = b, .limits = mad_limits_default, .icrc_unchecked = true };
+	struct mad_worker_config mc = {
+		.workers = 1,
+		.hz = SECOND,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.wheel = b->wheel,
+		.tx = &b->sink,
+		.port = smp_bench_port_of,
+		.port_arg = b,
+		.limits = mad_limits_default,
+		.icrc_unchecked = true,
+	};
 
 	mc.limits.max_sessions = 64;
 	mc.limits.max_bytes = mc.limits.max_bytes_per_peer = 1 << 16;
@@ -103,19 +112,54 @@ static void
 make_sma(struct bench *b, void (*change)(struct sma_config *c, struct sma_port_config *port))
 {
 	struct sma_port_config port[BENCH_PORTS] = {
-		{ .port = 0, .guid = PORT1_GUID, .lid = 5, .sm_lid = 7, .sm_sl = 2, .mtu = 2048,
-			.vl_cap = 4, .width = 0x3, .speed = 0x7, .speed_ext = 0x3, .is_sm = true,
-			.sm_priority = 5, .sm_state = 2 },
-		{ .port = 1, .guid = PORT2_GUID, .lid = 6, .sm_lid = 7, .mtu = 4096, .vl_cap = 1,
-			.width = 0x2, .speed = 0x1 },
+		{
+			.port = 0,
+			.guid = PORT1_GUID,
+			.lid = 5,
+			.sm_lid = 7,
+			.sm_sl = 2,
+			.mtu = 2048,
+			.vl_cap = 4,
+			.width = 0x3,
+			.speed = 0x7,
+			.speed_ext = 0x3,
+			.is_sm = true,
+			.sm_priority = 5,
+			.sm_state = 2,
+		},
+		{
+			.port = 1,
+			.guid = PORT2_GUID,
+			.lid = 6,
+			.sm_lid = 7,
+			.mtu = 4096,
+			.vl_cap = 1,
+			.width = 0x2,
+			.speed = 0x1,
+		},
 	};
-	struct sma_config c = { .mad = b->mad, .wheel = b->wheel, .alloc = &allocator_malloc,
-		.rng = &rng_kernel, .hz = SECOND, .node_desc = "polca test node",
-		.node_guid = 0x0002C90300000100ull, .system_image_guid = 0x0002C903000001FFull,
-		.vendor_id = 0x001405, .device_id = 0xBEEF, .revision = 0x000000A1,
-		.num_ports = 3, .resp_time = 16, .port = port, .num_managed = BENCH_PORTS,
-		.limits = sma_limits_default, .apply = smp_bench_apply, .event = smp_bench_event,
-			.to_sm = to_sm, .arg = b };
+	struct sma_config c = {
+		.mad = b->mad,
+		.wheel = b->wheel,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.hz = SECOND,
+		.node_desc = "polca test node",
+		.node_guid = 0x0002C90300000100ull,
+		.system_image_guid = 0x0002C903000001FFull,
+		.vendor_id = 0x001405,
+		.device_id = 0xBEEF,
+		.revision = 0x000000A1,
+		.num_ports = 3,
+		.resp_time = 16,
+		.port = port,
+		.num_managed = BENCH_PORTS,
+		.limits = sma_limits_default,
+		.apply = smp_bench_apply,
+		.event = smp_bench_event,
+		.to_sm = to_sm,
+		.arg = b,
+	};
 
 	if (change != NULL)
 		change(&c, port);
@@ -133,8 +177,13 @@ bench_create(void (*change)(struct sma_config *c, struct sma_port_config *port))
 	b->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	assert_non_null(b->wheel);
 	for (uint16_t i = 0; i < 3; i++)
-		b->attr[i] = (struct port_attr){ .index = i, .ib = i < 2, .up = true,
-			.vlan = PATH_NO_VLAN, .mac = { 2, 0, 0, 0, 0, (uint8_t)(i + 1) } };
+		b->attr[i] = (struct port_attr){
+			.index = i,
+			.ib = i < 2,
+			.up = true,
+			.vlan = PATH_NO_VLAN,
+			.mac = { 2, 0, 0, 0, 0, (uint8_t)(i + 1) },
+		};
 	b->mgmt_class = 0x01;
 	b->data = b->reply_mad + 64;
 	smp_bench_make_mad(b);
@@ -219,9 +268,19 @@ int
 send_made(struct bench *b)
 {
 	static const uint8_t smac[6] = { 2, 0, 0, 0, 0, 9 };
-	struct packet pkt = { .op = &opcodes[0x64], .opcode = 0x64, .payload = b->mad_sent,
-		.payload_len = MAD_LEN, .pkey = 0xFFFF, .encap = ENCAP_IB, .vl = 15,
-		.port = b->port, .smac = smac, .slid = 7, .dlid = b->attr[b->port].lid };
+	struct packet pkt = {
+		.op = &opcodes[0x64],
+		.opcode = 0x64,
+		.payload = b->mad_sent,
+		.payload_len = MAD_LEN,
+		.pkey = 0xFFFF,
+		.encap = ENCAP_IB,
+		.vl = 15,
+		.port = b->port,
+		.smac = smac,
+		.slid = 7,
+		.dlid = b->attr[b->port].lid,
+	};
 
 	if (b->mgmt_class == 0x81)
 		pkt.slid = pkt.dlid = 0xFFFF;

@@ -29,8 +29,8 @@
 #define SECOND 1000000000ull
 #define MS     1000000ull
 
-#define SILENT (-1)
-#define BENCH_PORTS 2
+#define SILENT       (-1)
+#define BENCH_PORTS  2
 #define BENCH_EVENTS 64
 
 /* methods, status (smp-sma 2) */
@@ -39,12 +39,12 @@
 #define TRAP_REPRESS 0x07
 
 /* PortInfo, by number (smp-sma 3) */
-#define LID        16
+#define LID           16
 #define MASTER_SM_LID 18
-#define M_KEY_LEASE 26
-#define PORT_STATE 32 /* low nibble */
-#define PHYS_STATE 33 /* high nibble */
-#define PROTECT    34 /* top two bits */
+#define M_KEY_LEASE   26
+#define PORT_STATE    32 /* low nibble */
+#define PHYS_STATE    33 /* high nibble */
+#define PROTECT       34 /* top two bits */
 
 #define PORT1_GUID 0x0002C90300000101ull
 #define PORT2_GUID 0x0002C90300000102ull

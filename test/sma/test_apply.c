@@ -299,8 +299,14 @@ static void
 test_bad_keys(void **state)
 {
 	struct bench *b = *state;
-	struct sma_bad_key k = { .key = 0x8123, .lid1 = 9, .lid2 = 5, .sl = 3, .qp1 = 0x111111,
-		.qp2 = 0x222222 };
+	struct sma_bad_key k = {
+		.key = 0x8123,
+		.lid1 = 9,
+		.lid2 = 5,
+		.sl = 3,
+		.qp1 = 0x111111,
+		.qp2 = 0x222222,
+	};
 
 	activate(b);
 	sma_bad_key(b->sma, 0, &k, b->now);
@@ -356,7 +362,7 @@ test_held_traps_go_when_active_with_sm(void **state)
 	assert_int_equal(b->traps, 2);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
+#define T(name)   cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 #define OWN(name) cmocka_unit_test_teardown(name, bench_teardown)
 
 int

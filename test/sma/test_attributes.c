@@ -34,8 +34,8 @@ attributes_refused(struct bench *b, uint8_t method, uint16_t attribute, uint32_t
 	int got = ask(b, method, attribute, modifier, pattern);
 
 	if (got != status)
-		fail_msg("method 0x%x attribute 0x%x modifier 0x%x: status 0x%x", method,
-			attribute, modifier, got);
+		fail_msg("method 0x%x attribute 0x%x modifier 0x%x: status 0x%x", method, attribute,
+			modifier, got);
 	assert_memory_equal(b->data, pattern, 64);
 }
 
@@ -334,8 +334,10 @@ test_answer_to_a_lid_routed_request(void **state)
 	assert_int_equal(b->reply.slid, 5);
 	assert_int_equal(b->reply.dest_qpn, 0);
 	assert_int_equal(b->reply.vl, 15);
-	assert_memory_equal(b->reply_mad, ((const uint8_t[]){ 1, 1, 1, 0x81, 0, 0, 0, 0,
-		0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0, 0x10, 0, 0, 0, 0, 0, 0 }), 24);
+	assert_memory_equal(b->reply_mad,
+		((const uint8_t[]){ 1, 1, 1, 0x81, 0, 0, 0, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66,
+			0x77, 0x88, 0, 0x10, 0, 0, 0, 0, 0, 0 }),
+		24);
 	for (unsigned int i = 128; i < 256; i++)
 		assert_int_equal(b->reply_mad[i], 0);
 }
@@ -354,8 +356,8 @@ test_answer_to_a_directed_route(void **state)
 	assert_int_equal(send_made(b), OK);
 	assert_int_equal(b->reply.dlid, 0xFFFF);
 	assert_int_equal(b->reply.slid, 0xFFFF);
-	assert_memory_equal(b->reply_mad,
-		((const uint8_t[]){ 1, 0x81, 1, 0x81, 0x80, 0, 2, 2 }), 8);
+	assert_memory_equal(b->reply_mad, ((const uint8_t[]){ 1, 0x81, 1, 0x81, 0x80, 0, 2, 2 }),
+		8);
 	assert_memory_equal(b->reply_mad + 128, ((const uint8_t[]){ 0, 1, 4 }), 3);
 	assert_memory_equal(b->reply_mad + 192, ((const uint8_t[]){ 0, 3, 1 }), 3);
 	assert_int_equal(b->data[0], 0x80);
@@ -414,8 +416,13 @@ static void
 test_classes_are_taken_once(void **state)
 {
 	struct bench *b = *state;
-	const struct sma_config c = { .mad = b->mad, .wheel = b->wheel,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .hz = SECOND };
+	const struct sma_config c = {
+		.mad = b->mad,
+		.wheel = b->wheel,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.hz = SECOND,
+	};
 
 	assert_null(sma_create(&c));
 	assert_int_equal(get(b, 0x0011, 0), OK);

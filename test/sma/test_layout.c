@@ -131,12 +131,14 @@ test_port_info_as_opensm_sees_it(void **state)
 	assert_int_equal(ib_port_info_get_link_speed_ext_active(&p), IB_LINK_SPEED_EXT_ACTIVE_25);
 	assert_int_equal(ib_port_info_get_timeout(&p), 18);
 	assert_int_equal(ib_port_info_get_resp_time_value(&p), 16);
-	assert_int_equal(caps, cl_ntoh32(IB_PORT_CAP_IS_SM | IB_PORT_CAP_HAS_NOTICE |
-		IB_PORT_CAP_HAS_TRAP | IB_PORT_CAP_HAS_AUTO_MIG | IB_PORT_CAP_HAS_COM_MGT |
-		IB_PORT_CAP_HAS_SL_MAP | IB_PORT_CAP_HAS_LED_INFO |
-		IB_PORT_CAP_HAS_SYS_IMG_GUID | IB_PORT_CAP_HAS_EXT_SPEEDS |
-		IB_PORT_CAP_HAS_VEND_CLS | IB_PORT_CAP_HAS_DR_NTC | IB_PORT_CAP_HAS_CAP_NTC |
-		IB_PORT_CAP_HAS_CLIENT_REREG | IB_PORT_CAP_HAS_OTHER_LOCAL_CHANGES_NTC));
+	assert_int_equal(caps,
+		cl_ntoh32(IB_PORT_CAP_IS_SM | IB_PORT_CAP_HAS_NOTICE | IB_PORT_CAP_HAS_TRAP |
+			IB_PORT_CAP_HAS_AUTO_MIG | IB_PORT_CAP_HAS_COM_MGT |
+			IB_PORT_CAP_HAS_SL_MAP | IB_PORT_CAP_HAS_LED_INFO |
+			IB_PORT_CAP_HAS_SYS_IMG_GUID | IB_PORT_CAP_HAS_EXT_SPEEDS |
+			IB_PORT_CAP_HAS_VEND_CLS | IB_PORT_CAP_HAS_DR_NTC |
+			IB_PORT_CAP_HAS_CAP_NTC | IB_PORT_CAP_HAS_CLIENT_REREG |
+			IB_PORT_CAP_HAS_OTHER_LOCAL_CHANGES_NTC));
 }
 
 /* A Set as opensm makes it: its accessors write, ours read. */

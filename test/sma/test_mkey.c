@@ -7,9 +7,9 @@
 #include "smp_bench.h"
 
 #define PORT_INFO 0x0015
-#define KEY   0x1122334455667788ull
-#define WRONG 0x1122334455667789ull
-#define OK 0x0000
+#define KEY       0x1122334455667788ull
+#define WRONG     0x1122334455667789ull
+#define OK        0x0000
 
 enum outcome {
 	PASS,

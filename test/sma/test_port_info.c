@@ -10,9 +10,9 @@
 #include "smp_bench.h"
 
 #define PORT_INFO 0x0015
-#define SAME UINT64_MAX /* the value from before */
-#define OK   0x0000
-#define BAD  0x001C
+#define SAME      UINT64_MAX /* the value from before */
+#define OK        0x0000
+#define BAD       0x001C
 
 struct value {
 	uint64_t value;
@@ -20,21 +20,22 @@ struct value {
 	uint64_t after;
 };
 
-#define END { 0, -2, 0 }
+#define END                                                                                        \
+	{                                                                                          \
+		0, -2, 0                                                                           \
+	}
 
 static const struct value any_1[] = { { 1, OK, 1 }, { 0, OK, 0 }, END };
-static const struct value any_2[] = { { 3, OK, 3 }, { 1, OK, 1 }, { 2, OK, 2 }, { 0, OK, 0 },
-	END };
-static const struct value any_3[] = { { 7, OK, 7 }, { 1, OK, 1 }, { 5, OK, 5 }, { 0, OK, 0 },
-	END };
+static const struct value any_2[] = { { 3, OK, 3 }, { 1, OK, 1 }, { 2, OK, 2 }, { 0, OK, 0 }, END };
+static const struct value any_3[] = { { 7, OK, 7 }, { 1, OK, 1 }, { 5, OK, 5 }, { 0, OK, 0 }, END };
 static const struct value any_4[] = { { 15, OK, 15 }, { 1, OK, 1 }, { 10, OK, 10 }, { 0, OK, 0 },
 	END };
 static const struct value any_5[] = { { 31, OK, 31 }, { 1, OK, 1 }, { 21, OK, 21 }, { 0, OK, 0 },
 	END };
 static const struct value any_8[] = { { 0xFF, OK, 0xFF }, { 1, OK, 1 }, { 0xA5, OK, 0xA5 },
 	{ 0, OK, 0 }, END };
-static const struct value any_16[] = { { 0xFFFF, OK, 0xFFFF }, { 1, OK, 1 },
-	{ 0xA5C3, OK, 0xA5C3 }, { 0, OK, 0 }, END };
+static const struct value any_16[] = { { 0xFFFF, OK, 0xFFFF }, { 1, OK, 1 }, { 0xA5C3, OK, 0xA5C3 },
+	{ 0, OK, 0 }, END };
 static const struct value any_64[] = { { 0x0123456789ABCDEF, OK, 0x0123456789ABCDEF },
 	{ 0x8000000000000001, OK, 0x8000000000000001 }, { 0, OK, 0 }, END };
 /* what a Set does not look at; bits beyond the width are cut off */
@@ -43,10 +44,9 @@ static const struct value read_only[] = { { 0xFFFFFFFF, OK, SAME }, { 0, OK, SAM
 static const struct value lid[] = { { 0, BAD, SAME }, { 1, OK, 1 }, { 0xBFFF, OK, 0xBFFF },
 	{ 0xC000, BAD, SAME }, { 0xFFFE, BAD, SAME }, { 0xFFFF, BAD, SAME }, { 5, OK, 5 }, END };
 /* port 1 has 1x and 4x */
-static const struct value width[] = { { 0, OK, SAME }, { 1, OK, 1 }, { 2, OK, 2 },
-	{ 4, BAD, SAME }, { 8, BAD, SAME }, { 7, BAD, SAME }, { 0x10, BAD, SAME },
-	{ 0xFE, BAD, SAME }, { 0xFF, OK, 3 },
-	{ 2, OK, 2 }, { 3, OK, 3 }, END };
+static const struct value width[] = { { 0, OK, SAME }, { 1, OK, 1 }, { 2, OK, 2 }, { 4, BAD, SAME },
+	{ 8, BAD, SAME }, { 7, BAD, SAME }, { 0x10, BAD, SAME }, { 0xFE, BAD, SAME },
+	{ 0xFF, OK, 3 }, { 2, OK, 2 }, { 3, OK, 3 }, END };
 /* SDR, DDR, QDR */
 static const struct value speed[] = { { 0, OK, SAME }, { 1, OK, 1 }, { 2, OK, 2 }, { 4, OK, 4 },
 	{ 5, OK, 5 }, { 8, BAD, SAME }, { 9, BAD, SAME }, { 14, BAD, SAME }, { 15, OK, 7 },
@@ -221,15 +221,13 @@ test_get_at_first(void **state)
 	struct bench *b = *state;
 	static const uint8_t port1[64] = {
 		0, 0, 0, 0, 0, 0, 0, 0, /* M_Key */
-		0xFE, 0x80, 0, 0, 0, 0, 0, 0,
-		0, 5, 0, 7,
+		0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 5, 0, 7,
 		/*
 		 * IsSM 1, Notice 2, Trap 3, AutoMigration 5, SLMapping 6, LedInfo 9,
 		 * SystemImageGUID 11, ExtendedSpeeds 14, CM 16, VendorClass 20, DRNotice 21,
 		 * CapMaskNotice 22, ClientReregistration 25, OtherLocalChangesNotice 26
 		 */
-		0x06, 0x71, 0x4A, 0x6E,
-		0, 0, 0, 0, /* DiagCode, lease */
+		0x06, 0x71, 0x4A, 0x6E, 0, 0, 0, 0, /* DiagCode, lease */
 		1, 0x03, 0x03, 0x02, /* port; widths */
 		0x72, 0x52, /* speeds, Initialize; LinkUp, Polling */
 		0x00, 0x47, /* LMC; speed active QDR, all enabled */
@@ -241,12 +239,10 @@ test_get_at_first(void **state)
 		0, 0, /* CapabilityMask2 */
 		0x23, 0x03, /* EDR of FDR and EDR */
 	};
-	static const uint8_t port2[64] = {
-		0, 0, 0, 0, 0, 0, 0, 0, 0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 6, 0, 7,
-		0x06, 0x71, 0x0A, 0x2C, 0, 0, 0, 0, 2, 0x02, 0x02, 0x02, 0x12, 0x52, 0x00, 0x11,
-		0x50, 0x10, 0x00, 0, 0, 0x05, 0x00, 0x10, 0, 0, 0, 0, 0, 0, 32, 18, 16, 0x88,
-		0, 0, 0, 0, 0, 0, 0, 0, 0x00, 0x00,
-	};
+	static const uint8_t port2[64] = { 0, 0, 0, 0, 0, 0, 0, 0, 0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0,
+		6, 0, 7, 0x06, 0x71, 0x0A, 0x2C, 0, 0, 0, 0, 2, 0x02, 0x02, 0x02, 0x12, 0x52, 0x00,
+		0x11, 0x50, 0x10, 0x00, 0, 0, 0x05, 0x00, 0x10, 0, 0, 0, 0, 0, 0, 32, 18, 16, 0x88,
+		0, 0, 0, 0, 0, 0, 0, 0, 0x00, 0x00 };
 
 	assert_int_equal(get(b, PORT_INFO, 0), OK);
 	assert_memory_equal(b->data, port1, 64);

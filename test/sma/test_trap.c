@@ -31,8 +31,8 @@ test_trap_is_an_smp_to_the_master_sm(void **state)
 	static const uint8_t header[8] = { 0x01, 0x01, 0x01, 0x05, 0, 0, 0, 0 };
 	static const uint8_t after_tid[48] = { 0x00, 0x02 }; /* modifier and M_Key 0 */
 	static const uint8_t after_data[128];
-	static const uint8_t notice[64] = { 0x81, 0x00, 0x00, 0x01, 0x00, 0x81, 0x00, 0x05,
-		[13] = 0x05, [14] = 0x01 };
+	static const uint8_t notice[64] = { 0x81, 0x00, 0x00, 0x01, 0x00, 0x81, 0x00,
+		0x05, [13] = 0x05, [14] = 0x01 };
 	struct bench *b = *state;
 	const struct sent *s;
 	struct sma_trap *t = bench_raise(b, 0);
@@ -304,9 +304,9 @@ test_refused_call_is_tried_again_at_the_next_interval(void **state)
 {
 	static const uint8_t mad[MAD_LEN] = { 1, 0x03, 2, 0x01 };
 	struct mad_call other = { .to = { .av = { .encap = ENCAP_IB, .dlid = 99,
-		.vlan = PATH_NO_VLAN }, .qpn = 1, .qkey = MAD_QKEY, .pkey = 0xFFFF },
+		.vlan = PATH_NO_VLAN, }, .qpn = 1, .qkey = MAD_QKEY, .pkey = 0xFFFF, },
 		.protocol = MAD_SINGLE, .data_offset = 64, .mad = mad, .timeout = 900000 * MS,
-		.taker = { .done = nothing } };
+		.taker = { .done = nothing }, };
 	mad_handle h[BENCH_SESSIONS];
 	struct bench *b = *state;
 	struct sma_trap *t;
@@ -390,7 +390,7 @@ test_repress_of_something_else_is_counted(void **state)
 {
 	static const struct {
 		unsigned int at;
-		uint8_t xor;
+		uint8_t xor ;
 	} other[] = { { 0, 0x05 }, { 5, 0x01 }, { 14, 0x02 }, { 63, 0x40 } };
 	struct bench *b = *state;
 	struct sma_trap *t = bench_raise(b, 0);
@@ -400,7 +400,7 @@ test_repress_of_something_else_is_counted(void **state)
 	bench_pass(b, 1);
 	for (i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
 		memcpy(notice, t->info.notice, sizeof(notice));
-		notice[other[i].at] ^= other[i].xor;
+		notice[other[i].at] ^= other[i].xor ;
 		bench_repress(b, notice);
 		trap_expect_state(t, "SENT");
 		assert_int_equal(b->p->counters.repress_unmatched, i + 1);
@@ -514,8 +514,12 @@ test_cause_that_is_over_makes_a_new_trap(void **state)
 static void
 test_rate_is_limited_per_port(void **state)
 {
-	static const struct sma_limits two_a_second = { .trap_interval_ms = 60000,
-		.trap_retries = 1, .trap_rate = 2, .trap_burst = 3 };
+	static const struct sma_limits two_a_second = {
+		.trap_interval_ms = 60000,
+		.trap_retries = 1,
+		.trap_rate = 2,
+		.trap_burst = 3,
+	};
 	struct bench *b = *state;
 	uint32_t id;
 
@@ -591,8 +595,12 @@ test_bad_keys_leave_places_to_the_port(void **state)
 static void
 test_bad_keys_leave_a_token_to_the_port(void **state)
 {
-	static const struct sma_limits limits = { .trap_interval_ms = 60000, .trap_retries = 1,
-		.trap_rate = 2, .trap_burst = 3 };
+	static const struct sma_limits limits = {
+		.trap_interval_ms = 60000,
+		.trap_retries = 1,
+		.trap_rate = 2,
+		.trap_burst = 3,
+	};
 	struct bench *b = *state;
 
 	bench_limits(b, &limits);

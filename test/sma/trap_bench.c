@@ -64,9 +64,17 @@ bench_port_state(struct sma_port *p, uint8_t state)
 static void
 trap_bench_make_mad(struct bench *b)
 {
-	struct mad_worker_config mc = { .workers = 1, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .wheel = b->wheel, .tx = &b->sink,
-		.port = trap_bench_port_of, .port_arg = b, .limits = mad_limits_default };
+	struct mad_worker_config mc = {
+		.workers = 1,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.wheel = b->wheel,
+		.tx = &b->sink,
+		.port = trap_bench_port_of,
+		.port_arg = b,
+		.limits = mad_limits_default,
+	};
 
 	mc.limits.max_sessions = BENCH_SESSIONS;
 	mc.limits.max_bytes = mc.limits.max_bytes_per_peer = 1 << 16;
@@ -93,8 +101,12 @@ trap_bench_make_port(struct bench *b, unsigned int i)
 int
 bench_setup(void **state)
 {
-	static const struct sma_limits limits = { .trap_interval_ms = 1000, .trap_retries = 3,
-		.trap_rate = 100, .trap_burst = SMA_TRAPS_MAX + 1 };
+	static const struct sma_limits limits = {
+		.trap_interval_ms = 1000,
+		.trap_retries = 3,
+		.trap_rate = 100,
+		.trap_burst = SMA_TRAPS_MAX + 1,
+	};
 	struct bench *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
@@ -102,14 +114,25 @@ bench_setup(void **state)
 	b->room = BENCH_SENT_MAX;
 	b->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	assert_non_null(b->wheel);
-	b->attr = (struct port_attr){ .ib = true, .up = true, .vlan = PATH_NO_VLAN, .lid = 5,
-		.state = PORT_STATE_ACTIVE, .mac = { 2, 0, 0, 0, 0, 5 } };
+	b->attr = (struct port_attr){
+		.ib = true,
+		.up = true,
+		.vlan = PATH_NO_VLAN,
+		.lid = 5,
+		.state = PORT_STATE_ACTIVE,
+		.mac = { 2, 0, 0, 0, 0, 5 },
+	};
 	trap_bench_make_mad(b);
 	b->sma = calloc(1, sizeof(*b->sma) + 2 * sizeof(b->sma->port[0]));
 	assert_non_null(b->sma);
-	b->sma->config = (struct sma_config){ .mad = b->mad, .wheel = b->wheel, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel,
-		.system_image_guid = UINT64_C(0x0011223344556677) };
+	b->sma->config = (struct sma_config){
+		.mad = b->mad,
+		.wheel = b->wheel,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.system_image_guid = UINT64_C(0x0011223344556677),
+	};
 	b->sma->config.limits = limits;
 	b->sma->num_ports = 2;
 	b->p = &b->sma->port[0];

@@ -23,19 +23,19 @@
 #include "sma/private.h"
 #include "wire/wire.h"
 
-#define MS 1000000ull
-#define BENCH_SENT_MAX 256
+#define MS              1000000ull
+#define BENCH_SENT_MAX  256
 #define BENCH_FRAME_MAX (PATH_HEADER_MAX + 20 + MAD_LEN + PATH_TRAILER_MAX)
-#define BENCH_SESSIONS 64
+#define BENCH_SESSIONS  64
 
 /* offsets of PortInfo, its codes (smp-sma 3) */
-#define LID           16
-#define MASTER_SM_LID 18
-#define PORT_STATE    32
+#define LID            16
+#define MASTER_SM_LID  18
+#define PORT_STATE     32
 #define SUBNET_TIMEOUT 51
-#define INIT   2
-#define ARMED  3
-#define ACTIVE 4
+#define INIT           2
+#define ARMED          3
+#define ACTIVE         4
 
 struct sent {
 	uint64_t at;

@@ -87,9 +87,18 @@ init(struct fixture *f, struct fake *b)
 }
 
 static const struct row rows[3] = { { 10, 1, { 0 } }, { 20, 2, { 0 } }, { 30, 3, { 0 } } };
-#define PUT(rid, i) { 0, rid, (const uint8_t *)&rows[i], sizeof(rows[i]) }
-#define DEL(rid)    { 0, rid, NULL, 0 }
-#define END         { 255, 0, NULL, 0 }
+#define PUT(rid, i)                                                                                \
+	{                                                                                          \
+		0, rid, (const uint8_t *)&rows[i], sizeof(rows[i])                                 \
+	}
+#define DEL(rid)                                                                                   \
+	{                                                                                          \
+		0, rid, NULL, 0                                                                    \
+	}
+#define END                                                                                        \
+	{                                                                                          \
+		255, 0, NULL, 0                                                                    \
+	}
 
 static void
 test_what_the_backend_has_is_loaded_in_any_order(void **state)

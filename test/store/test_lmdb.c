@@ -210,7 +210,8 @@ test_garbage_in_pages_is_survived(void **state)
 		memcpy(bad, whole, length);
 		srand(seed);
 		for (n = 2 * 4096; n < length; n += 4096)
-			for (i = 16; i < 216; i++) /* after the page's header: where its entries are */
+			/* after the page's header: where its entries are */
+			for (i = 16; i < 216; i++)
 				bad[n + i] = (uint8_t)rand();
 		lmdb_write_file(path, bad, length);
 		err.text[0] = '\0';
@@ -412,7 +413,9 @@ holds(const struct fixture *f, const struct model *m)
 	return n == store_count(v, 0);
 }
 
-/* Every batch acknowledged is there, no other but the one under way, and that whole or not at all. */
+/*
+ * Every batch acknowledged is there, no other but the one under way, and that whole or not at all.
+ */
 static void
 test_kill_9_loses_nothing_acknowledged(void **state)
 {

@@ -102,7 +102,7 @@ model_change(struct store_txn *t, struct model *m)
 
 		if (fill == 0 || (fill == 1 && below(2))) {
 			model_expect(store_del(t, 0, rid), m->a[rid] != 0 ? 0 : -ENOENT, &m->a[rid],
-					0);
+				0);
 		} else {
 			model_expect(store_put(t, 0, rid, &row, sizeof(row)), 0, &m->a[rid], a);
 		}

@@ -54,8 +54,9 @@ tree_fill(struct fixture *f)
 
 	for (i = 0; i < 10000; i++) {
 		rid = (i * 7919 % 10000 + 1) * 3;
-		assert_int_equal(store_put(t, 0, rid,
-			&(struct row){ rid / 300, 0, { 0 } }, sizeof(struct row)), 0);
+		assert_int_equal(store_put(t, 0, rid, &(struct row){ rid / 300, 0, { 0 } },
+					 sizeof(struct row)),
+			0);
 	}
 	assert_int_equal(store_commit(t, NULL), 0);
 }

@@ -470,8 +470,8 @@ reader_main(void *arg)
 			if (store_hold(r, held) != 0)
 				abort();
 		}
-		__atomic_store_n(&race->seen[me],
-			__atomic_load_n(&race->period, __ATOMIC_SEQ_CST), __ATOMIC_RELEASE);
+		__atomic_store_n(&race->seen[me], __atomic_load_n(&race->period, __ATOMIC_SEQ_CST),
+			__ATOMIC_RELEASE);
 	}
 	if (held != NULL)
 		store_unhold(r, held);

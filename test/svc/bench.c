@@ -212,8 +212,12 @@ enum wc_status
 say(struct bench *b, struct life *l, uint32_t len)
 {
 	struct sge sge = { l->node->va, len, l->node->key };
-	struct send_wr wr = { .opcode = WR_SEND, .send_flags = SEND_SIGNALED,
-		.num_sge = len != 0, .sg_list = &sge };
+	struct send_wr wr = {
+		.opcode = WR_SEND,
+		.send_flags = SEND_SIGNALED,
+		.num_sge = len != 0,
+		.sg_list = &sge,
+	};
 
 	return act(b, l, &wr);
 }
@@ -223,8 +227,15 @@ rdma(struct bench *b, struct life *l, enum wr_opcode opcode, uint32_t at, uint32
 	uint64_t remote, uint32_t rkey)
 {
 	struct sge sge = { l->node->va + at, len, l->node->key };
-	struct send_wr wr = { .opcode = opcode, .send_flags = SEND_SIGNALED, .num_sge = 1,
-		.sg_list = &sge, .remote_addr = remote, .rkey = rkey, .compare_add = 1 };
+	struct send_wr wr = {
+		.opcode = opcode,
+		.send_flags = SEND_SIGNALED,
+		.num_sge = 1,
+		.sg_list = &sge,
+		.remote_addr = remote,
+		.rkey = rkey,
+		.compare_add = 1,
+	};
 
 	return act(b, l, &wr);
 }

@@ -6,9 +6,9 @@
 #define TEST_SVC_BENCH_H
 
 /*
- * Services on test/cm's world: real communication managers, queue pairs and frames. A service listens
- * in place of the node's own listener; its peer is another service, or a test's own connection
- * (start(), struct life).
+ * Services on test/cm's world: real communication managers, queue pairs and frames. A service
+ * listens in place of the node's own listener; its peer is another service, or a test's own
+ * connection (start(), struct life).
  */
 
 #include "../cm/world.h"

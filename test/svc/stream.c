@@ -66,9 +66,15 @@ write_imm(struct stream *t, uint32_t at, uint32_t len, uint64_t remote, uint32_t
 {
 	struct node *a = t->l->node;
 	struct sge sge = { a->va + at, len, a->key };
-	struct send_wr wr = { .opcode = WR_RDMA_WRITE_WITH_IMM, .send_flags = SEND_SIGNALED,
-		.num_sge = len != 0, .sg_list = &sge, .remote_addr = remote, .rkey = t->key,
-		.imm_data = imm };
+	struct send_wr wr = {
+		.opcode = WR_RDMA_WRITE_WITH_IMM,
+		.send_flags = SEND_SIGNALED,
+		.num_sge = len != 0,
+		.sg_list = &sge,
+		.remote_addr = remote,
+		.rkey = t->key,
+		.imm_data = imm,
+	};
 
 	assert_int_equal(act(t->b, t->l, &wr), WC_SUCCESS);
 }

@@ -10,13 +10,13 @@
 #include "bench.h"
 
 /* in the client's memory: its list, what it sends, its receive buffer of two halves */
-#define LIST    0
-#define OUT     256
-#define IN      1024
-#define HALF    1024u
-#define DATA(n) (n)
+#define LIST       0
+#define OUT        256
+#define IN         1024
+#define HALF       1024u
+#define DATA(n)    (n)
 #define CREDITS(n) (0x80000000u | (n))
-#define GOODBYE 0xE0000000u
+#define GOODBYE    0xE0000000u
 
 struct stream {
 	struct bench *b;

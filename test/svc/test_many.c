@@ -28,11 +28,23 @@ static void
 test_a_thousand_connections_at_once(void **state)
 {
 	struct bench *b = *state;
-	struct service *server = serve(b, &b->w->b, &(struct svc_config){ .kind = "echo",
-		.size = 64, .depth = 1, .max_connections = 1000 });
-	struct service *client = serve(b, &b->w->a, &(struct svc_config){ .kind = "echo",
-		.active = true, .size = 64, .depth = 1, .count = 3, .verify = true,
-		.max_connections = 1001 });
+	struct service *server = serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "echo",
+			.size = 64,
+			.depth = 1,
+			.max_connections = 1000,
+		});
+	struct service *client = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "echo",
+			.active = true,
+			.size = 64,
+			.depth = 1,
+			.count = 3,
+			.verify = true,
+			.max_connections = 1001,
+		});
 	struct error err;
 	unsigned int i;
 	cm_id id;
@@ -66,8 +78,11 @@ static void
 test_no_place_is_rejected_and_a_freed_one_taken_again(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "memory",
-		.max_connections = 2 });
+	struct service *s = serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "memory",
+			.max_connections = 2,
+		});
 	struct life *one = call(b), *two = call(b), *three;
 
 	(void)two;
@@ -92,8 +107,14 @@ test_no_room_for_completions_is_rejected(void **state)
 	struct bench *b = *state;
 	struct service *s = &b->services[b->num_services++];
 	struct svc_env env = bench_env(&b->w->b);
-	struct svc_config c = { .kind = "echo", .size = 64, .depth = 4, .max_connections = 10,
-		.service_id = WORLD_SERVICE, .service_mask = UINT64_MAX };
+	struct svc_config c = {
+		.kind = "echo",
+		.size = 64,
+		.depth = 4,
+		.max_connections = 10,
+		.service_id = WORLD_SERVICE,
+		.service_mask = UINT64_MAX,
+	};
 	struct rc_cq_info info;
 	struct life *one, *two;
 	struct error err;
@@ -132,8 +153,13 @@ static void
 test_share_comes_back_with_the_last_completion(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "echo", .size = 64,
-		.depth = 4, .max_connections = 1 });
+	struct service *s = serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "echo",
+			.size = 64,
+			.depth = 4,
+			.max_connections = 1,
+		});
 	struct life *l = call(b);
 	struct rc_cq_info info;
 
@@ -158,8 +184,11 @@ static void
 test_many_are_ended_in_turns(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "sink",
-		.max_connections = 100 });
+	struct service *s = serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "sink",
+			.max_connections = 100,
+		});
 	unsigned int i;
 
 	for (i = 0; i < 100; i++)
@@ -198,15 +227,18 @@ static void
 test_places_of_clients_are_bounded_too(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->a, &(struct svc_config){ .kind = "echo",
-		.active = true, .size = 16 });
+	struct service *s = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "echo",
+			.active = true,
+			.size = 16,
+		});
 	struct error err = { "" };
 	cm_id id;
 
 	dial(b, s);
 	assert_int_equal(begin(s, &id, &err), -ENOSPC);
-	assert_string_equal(err.text,
-		"service echo: no place for one more connection, it has 1");
+	assert_string_equal(err.text, "service echo: no place for one more connection, it has 1");
 }
 
 /* --- a watcher --- */
@@ -238,11 +270,18 @@ watch_released(void *user)
 static void
 test_watcher_is_told_behind_the_kind(void **state)
 {
-	static const struct cm_user watcher = { .established = watch_established,
-		.ended = watch_ended, .released = watch_released };
+	static const struct cm_user watcher = {
+		.established = watch_established,
+		.ended = watch_ended,
+		.released = watch_released,
+	};
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->a, &(struct svc_config){ .kind = "rping",
-		.active = true, .count = 2 });
+	struct service *s = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "rping",
+			.active = true,
+			.count = 2,
+		});
 	struct cm_connect c;
 	struct error err;
 	char log[64] = "";

@@ -98,7 +98,8 @@ test_rdma_outside_ends_only_its_own_connection(void **state)
 
 	assert_int_equal(figures(s).connections, 2);
 	assert_int_equal(rdma(b, bad, WR_RDMA_WRITE, 0, 8, granted_va(bad) + LENGTH - 7,
-		granted_key(bad)), WC_REM_ACCESS_ERR);
+				 granted_key(bad)),
+		WC_REM_ACCESS_ERR);
 	exchange(b->w);
 	assert_int_equal(figures(s).connections, 1);
 	assert_int_equal(rdma(b, good, WR_RDMA_WRITE, 0, 8, granted_va(good), granted_key(good)),
@@ -114,8 +115,12 @@ test_read_only_grant_is_not_written(void **state)
 	struct bench *b = *state;
 	struct life *l;
 
-	serve(b, &b->w->b, &(struct svc_config){ .kind = "memory", .length = LENGTH,
-		.access = MEM_ACCESS_REMOTE_READ });
+	serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "memory",
+			.length = LENGTH,
+			.access = MEM_ACCESS_REMOTE_READ,
+		});
 	l = call(b);
 	assert_int_equal(l->private_data[1], 0x01);
 	assert_int_equal(rdma(b, l, WR_RDMA_READ, 0, 8, granted_va(l), granted_key(l)), WC_SUCCESS);
@@ -143,8 +148,12 @@ test_existing_region_is_granted(void **state)
 
 /* --- per_connection --- */
 
-static const struct svc_config own = { .kind = "memory", .length = 1000, .per_connection = true,
-	.max_connections = 2 };
+static const struct svc_config own = {
+	.kind = "memory",
+	.length = 1000,
+	.per_connection = true,
+	.max_connections = 2,
+};
 
 static void
 test_each_connection_has_memory_of_its_own(void **state)
@@ -203,7 +212,8 @@ test_next_life_has_zeros_and_another_key(void **state)
 		assert_true(granted_key(next) != key);
 		same += granted_va(next) == va;
 		assert_int_equal(rdma(b, next, WR_RDMA_READ, 0, 1000, granted_va(next),
-			granted_key(next)), WC_SUCCESS);
+					 granted_key(next)),
+			WC_SUCCESS);
 		assert_int_equal(b->w->a.bytes[0], 0);
 		assert_memory_equal(b->w->a.bytes, b->w->a.bytes + 1, 999);
 	}
@@ -216,8 +226,13 @@ static void
 test_place_is_not_given_out_until_it_is_clean(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "memory",
-		.length = 1 << 20, .per_connection = true, .max_connections = 1 });
+	struct service *s = serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "memory",
+			.length = 1 << 20,
+			.per_connection = true,
+			.max_connections = 1,
+		});
 	struct life *l = call(b);
 	unsigned int turns = 0;
 
@@ -243,8 +258,13 @@ test_parameters_are_checked(void **state)
 	struct svc_env env = bench_env(&b->w->b);
 	struct error err = { "" };
 
-	expect_refusal(b, &(struct svc_config){ .kind = "memory", .per_connection = true,
-		.mr_key = b->w->b.key }, "per_connection: not with mr_key");
+	expect_refusal(b,
+		&(struct svc_config){
+			.kind = "memory",
+			.per_connection = true,
+			.mr_key = b->w->b.key,
+		},
+		"per_connection: not with mr_key");
 	expect_refusal(b, &(struct svc_config){ .kind = "memory", .mr_key = 0x12345678 },
 		"mr_key: there is no memory region 0x12345678");
 	expect_refusal(b, &(struct svc_config){ .kind = "memory", .access = 0x10 },
@@ -252,7 +272,8 @@ test_parameters_are_checked(void **state)
 	expect_refusal(b, &(struct svc_config){ .kind = "memory", .max_connections = 1u << 21 },
 		"max_connections: got 2097152, allowed: 1 to 1048576");
 	assert_null(svc_create(&env, &(struct svc_config){ .kind = "storage" }, &err));
-	assert_non_null(strstr(err.text, "kind: got \"storage\", allowed: memory, echo, sink, rping"));
+	assert_non_null(
+		strstr(err.text, "kind: got \"storage\", allowed: memory, echo, sink, rping"));
 }
 
 int

@@ -19,8 +19,12 @@ test_message_comes_back(void **state)
 	struct bench *b = *state;
 	struct node *a = &b->w->a;
 	struct sge sge = { a->va + 2048, 11, a->key };
-	struct send_wr wr = { .opcode = WR_SEND, .send_flags = SEND_SIGNALED, .num_sge = 1,
-		.sg_list = &sge };
+	struct send_wr wr = {
+		.opcode = WR_SEND,
+		.send_flags = SEND_SIGNALED,
+		.num_sge = 1,
+		.sg_list = &sge,
+	};
 	struct life *l;
 	unsigned int i;
 
@@ -40,8 +44,11 @@ static void
 test_immediate_data_and_empty_messages_come_back(void **state)
 {
 	struct bench *b = *state;
-	struct send_wr wr = { .opcode = WR_SEND_WITH_IMM, .send_flags = SEND_SIGNALED,
-		.imm_data = 0xCAFE0001 };
+	struct send_wr wr = {
+		.opcode = WR_SEND_WITH_IMM,
+		.send_flags = SEND_SIGNALED,
+		.imm_data = 0xCAFE0001,
+	};
 	struct life *l;
 	struct wc wc;
 
@@ -63,8 +70,15 @@ test_echo_client_gets_all_back(void **state)
 {
 	struct bench *b = *state;
 	struct service *server = serve(b, &b->w->b, &(struct svc_config){ .kind = "echo" });
-	struct service *client = serve(b, &b->w->a, &(struct svc_config){ .kind = "echo",
-		.active = true, .size = 3000, .depth = 3, .count = 100, .verify = true });
+	struct service *client = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "echo",
+			.active = true,
+			.size = 3000,
+			.depth = 3,
+			.count = 100,
+			.verify = true,
+		});
 	struct svc_counters c, d;
 
 	dial(b, client);
@@ -87,8 +101,14 @@ static void
 test_echo_client_notices_what_is_not_its_own(void **state)
 {
 	struct bench *b = *state;
-	struct service *client = serve(b, &b->w->a, &(struct svc_config){ .kind = "echo",
-		.active = true, .size = 16, .count = 1, .verify = true });
+	struct service *client = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "echo",
+			.active = true,
+			.size = 16,
+			.count = 1,
+			.verify = true,
+		});
 	struct life *server;
 
 	dial(b, client);
@@ -140,8 +160,13 @@ static void
 end_in_mid_transfer(struct bench *b, bool by_server, bool answered)
 {
 	struct service *server = serve(b, &b->w->b, &(struct svc_config){ .kind = "echo" });
-	struct service *client = serve(b, &b->w->a, &(struct svc_config){ .kind = "echo",
-		.active = true, .size = 1000, .depth = 8 });
+	struct service *client = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "echo",
+			.active = true,
+			.size = 1000,
+			.depth = 8,
+		});
 	struct service *who = by_server ? server : client;
 	struct error err;
 	unsigned int i;
@@ -236,8 +261,13 @@ test_sink_client_sends_count_messages(void **state)
 {
 	struct bench *b = *state;
 	struct service *server = serve(b, &b->w->b, &(struct svc_config){ .kind = "sink" });
-	struct service *client = serve(b, &b->w->a, &(struct svc_config){ .kind = "sink",
-		.active = true, .size = 2000, .count = 1000 });
+	struct service *client = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "sink",
+			.active = true,
+			.size = 2000,
+			.count = 1000,
+		});
 
 	dial(b, client);
 	assert_int_equal(figures(server).messages_in, 1000);
@@ -254,8 +284,11 @@ test_ucmatose_both_parts(void **state)
 {
 	struct bench *b = *state;
 	struct service *server = serve(b, &b->w->b, &(struct svc_config){ .kind = "ucmatose" });
-	struct service *client = serve(b, &b->w->a, &(struct svc_config){ .kind = "ucmatose",
-		.active = true });
+	struct service *client = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "ucmatose",
+			.active = true,
+		});
 
 	dial(b, client);
 	assert_int_equal(figures(server).messages_out, 10);
@@ -292,8 +325,13 @@ static void
 test_ucmatose_client_listens_first_and_waits_for_the_end(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->a, &(struct svc_config){ .kind = "ucmatose",
-		.active = true, .count = 2, .size = 64 });
+	struct service *s = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "ucmatose",
+			.active = true,
+			.count = 2,
+			.size = 64,
+		});
 	struct life *l;
 	unsigned int i;
 

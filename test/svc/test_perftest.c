@@ -31,11 +31,9 @@
 static const uint8_t gid[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 99, [15] = 2 };
 
 /* test/data/captures/write_bw_cm.pcap, packet 31 */
-static const uint8_t bytes[PERFTEST_BYTES] = {
-	0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x21, 0, 0xd3, 0xe9, 0x98, 0, 0, 0x16, 0x66, 0, 0, 0, 0,
-	0, 0, 0x55, 0xd1, 0x6c, 0x69, 0xf3, 0x88, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0x0a,
-	0x63, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1,
-};
+static const uint8_t bytes[PERFTEST_BYTES] = { 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x21, 0, 0xd3, 0xe9,
+	0x98, 0, 0, 0x16, 0x66, 0, 0, 0, 0, 0, 0, 0x55, 0xd1, 0x6c, 0x69, 0xf3, 0x88, 0, 0, 0, 0, 0,
+	0, 0, 0, 0, 0, 0xff, 0xff, 0x0a, 0x63, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1 };
 
 /* --- a queue pair as text and as bytes --- */
 
@@ -145,8 +143,13 @@ on_dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *our
 
 	t->dests++;
 	t->last_qpn = theirs->qpn;
-	*ours = (struct perftest_dest){ .out_reads = 16, .qpn = 0xabcdef, .psn = 0x123456,
-		.rkey = 0xdeadbeef, .va = 0x100001000 };
+	*ours = (struct perftest_dest){
+		.out_reads = 16,
+		.qpn = 0xabcdef,
+		.psn = 0x123456,
+		.rkey = 0xdeadbeef,
+		.va = 0x100001000,
+	};
 	memcpy(ours->gid.raw, gid, 16);
 	return !t->refuse;
 }
@@ -263,7 +266,8 @@ test_over_a_connection(void **state)
 static void
 test_nonsense_is_refused(void **state)
 {
-	static const uint8_t old[16] = "5.69", letters[16] = "6.x6", endless[16] = "6.06060606060606";
+	static const uint8_t old[16] = "5.69", letters[16] = "6.x6",
+			     endless[16] = "6.06060606060606";
 	struct talk *t = *state;
 	uint8_t line[PERFTEST_TEXT] = WRITE_BW;
 

@@ -3,8 +3,8 @@
  */
 
 /*
- * The client's side of perftest's exchange: the order is that of Debian's 4.5+0.17, client and server,
- * between two soft-RoCE adapters, with one queue pair and with two.
+ * The client's side of perftest's exchange: the order is that of Debian's 4.5+0.17, client and
+ * server, between two soft-RoCE adapters, with one queue pair and with two.
  */
 
 #include <setjmp.h>
@@ -66,7 +66,9 @@ svc_perftest_client_begin(struct talk *t, bool stream, uint32_t qps, enum perfte
 	t->ours[0] = (struct perftest_dest){ .qpn = 1, .has_gid = true };
 	t->ours[1] = (struct perftest_dest){ .qpn = 2, .has_gid = true };
 	t->server = (struct perftest_exchange){
-		.stream = stream, .mtu = 1024, .dest = perftest_client_dest
+		.stream = stream,
+		.mtu = 1024,
+		.dest = perftest_client_dest,
 	};
 	t->c.stream = stream;
 	t->c.mtu = 4096;
@@ -115,13 +117,13 @@ test_order_over_tcp(void **state)
 	perftest_client_expect(true, 2, PERFTEST_SEND_BW, "16 4 4 2 q1 q2 C q1 q1 q2 q1 M q1 5 ");
 	perftest_client_expect(true, 1, PERFTEST_SEND_LAT, "16 4 4 2 q1 C q1 q1 q1 M q1 5 ");
 	perftest_client_expect(true, 2, PERFTEST_WRITE_BW,
-			"16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
+		"16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
 	perftest_client_expect(true, 1, PERFTEST_WRITE_LAT, "16 4 4 2 q1 C q1 q1 q1 M ");
 	perftest_client_expect(true, 2, PERFTEST_READ_BW,
-			"16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
+		"16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
 	perftest_client_expect(true, 1, PERFTEST_READ_LAT, "16 4 4 2 q1 C q1 q1 q1 M q1 5 ");
 	perftest_client_expect(true, 2, PERFTEST_ATOMIC_BW,
-			"16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
+		"16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
 	perftest_client_expect(true, 1, PERFTEST_ATOMIC_LAT, "16 4 4 2 q1 C q1 q1 q1 M q1 5 ");
 }
 
@@ -131,7 +133,7 @@ test_order_over_a_connection(void **state)
 {
 	(void)state;
 	perftest_client_expect(false, 1, PERFTEST_WRITE_BW,
-			"16 4 4 2 q0 C q0 q1 q1 q1 M q1 8 8 8 8 8 q1 ");
+		"16 4 4 2 q0 C q0 q1 q1 q1 M q1 8 8 8 8 8 q1 ");
 	perftest_client_expect(false, 1, PERFTEST_SEND_BW, "16 4 4 2 q0 C q0 q1 q1 q1 q1 M q1 ");
 	perftest_client_expect(false, 1, PERFTEST_WRITE_LAT, "16 4 4 2 q0 C q0 q1 q1 q1 q1 M ");
 }
@@ -179,7 +181,7 @@ test_other_servers(void **state)
 	assert_null(perftest_client_heard("5.70\0\0\0\0\0\0\0\0\0\0\0", 16));
 	assert_null(perftest_client_heard("23.04\0\0\0\0\0\0\0\0\0\0", 16));
 	assert_string_equal(perftest_client_heard("5.50\0\0\0\0\0\0\0\0\0\0\0", 16),
-			"is too old a perftest");
+		"is too old a perftest");
 	assert_string_equal(perftest_client_heard("HTTP/1.1 400 Bad", 16), "is no perftest");
 	assert_string_equal(perftest_client_heard("5.70", 4), "answers with something else");
 }

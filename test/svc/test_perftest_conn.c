@@ -104,7 +104,8 @@ test_writes_go_where_was_told(void **state)
 		WC_SUCCESS);
 	/* not beyond it */
 	assert_int_equal(rdma(b, traffic, WR_RDMA_WRITE, TARGET, 64, ours.va - (1 << 20),
-			ours.rkey), WC_REM_ACCESS_ERR);
+				 ours.rkey),
+		WC_REM_ACCESS_ERR);
 	assert_int_equal(figures(s).violations, 0);
 	perftest_conn_leave(b, l, NULL);
 }

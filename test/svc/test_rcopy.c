@@ -23,8 +23,9 @@ struct copy {
 static struct copy
 open_copy(struct bench *b, uint32_t mr_key)
 {
-	struct copy y = { .t = open_stream(b,
-		&(struct svc_config){ .kind = "rcopy", .mr_key = mr_key }, 0x02) };
+	struct copy y = {
+		.t = open_stream(b, &(struct svc_config){ .kind = "rcopy", .mr_key = mr_key }, 0x02)
+	};
 
 	next_imm(&y.t); /* the second half */
 	return y;
@@ -58,7 +59,9 @@ rcopy_put(struct copy *y, const char *bytes, uint32_t len)
 	write_imm(&y->t, OUT, len, y->t.va + y->to, DATA(len));
 	y->to += len;
 }
+/* clang-format off */
 #define PUT(y, literal) rcopy_put(y, literal, sizeof(literal) - 1)
+/* clang-format on */
 
 static void
 rcopy_expect_answer(struct copy *y, uint8_t command, uint32_t status)
@@ -152,8 +155,13 @@ test_file_larger_than_the_region_is_refused_at_its_end(void **state)
 {
 	struct bench *b = *state;
 	struct copy y;
-	struct mem_mr_attr attr = { .pd = b->w->b.pd, .access = MEM_ACCESS_LOCAL_WRITE, .length = 4,
-		.backing = MEM_ANONYMOUS, .numa_node = -1 };
+	struct mem_mr_attr attr = {
+		.pd = b->w->b.pd,
+		.access = MEM_ACCESS_LOCAL_WRITE,
+		.length = 4,
+		.backing = MEM_ANONYMOUS,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 
 	assert_int_equal(mem_mr_register(b->w->b.mem, &attr, &info, NULL), 0);
@@ -176,8 +184,13 @@ test_region_that_goes_meanwhile(void **state)
 {
 	struct bench *b = *state;
 	struct copy y;
-	struct mem_mr_attr attr = { .pd = b->w->b.pd, .access = MEM_ACCESS_LOCAL_WRITE, .length = 8,
-		.backing = MEM_ANONYMOUS, .numa_node = -1 };
+	struct mem_mr_attr attr = {
+		.pd = b->w->b.pd,
+		.access = MEM_ACCESS_LOCAL_WRITE,
+		.length = 8,
+		.backing = MEM_ANONYMOUS,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 
 	assert_int_equal(mem_mr_register(b->w->b.mem, &attr, &info, NULL), 0);
@@ -251,8 +264,12 @@ static void
 test_region_is_checked(void **state)
 {
 	struct bench *b = *state;
-	struct mem_mr_attr attr = { .pd = b->w->b.pd, .length = 8, .backing = MEM_ANONYMOUS,
-		.numa_node = -1 };
+	struct mem_mr_attr attr = {
+		.pd = b->w->b.pd,
+		.length = 8,
+		.backing = MEM_ANONYMOUS,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 	char text[80];
 
@@ -298,8 +315,13 @@ static void
 test_client_sends_more_than_buffers_hold(void **state)
 {
 	struct bench *b = *state;
-	struct mem_mr_attr attr = { .pd = b->w->b.pd, .access = MEM_ACCESS_LOCAL_WRITE,
-		.length = 3000001, .backing = MEM_ANONYMOUS, .numa_node = -1 };
+	struct mem_mr_attr attr = {
+		.pd = b->w->b.pd,
+		.access = MEM_ACCESS_LOCAL_WRITE,
+		.length = 3000001,
+		.backing = MEM_ANONYMOUS,
+		.numa_node = -1,
+	};
 	struct mem_mr_info info;
 	struct service *s, *c;
 	unsigned int i;

@@ -34,7 +34,7 @@ test_pings_are_the_captured_ones(void **state)
 	assert_int_equal(pcap_open(&p, CAPTURE_DIR "/rping.pcap"), 0);
 	while (pcap_next(&p) == 1) {
 		if (p.len < 14 || get_be16(p.data + 12) != 0x0800 ||
-				!wire_parse(ENCAP_ROCEV2_IPV4, p.data + 14, p.len - 14, &pkt, &why))
+			!wire_parse(ENCAP_ROCEV2_IPV4, p.data + 14, p.len - 14, &pkt, &why))
 			continue;
 		if (pkt.opcode != RC_READ_RESP_ONLY && pkt.opcode != RC_WRITE_ONLY)
 			continue;
@@ -201,8 +201,14 @@ static void
 test_client_offers_source_then_sink(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->a, &(struct svc_config){ .kind = "rping",
-		.active = true, .size = 100, .count = 3, .verify = true });
+	struct service *s = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "rping",
+			.active = true,
+			.size = 100,
+			.count = 3,
+			.verify = true,
+		});
 	struct node *n = &b->w->b;
 	struct life *l;
 	uint64_t source, sink;
@@ -224,8 +230,8 @@ test_client_offers_source_then_sink(void **state)
 		sink = get_be64(n->bytes);
 		assert_int_equal(get_be32(n->bytes + 12), 100);
 		assert_true(sink >= source + 100 || source >= sink + 100);
-		assert_int_equal(rdma(b, l, WR_RDMA_WRITE, 1000, 100, sink,
-			get_be32(n->bytes + 8)), WC_SUCCESS);
+		assert_int_equal(rdma(b, l, WR_RDMA_WRITE, 1000, 100, sink, get_be32(n->bytes + 8)),
+			WC_SUCCESS);
 		assert_int_equal(say(b, l, 16), WC_SUCCESS);
 		assert_int_equal(figures(s).exchanges, i + 1);
 	}
@@ -257,8 +263,13 @@ static void
 test_verifying_client_sees_a_false_pong(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->a, &(struct svc_config){ .kind = "rping",
-		.active = true, .count = 3, .verify = true });
+	struct service *s = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "rping",
+			.active = true,
+			.count = 3,
+			.verify = true,
+		});
 
 	rping_lie(b, s, 16);
 	assert_int_equal(figures(s).mismatches, 1);
@@ -269,8 +280,12 @@ static void
 test_go_ahead_of_other_length_is_a_violation(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->a, &(struct svc_config){ .kind = "rping",
-		.active = true, .count = 3 });
+	struct service *s = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "rping",
+			.active = true,
+			.count = 3,
+		});
 
 	rping_lie(b, s, 8);
 	assert_int_equal(figures(s).violations, 1);
@@ -283,8 +298,14 @@ static void
 pings_and_pongs(struct bench *b, uint32_t size, uint64_t count)
 {
 	struct service *server = serve(b, &b->w->b, &server_config);
-	struct service *client = serve(b, &b->w->a, &(struct svc_config){ .kind = "rping",
-		.active = true, .size = size, .count = count, .verify = true });
+	struct service *client = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "rping",
+			.active = true,
+			.size = size,
+			.count = count,
+			.verify = true,
+		});
 	struct cm_info info;
 	cm_id id;
 

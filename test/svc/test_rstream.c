@@ -184,8 +184,12 @@ test_false_list_ends_only_its_own_connection(void **state)
 	struct stream t = open_rstream(*state, 8192, 0x02);
 	struct bench *b = t.b;
 	struct sge sge = { b->w->a.va, 8, b->w->a.key };
-	struct send_wr wr = { .opcode = WR_RDMA_WRITE_WITH_IMM, .num_sge = 1, .sg_list = &sge,
-		.imm_data = DATA(8) };
+	struct send_wr wr = {
+		.opcode = WR_RDMA_WRITE_WITH_IMM,
+		.num_sge = 1,
+		.sg_list = &sge,
+		.imm_data = DATA(8),
+	};
 	uint8_t data[40];
 	struct life *bad;
 
@@ -263,10 +267,19 @@ static void
 test_client_and_server(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "rstream",
-		.length = 1024 });
-	struct service *c = rstream_client(b, &(struct svc_config){ .length = 2048, .size = 700,
-		.depth = 5, .count = 3, .verify = true });
+	struct service *s = serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "rstream",
+			.length = 1024,
+		});
+	struct service *c = rstream_client(b,
+		&(struct svc_config){
+			.length = 2048,
+			.size = 700,
+			.depth = 5,
+			.count = 3,
+			.verify = true,
+		});
 
 	assert_int_equal(figures(c).exchanges, 3);
 	assert_int_equal(figures(c).mismatches, 0);
@@ -301,8 +314,14 @@ serve_by_hand(struct bench *b, struct service **c)
 
 	conn_data(&b->w->b, b->w->b.param.private_data, 0x02);
 	b->w->b.param.private_len = 40;
-	*c = rstream_client(b, &(struct svc_config){ .length = 2048, .size = 4, .depth = 1,
-		.count = 1, .verify = true });
+	*c = rstream_client(b,
+		&(struct svc_config){
+			.length = 2048,
+			.size = 4,
+			.depth = 1,
+			.count = 1,
+			.verify = true,
+		});
 	t.l = &b->w->b.lives[0];
 	t.va = get_be64(p + 24);
 	t.key = get_be32(p + 32);

@@ -127,12 +127,14 @@ test_values_reach_their_fields(void **state)
 	struct fixture *f = *state;
 	union gid v4;
 
-	assert_int_equal(decode(f,
-		"{\"count\": 10, \"va\": \"0xfedcba9876543210\", \"worker\": 5, \"flag\": false,"
-		" \"text\": \"hello\", \"data\": \"00fFA1\", \"mode\": \"slow\","
-		" \"access\": [\"READ\", \"WRITE\"], \"gid\": \"10.0.0.2\","
-		" \"mac\": \"02:00:5e:10:ff:01\", \"one\": {\"length\": 7, \"code\": 31},"
-		" \"many\": [{\"length\": 1}, {\"length\": 2, \"code\": 0}]}"), 0);
+	assert_int_equal(
+		decode(f,
+			"{\"count\": 10, \"va\": \"0xfedcba9876543210\", \"worker\": 5, \"flag\": false,"
+			" \"text\": \"hello\", \"data\": \"00fFA1\", \"mode\": \"slow\","
+			" \"access\": [\"READ\", \"WRITE\"], \"gid\": \"10.0.0.2\","
+			" \"mac\": \"02:00:5e:10:ff:01\", \"one\": {\"length\": 7, \"code\": 31},"
+			" \"many\": [{\"length\": 1}, {\"length\": 2, \"code\": 0}]}"),
+		0);
 	assert_int_equal(f->out.count, 10);
 	assert_true(f->out.va == UINT64_C(0xfedcba9876543210));
 	assert_int_equal(f->out.present, OUTER_VA);
@@ -214,8 +216,7 @@ test_wrong_types_are_named(void **state)
 		"up to 4 bytes as hex text");
 	refused(f, "{\"count\": 2, \"data\": \"0011223344\"}", "data", "\"0011223344\"",
 		"up to 4 bytes as hex text");
-	refused(f, "{\"count\": 2, \"mode\": \"QUICK\"}", "mode", "\"QUICK\"",
-		"one of FAST, SLOW");
+	refused(f, "{\"count\": 2, \"mode\": \"QUICK\"}", "mode", "\"QUICK\"", "one of FAST, SLOW");
 	refused(f, "{\"count\": 2, \"mode\": 3}", "mode", "3", "one of FAST, SLOW");
 	refused(f, "{\"count\": 2, \"access\": \"READ\"}", "access", "\"READ\"",
 		"list of READ, WRITE");
@@ -287,7 +288,8 @@ static void
 test_defaults_are_told_in_words(void **state)
 {
 	static const struct table_row none[] = {
-		ROW(struct outer, access, TABLE_FLAGS, .flags = TABLE_DEFAULT, .words = words_access),
+		ROW(struct outer, access, TABLE_FLAGS, .flags = TABLE_DEFAULT,
+			.words = words_access),
 		ROW(struct outer, access, TABLE_FLAGS, .flags = TABLE_DEFAULT, .def = 3,
 			.words = words_access),
 		ROW_END,
@@ -342,8 +344,8 @@ main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(test_range_is_kept_at_both_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_types_are_named, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_missing_and_unknown_parameters_are_named, setup,
-			teardown),
+		cmocka_unit_test_setup_teardown(test_missing_and_unknown_parameters_are_named,
+			setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_path_leads_to_the_fault, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_text_is_cut_between_characters, setup,
 			teardown),

@@ -117,8 +117,9 @@ static void
 test_empty_values_are_left_out_or_null_as_their_rows_say(void **state)
 {
 	(void)state;
-	encodes(&empty, "{'code': 0, 'big': 0, 'on': false, 'text': null, 'mode': 'FAST', "
-			"'access': [], 'vlan': null, " EMPTY "}");
+	encodes(&empty,
+		"{'code': 0, 'big': 0, 'on': false, 'text': null, 'mode': 'FAST', "
+		"'access': [], 'vlan': null, " EMPTY "}");
 }
 
 static void
@@ -130,12 +131,14 @@ test_numbers_beyond_json_are_text(void **state)
 	g.code = 255;
 	g.big = UINT64_MAX;
 	g.vlan = 4094;
-	encodes(&g, "{'code': 255, 'big': '0xffffffffffffffff', 'on': false, 'text': null, "
-		    "'mode': 'FAST', 'access': [], 'vlan': 4094, " EMPTY "}");
+	encodes(&g,
+		"{'code': 255, 'big': '0xffffffffffffffff', 'on': false, 'text': null, "
+		"'mode': 'FAST', 'access': [], 'vlan': 4094, " EMPTY "}");
 	g.vlan = 4095; /* beyond the row's range: there is none */
 	g.big = INT64_MAX;
-	encodes(&g, "{'code': 255, 'big': 9223372036854775807, 'on': false, 'text': null, "
-		    "'mode': 'FAST', 'access': [], 'vlan': null, " EMPTY "}");
+	encodes(&g,
+		"{'code': 255, 'big': 9223372036854775807, 'on': false, 'text': null, "
+		"'mode': 'FAST', 'access': [], 'vlan': null, " EMPTY "}");
 }
 
 static void
@@ -143,9 +146,22 @@ test_lists_objects_and_counters(void **state)
 {
 	static const uint8_t data[2] = { 0xab, 0x01 };
 	struct arena arena = { NULL };
-	struct gauge g = { .present = GAUGE_LANE, .guid = 0x10, .node = -1, .share = 0.5, .on = true,
-		.text = "x", .name = "name", .data = { data, 2 }, .mode = 5, .access = 3, .vlan = 1,
-		.lane = { 7, -3 }, .pkey = { 0xffff, 1 }, .num_pkeys = 2 };
+	struct gauge g = {
+		.present = GAUGE_LANE,
+		.guid = 0x10,
+		.node = -1,
+		.share = 0.5,
+		.on = true,
+		.text = "x",
+		.name = "name",
+		.data = { data, 2 },
+		.mode = 5,
+		.access = 3,
+		.vlan = 1,
+		.lane = { 7, -3 },
+		.pkey = { 0xffff, 1 },
+		.num_pkeys = 2,
+	};
 	struct lane *lane;
 	int i;
 
@@ -157,12 +173,13 @@ test_lists_objects_and_counters(void **state)
 	}
 	g.counts = arena_json(&arena, json_pack("{s:i}", "sent", 4));
 	g.more = arena_json(&arena, json_pack("{s:i}", "lost", 5));
-	encodes(&g, "{'code': 0, 'big': 0, 'guid': '0x0000000000000010', 'node': -1, 'share': 0.5, "
-		    "'on': true, 'text': 'x', 'name': 'name', 'data': 'ab01', 'mode': 'SLOW', "
-		    "'access': ['READ', 'WRITE'], 'vlan': 1, 'lane': {'number': 7, 'skew': -3}, "
-		    "'lanes': [{'number': 0, 'skew': 0}, {'number': 1, 'skew': -1}, "
-		    "{'number': 2, 'skew': -2}], 'pkey': [65535, 1], 'counts': {'sent': 4}, "
-		    "'lost': 5, 'number': 7, 'skew': -3}");
+	encodes(&g,
+		"{'code': 0, 'big': 0, 'guid': '0x0000000000000010', 'node': -1, 'share': 0.5, "
+		"'on': true, 'text': 'x', 'name': 'name', 'data': 'ab01', 'mode': 'SLOW', "
+		"'access': ['READ', 'WRITE'], 'vlan': 1, 'lane': {'number': 7, 'skew': -3}, "
+		"'lanes': [{'number': 0, 'skew': 0}, {'number': 1, 'skew': -1}, "
+		"{'number': 2, 'skew': -2}], 'pkey': [65535, 1], 'counts': {'sent': 4}, "
+		"'lost': 5, 'number': 7, 'skew': -3}");
 	arena_free(&arena);
 }
 
@@ -198,7 +215,8 @@ test_a_summary_names_every_member(void **state)
 	assert_non_null(strstr(json_string_value(text), "share: 0 to 1\n"));
 	assert_non_null(strstr(json_string_value(text),
 		"lanes: all of them: list of number (its number), skew\n"));
-	assert_non_null(strstr(json_string_value(text), "lane: object of number (its number), skew\n"));
+	assert_non_null(
+		strstr(json_string_value(text), "lane: object of number (its number), skew\n"));
 	json_decref(text);
 }
 

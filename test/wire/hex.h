@@ -25,8 +25,8 @@ hex_bytes(const char *hex, uint8_t *out, size_t max)
 		if (!isxdigit((unsigned char)*hex))
 			continue;
 		assert(digits / 2 < max);
-		out[digits / 2] = (digits & 1 ? out[digits / 2] << 4 : 0) |
-			(uint8_t)strtoul(digit, NULL, 16);
+		out[digits / 2] =
+			(digits & 1 ? out[digits / 2] << 4 : 0) | (uint8_t)strtoul(digit, NULL, 16);
 		digits++;
 	}
 	assert(digits % 2 == 0);

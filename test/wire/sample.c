@@ -49,7 +49,7 @@ sample_init(struct sample *s, const struct sample_carrier *carrier, uint8_t opco
 	bool v4 = carrier->encap == ENCAP_ROCEV2_IPV4;
 
 	memset(s, 0, sizeof(*s));
-	s->av = (struct av) {
+	s->av = (struct av){
 		.encap = carrier->encap,
 		.smac = { 2, 0, 0, 0, 0, 1 },
 		.dmac = { 2, 0, 0, 0, 0, 2 },
@@ -64,7 +64,7 @@ sample_init(struct sample *s, const struct sample_carrier *carrier, uint8_t opco
 	};
 	memcpy(s->av.sgid.raw, v4 ? ipv4[0] : ipv6[0], 16);
 	memcpy(s->av.dgid.raw, v4 ? ipv4[1] : ipv6[1], 16);
-	s->h = (struct wire_headers) {
+	s->h = (struct wire_headers){
 		.opcode = opcode,
 		.solicited = opcode & 1,
 		.migreq = opcode >> 1 & 1,

@@ -60,8 +60,8 @@ crc_kernels(void)
 			continue;
 		printf("%-21s", names[k]);
 		for (s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
-			printf("%8.1f", sizes[s] / BEST(50000, sink = crc32_update(sink, data,
-								       sizes[s])));
+			printf("%8.1f",
+				sizes[s] / BEST(50000, sink = crc32_update(sink, data, sizes[s])));
 		printf("\n");
 	}
 }

@@ -16,7 +16,8 @@
 static const struct {
 	unsigned int offset, width;
 	uint64_t value;
-} rows[] = { /* of 01 23 45 67 89 ab cd ef fe */
+} rows[] = {
+	/* of 01 23 45 67 89 ab cd ef fe */
 	{ 0, 8, 0x01 },
 	{ 7, 1, 1 },
 	{ 6, 1, 0 },
@@ -58,7 +59,7 @@ test_put_touches_nothing_else(void **state)
 				for (unsigned int i = 0; i < width; i++) { /* bit by bit */
 					unsigned int at = offset + width - 1 - i;
 
-					want[at / 8] &= (uint8_t)~(0x80 >> at % 8);
+					want[at / 8] &= (uint8_t) ~(0x80 >> at % 8);
 					want[at / 8] |= (uint8_t)((value >> i & 1) << (7 - at % 8));
 				}
 				assert_memory_equal(bytes, want, sizeof(want));

@@ -58,16 +58,33 @@ rebuild(const uint8_t *frame, const struct packet *p)
 {
 	uint8_t buf[PATH_HEADER_MAX + BTH_LEN + 64 + MTU_MAX + PATH_TRAILER_MAX];
 	const struct wire_headers h = {
-		.opcode = p->opcode, .solicited = p->solicited, .migreq = p->migreq,
-		.ackreq = p->ackreq, .pad = p->pad, .pkey = p->pkey, .dest_qpn = p->dest_qpn,
-		.psn = p->psn, .va = p->va, .rkey = p->rkey, .dmalen = p->dmalen,
-		.swap_add = p->swap_add, .compare = p->compare, .atomic_orig = p->atomic_orig,
-		.imm = p->imm, .msn = p->msn, .syndrome = p->syndrome, .qkey = p->qkey,
+		.opcode = p->opcode,
+		.solicited = p->solicited,
+		.migreq = p->migreq,
+		.ackreq = p->ackreq,
+		.pad = p->pad,
+		.pkey = p->pkey,
+		.dest_qpn = p->dest_qpn,
+		.psn = p->psn,
+		.va = p->va,
+		.rkey = p->rkey,
+		.dmalen = p->dmalen,
+		.swap_add = p->swap_add,
+		.compare = p->compare,
+		.atomic_orig = p->atomic_orig,
+		.imm = p->imm,
+		.msn = p->msn,
+		.syndrome = p->syndrome,
+		.qkey = p->qkey,
 		.src_qpn = p->src_qpn,
 	};
 	struct av av = {
-		.encap = p->encap, .sgid = p->sgid, .dgid = p->dgid, .vlan = PATH_NO_VLAN,
-		.traffic_class = p->tclass, .hop_limit = p->hop_limit,
+		.encap = p->encap,
+		.sgid = p->sgid,
+		.dgid = p->dgid,
+		.vlan = PATH_NO_VLAN,
+		.traffic_class = p->tclass,
+		.hop_limit = p->hop_limit,
 		/* this flow label gives this source port (rc-transport 10) */
 		.flow_label = p->udp_sport & 0x3FFF,
 	};
@@ -82,14 +99,12 @@ rebuild(const uint8_t *frame, const struct packet *p)
 	assert_int_equal(path.udp_sport, p->udp_sport);
 	if (!v4) {
 		/* the flow label is on the wire, too: rxe sends its own */
-		put_be32(path.header + 14,
-			6u << 28 | (uint32_t)p->tclass << 20 | p->flow_label);
+		put_be32(path.header + 14, 6u << 28 | (uint32_t)p->tclass << 20 | p->flow_label);
 	}
 	len = wire_build(bth, &h);
 	assert_memory_equal(bth, p->bth, len);
 	memcpy(bth + len, p->payload, p->payload_len + p->pad);
-	len = path_finish(&path, bth, len + p->payload_len + p->pad,
-		v4 ? get_be16(p->l3 + 4) : 0);
+	len = path_finish(&path, bth, len + p->payload_len + p->pad, v4 ? get_be16(p->l3 + 4) : 0);
 	assert_int_equal(len, frame_len);
 	assert_memory_equal(bth - path.header_len, frame, frame_len);
 }

@@ -192,7 +192,9 @@ test_packet_kernels_read_no_payload_byte_outside(void **state)
 	}
 }
 
-/* --- a packet that stays where it is: ones in front, and bits of its head that count as ones --- */
+/*
+ * --- a packet that stays where it is: ones in front, and bits of its head that count as ones ---
+ */
 
 /* in a heap block of its own: the address sanitizer watches both ends */
 static void

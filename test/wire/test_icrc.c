@@ -179,7 +179,7 @@ expect_checked(uint32_t len)
 	for (i = 0; i < sizeof(variant) / sizeof(variant[0]); i++)
 		l3[variant[i]] ^= 0x5A;
 	assert_true(wire_crc_ok(&pkt, &why));
-	for (i = 2; i < len + 4; i += len > 200 ? 29 : 1) {
+	for (i = 2; i<len + 4; i += len> 200 ? 29 : 1) {
 		if (head[8 + i % 40] == 0xFF && i < 40)
 			continue;
 		l3[i] ^= 1 << i % 8;

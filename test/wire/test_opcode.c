@@ -40,8 +40,7 @@ test_rc_rows_of_section_2(void **state)
 	expect_row(0x06, "WRITE First", HDR_RETH, 28, PAYLOAD_PMTU, write | OP_FIRST);
 	expect_row(0x07, "WRITE Middle", 0, 12, PAYLOAD_PMTU, write | OP_MIDDLE);
 	expect_row(0x08, "WRITE Last", 0, 12, PAYLOAD_SOME, write | OP_LAST);
-	expect_row(0x09, "WRITE Last Imm", HDR_IMM, 16, PAYLOAD_SOME,
-		write | OP_LAST | OP_RQ_WQE);
+	expect_row(0x09, "WRITE Last Imm", HDR_IMM, 16, PAYLOAD_SOME, write | OP_LAST | OP_RQ_WQE);
 	expect_row(0x0A, "WRITE Only", HDR_RETH, 28, PAYLOAD_ANY, write | OP_ONLY);
 	expect_row(0x0B, "WRITE Only Imm", HDR_RETH | HDR_IMM, 32, PAYLOAD_ANY,
 		write | OP_ONLY | OP_RQ_WQE);

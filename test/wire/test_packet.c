@@ -78,8 +78,13 @@ test_print(void **state)
 	expect_line(&s, "SEND First psn 201 qp 0x11 len 1024");
 
 	sample_init(&s, v4, RC_ACK, 0);
-	s.h = (struct wire_headers) { .opcode = RC_ACK, .psn = 9, .dest_qpn = 0x12,
-		.syndrome = 0x1F, .msn = 3 };
+	s.h = (struct wire_headers){
+		.opcode = RC_ACK,
+		.psn = 9,
+		.dest_qpn = 0x12,
+		.syndrome = 0x1F,
+		.msn = 3,
+	};
 	expect_line(&s, "Acknowledge psn 9 qp 0x12 ACK msn 3 len 0");
 	s.h.syndrome = 10;
 	expect_line(&s, "Acknowledge psn 9 qp 0x12 ACK credits 32 msn 3 len 0");
@@ -95,25 +100,28 @@ test_print(void **state)
 	expect_line(&s, "Acknowledge psn 9 qp 0x12 reserved syndrome 0x40 msn 3 len 0");
 
 	sample_init(&s, v4, RC_WRITE_ONLY_IMM, 5);
-	expect_line(&s, "WRITE Only Imm psn 15786450 qp 0xabc123 va 0x1122334455667788 "
-			"rkey 0x99aabbcc dmalen 270544960 imm 0xdeadbeef len 5 solicited");
+	expect_line(&s,
+		"WRITE Only Imm psn 15786450 qp 0xabc123 va 0x1122334455667788 "
+		"rkey 0x99aabbcc dmalen 270544960 imm 0xdeadbeef len 5 solicited");
 	sample_init(&s, v4, RC_CMP_SWAP, 0);
-	expect_line(&s, "CmpSwap psn 15786450 qp 0xabc123 va 0x1122334455667788 "
-			"rkey 0x99aabbcc swap 0x102030405060708 compare 0x1112131415161718 "
-			"len 0 solicited");
+	expect_line(&s,
+		"CmpSwap psn 15786450 qp 0xabc123 va 0x1122334455667788 "
+		"rkey 0x99aabbcc swap 0x102030405060708 compare 0x1112131415161718 len 0 solicited");
 	sample_init(&s, v4, RC_FETCH_ADD, 0);
-	expect_line(&s, "FetchAdd psn 15786450 qp 0xabc123 va 0x1122334455667788 "
-			"rkey 0x99aabbcc add 0x102030405060708 len 0 ackreq");
+	expect_line(&s,
+		"FetchAdd psn 15786450 qp 0xabc123 va 0x1122334455667788 "
+		"rkey 0x99aabbcc add 0x102030405060708 len 0 ackreq");
 	sample_init(&s, v4, RC_SEND_ONLY_INV, 0);
-	expect_line(&s, "SEND Only Inv psn 15786450 qp 0xabc123 invalidate rkey 0x99aabbcc "
-			"len 0 solicited");
+	expect_line(&s,
+		"SEND Only Inv psn 15786450 qp 0xabc123 invalidate rkey 0x99aabbcc len 0 solicited");
 	sample_init(&s, v4, UD_SEND_ONLY, 4);
-	expect_line(&s, "UD SEND Only psn 15786450 qp 0xabc123 from qp 0x334455 "
-			"qkey 0x80010000 len 4 ackreq");
+	expect_line(&s,
+		"UD SEND Only psn 15786450 qp 0xabc123 from qp 0x334455 qkey 0x80010000 len 4 ackreq");
 	sample_init(&s, v4, RC_ATOMIC_ACK, 0);
 	s.h.syndrome = 0x1F;
-	expect_line(&s, "ATOMIC Acknowledge psn 15786450 qp 0xabc123 ACK msn 8027004 "
-			"original 0x2122232425262728 len 0 ackreq");
+	expect_line(&s,
+		"ATOMIC Acknowledge psn 15786450 qp 0xabc123 ACK msn 8027004 "
+		"original 0x2122232425262728 len 0 ackreq");
 }
 
 int

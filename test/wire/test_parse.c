@@ -213,8 +213,7 @@ set_length(struct sample *s, uint32_t len)
 	case ENCAP_IB:
 		put_be16(s->l3 + LRH_PKTLEN, (len - VCRC_LEN) / 4);
 		if (s->av.grh)
-			put_be16(s->l3 + LRH_LEN + IPV6_PAYLEN,
-				len - VCRC_LEN - LRH_LEN - GRH_LEN);
+			put_be16(s->l3 + LRH_LEN + IPV6_PAYLEN, len - VCRC_LEN - LRH_LEN - GRH_LEN);
 		break;
 	}
 }
@@ -563,8 +562,7 @@ test_mutated_packets_stay_in_bounds(void **state)
 		do
 			op = random() % 0x82;
 		while (opcodes[op].name == NULL);
-		sample_make(&s, &sample_carriers[random() % SAMPLE_CARRIERS], op,
-			random() % 64);
+		sample_make(&s, &sample_carriers[random() % SAMPLE_CARRIERS], op, random() % 64);
 		len = s.l3_len - (random() % 4 ? 0 : random() % s.l3_len);
 		edits = random() % 4;
 		for (i = 0; i < edits; i++)

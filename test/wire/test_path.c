@@ -62,11 +62,25 @@ path_expect_frame(const struct av *av, uint32_t sport_from, const struct wire_he
 static void
 test_vectors_are_rebuilt(void **state)
 {
-	const struct wire_headers ack = { .opcode = RC_ACK, .pkey = 0xFFFF, .dest_qpn = 0x456,
-		.psn = 0x12, .syndrome = 0x1F, .msn = 7 };
-	const struct wire_headers write = { .opcode = RC_WRITE_ONLY, .pkey = 0xFFFF, .pad = 2,
-		.dest_qpn = 0x123, .ackreq = true, .psn = 0x10, .va = 0x1000, .rkey = 0xCAFE,
-		.dmalen = 2 };
+	const struct wire_headers ack = {
+		.opcode = RC_ACK,
+		.pkey = 0xFFFF,
+		.dest_qpn = 0x456,
+		.psn = 0x12,
+		.syndrome = 0x1F,
+		.msn = 7,
+	};
+	const struct wire_headers write = {
+		.opcode = RC_WRITE_ONLY,
+		.pkey = 0xFFFF,
+		.pad = 2,
+		.dest_qpn = 0x123,
+		.ackreq = true,
+		.psn = 0x10,
+		.va = 0x1000,
+		.rkey = 0xCAFE,
+		.dmalen = 2,
+	};
 	struct av av = path_av_of(ENCAP_ROCEV2_IPV4);
 
 	(void)state;
@@ -82,8 +96,8 @@ test_vectors_are_rebuilt(void **state)
 static void
 test_native_ib_example_is_rebuilt(void **state)
 {
-	const char *want_hex = "020000000002020000000001 88B5" VECTOR_LOCAL VECTOR_LOCAL_ICRC
-		VECTOR_LOCAL_VCRC;
+	const char *want_hex =
+		"020000000002020000000001 88B5" VECTOR_LOCAL VECTOR_LOCAL_ICRC VECTOR_LOCAL_VCRC;
 	uint8_t got[256], want[256];
 	uint32_t want_len = hex_bytes(want_hex, want, sizeof(want));
 	uint8_t *bth = got + PATH_HEADER_MAX;
@@ -190,8 +204,9 @@ expect_same_frame(const struct sample_carrier *carrier, uint8_t opcode, uint32_t
 	assert_int_equal(bth[s.frame_len - s.path.header_len], 0xEE);
 	if (s.av.encap != ENCAP_IB) { /* the same but for the ICRC */
 		memset(bth + headers, 0xEE, payload_len + 8);
-		len = path_finish_bare(&s.path, bth, headers, payload_len > 0 ? s.frame +
-			s.path.header_len + headers : NULL, payload_len, id);
+		len = path_finish_bare(&s.path, bth, headers,
+			payload_len > 0 ? s.frame + s.path.header_len + headers : NULL, payload_len,
+			id);
 		assert_int_equal(len, s.frame_len);
 		assert_memory_equal(bth - s.path.header_len, s.frame, s.frame_len - 4);
 		assert_memory_equal(bth - s.path.header_len + s.frame_len - 4, "\0\0\0\0", 4);

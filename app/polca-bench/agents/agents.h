@@ -68,9 +68,9 @@ double bench_quantile(const double *sorted, unsigned int n, double share);
 
 struct bench_config {
 	uint32_t sessions;
-	uint64_t hz;                       /* 0: the TSC's */
+	uint64_t hz; /* 0: the TSC's */
 	uint8_t subnet_timeout, resp_time; /* 0: 18 */
-	uint32_t queue;                    /* frames, a power of two; 0: 4096 */
+	uint32_t queue; /* frames, a power of two; 0: 4096 */
 };
 void bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout);
 void agents_limits(struct mad_limits *limits, const struct bench_config *config);
@@ -85,8 +85,8 @@ void answer_add(struct frames *requests, const struct mad_peer *to, const uint8_
  * @param out  for the answers; those of the last burst stay there
  */
 double answer_rate(struct frames *requests, struct frames *out, struct mad_worker *w,
-		enum verdict (*receive)(struct mad_worker *w, const struct packet *pkt, uint64_t now),
-		uint64_t count);
+	enum verdict (*receive)(struct mad_worker *w, const struct packet *pkt, uint64_t now),
+	uint64_t count);
 /* The MAD of the last answer. */
 const uint8_t *answer_last(const struct frames *out);
 
@@ -128,8 +128,8 @@ void load_fabric(struct bench_server *s, uint32_t n);
 
 enum ask {
 	ASK_NODES, /* GetTable(NodeRecord), all */
-	ASK_LINK,  /* GetTable(LinkRecord) of one port: one record */
-	ASK_PATH,  /* Get(PathRecord) of two random ports */
+	ASK_LINK, /* GetTable(LinkRecord) of one port: one record */
+	ASK_PATH, /* Get(PathRecord) of two random ports */
 };
 
 struct bench_client {
@@ -150,7 +150,7 @@ struct bench_client {
 };
 
 void bench_client_create(struct bench_client *c, enum ask ask, unsigned int version,
-		uint32_t sessions, uint32_t ports);
+	uint32_t sessions, uint32_t ports);
 void bench_client_destroy(struct bench_client *c);
 /* Begin as many of the remaining sessions as the link has room for. @return sessions begun */
 uint32_t client_start(struct bench_client *c);
@@ -172,7 +172,7 @@ struct sa_loss_result {
 };
 /* Transfer a table once, and lose one packet in one_in (0: none). */
 void sa_loss_run(struct sa_loss *b, unsigned int version, uint32_t one_in, uint64_t seed,
-		struct sa_loss_result *result);
+	struct sa_loss_result *result);
 
 /* --- sa_cases.c: what a worker serves per second --- */
 

@@ -16,8 +16,13 @@
 void
 answer_add(struct frames *requests, const struct mad_peer *to, const uint8_t *mad)
 {
-	const struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = to->pkey,
-		.dest_qpn = to->qpn, .qkey = to->qkey, .src_qpn = to->qpn };
+	const struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = to->pkey,
+		.dest_qpn = to->qpn,
+		.qkey = to->qkey,
+		.src_qpn = to->qpn,
+	};
 	struct path path;
 	uint8_t *p;
 
@@ -32,8 +37,8 @@ answer_add(struct frames *requests, const struct mad_peer *to, const uint8_t *ma
 
 double
 answer_rate(struct frames *requests, struct frames *out, struct mad_worker *w,
-		enum verdict (*receive)(struct mad_worker *w, const struct packet *pkt, uint64_t now),
-		uint64_t count)
+	enum verdict (*receive)(struct mad_worker *w, const struct packet *pkt, uint64_t now),
+	uint64_t count)
 {
 	uint64_t answered = 0, busy = 0, start;
 	struct packet pkt;

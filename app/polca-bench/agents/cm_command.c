@@ -46,15 +46,17 @@ bench_cm_run(const struct command *c, const struct bench_options *o, struct repo
 	if (ret != 0)
 		return ret;
 	p = cm_pair_create();
-	report_note(r, "connects and disconnects; the time of each side is measured separately, so a rate is "
-			"that of a core that runs one side");
+	report_note(r,
+		"connects and disconnects; the time of each side is measured separately, so a rate is "
+		"that of a core that runs one side");
 	cm_pair_connect(p, CONNECTS_BRIEF); /* warm the memory and the tables */
 	rates_table(r, "cm");
 	cm_measure(p, o, r, "connecting side", "listening side");
 	cm_pair_stand(p, standing);
 	cm_pair_settle(p);
 	report_note(r, "%u connections stand", standing);
-	cm_measure(p, o, r, "connecting side, with many others", "listening side, with many others");
+	cm_measure(p, o, r, "connecting side, with many others",
+		"listening side, with many others");
 	cm_pair_destroy(p);
 	return 0;
 }

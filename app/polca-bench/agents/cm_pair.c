@@ -18,9 +18,9 @@
 #include "cm/cm.h"
 #include "rc/rc.h"
 
-#define FLIGHT    256 /* connections under way at a time */
-#define SERVICE   UINT64_C(0x0106461E)
-#define QUEUE     4096
+#define FLIGHT  256 /* connections under way at a time */
+#define SERVICE UINT64_C(0x0106461E)
+#define QUEUE   4096
 
 struct side {
 	struct cm_pair *pair;
@@ -107,12 +107,26 @@ side_take_event(void *arg, const struct event *ev)
 static void
 create_rc(struct side *s)
 {
-	struct mem_config mc = { .max_pd = 1, .max_mr = 1, .max_mw = 1,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
-	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel };
-	struct rc_worker_config wc = { .wheel = s->wheel, .tx = &s->out.sink,
-		.event = side_take_event, .event_arg = s };
+	struct mem_config mc = {
+		.max_pd = 1,
+		.max_mr = 1,
+		.max_mw = 1,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
+	struct rc_dev_config dc = {
+		.limits = rc_limits_default,
+		.workers = 1,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
+	struct rc_worker_config wc = {
+		.wheel = s->wheel,
+		.tx = &s->out.sink,
+		.event = side_take_event,
+		.event_arg = s,
+	};
 	uint32_t pd = 0, cq = 0;
 
 	s->mem = mem_create(&mc);
@@ -121,13 +135,13 @@ create_rc(struct side *s)
 	s->dev = rc_dev_create(&dc);
 	s->rc = s->dev != NULL ? rc_worker_create(s->dev, &wc) : NULL;
 	if (s->rc == NULL || mem_pd_alloc(s->mem, &pd, NULL) != 0 ||
-			rc_cq_create(s->dev, 64, &cq, NULL) != 0)
+		rc_cq_create(s->dev, 64, &cq, NULL) != 0)
 		bench_die("no memory for queue pairs");
 	s->param = (struct cm_conn_param){
 		.qp = { .qp_type = QPT_RC, .pd = pd, .send_cq = cq, .recv_cq = cq,
 			.srq = RC_NO_SRQ,
 			.cap = { .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1,
-				.max_recv_sge = 1 } },
+				.max_recv_sge = 1, }, },
 		.responder_resources = 4,
 		.initiator_depth = 4,
 		.retry_count = 7,
@@ -140,12 +154,27 @@ static void
 side_create(struct side *s, struct cm_pair *pair, uint32_t ip)
 {
 	struct bench_config config = { .sessions = 64 };
-	struct mad_worker_config mc = { .workers = 1, .hash_key = ip, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .tx = &s->out.sink,
-		.port = side_get_port, .port_arg = s };
-	struct cm_config cc = { .workers = 1, .hash_key = ip, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .ca_guid = ip,
-		.port = side_get_port, .port_arg = s, .limits = cm_limits_default };
+	struct mad_worker_config mc = {
+		.workers = 1,
+		.hash_key = ip,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.tx = &s->out.sink,
+		.port = side_get_port,
+		.port_arg = s,
+	};
+	struct cm_config cc = {
+		.workers = 1,
+		.hash_key = ip,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.ca_guid = ip,
+		.port = side_get_port,
+		.port_arg = s,
+		.limits = cm_limits_default,
+	};
 
 	*s = (struct side){ .pair = pair };
 	bench_port(&s->port, ip, 18);
@@ -192,9 +221,9 @@ side_connect(struct side *s, const struct side *to)
 		.path = { .neighbour = PATH_NO_NEIGHBOUR, .pkey = 0xFFFF, .mtu = 4096,
 			.present = true,
 			.av = { .encap = ENCAP_ROCEV2_IPV4, .vlan = PATH_NO_VLAN,
-				.sgid = s->port.gid[0].gid, .dgid = to->port.gid[0].gid } },
+				.sgid = s->port.gid[0].gid, .dgid = to->port.gid[0].gid, }, },
 		.rdma = { .present = true, .src_port = 7, .src = s->port.gid[0].gid,
-			.dst = to->port.gid[0].gid },
+			.dst = to->port.gid[0].gid, },
 		.param = s->param,
 		.ops = &user,
 		.user = s,
@@ -240,11 +269,11 @@ cm_pair_run(struct cm_pair *p, uint64_t total)
 	uint64_t goal = active->established + total, last = active->begun + total, room;
 
 	while (active->established < goal || active->out.head != active->out.tail ||
-			passive->out.head != passive->out.tail) {
+		passive->out.head != passive->out.tail) {
 		room = FLIGHT - (active->begun - active->established);
 		p->now += 20000; /* about the time of an iteration */
-		side_step(active, &passive->out, (uint32_t)RTE_MIN(RTE_MIN(room,
-			last - active->begun), 16u), passive);
+		side_step(active, &passive->out,
+			(uint32_t)RTE_MIN(RTE_MIN(room, last - active->begun), 16u), passive);
 		side_step(passive, &active->out, 0, NULL);
 	}
 }
@@ -275,8 +304,7 @@ cm_pair_connect(struct cm_pair *p, uint64_t n)
 	struct cm_cost before = { p->active.busy, p->passive.busy };
 
 	cm_pair_run(p, n);
-	return (struct cm_cost){ p->active.busy - before.active,
-		p->passive.busy - before.passive };
+	return (struct cm_cost){ p->active.busy - before.active, p->passive.busy - before.passive };
 }
 
 void
@@ -299,6 +327,6 @@ cm_pair_settle(struct cm_pair *p)
 		side_step(&p->passive, &p->active.out, 0, NULL);
 	}
 	if (p->active.established - p->active.released != p->standing ||
-			p->passive.established - p->passive.released != p->standing)
+		p->passive.established - p->passive.released != p->standing)
 		bench_die("connections are left behind");
 }

@@ -36,7 +36,7 @@ bench_hz(void)
 		clock_gettime(CLOCK_MONOTONIC, &b);
 	} while ((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec < 100000000);
 	hz = (rte_rdtsc() - start) * 1000000000 /
-	     (uint64_t)((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec);
+		(uint64_t)((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec);
 	return hz;
 }
 
@@ -47,7 +47,8 @@ bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout)
 {
 	const uint8_t addr[4] = { 10, (uint8_t)(ip >> 16), (uint8_t)(ip >> 8), (uint8_t)ip };
 
-	*port = (struct port_attr){ .name = "bench",
+	*port = (struct port_attr){
+		.name = "bench",
 		.mtu = 4200,
 		.active_mtu = 4096,
 		.up = true,
@@ -56,7 +57,8 @@ bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout)
 		.num_pkeys = 1,
 		.pkey = { 0xFFFF },
 		.mac = { 2, 0, 0, 0, 0, (uint8_t)ip },
-		.subnet_timeout = subnet_timeout };
+		.subnet_timeout = subnet_timeout,
+	};
 	port->gid[0].gid = gid_from_ipv4(addr);
 	port->gid[0].type = GID_ROCEV2;
 	port->gid[0].prefix_len = 8;

@@ -81,8 +81,7 @@ frames_front(struct frames *q, struct packet *pkt, uint64_t now)
 	if (q->head == q->tail || f->due > now)
 		return NULL;
 	rte_prefetch0(q->frame[(q->head + 1) & (q->size - 1)].bytes);
-	if (!wire_parse(q->encap, f->bytes + f->start + ETHER_LEN, f->len - ETHER_LEN, pkt,
-			    &why))
+	if (!wire_parse(q->encap, f->bytes + f->start + ETHER_LEN, f->len - ETHER_LEN, pkt, &why))
 		bench_die(verdict_infos[why].name);
 	pkt->port = 0;
 	pkt->smac = f->bytes + f->start + 6;

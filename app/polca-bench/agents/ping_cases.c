@@ -94,7 +94,7 @@ ping_peer(uint32_t from, uint32_t to)
 	return (struct mad_peer){
 		.av = { .encap = ENCAP_ROCEV2_IPV4, .sgid = gid_from_ipv4(s), .dgid = gid_from_ipv4(d),
 			.smac = { 2, 0, 0, 0, 0, (uint8_t)from }, .dmac = { 2, 0, 0, 0, 0, (uint8_t)to },
-			.vlan = PATH_NO_VLAN, .grh = true },
+			.vlan = PATH_NO_VLAN, .grh = true, },
 		.qpn = 1, .qkey = MAD_QKEY, .pkey = 0xFFFF, .neighbour = PATH_NO_NEIGHBOUR,
 	};
 }
@@ -210,8 +210,11 @@ run_echo(struct side *server, struct side *client, const struct live_request *re
 	e->done = false;
 	if (live_build(req, mad, e->body)) {
 		call.flags = MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE;
-		call.source = (struct mad_source){ .arg = e, .length = 8 + (uint64_t)req->len,
-			.read = echo_read_body };
+		call.source = (struct mad_source){
+			.arg = e,
+			.length = 8 + (uint64_t)req->len,
+			.read = echo_read_body,
+		};
 	}
 	call.mad = mad;
 	if (mad_call(client->mad, &call, start, NULL) != 0)
@@ -222,7 +225,7 @@ run_echo(struct side *server, struct side *client, const struct live_request *re
 	}
 	end = rte_rdtsc();
 	live_check(req, e->mad, e->got != 0 ? e->back : e->mad + VENDOR_OFF_DATA,
-			e->got != 0 ? e->got : VENDOR_AREA, &reply);
+		e->got != 0 ? e->got : VENDOR_AREA, &reply);
 	if (e->end != MAD_END_OK || reply.error != NULL)
 		bench_die(reply.error != NULL ? reply.error : mad_end_name(e->end));
 	return end - start;

@@ -62,7 +62,7 @@ run_until(struct bench_server *s, struct bench_client *c, uint64_t count)
 
 static double
 sa_case_measure(const struct sa_case *k, bool brief, struct bench_server *s, uint32_t ports,
-		double *repeated)
+	double *repeated)
 {
 	struct bench_client *c = calloc(1, sizeof(*c));
 	uint32_t sessions = scaled(k->sessions, brief), count = scaled(k->count, brief);

@@ -34,10 +34,12 @@ compile_paths(struct bench_client *c)
 	bench_port(&server, 1, 18);
 	for (i = 0; i < BENCH_PEERS; i++) {
 		bench_port(&own, 0x10000 + i, 18);
-		av = (struct av){ .encap = ENCAP_ROCEV2_IPV4,
+		av = (struct av){
+			.encap = ENCAP_ROCEV2_IPV4,
 			.sgid = own.gid[0].gid,
 			.dgid = server.gid[0].gid,
-			.vlan = PATH_NO_VLAN };
+			.vlan = PATH_NO_VLAN,
+		};
 		memcpy(av.smac, own.mac, 6);
 		memcpy(av.dmac, server.mac, 6);
 		path_init(&c->path[i], &av, CLIENT_QPN, 1);
@@ -55,9 +57,10 @@ compile_request(struct bench_client *c)
 	m[MAD_OFF_CLASS] = MAD_CLASS_SUBN_ADM;
 	m[MAD_OFF_CLASS_VERSION] = (uint8_t)c->version;
 	m[MAD_OFF_METHOD] = table ? SA_GET_TABLE : MAD_GET;
-	put_be16(m + MAD_OFF_ATTRIBUTE, c->ask == ASK_NODES  ? SA_NODE
-					: c->ask == ASK_LINK ? SA_LINK
-							     : SA_PATH);
+	put_be16(m + MAD_OFF_ATTRIBUTE,
+		c->ask == ASK_NODES          ? SA_NODE
+			: c->ask == ASK_LINK ? SA_LINK
+					     : SA_PATH);
 	if (c->version == 1) {
 		put_be32(m + MAD_OFF_MODIFIER, 0xFFFFFFFF);
 		put_be16(m + SA1_OFF_WINDOW, WINDOW);
@@ -66,10 +69,14 @@ compile_request(struct bench_client *c)
 
 void
 bench_client_create(struct bench_client *c, enum ask ask, unsigned int version, uint32_t sessions,
-		uint32_t ports)
+	uint32_t ports)
 {
 	*c = (struct bench_client){
-		.ask = ask, .version = version, .sessions = sessions, .ports = ports, .random = 1
+		.ask = ask,
+		.version = version,
+		.sessions = sessions,
+		.ports = ports,
+		.random = 1,
 	};
 	frames_init(&c->out, QUEUE);
 	compile_paths(c);
@@ -89,11 +96,13 @@ bench_client_destroy(struct bench_client *c)
 static void
 client_send(struct bench_client *c, uint32_t i, const uint8_t *mad)
 {
-	const struct wire_headers h = { .opcode = UD_SEND_ONLY,
+	const struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
 		.pkey = 0xFFFF,
 		.dest_qpn = 1,
 		.qkey = MAD_QKEY,
-		.src_qpn = CLIENT_QPN };
+		.src_qpn = CLIENT_QPN,
+	};
 	uint8_t *bth = tx_reserve(&c->out.sink, &c->path[i % BENCH_PEERS], PAYLOAD_OFF + MAD_LEN);
 
 	if (bth == NULL)
@@ -134,7 +143,9 @@ client_begin_session(struct bench_client *c, uint32_t i)
 	uint8_t m[MAD_LEN];
 
 	*s = (struct client_session){
-		.generation = s->generation + 1, .expected = 1, .window_end = 1
+		.generation = s->generation + 1,
+		.expected = 1,
+		.window_end = 1,
 	};
 	memcpy(m, c->request, MAD_LEN);
 	put_be64(m + MAD_OFF_TID, (uint64_t)s->generation << 32 | i);
@@ -235,8 +246,8 @@ client_take(struct bench_client *c, const uint8_t *mad)
 		return;
 	}
 	if (get_be16(mad + MAD_OFF_STATUS) != 0 ||
-			(c->version == 2 && (mad[RMPP_OFF_FLAGS] & RMPP_ACTIVE) &&
-					mad[RMPP_OFF_TYPE] != RMPP_DATA))
+		(c->version == 2 && (mad[RMPP_OFF_FLAGS] & RMPP_ACTIVE) &&
+			mad[RMPP_OFF_TYPE] != RMPP_DATA))
 		client_end_session(c, i, false);
 	else if (c->version == 1 ? take_v1(c, s, i, mad) : take_v2(c, s, i, mad))
 		client_end_session(c, i, true);

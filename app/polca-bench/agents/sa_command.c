@@ -72,9 +72,9 @@ throughput(const struct bench_options *o, struct report *r, struct error *err)
 			if (!chosen(o, sa_cases[i].name))
 				continue;
 			report_live(r, " round %u of %u: %s", round + 1, rates_rounds(o),
-					sa_cases[i].name);
-			m[i].rate[m[i].n] = sa_case_rate(&sa_cases[i], o->brief,
-					&m[i].repeated[m[i].n]);
+				sa_cases[i].name);
+			m[i].rate[m[i].n] =
+				sa_case_rate(&sa_cases[i], o->brief, &m[i].repeated[m[i].n]);
 			m[i].n++;
 		}
 	}
@@ -102,8 +102,8 @@ static const struct report_column loss_columns[] = {
 };
 
 static int
-loss_row(struct sa_loss *b, const struct bench_options *o, unsigned int version,
-	uint32_t one_in, struct report *r, struct error *err)
+loss_row(struct sa_loss *b, const struct bench_options *o, unsigned int version, uint32_t one_in,
+	struct report *r, struct error *err)
 {
 	unsigned int i, n = o->brief ? LOSS_TRANSFERS / BRIEF : LOSS_TRANSFERS;
 	double us[LOSS_TRANSFERS];
@@ -114,7 +114,7 @@ loss_row(struct sa_loss *b, const struct bench_options *o, unsigned int version,
 		sa_loss_run(b, version, one_in, i + 1, &l);
 		if (l.result.end != MAD_END_OK || l.records == 0)
 			return error_set(err, EIO, "a transfer ended with %s",
-					mad_end_name(l.result.end));
+				mad_end_name(l.result.end));
 		us[i] = (double)l.ns / 1000;
 		lost += l.lost;
 		segments += l.result.segments;
@@ -123,9 +123,10 @@ loss_row(struct sa_loss *b, const struct bench_options *o, unsigned int version,
 		return 0;
 	n = i;
 	qsort(us, n, sizeof(*us), bench_by_value);
-	report_row(r, (double[]){ version, one_in != 0 ? 100.0 / one_in : 0,
-		bench_quantile(us, n, 0.5), bench_quantile(us, n, 0.9), bench_quantile(us, n, 0.99),
-		us[n - 1], (double)segments / n, (double)lost / n });
+	report_row(r,
+		(double[]){ version, one_in != 0 ? 100.0 / one_in : 0, bench_quantile(us, n, 0.5),
+			bench_quantile(us, n, 0.9), bench_quantile(us, n, 0.99), us[n - 1],
+			(double)segments / n, (double)lost / n });
 	return 0;
 }
 
@@ -140,8 +141,9 @@ measure_loss(const struct bench_options *o, struct report *r, struct error *err)
 	if (!chosen(o, "loss") || bench_stop != 0)
 		return 0;
 	b = sa_loss_create(records, LOSS_RTT_NS);
-	report_note(r, "a table of %u NodeRecords, round trip 20 us, 5 million packets a second, in "
-			"virtual time", records);
+	report_note(r,
+		"a table of %u NodeRecords, round trip 20 us, 5 million packets a second, in virtual time",
+		records);
 	report_table(r, "loss", loss_columns, RTE_DIM(loss_columns));
 	for (version = 1; version <= 2 && ret == 0; version++) {
 		ret = loss_row(b, o, version, 0, r, err);
@@ -160,8 +162,9 @@ bench_sa_run(const struct command *c, const struct bench_options *o, struct repo
 
 	RTE_SET_USED(c);
 	if (!any_chosen(o))
-		return error_set(err, EINVAL, "--case: no case has \"%.32s\" in its name; "
-				"without it all are run and named", o->only);
+		return error_set(err, EINVAL,
+			"--case: no case has \"%.32s\" in its name; without it all are run and named",
+			o->only);
 	ret = rates_begin(o, r, err);
 	if (ret == 0)
 		ret = throughput(o, r, err);

@@ -38,14 +38,16 @@ loss_port_of(void *arg, uint16_t port)
 static void
 create_client(struct sa_loss *b, const struct bench_config *config)
 {
-	struct mad_worker_config mad = { .workers = 1,
+	struct mad_worker_config mad = {
+		.workers = 1,
 		.hash_key = 99,
 		.hz = NS,
 		.alloc = &allocator_malloc,
 		.rng = &rng_kernel,
 		.tx = &b->out.sink,
 		.port = loss_port_of,
-		.port_arg = &b->port };
+		.port_arg = &b->port,
+	};
 
 	agents_limits(&mad.limits, config);
 	bench_port(&b->port, 2, 18);
@@ -137,12 +139,12 @@ earlier_of(uint64_t a, uint64_t b)
 static void
 loss_advance(struct sa_loss *b)
 {
-	uint64_t next = earlier_of(earlier_of(frames_next_due(&b->out),
-			frames_next_due(&b->server.out)),
+	uint64_t next =
+		earlier_of(earlier_of(frames_next_due(&b->out), frames_next_due(&b->server.out)),
 			earlier_of(timer_wheel_next(b->wheel), timer_wheel_next(b->server.wheel)));
 
 	if (next <= b->now || mad_pending(b->mad) || mad_pending(b->server.mad) ||
-			sa_pending(b->server.worker))
+		sa_pending(b->server.worker))
 		next = b->now + PACKET_NS;
 	b->now = next;
 }
@@ -150,18 +152,22 @@ loss_advance(struct sa_loss *b)
 static void
 loss_ask(struct sa_loss *b, unsigned int version)
 {
-	struct sa_query q = { .op = SA_OP_TABLE,
+	struct sa_query q = {
+		.op = SA_OP_TABLE,
 		.version = (enum sa_version)version,
 		.type = sa_record_type(SA_NODE),
-		.resp_time = 18 };
+		.resp_time = 18,
+	};
 	const struct sa_taker taker = { b, loss_take_record, loss_take_end };
 	struct error err = { 0 };
 	mad_handle h;
 
-	q.to.av = (struct av){ .encap = ENCAP_ROCEV2_IPV4,
+	q.to.av = (struct av){
+		.encap = ENCAP_ROCEV2_IPV4,
 		.sgid = b->port.gid[0].gid,
 		.dgid = b->server.port.gid[0].gid,
-		.vlan = PATH_NO_VLAN };
+		.vlan = PATH_NO_VLAN,
+	};
 	memcpy(q.to.av.smac, b->port.mac, 6);
 	memcpy(q.to.av.dmac, b->server.port.mac, 6);
 	q.to.qpn = 1;
@@ -174,7 +180,7 @@ loss_ask(struct sa_loss *b, unsigned int version)
 
 void
 sa_loss_run(struct sa_loss *b, unsigned int version, uint32_t one_in, uint64_t seed,
-		struct sa_loss_result *result)
+	struct sa_loss_result *result)
 {
 	struct frames *links[2] = { &b->out, &b->server.out };
 	uint64_t start = b->now;

@@ -176,14 +176,13 @@ load_fabric(struct bench_server *s, uint32_t n)
 	for (i = 0; i < n; i++) {
 		adapter(&b, (uint16_t)(i + 1));
 		cable(&b, (uint16_t)(i + 1), 1, (uint16_t)(leaf + i / LEAF_PORTS),
-				(uint8_t)(i % LEAF_PORTS + 1));
+			(uint8_t)(i % LEAF_PORTS + 1));
 	}
 	for (i = 0; i < leaves; i++)
 		for (j = 0; j < SPINES; j++)
 			for (k = 0; k < SPINE_LINKS; k++)
 				cable(&b, (uint16_t)(leaf + i),
-						(uint8_t)(LEAF_PORTS + j * SPINE_LINKS + k + 1),
-						(uint16_t)(spine + j),
-						(uint8_t)(i * SPINE_LINKS + k + 1));
+					(uint8_t)(LEAF_PORTS + j * SPINE_LINKS + k + 1),
+					(uint16_t)(spine + j), (uint8_t)(i * SPINE_LINKS + k + 1));
 	batch_commit(&b);
 }

@@ -52,8 +52,8 @@ limits_create(struct limits *l, struct skeleton_endpoint end[ROLES], const char 
 	if (ret != 0)
 		return ret;
 	limits_set_payload(l, RTE_MIN(end->config.size, end->config.mtu));
-	l->ring = rte_ring_create("limits", RING_SIZE, SOCKET_ID_ANY,
-			RING_F_SP_ENQ | RING_F_SC_DEQ);
+	l->ring =
+		rte_ring_create("limits", RING_SIZE, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	return l->ring != NULL ? 0 : error_set(err, ENOMEM, "no memory for a ring");
 }
 
@@ -106,7 +106,7 @@ copy_burst(struct limits *l)
 		uint64_t at = limit_next_offset(l);
 
 		memcpy(l->end[RESPONDER].mr[1].base + at, l->end[REQUESTER].mr[1].base + at,
-				l->payload);
+			l->payload);
 	}
 }
 
@@ -118,7 +118,7 @@ crc_burst(struct limits *l)
 
 	for (i = 0; i < SKELETON_BURST; i++)
 		result = crc32_update(0, l->end[REQUESTER].mr[1].base + limit_next_offset(l),
-				l->payload + COVERED);
+			l->payload + COVERED);
 	(void)result;
 }
 

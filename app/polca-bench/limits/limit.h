@@ -49,8 +49,8 @@ struct limits {
 extern const char *const limit_names[LIMITS];
 
 /**
- * Create the two skeletons @p end of @p config, on a pair of ports in memory called @p name, and what measures
- * the limits on them. limits_destroy() destroys all of it, also after an error.
+ * Create the two skeletons @p end of @p config, on a pair of ports in memory called @p name, and
+ * what measures the limits on them. limits_destroy() destroys all of it, also after an error.
  */
 int limits_create(struct limits *l, struct skeleton_endpoint end[ROLES], const char *name,
 	const struct skeleton_config *config, struct error *err);

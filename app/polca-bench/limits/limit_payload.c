@@ -15,10 +15,10 @@
 #include "limits/limit.h"
 #include "wire/crc32.h"
 
-#define BLOCKS    3 /* 16-byte blocks of headers that the ICRC covers */
-#define HEAD      (BLOCKS * 16)
-#define HEAD_AT   (LIMIT_HEADERS - ICRC - HEAD)
-#define ICRC      4
+#define BLOCKS  3 /* 16-byte blocks of headers that the ICRC covers */
+#define HEAD    (BLOCKS * 16)
+#define HEAD_AT (LIMIT_HEADERS - ICRC - HEAD)
+#define ICRC    4
 
 /* For timing it does not matter which bits the ICRC masks. */
 static const uint8_t zeros[HEAD];

@@ -170,8 +170,8 @@ roofline_create(struct roofline **made, const struct bench_options *o, struct er
 	if (rl == NULL)
 		return error_set(err, ENOMEM, "no memory for the skeleton");
 	rl->o = o;
-	rl->skeleton = o->size % 4 == 0 && (o->verb == BENCH_WRITE ||
-			(o->verb == BENCH_SEND && o->size <= o->mtu));
+	rl->skeleton = o->size % 4 == 0 &&
+		(o->verb == BENCH_WRITE || (o->verb == BENCH_SEND && o->size <= o->mtu));
 	ret = limits_create(&rl->limits, rl->end, "skeleton", &config, err);
 	if (ret == 0 && rl->skeleton)
 		skeleton_start(&rl->end[REQUESTER]);
@@ -216,8 +216,7 @@ report_roles(const struct roofline *rl, struct report *r)
 void
 roofline_report(const struct roofline *rl, struct report *r)
 {
-	uint64_t bad = rl->end[0].bad + rl->end[1].bad + rl->limits.lent.out -
-			rl->limits.lent.back;
+	uint64_t bad = rl->end[0].bad + rl->end[1].bad + rl->limits.lent.out - rl->limits.lent.back;
 	unsigned int i;
 
 	if (rl->rounds == 0)
@@ -226,9 +225,9 @@ roofline_report(const struct roofline *rl, struct report *r)
 		report_roles(rl, r);
 	for (i = 0; i < LIMITS; i++)
 		report_note(r, "roofline: %s: %.1f ns per packet of %u bytes", limit_names[i],
-				roofline_median(rl, limit_ns, i), rl->limits.payload);
+			roofline_median(rl, limit_ns, i), rl->limits.payload);
 	report_note(r, "roofline: medians of %u rounds, interleaved", rl->rounds);
 	if (bad > 0)
-		report_note(r, "roofline: the skeleton saw %lu bad packets: its results are invalid",
-				bad);
+		report_note(r,
+			"roofline: the skeleton saw %lu bad packets: its results are invalid", bad);
 }

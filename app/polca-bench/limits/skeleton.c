@@ -16,12 +16,12 @@
 #include "limits/skeleton.h"
 #include "wire/crc32.h"
 
-#define ROCE_PORT  4791
-#define POOL_SIZE  1023 /* a small pool stays in the cache */
-#define DESC       1024
-#define ROOM       (RTE_PKTMBUF_HEADROOM + 192) /* room for headers besides the payload */
-#define SPARE      (UINT64_C(4) << 20)
-#define HUGE_PAGE  (UINT64_C(2) << 20)
+#define ROCE_PORT 4791
+#define POOL_SIZE 1023 /* a small pool stays in the cache */
+#define DESC      1024
+#define ROOM      (RTE_PKTMBUF_HEADROOM + 192) /* room for headers besides the payload */
+#define SPARE     (UINT64_C(4) << 20)
+#define HUGE_PAGE (UINT64_C(2) << 20)
 
 /* --- packets --- */
 
@@ -35,11 +35,17 @@
 #define BLOCK 16
 
 static const uint8_t keep[BLOCK] = { [FRONT] = 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF };
-static const uint8_t ones[HEAD + BLOCK] = {
-	[4] = 0xFF, 0xFF, 0xFF, 0xFF,
-	[FRONT + 1] = 0xFF, [FRONT + 8] = 0xFF, [FRONT + 10] = 0xFF, 0xFF,
-	[FRONT + 26] = 0xFF, 0xFF, [FRONT + 32] = 0xFF,
-};
+static const uint8_t ones[HEAD + BLOCK] = { [4] = 0xFF,
+	0xFF,
+	0xFF,
+	0xFF,
+	[FRONT + 1] = 0xFF,
+	[FRONT + 8] = 0xFF,
+	[FRONT + 10] = 0xFF,
+	0xFF,
+	[FRONT + 26] = 0xFF,
+	0xFF,
+	[FRONT + 32] = 0xFF };
 
 uint32_t
 skeleton_finish(const struct skeleton_endpoint *s, struct skeleton_headers *h, uint32_t extension,
@@ -55,7 +61,7 @@ skeleton_finish(const struct skeleton_endpoint *s, struct skeleton_headers *h, u
 	h->ip.hdr_checksum = rte_ipv4_cksum(&h->ip);
 	if (s->config.icrc)
 		crc = crc32_packet((uint8_t *)&h->ip - FRONT, keep, ones,
-				(HEAD + extension) / BLOCK, payload, length);
+			(HEAD + extension) / BLOCK, payload, length);
 	else if (length > 0)
 		memcpy(at, payload, length);
 	memcpy(at + length, &crc, sizeof(crc));
@@ -68,8 +74,9 @@ skeleton_icrc_ok(const struct skeleton_headers *h, uint32_t ip_length, uint32_t 
 	uint32_t length = ip_length - sizeof(uint32_t), crc;
 
 	memcpy(&crc, (const uint8_t *)&h->ip + length, sizeof(crc));
-	return crc == crc32_masked((const uint8_t *)&h->ip, ones + FRONT,
-			(HEAD + extension) / BLOCK, length);
+	return crc ==
+		crc32_masked((const uint8_t *)&h->ip, ones + FRONT, (HEAD + extension) / BLOCK,
+			length);
 }
 
 /* --- queues --- */
@@ -79,9 +86,14 @@ skeleton_post(struct skeleton_endpoint *s, struct skeleton_qp *qp)
 {
 	struct skeleton_wqe *w = skeleton_wqe(qp, qp->head++);
 
-	*w = (struct skeleton_wqe){ .wr_id = qp->head, .addr = s->offset,
-		.remote_addr = s->offset, .length = s->config.size, .lkey = 1,
-		.rkey = SKELETON_WRITE_KEY };
+	*w = (struct skeleton_wqe){
+		.wr_id = qp->head,
+		.addr = s->offset,
+		.remote_addr = s->offset,
+		.length = s->config.size,
+		.lkey = 1,
+		.rkey = SKELETON_WRITE_KEY,
+	};
 	s->offset += RTE_ALIGN_CEIL(s->config.size, RTE_CACHE_LINE_SIZE);
 	if (s->offset + s->config.size > s->config.footprint)
 		s->offset = 0;
@@ -168,7 +180,7 @@ skeleton_make_port(struct skeleton_endpoint *s, const char *device, struct error
 
 	snprintf(name, sizeof(name), "skeleton_%u", s->role);
 	s->pool = rte_pktmbuf_pool_create(name, POOL_SIZE, 64, 0,
-			(uint16_t)RTE_MAX(ROOM + s->config.mtu, 2176u), SOCKET_ID_ANY);
+		(uint16_t)RTE_MAX(ROOM + s->config.mtu, 2176u), SOCKET_ID_ANY);
 	if (s->pool == NULL)
 		return error_set(err, rte_errno, "no packet buffers for the skeleton");
 	ret = rte_eth_dev_get_port_by_name(device, &s->ethdev);
@@ -180,8 +192,9 @@ skeleton_make_port(struct skeleton_endpoint *s, const char *device, struct error
 		ret = rte_eth_tx_queue_setup(s->ethdev, 0, DESC, SOCKET_ID_ANY, NULL);
 	if (ret == 0)
 		ret = rte_eth_dev_start(s->ethdev);
-	return ret == 0 ? 0 : error_set(err, -ret, "%s: the skeleton's port does not start: %s",
-			device, rte_strerror(-ret));
+	return ret == 0 ? 0
+			: error_set(err, -ret, "%s: the skeleton's port does not start: %s", device,
+				  rte_strerror(-ret));
 }
 
 int

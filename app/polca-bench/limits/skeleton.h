@@ -20,11 +20,11 @@
 
 #include "peers/bench_link.h"
 
-#define SKELETON_QPS    64 /* a power of two */
-#define SKELETON_QUEUE  1024 /* work requests of a queue */
-#define SKELETON_CQ     64 /* completions kept per QP */
-#define SKELETON_BURST  32
-#define SKELETON_TURN   16 /* packets that a QP sends before it is the next one's turn */
+#define SKELETON_QPS       64 /* a power of two */
+#define SKELETON_QUEUE     1024 /* work requests of a queue */
+#define SKELETON_CQ        64 /* completions kept per QP */
+#define SKELETON_BURST     32
+#define SKELETON_TURN      16 /* packets that a QP sends before it is the next one's turn */
 #define SKELETON_WRITE_KEY 2
 /* the values that Polca is compared with */
 #define SKELETON_WINDOW    32
@@ -56,12 +56,12 @@ struct skeleton_reth {
 	uint32_t rkey, length;
 } __attribute__((packed, aligned(2)));
 
-#define SKELETON_SEND_ONLY   0x04
-#define SKELETON_WRITE_FIRST 0x06
+#define SKELETON_SEND_ONLY    0x04
+#define SKELETON_WRITE_FIRST  0x06
 #define SKELETON_WRITE_MIDDLE 0x07
-#define SKELETON_WRITE_LAST  0x08
-#define SKELETON_WRITE_ONLY  0x0A
-#define SKELETON_ACK         0x11
+#define SKELETON_WRITE_LAST   0x08
+#define SKELETON_WRITE_ONLY   0x0A
+#define SKELETON_ACK          0x11
 
 struct skeleton_wqe {
 	uint64_t wr_id, addr, remote_addr;

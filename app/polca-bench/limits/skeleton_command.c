@@ -24,13 +24,13 @@
 
 enum { BOTH, REQUESTER_ONLY, RESPONDER_ONLY };
 
-#define SLICE_MS  3
-#define PAUSE_US  100
-#define SLICES    400
+#define SLICE_MS   3
+#define PAUSE_US   100
+#define SLICES     400
 #define LINK_UP_MS 30000
-#define QUIET_MS  2000 /* without packets: the other process has ended */
-#define MIB       (UINT64_C(1) << 20)
-#define BUFFER    4222 /* of memif: a path MTU of 4096 and its headers, as in Polca's ports */
+#define QUIET_MS   2000 /* without packets: the other process has ended */
+#define MIB        (UINT64_C(1) << 20)
+#define BUFFER     4222 /* of memif: a path MTU of 4096 and its headers, as in Polca's ports */
 
 struct run_of_it {
 	struct skeleton_endpoint end[ROLES];
@@ -129,12 +129,12 @@ wait_for_link(uint16_t ethdev, struct error *err)
 
 	for (ms = 0; ms < LINK_UP_MS && bench_stop == 0; ms += 10) {
 		if (rte_eth_link_get_nowait(ethdev, &link) == 0 &&
-				link.link_status == RTE_ETH_LINK_UP)
+			link.link_status == RTE_ETH_LINK_UP)
 			return 0;
 		usleep(10000);
 	}
 	return error_set(err, ETIMEDOUT, "the other process did not come within %u s",
-			LINK_UP_MS / 1000);
+		LINK_UP_MS / 1000);
 }
 
 /*
@@ -207,8 +207,9 @@ skeleton_report(struct run_of_it *v, const struct bench_options *o, struct repor
 	unsigned int i;
 
 	if (v->n == 0)
-		return error_set(err, ETIME, "no message was answered in %u slices: is the other "
-				"process there?", v->slices);
+		return error_set(err, ETIME,
+			"no message was answered in %u slices: is the other process there?",
+			v->slices);
 	for (i = 0; i < v->n; i++)
 		best = RTE_MAX(best, v->rate[i]);
 	row[0] = o->size;
@@ -219,7 +220,7 @@ skeleton_report(struct run_of_it *v, const struct bench_options *o, struct repor
 	report_table(r, "skeleton", columns, RTE_DIM(columns));
 	report_row(r, row);
 	report_note(r, "medians of %u of %u slices; %lu bad packets", v->n, v->slices,
-			v->end[0].bad + v->end[1].bad);
+		v->end[0].bad + v->end[1].bad);
 	if (!v->clean)
 		report_note(r, "every slice was interrupted: all of them count");
 	return 0;
@@ -231,11 +232,13 @@ skeleton_check(const struct bench_options *o, const struct bench_link *link, str
 	if (link == NULL)
 		return -EINVAL;
 	if (o->size % 4 != 0 || o->qps > SKELETON_QPS)
-		return error_set(err, EINVAL, "skeleton: allowed multiples of 4 bytes, up to %u queue pairs",
-				SKELETON_QPS);
+		return error_set(err, EINVAL,
+			"skeleton: allowed multiples of 4 bytes, up to %u queue pairs",
+			SKELETON_QPS);
 	if (link->remote == ((unsigned int)o->mode == BOTH))
-		return error_set(err, EINVAL, "skeleton: both roles with --link memory; requester or "
-				"responder with --link memif, each in its process");
+		return error_set(err, EINVAL,
+			"skeleton: both roles with --link memory; requester or "
+			"responder with --link memif, each in its process");
 	return 0;
 }
 
@@ -263,8 +266,8 @@ skeleton_run_command(const struct command *c, const struct bench_options *o, str
 	report_environment(r, o);
 	report_fact(r, "port", "%s, link %s", link->remote ? "net_memif" : "net_ring", o->link);
 	report_fact(r, "queues", "%u queue pair%s, window %u, PMTU %u%s", o->qps,
-			o->qps == 1 ? "" : "s", SKELETON_WINDOW, o->mtu,
-			o->ack_per_packet ? ", an Ack each" : "");
+		o->qps == 1 ? "" : "s", SKELETON_WINDOW, o->mtu,
+		o->ack_per_packet ? ", an Ack each" : "");
 	if ((unsigned int)o->mode == RESPONDER_ONLY)
 		run_responder(v);
 	else

@@ -13,7 +13,7 @@
 
 #include "limits/skeleton.h"
 
-#define PSN_BITS 0xFFFFFFu
+#define PSN_BITS  0xFFFFFFu
 #define ACK_ASKED RTE_BE32(UINT32_C(1) << 31)
 #define ASK_EVERY 8
 
@@ -48,8 +48,8 @@ skeleton_take_ack(struct skeleton_endpoint *s, const struct rte_mbuf *m)
 	uint32_t qpn, psn;
 
 	if (h->ether.ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) ||
-			h->ip.next_proto_id != IPPROTO_UDP || h->udp.dst_port != RTE_BE16(4791) ||
-			h->opcode != SKELETON_ACK)
+		h->ip.next_proto_id != IPPROTO_UDP || h->udp.dst_port != RTE_BE16(4791) ||
+		h->opcode != SKELETON_ACK)
 		return false;
 	if (s->config.icrc && !skeleton_icrc_ok(h, rte_be_to_cpu_16(h->ip.total_length), 0))
 		return false;
@@ -155,8 +155,8 @@ send_turn(struct skeleton_endpoint *s, struct skeleton_qp *qp, uint32_t qpn, str
 	unsigned int n;
 
 	for (n = 0; n < RTE_MIN(room, (unsigned int)SKELETON_TURN); n++) {
-		if (in_flight(qp) >= s->config.window || (qp->left == 0 &&
-				!skeleton_begin_message(s, qp)))
+		if (in_flight(qp) >= s->config.window ||
+			(qp->left == 0 && !skeleton_begin_message(s, qp)))
 			break;
 		send_packet(s, qp, qpn, m[n]);
 	}

@@ -13,10 +13,10 @@
 
 #include "limits/skeleton.h"
 
-#define PSN_BITS 0xFFFFFFu
+#define PSN_BITS  0xFFFFFFu
 #define ACK_ASKED (UINT32_C(1) << 31)
-#define BTH_END  (20 + 8 + 12) /* offset of the BTH's end from the IP header */
-#define AETH_ACK UINT32_C(0x1F000000) /* no credits */
+#define BTH_END   (20 + 8 + 12) /* offset of the BTH's end from the IP header */
+#define AETH_ACK  UINT32_C(0x1F000000) /* no credits */
 
 /* A parsed packet. */
 struct arrival {
@@ -35,15 +35,16 @@ skeleton_parse(const struct skeleton_endpoint *s, const struct rte_mbuf *m, stru
 	uint32_t psn = rte_be_to_cpu_32(h->psn);
 
 	if (h->ether.ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) ||
-			h->ip.version_ihl != RTE_IPV4_VHL_DEF ||
-			h->ip.next_proto_id != IPPROTO_UDP || h->udp.dst_port != RTE_BE16(4791))
+		h->ip.version_ihl != RTE_IPV4_VHL_DEF || h->ip.next_proto_id != IPPROTO_UDP ||
+		h->udp.dst_port != RTE_BE16(4791))
 		return false;
 	a->h = h;
 	a->ip_length = rte_be_to_cpu_16(h->ip.total_length);
 	if (a->ip_length + sizeof(h->ether) > m->pkt_len)
 		return false;
-	a->extension = h->opcode == SKELETON_WRITE_ONLY || h->opcode == SKELETON_WRITE_FIRST ?
-			sizeof(struct skeleton_reth) : 0;
+	a->extension = h->opcode == SKELETON_WRITE_ONLY || h->opcode == SKELETON_WRITE_FIRST
+		? sizeof(struct skeleton_reth)
+		: 0;
 	a->length = a->ip_length - BTH_END - a->extension - (uint32_t)sizeof(uint32_t);
 	a->qpn = rte_be_to_cpu_32(h->qpn) & PSN_BITS;
 	a->psn = psn & PSN_BITS;
@@ -69,7 +70,7 @@ skeleton_place(struct skeleton_endpoint *s, struct skeleton_qp *qp, const struct
 	if (a->extension > 0) {
 		qp->remote_at = rte_be_to_cpu_64(reth->va);
 		if (!skeleton_inside(&s->mr[rte_be_to_cpu_32(reth->rkey) & 3], qp->remote_at,
-				rte_be_to_cpu_32(reth->length)))
+			    rte_be_to_cpu_32(reth->length)))
 			return NULL;
 	}
 	at = qp->remote_at;

@@ -21,8 +21,10 @@ const struct bench_link bench_links[] = {
 		link_memory_create },
 	{ "memif", "shared memory with 'polca-bench server' [,socket=PATH][,zero-copy=yes]",
 		link_memif_keys, link_memif_check, true, link_memif_create },
-	{ "DEVICE", "named as in polca's configuration (net_af_packet0,iface=eth1 or a PCI address); with "
-		"--connect, --perftest or --peer", no_keys, NULL, true, link_device_create },
+	{ "DEVICE",
+		"named as in polca's configuration (net_af_packet0,iface=eth1 or a PCI address); with "
+		"--connect, --perftest or --peer",
+		no_keys, NULL, true, link_device_create },
 };
 const unsigned int bench_link_count = RTE_DIM(bench_links);
 
@@ -34,7 +36,7 @@ keys_of(const struct bench_link *l, char *buf, size_t size)
 	snprintf(buf, size, "%s", l->keys[0] == NULL ? "none" : "");
 	for (i = 0; l->keys[i] != NULL; i++)
 		snprintf(buf + strlen(buf), size - strlen(buf), "%s%s", i > 0 ? ", " : "",
-				l->keys[i]);
+			l->keys[i]);
 	return buf;
 }
 
@@ -52,11 +54,11 @@ check_keys(const struct bench_link *l, const struct bench_options *o, struct err
 		for (i = 0; l->keys[i] != NULL; i++)
 			if (strlen(l->keys[i]) == len && strncmp(l->keys[i], text, len) == 0)
 				break;
-		if (l->keys[i] == NULL || text[len] != '=' ||
-				strchr(",", text[len + 1]) != NULL)
-			return error_set(err, EINVAL, "--link %s: got \"%.*s\", allowed KEY=VALUE "
-					"of: %s", l->name, (int)strcspn(text, ","), text,
-					keys_of(l, allowed, sizeof(allowed)));
+		if (l->keys[i] == NULL || text[len] != '=' || strchr(",", text[len + 1]) != NULL)
+			return error_set(err, EINVAL,
+				"--link %s: got \"%.*s\", allowed KEY=VALUE of: %s", l->name,
+				(int)strcspn(text, ","), text,
+				keys_of(l, allowed, sizeof(allowed)));
 	}
 	return l->check != NULL ? l->check(o, err) : 0;
 }
@@ -66,9 +68,10 @@ device_link(const struct bench_options *o, struct error *err)
 {
 	if (o->connect != NULL || o->peer != NULL || o->perftest != NULL)
 		return &bench_links[RTE_DIM(bench_links) - 1];
-	error_set(err, EINVAL, "--link %.64s: the other end is missing: --connect HOST:PORT for a Polca "
-			"service, --perftest HOST for perftest's server, --peer WHERE for another "
-			"polca-bench", o->link);
+	error_set(err, EINVAL,
+		"--link %.64s: the other end is missing: --connect HOST:PORT for a Polca "
+		"service, --perftest HOST for perftest's server, --peer WHERE for another polca-bench",
+		o->link);
 	return NULL;
 }
 
@@ -80,15 +83,17 @@ link_find(const struct bench_options *o, struct error *err)
 	unsigned int i;
 
 	if (pci_address_complete(o->link, allowed, sizeof(allowed))) {
-		error_set(err, EINVAL, "--link: got \"%.64s\", allowed a PCI address with its "
-				"function, such as %.32s", o->link, allowed);
+		error_set(err, EINVAL,
+			"--link: got \"%.64s\", allowed a PCI address with its function, such as %.32s",
+			o->link, allowed);
 		return NULL;
 	}
 	if (options_device(o))
 		return device_link(o, err);
 	if (o->connect != NULL || o->address != NULL || o->perftest != NULL || options_given(o)) {
-		error_set(err, EINVAL, "--connect, --perftest, --peer gid=... and --address: with "
-				"--link DEVICE, as net_af_packet0,iface=eth1");
+		error_set(err, EINVAL,
+			"--connect, --perftest, --peer gid=... and --address: with "
+			"--link DEVICE, as net_af_packet0,iface=eth1");
 		return NULL;
 	}
 	for (i = 0; i < bench_link_count; i++) {
@@ -97,10 +102,11 @@ link_find(const struct bench_options *o, struct error *err)
 		if (strlen(l->name) == len && strncmp(l->name, o->link, len) == 0)
 			return check_keys(l, o, err) == 0 ? l : NULL;
 		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s%s",
-				i > 0 ? ", " : "", l->name);
+			i > 0 ? ", " : "", l->name);
 	}
-	error_set(err, EINVAL, "--link: got \"%.*s\", allowed %s as net_af_packet0,iface=eth1 or "
-			"0000:3b:00.0", (int)len, o->link, allowed);
+	error_set(err, EINVAL,
+		"--link: got \"%.*s\", allowed %s as net_af_packet0,iface=eth1 or 0000:3b:00.0",
+		(int)len, o->link, allowed);
 	return NULL;
 }
 

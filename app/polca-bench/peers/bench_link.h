@@ -27,8 +27,8 @@ struct bench_link {
 	 * Create the names of the devices, as link_port_config takes them: of both endpoints, or,
 	 * for a remote link, of @p role only.
 	 */
-	int (*create)(const struct bench_options *o, enum bench_role role,
-		char device[ROLES][256], struct error *err);
+	int (*create)(const struct bench_options *o, enum bench_role role, char device[ROLES][256],
+		struct error *err);
 };
 
 extern const struct bench_link bench_links[];
@@ -43,14 +43,14 @@ const struct bench_link *link_find(const struct bench_options *o, struct error *
 bool link_value(const struct bench_options *o, const char *key, char *value, size_t size);
 
 /* link_device.c */
-int link_device_create(const struct bench_options *o, enum bench_role role,
-	char device[ROLES][256], struct error *err);
+int link_device_create(const struct bench_options *o, enum bench_role role, char device[ROLES][256],
+	struct error *err);
 /** Set @p a to the address given by --address, if any. */
 int link_device_address(const struct bench_options *o, struct link_addr *a, struct error *err);
 
 /* link_memory.c, link_memif.c */
-int link_memory_create(const struct bench_options *o, enum bench_role role,
-	char device[ROLES][256], struct error *err);
+int link_memory_create(const struct bench_options *o, enum bench_role role, char device[ROLES][256],
+	struct error *err);
 /** Create two ports joined by rings, which are named after @p name. */
 int link_memory_pair(const char *name, char device[ROLES][256], struct error *err);
 

@@ -34,9 +34,10 @@ listen_to_server(struct run *run)
 		s->far.own = (uint64_t)json_integer_value(json_object_get(m, "done"));
 		s->far.figures_received = true;
 	} else {
-		error_set(&s->lost, EIO, "the other process: %s", type != NULL &&
-				strcmp(type, "error") == 0 ?
-				json_string_value(json_object_get(m, "text")) : "unexpected message");
+		error_set(&s->lost, EIO, "the other process: %s",
+			type != NULL && strcmp(type, "error") == 0
+				? json_string_value(json_object_get(m, "text"))
+				: "unexpected message");
 	}
 	json_decref(m);
 	return s->lost.text[0] != '\0';
@@ -59,8 +60,9 @@ client_say_done(struct benchmark *s)
 	if (s->far.done_sent || (!all && l->failed == 0 && bench_stop == 0))
 		return 0;
 	s->far.done_sent = true;
-	return exchange_send(s->exchange, json_pack("{s:s, s:I}", "type", "done", "messages",
-			all ? (json_int_t)l->done : -1), &s->lost);
+	return exchange_send(s->exchange,
+		json_pack("{s:s, s:I}", "type", "done", "messages", all ? (json_int_t)l->done : -1),
+		&s->lost);
 }
 
 /*
@@ -92,7 +94,7 @@ client_one_size(struct benchmark *s, uint32_t size, struct error *err)
 
 	memset(&s->far, 0, sizeof(s->far));
 	ret = exchange_send(s->exchange, json_pack("{s:s, s:i}", "type", "size", "size", (int)size),
-			err);
+		err);
 	if (ret != 0)
 		return ret;
 	m = exchange_wait(s->exchange, "go", ANSWER_MS, err);
@@ -106,8 +108,10 @@ client_one_size(struct benchmark *s, uint32_t size, struct error *err)
 		return ret;
 	s->far.messages = run_done(&s->run);
 	benchmark_report_row(s, &s->far);
-	return s->far.wrong == 0 ? 0 : error_set(err, EBADMSG, "%lu messages did not arrive as they "
-			"were sent", s->far.wrong);
+	return s->far.wrong == 0
+		? 0
+		: error_set(err, EBADMSG, "%lu messages did not arrive as they were sent",
+			  s->far.wrong);
 }
 
 /* Exchange the endpoints' numbers and connect. */
@@ -144,8 +148,8 @@ client_sizes(struct benchmark *s, struct error *err)
 	if (ret == 0)
 		exchange_send(s->exchange, json_pack("{s:s}", "type", "bye"), NULL);
 	else if (s->lost.text[0] == '\0')
-		exchange_send(s->exchange, json_pack("{s:s, s:s}", "type", "error", "text",
-				err->text), NULL);
+		exchange_send(s->exchange,
+			json_pack("{s:s, s:s}", "type", "error", "text", err->text), NULL);
 	return ret;
 }
 
@@ -165,8 +169,8 @@ client_not_begun(struct benchmark *s, int ret, struct error *err)
 	if (text != NULL)
 		ret = error_set(err, EIO, "the other process: %s", text);
 	else
-		exchange_send(s->exchange, json_pack("{s:s, s:s}", "type", "error", "text",
-				err->text), NULL);
+		exchange_send(s->exchange,
+			json_pack("{s:s, s:s}", "type", "error", "text", err->text), NULL);
 	json_decref(m);
 	return ret;
 }

@@ -24,9 +24,9 @@ parse_where(struct connector *c, const char *where, uint16_t standard, struct er
 	struct host_port w;
 
 	if (!host_port_parse(where, standard, &w) || !gid_parse(w.host, &c->ah.dgid))
-		return error_set(err, EINVAL, "%s: got \"%.64s\", allowed ADDRESS, "
-				"ADDRESS:PORT, [ADDRESS]:PORT, as 10.0.0.2:%u", c->option, where,
-				standard);
+		return error_set(err, EINVAL,
+			"%s: got \"%.64s\", allowed ADDRESS, ADDRESS:PORT, [ADDRESS]:PORT, as 10.0.0.2:%u",
+			c->option, where, standard);
 	c->connect.service_id = cm_service_id(CM_PS_TCP, w.port);
 	return 0;
 }
@@ -45,7 +45,7 @@ connector_init(struct connector *c, struct endpoint *end, const struct bench_opt
 			.timeout_ms = CONNECT_MS,
 			.param = { .responder_resources = READS, .initiator_depth = READS,
 				.access = MEM_ACCESS_REMOTE, .retry_count = 7,
-				.rnr_retry_count = 7, .min_rnr_timer = 1 } },
+				.rnr_retry_count = 7, .min_rnr_timer = 1, }, },
 	};
 	endpoint_qp_attr(end, o, &c->connect.param.qp);
 	c->connect.param.qp.send_cq = c->connect.param.qp.recv_cq = end->cq[0];
@@ -75,8 +75,8 @@ connector_wait(struct connector *c, uint32_t attempt, struct engine_cm_outcome *
 		ret = engine_cm_outcome(e, attempt, out, err);
 	} while (ret == 0 && !out->done && bench_stop == 0);
 	if (ret == 0 && !out->established)
-		ret = error_set(err, ECONNREFUSED, "%s: %s", c->option, out->done ? out->why.text
-				: "interrupted");
+		ret = error_set(err, ECONNREFUSED, "%s: %s", c->option,
+			out->done ? out->why.text : "interrupted");
 	engine_cm_forget(e, attempt);
 	return ret;
 }
@@ -100,8 +100,7 @@ connection_gone(struct endpoint *end, cm_id id)
 {
 	struct cm_info info;
 
-	return engine_cm_get(end->engine, id, &info, NULL) != 0 ||
-			info.state == CM_STATE_TIMEWAIT;
+	return engine_cm_get(end->engine, id, &info, NULL) != 0 || info.state == CM_STATE_TIMEWAIT;
 }
 
 void
@@ -112,7 +111,7 @@ connections_close(struct endpoint *end)
 
 	for (i = 0; i < end->connections; i++)
 		engine_cm_disconnect(end->engine, end->connection[i], NULL);
-	for (i = 0; i < end->connections && rte_get_tsc_cycles() < until; ) {
+	for (i = 0; i < end->connections && rte_get_tsc_cycles() < until;) {
 		connection_turn(end);
 		i += connection_gone(end, end->connection[i]);
 	}

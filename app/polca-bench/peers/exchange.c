@@ -37,8 +37,9 @@ unix_address(const char *where, struct sockaddr_un *a, struct error *err)
 {
 	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	if (strlen(where) >= sizeof(a->sun_path))
-		return error_set(err, ENAMETOOLONG, "%.64s...: a socket's path has %zu bytes at "
-				"most", where, sizeof(a->sun_path) - 1);
+		return error_set(err, ENAMETOOLONG,
+			"%.64s...: a socket's path has %zu bytes at most", where,
+			sizeof(a->sun_path) - 1);
 	snprintf(a->sun_path, sizeof(a->sun_path), "%s", where);
 	return 0;
 }
@@ -187,7 +188,7 @@ exchange_dial_tcp(const char *option, const char *where, uint16_t port, struct e
 		if (fd >= 0 && connect(fd, t->ai_addr, t->ai_addrlen) == 0)
 			break;
 		ret = error_set(err, errno, "%s: no process listens on %s (%s)", option,
-				host_port_print(&w, text), strerror(errno));
+			host_port_print(&w, text), strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		fd = -1;
@@ -214,7 +215,7 @@ exchange_connect(const char *where, struct error *err)
 	if (fd >= 0)
 		return exchange_create(fd, err);
 	error_set(err, ECONNREFUSED, fd == -EINVAL ? "%s" : "%s: start 'polca-bench server' first",
-			why.text);
+		why.text);
 	return NULL;
 }
 
@@ -246,7 +247,8 @@ exchange_fill(struct exchange *x, struct error *err)
 			more = x->size < LINE_MAX_BYTES ? realloc(x->line, 2 * x->size + 65536)
 							: NULL;
 			if (more == NULL)
-				return error_set(err, EMSGSIZE, "the other process sent too long a message");
+				return error_set(err, EMSGSIZE,
+					"the other process sent too long a message");
 			x->line = more;
 			x->size = 2 * x->size + 65536;
 		}
@@ -275,7 +277,7 @@ exchange_poll(struct exchange *x, json_t **message, struct error *err)
 	memmove(x->line, end + 1, x->len - len - 1);
 	x->len -= len + 1;
 	return *message != NULL ? 1
-			: error_set(err, EPROTO, "the other process is not polca-bench");
+				: error_set(err, EPROTO, "the other process is not polca-bench");
 }
 
 /* The other process is gone: read its last messages for an error text. @return negative */
@@ -343,8 +345,9 @@ exchange_wait(struct exchange *x, const char *type, unsigned int ms, struct erro
 
 	while ((ret = exchange_poll(x, &message, err)) == 0) {
 		if (clock_ms() >= end || bench_stop != 0) {
-			error_set(err, ETIMEDOUT, bench_stop != 0 ? "interrupted" :
-					"the other process does not answer");
+			error_set(err, ETIMEDOUT,
+				bench_stop != 0 ? "interrupted"
+						: "the other process does not answer");
 			return NULL;
 		}
 		poll(&p, 1, POLL_MS);
@@ -356,10 +359,10 @@ exchange_wait(struct exchange *x, const char *type, unsigned int ms, struct erro
 		return message;
 	if (got != NULL && strcmp(got, "error") == 0)
 		error_set(err, EIO, "the other process: %s",
-				json_string_value(json_object_get(message, "text")));
+			json_string_value(json_object_get(message, "text")));
 	else
 		error_set(err, EPROTO, "the other process said \"%s\", not \"%s\"",
-				got != NULL ? got : "", type);
+			got != NULL ? got : "", type);
 	json_decref(message);
 	return NULL;
 }

@@ -60,7 +60,7 @@ const char *
 host_port_print(const struct host_port *w, char *text)
 {
 	snprintf(text, HOST_PORT_TEXT, strchr(w->host, ':') != NULL ? "[%s]:%u" : "%s:%u", w->host,
-			w->port);
+		w->port);
 	return text;
 }
 
@@ -68,16 +68,19 @@ struct addrinfo *
 host_port_resolve(const char *option, const char *text, uint16_t standard, bool passive,
 	struct host_port *w, struct error *err)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-		.ai_flags = passive ? AI_PASSIVE : 0 };
+	struct addrinfo hints = {
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = passive ? AI_PASSIVE : 0,
+	};
 	struct addrinfo *list = NULL;
 	char port[8];
 	int ret;
 
 	if (!host_port_parse(text, standard, w) || (standard != 0 && w->host[0] == '\0')) {
 		error_set(err, EINVAL, "%s: got \"%.64s\", allowed %s, ports 1 to 65535", option,
-			text, standard != 0 ? "HOST, HOST:PORT, [ADDRESS]:PORT"
-					    : "HOST:PORT, [ADDRESS]:PORT");
+			text,
+			standard != 0 ? "HOST, HOST:PORT, [ADDRESS]:PORT"
+				      : "HOST:PORT, [ADDRESS]:PORT");
 		return NULL;
 	}
 	snprintf(port, sizeof(port), "%u", w->port);

@@ -23,7 +23,7 @@ link_device_create(const struct bench_options *o, enum bench_role role, char dev
 {
 	if (strlen(o->link) >= sizeof(device[role]))
 		return error_set(err, EINVAL, "--link: got %zu bytes, allowed up to %zu",
-				strlen(o->link), sizeof(device[role]) - 1);
+			strlen(o->link), sizeof(device[role]) - 1);
 	snprintf(device[role], sizeof(device[role]), "%s", o->link);
 	return 0;
 }
@@ -55,6 +55,6 @@ link_device_address(const struct bench_options *o, struct link_addr *a, struct e
 {
 	if (o->address == NULL || parse_device_address(o->address, a))
 		return 0;
-	return error_set(err, EINVAL, "--address: got \"%.64s\", allowed ADDRESS/LENGTH, as "
-			"10.0.0.1/24", o->address);
+	return error_set(err, EINVAL,
+		"--address: got \"%.64s\", allowed ADDRESS/LENGTH, as 10.0.0.1/24", o->address);
 }

@@ -35,10 +35,9 @@ link_memory_pair(const char *name, char device[ROLES][256], struct error *err)
 	for (i = 0; i < ROLES; i++) {
 		snprintf(text, sizeof(text), "%s_%u", name, i);
 		if (ring[i] == NULL || ring[!i] == NULL ||
-				rte_eth_from_rings(text, &ring[i], 1, &ring[!i], 1,
-						SOCKET_ID_ANY) < 0)
+			rte_eth_from_rings(text, &ring[i], 1, &ring[!i], 1, SOCKET_ID_ANY) < 0)
 			return error_set(err, rte_errno, "no port in memory: %s",
-					rte_strerror(rte_errno));
+				rte_strerror(rte_errno));
 		/* the ring driver prepends its name */
 		snprintf(device[i], sizeof(device[i]), "net_ring_%s", text);
 	}
@@ -46,8 +45,8 @@ link_memory_pair(const char *name, char device[ROLES][256], struct error *err)
 }
 
 int
-link_memory_create(const struct bench_options *o, enum bench_role role,
-	char device[ROLES][256], struct error *err)
+link_memory_create(const struct bench_options *o, enum bench_role role, char device[ROLES][256],
+	struct error *err)
 {
 	RTE_SET_USED(o);
 	RTE_SET_USED(role);

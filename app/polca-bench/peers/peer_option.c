@@ -79,12 +79,13 @@ given_parse(const char *text, struct given_peer *g, struct error *err)
 	*g = (struct given_peer){ .given = 0 };
 	snprintf(line, sizeof(line), "%s", text);
 	for (word = strtok_r(line, ", \t\r\n", &save); word != NULL;
-			word = strtok_r(NULL, ", \t\r\n", &save)) {
+		word = strtok_r(NULL, ", \t\r\n", &save)) {
 		key = given_key_of(word);
 		if (key == KEYS || !given_take_value(g, key, strchr(word, '=') + 1))
-			return error_set(err, EINVAL, "--peer: got \"%.64s\", allowed gid=ADDRESS, "
-					"qpn=N and psn=N up to 0xffffff, va=N, rkey=N, length=N",
-					word);
+			return error_set(err, EINVAL,
+				"--peer: got \"%.64s\", allowed gid=ADDRESS, "
+				"qpn=N and psn=N up to 0xffffff, va=N, rkey=N, length=N",
+				word);
 		g->given |= 1u << key;
 	}
 	return 0;
@@ -101,8 +102,9 @@ given_check(const struct given_peer *g, const struct bench_options *o, struct er
 		if ((needed >> i & 1) != 0 && (g->given >> i & 1) == 0)
 			return error_set(err, EINVAL, "--peer: %s=... is missing", keys[i].name);
 	if (g->length != 0 && g->length < o->size)
-		return error_set(err, EINVAL, "--peer: length=%lu is less than a message's %u "
-				"bytes (-s)", g->length, o->size);
+		return error_set(err, EINVAL,
+			"--peer: length=%lu is less than a message's %u bytes (-s)", g->length,
+			o->size);
 	return 0;
 }
 
@@ -116,8 +118,7 @@ given_print_ours(struct benchmark *s)
 
 	endpoint_describe(end, &us);
 	fprintf(out, "gid=%s,qpn=0x%06x,psn=0x%06x,va=0x%lx,rkey=0x%08x,length=%lu\n",
-			gid_print(&us.gid, gid), us.qpn[0], us.psn, us.va, us.key,
-			end->mr.length);
+		gid_print(&us.gid, gid), us.qpn[0], us.psn, us.va, us.key, end->mr.length);
 	fflush(out);
 }
 

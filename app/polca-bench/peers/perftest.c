@@ -14,10 +14,10 @@
 #include "peers/perftest.h"
 #include "svc/perftest_client.h"
 
-#define READS      16
-#define RETRY_S    10 /* the server listens again some time after each connection */
-#define STALL_S    20
-#define MIB        1048576.0
+#define READS   16
+#define RETRY_S 10 /* the server listens again some time after each connection */
+#define STALL_S 20
+#define MIB     1048576.0
 
 struct perftest {
 	struct benchmark *s;
@@ -78,13 +78,13 @@ take_theirs(struct perftest *p, struct error *err)
 	peer->length = RTE_MAX(o->size, p->client.cycle_buffer);
 	if (needs_memory(o) && d->rkey == 0)
 		return error_set(err, EPROTO, "the server offers no memory: is it %s?",
-				perftest_program_name(program_of(o)));
+			perftest_program_name(program_of(o)));
 	for (i = 0; i < o->qps; i++) {
 		peer->qpn[i] = d[i].qpn;
 		peer->psns[i] = d[i].psn;
 		if (d[i].rkey != d->rkey)
-			return error_set(err, ENOTSUP, "the server has separate memory for each queue pair: "
-					"leave out --mr_per_qp there, or -q");
+			return error_set(err, ENOTSUP,
+				"the server has separate memory for each queue pair: leave out --mr_per_qp there, or -q");
 	}
 	return 0;
 }
@@ -115,8 +115,8 @@ connect_by_address(struct perftest *p, struct error *err)
 
 	s->o.mtu = p->client.mtu;
 	if (ret == 0 && gid_is_ipv4(&p->ours->gid) != gid_is_ipv4(&p->theirs->gid))
-		ret = error_set(err, EAFNOSUPPORT, "the server's address family differs from "
-				"ours: choose another one with -x there");
+		ret = error_set(err, EAFNOSUPPORT,
+			"the server's address family differs from ours: choose another one with -x there");
 	if (ret == 0)
 		ret = endpoint_connect(end, &s->peer[REQUESTER], &s->o, err);
 	return ret == 0 ? endpoints_resolve(end, 1, err) : ret;
@@ -166,9 +166,10 @@ perftest_converse(struct perftest *p, struct error *err)
 			return ret;
 		wrong = perftest_client_hear(c, answer, len);
 		if (wrong != NULL)
-			return error_set(err, EPROTO, c->version[0] == '\0' ? "%s %s"
-					: "%s %s (%.15s; allowed 5.70 and newer)",
-					p->s->o.perftest, wrong, c->version);
+			return error_set(err, EPROTO,
+				c->version[0] == '\0' ? "%s %s"
+						      : "%s %s (%.15s; allowed 5.70 and newer)",
+				p->s->o.perftest, wrong, c->version);
 	}
 	return 0;
 }
@@ -207,8 +208,8 @@ perftest_hint(const struct perftest *p, int ret, struct error *err)
 		snprintf(count, sizeof(count), "-n %lu", o->iterations / o->qps);
 	snprintf(what, sizeof(what), "%s", err->text);
 	return error_set(err, -ret, "%.160s. The server must be: %s -s %u %s%s", what,
-			perftest_program_name(program_of(o)), o->size, count,
-			o->qps > 1 ? ", and the same -q" : "");
+		perftest_program_name(program_of(o)), o->size, count,
+		o->qps > 1 ? ", and the same -q" : "");
 }
 
 static void
@@ -238,8 +239,8 @@ perftest_measure(struct perftest *p, struct error *err)
 		return ret;
 	benchmark_report_environment(s);
 	report_fact(s->report, "perftest", "%s, %s%s, version %.15s", s->o.perftest,
-			perftest_program_name(program_of(&s->o)), s->o.rdma_cm ? " -R" : "",
-			p->client.version);
+		perftest_program_name(program_of(&s->o)), s->o.rdma_cm ? " -R" : "",
+		p->client.version);
 	benchmark_report_head(s);
 	s->run.look = perftest_look;
 	s->run.arg = p;
@@ -278,7 +279,7 @@ perftest_begin(struct perftest *p, struct error *err)
 		return 0;
 	}
 	ret = connector_init(&p->connector, end, &s->o, "--perftest", s->o.perftest, PERFTEST_PORT,
-			s->o.qps + 1, err);
+		s->o.qps + 1, err);
 	return ret == 0 ? perftest_talk_cm(&p->talk, &p->connector, err) : ret;
 }
 
@@ -290,8 +291,13 @@ perftest_run_all(struct perftest *p, struct error *err)
 
 	if (ret == 0)
 		ret = perftest_begin(p, err);
-	*c = (struct perftest_client){ .stream = !p->s->o.rdma_cm, .mtu = (uint16_t)p->s->o.mtu,
-		.num_qps = p->s->o.qps, .ours = p->ours, .theirs = p->theirs };
+	*c = (struct perftest_client){
+		.stream = !p->s->o.rdma_cm,
+		.mtu = (uint16_t)p->s->o.mtu,
+		.num_qps = p->s->o.qps,
+		.ours = p->ours,
+		.theirs = p->theirs,
+	};
 	perftest_client_begin(c, program_of(&p->s->o));
 	if (ret == 0)
 		ret = perftest_converse(p, err);

@@ -41,8 +41,13 @@ talk_post_receive(struct perftest_talk *t, struct error *err)
 int
 perftest_talk_cm(struct perftest_talk *t, struct connector *c, struct error *err)
 {
-	struct mem_mr_attr mr = { .pd = t->end->pd, .access = MEM_ACCESS_LOCAL_WRITE,
-		.length = BUFFER, .va = BUFFER, .numa_node = -1 };
+	struct mem_mr_attr mr = {
+		.pd = t->end->pd,
+		.access = MEM_ACCESS_LOCAL_WRITE,
+		.length = BUFFER,
+		.va = BUFFER,
+		.numa_node = -1,
+	};
 	struct engine *e = t->end->engine;
 	struct connector control = *c;
 	struct engine_cm_outcome out;
@@ -55,8 +60,13 @@ perftest_talk_cm(struct perftest_talk *t, struct connector *c, struct error *err
 		return ret;
 	control.connect.ah = &control.ah;
 	control.connect.param.qp.send_cq = control.connect.param.qp.recv_cq = t->cq;
-	control.connect.param.qp.cap = (struct qp_cap){ .max_send_wr = DEPTH, .max_recv_wr = DEPTH,
-		.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = PERFTEST_MESSAGE_MAX };
+	control.connect.param.qp.cap = (struct qp_cap){
+		.max_send_wr = DEPTH,
+		.max_recv_wr = DEPTH,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.max_inline_data = PERFTEST_MESSAGE_MAX,
+	};
 	ret = connector_open(&control, &out, err);
 	t->qpn = out.info.qpn;
 	return ret == 0 ? talk_post_receive(t, err) : ret;
@@ -75,8 +85,12 @@ perftest_talk_end(struct perftest_talk *t)
 static int
 talk_send(struct perftest_talk *t, const uint8_t *message, size_t len, struct error *err)
 {
-	struct send_wr wr = { .opcode = WR_SEND, .send_flags = SEND_INLINE,
-		.inline_data = message, .inline_len = (uint32_t)len };
+	struct send_wr wr = {
+		.opcode = WR_SEND,
+		.send_flags = SEND_INLINE,
+		.inline_data = message,
+		.inline_len = (uint32_t)len,
+	};
 
 	if (t->fd < 0)
 		return rc_post_send(t->end->rc[0], t->qpn, &wr, err);
@@ -129,15 +143,15 @@ talk_receive(struct perftest_talk *t, uint8_t *answer, size_t len, struct error 
 	int n;
 
 	while (got < len) {
-		n = t->fd < 0 ? talk_receive_cm(t, answer) : talk_receive_tcp(t, answer + got,
-				len - got);
+		n = t->fd < 0 ? talk_receive_cm(t, answer)
+			      : talk_receive_tcp(t, answer + got, len - got);
 		if (n < 0)
-			return error_set(err, ECONNRESET, "the perftest server is gone: see "
-					"its own messages for the reason");
+			return error_set(err, ECONNRESET,
+				"the perftest server is gone: see its own messages for the reason");
 		got += (size_t)n;
 		if (n > 0 && t->fd < 0 && got != len)
-			return error_set(err, EPROTO, "the perftest server sent an "
-					"unexpected answer");
+			return error_set(err, EPROTO,
+				"the perftest server sent an unexpected answer");
 		if (bench_stop != 0)
 			return error_set(err, EINTR, "interrupted");
 		if (rte_get_tsc_cycles() > until)

@@ -45,8 +45,8 @@ void remote_address(const struct bench_options *o, char *where, size_t size);
 /* link_memif.c */
 extern const char *const link_memif_keys[];
 int link_memif_check(const struct bench_options *o, struct error *err);
-int link_memif_create(const struct bench_options *o, enum bench_role role,
-	char device[ROLES][256], struct error *err);
+int link_memif_create(const struct bench_options *o, enum bench_role role, char device[ROLES][256],
+	struct error *err);
 bool link_memif_zero_copy(const struct bench_options *o);
 void link_memif_address(const struct bench_options *o, char *where, size_t size);
 

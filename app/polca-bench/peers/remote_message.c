@@ -17,16 +17,16 @@
 #define PROTOCOL 2
 
 /* The options of the client that the server must follow. */
+/* clang-format off */
 #define FIELD(name) { #name, offsetof(struct bench_options, name), \
 	sizeof(((struct bench_options *)0)->name) }
+/* clang-format on */
 static const struct {
 	const char *name;
 	size_t offset, size;
-} fields[] = {
-	FIELD(verb), FIELD(mode), FIELD(size), FIELD(all_sizes), FIELD(qps), FIELD(depth),
+} fields[] = { FIELD(verb), FIELD(mode), FIELD(size), FIELD(all_sizes), FIELD(qps), FIELD(depth),
 	FIELD(rx_depth), FIELD(mtu), FIELD(footprint), FIELD(signal_every), FIELD(inline_size),
-	FIELD(atomic), FIELD(bidirectional), FIELD(ack_per_packet), FIELD(icrc), FIELD(check),
-};
+	FIELD(atomic), FIELD(bidirectional), FIELD(ack_per_packet), FIELD(icrc), FIELD(check) };
 
 json_t *
 message_options(const struct bench_options *o)
@@ -61,7 +61,7 @@ message_take_options(const json_t *message, struct bench_options *o, struct erro
 		value = json_object_get(message, fields[i].name);
 		if (!json_is_integer(value))
 			return error_set(err, EPROTO, "the other process does not send %s",
-					fields[i].name);
+				fields[i].name);
 		field = (char *)o + fields[i].offset;
 		v = (uint32_t)json_integer_value(value);
 		if (fields[i].size == sizeof(bool))
@@ -86,7 +86,7 @@ message_end(const char *type, struct endpoint *end)
 	for (i = 0; i < end->qps; i++)
 		json_array_append_new(list, json_integer(end->qpn[i]));
 	m = json_pack("{s:s, s:s, s:i, s:I, s:I, s:o}", "type", type, "gid", gid, "psn", (int)p.psn,
-			"va", (json_int_t)p.va, "key", (json_int_t)p.key, "qpn", list);
+		"va", (json_int_t)p.va, "key", (json_int_t)p.key, "qpn", list);
 	return m;
 }
 
@@ -113,9 +113,9 @@ message_take_end(const json_t *message, uint32_t qps, struct peer *p, struct err
 	int psn;
 
 	if (json_unpack((json_t *)(uintptr_t)message, "{s:s, s:i, s:I, s:I, s:o}", "gid", &gid,
-			"psn", &psn, "va", &va, "key", &key, "qpn", &list) != 0 ||
-			strlen(gid) != 2 * sizeof(union gid) || !take_gid(gid, &p->gid) ||
-			json_array_size(list) != qps)
+		    "psn", &psn, "va", &va, "key", &key, "qpn", &list) != 0 ||
+		strlen(gid) != 2 * sizeof(union gid) || !take_gid(gid, &p->gid) ||
+		json_array_size(list) != qps)
 		return error_set(err, EPROTO, "the other process describes its end incorrectly");
 	p->psn = (uint32_t)psn;
 	p->va = (uint64_t)va;

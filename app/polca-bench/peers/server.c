@@ -63,7 +63,7 @@ server_begin_size(struct server *v, const json_t *m, struct error *err)
 
 	if (size < 1 || size > s->o.size)
 		return error_set(err, EPROTO, "size: got %lld, allowed 1..%u", (long long)size,
-				s->o.size);
+			s->o.size);
 	v->busy = s->runner[0].place[0].busy;
 	v->stopping = v->done = false;
 	ret = benchmark_prepare(s, (uint32_t)size, err);
@@ -95,7 +95,7 @@ server_take_message(struct server *v, const json_t *m, struct error *err)
 		return 0;
 	}
 	return error_set(err, EIO, "the other process: %s",
-			json_string_value(json_object_get(m, "text")));
+		json_string_value(json_object_get(m, "text")));
 }
 
 static int
@@ -108,15 +108,16 @@ server_send_figures(struct server *v, struct error *err)
 	v->stopping = v->done = false;
 	if (s->o.check && v->messages >= 0)
 		l->wrong += memory_check_left(&s->end[RESPONDER], &s->o, s->size,
-				(uint64_t)v->messages);
+			(uint64_t)v->messages);
 	if (s->o.verb == BENCH_SEND)
 		report_note(s->report, "served %u bytes: %lu Sends received, busy %.3f s", s->size,
-				l->received, busy);
+			l->received, busy);
 	else
 		report_note(s->report, "served %u bytes: busy %.3f s", s->size, busy);
-	return exchange_send(s->exchange, json_pack("{s:s, s:f, s:I, s:I}", "type", "figures",
-			"busy", busy, "wrong", (json_int_t)l->wrong, "done",
-			(json_int_t)l->done), err);
+	return exchange_send(s->exchange,
+		json_pack("{s:s, s:f, s:I, s:I}", "type", "figures", "busy", busy, "wrong",
+			(json_int_t)l->wrong, "done", (json_int_t)l->done),
+		err);
 }
 
 static int
@@ -155,17 +156,21 @@ server_wait(struct server *v, struct error *err)
 	int listener, ret;
 
 	if (options_given(&s->o))
-		return error_set(err, EINVAL, "server: --peer: got \"%.64s\", allowed HOST:PORT or "
-				"a path, where it waits for the client", s->o.peer);
+		return error_set(err, EINVAL,
+			"server: --peer: got \"%.64s\", allowed HOST:PORT or "
+			"a path, where it waits for the client",
+			s->o.peer);
 	if (options_device(&s->o) && s->o.peer == NULL)
-		return error_set(err, EINVAL, "server: --link %.64s: needs --peer HOST:PORT, where "
-				"it waits for the client", s->o.link);
+		return error_set(err, EINVAL,
+			"server: --link %.64s: needs --peer HOST:PORT, where it waits for the client",
+			s->o.link);
 	s->link = link_find(&s->o, err);
 	if (s->link == NULL)
 		return -EINVAL;
 	if (!s->link->remote)
-		return error_set(err, EINVAL, "server: --link %s has no second process, allowed "
-				"memif, DEVICE", s->link->name);
+		return error_set(err, EINVAL,
+			"server: --link %s has no second process, allowed memif, DEVICE",
+			s->link->name);
 	remote_address(&s->o, where, sizeof(where));
 	listener = exchange_listen(where, err);
 	if (listener < 0)
@@ -180,8 +185,8 @@ server_wait(struct server *v, struct error *err)
 		ret = server_serve(v, err);
 	}
 	if (ret != 0)
-		exchange_send(s->exchange, json_pack("{s:s, s:s}", "type", "error", "text",
-				err->text), NULL);
+		exchange_send(s->exchange,
+			json_pack("{s:s, s:s}", "type", "error", "text", err->text), NULL);
 	return ret;
 }
 

@@ -19,32 +19,37 @@ static int
 take_grant(struct peer *p, const struct engine_cm_outcome *out, uint32_t nth, uint64_t *length,
 	const struct bench_options *o, struct error *err)
 {
-	static const uint32_t needed[] = { [BENCH_WRITE] = MEM_ACCESS_REMOTE_WRITE,
-		[BENCH_READ] = MEM_ACCESS_REMOTE_READ, [BENCH_ATOMIC] = MEM_ACCESS_REMOTE_ATOMIC };
+	static const uint32_t needed[] = {
+		[BENCH_WRITE] = MEM_ACCESS_REMOTE_WRITE,
+		[BENCH_READ] = MEM_ACCESS_REMOTE_READ,
+		[BENCH_ATOMIC] = MEM_ACCESS_REMOTE_ATOMIC,
+	};
 	struct svc_grant grant;
 
 	if (o->verb == BENCH_SEND)
 		return 0;
 	if (!svc_grant_get(out->private_data, out->private_len, &grant))
-		return error_set(err, EPROTO, "%s: it grants no memory: is it a service of kind memory?",
-				o->connect);
+		return error_set(err, EPROTO,
+			"%s: it grants no memory: is it a service of kind memory?", o->connect);
 	if ((grant.access & needed[o->verb]) == 0)
 		return error_set(err, EACCES, "%s: its memory does not allow this access",
-				o->connect);
+			o->connect);
 	if (nth > 0 && p->key != grant.rkey)
-		return error_set(err, ENOTSUP, "%s: it has memory per connection: leave out -q", o->connect);
+		return error_set(err, ENOTSUP, "%s: it has memory per connection: leave out -q",
+			o->connect);
 	p->key = grant.rkey;
 	p->va = grant.va;
 	*length = grant.length;
 	if (*length < memory_bytes(o))
-		return error_set(err, ENOSPC, "%s: its memory has %lu bytes, these messages need "
-				"%lu: reduce -s or -F", o->connect, *length, memory_bytes(o));
+		return error_set(err, ENOSPC,
+			"%s: its memory has %lu bytes, these messages need %lu: reduce -s or -F",
+			o->connect, *length, memory_bytes(o));
 	return 0;
 }
 
 int
-service_connect(struct endpoint *end, struct peer *p, const struct bench_options *o, uint64_t *grant,
-	struct error *err)
+service_connect(struct endpoint *end, struct peer *p, const struct bench_options *o,
+	uint64_t *grant, struct error *err)
 {
 	struct engine_cm_outcome out;
 	struct connector c;

@@ -31,16 +31,16 @@ benchmark_on_workers(const struct bench_options *o)
 }
 
 void
-benchmark_wish(const struct bench_options *o, const struct bench_link *link,
-	enum bench_role role, struct eal_wish *wish)
+benchmark_wish(const struct bench_options *o, const struct bench_link *link, enum bench_role role,
+	struct eal_wish *wish)
 {
 	uint64_t qp = QP_BYTES + (uint64_t)o->depth * (WQE_BYTES + SGE_BYTES + o->inline_size) +
-			(uint64_t)o->rx_depth * WQE_BYTES;
+		(uint64_t)o->rx_depth * WQE_BYTES;
 
 	wish->workers = benchmark_on_workers(o) ? o->workers : o->lcores > 1 ? o->lcores : 0;
 	wish->first_cpu = link->remote ? role : 0;
 	wish->bytes = (END_BYTES + o->qps * qp) * (link->remote ? 1 : ROLES) +
-			wish->workers * WORKER_BYTES;
+		wish->workers * WORKER_BYTES;
 }
 
 int
@@ -60,7 +60,7 @@ benchmark_create(struct benchmark *s, struct error *err)
 
 		s->ends++;
 		ret = endpoint_create(&s->end[role], &s->o, device[role], role,
-				s->o.lcores > 1 ? role : 0, err);
+			s->o.lcores > 1 ? role : 0, err);
 	}
 	return ret;
 }
@@ -84,7 +84,7 @@ benchmark_make_runners(struct benchmark *s)
 		for (i = 0; i < s->o.workers; i++) {
 			runner_add_place(&s->runner[i], s, REQUESTER, i);
 			s->runner[i].place[0].load[s->runner[i].place[0].loads++] =
-					&s->load[RESPONDER][i];
+				&s->load[RESPONDER][i];
 		}
 		s->run.runners = s->o.workers;
 	} else if (s->ends < ROLES) {
@@ -171,15 +171,15 @@ benchmark_check(struct benchmark *s, struct error *err)
 		return error_set(err, ECONNRESET, "%s", s->lost.text);
 	/* within one process, every request is completed by now */
 	if (s->o.check && s->ends == ROLES)
-		s->load[RESPONDER][0].wrong += memory_check_left(&s->end[RESPONDER], &s->o,
-				s->size, run_done(&s->run));
+		s->load[RESPONDER][0].wrong +=
+			memory_check_left(&s->end[RESPONDER], &s->o, s->size, run_done(&s->run));
 	for (i = s->first; i < s->first + s->ends && ret == 0; i++) {
 		for (w = 0; w < s->o.workers && ret == 0; w++) {
 			l = &s->load[i][w];
 			ret = load_failure(l, err);
 			if (ret == 0 && bench_stop == 0 && !load_idle(l))
 				ret = error_set(err, ETIMEDOUT, "%lu requests were not answered",
-						l->posted - l->done);
+					l->posted - l->done);
 		}
 	}
 	return ret;

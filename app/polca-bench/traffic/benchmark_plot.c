@@ -17,7 +17,7 @@
 #include "plot.h"
 #include "traffic/benchmark.h"
 
-#define TEXT 320
+#define TEXT         320
 #define LIMIT_SERIES (PLOT_SERIES - 1)
 
 struct benchmark_plot {
@@ -38,12 +38,15 @@ static const struct report_column limit_columns[] = {
 };
 
 /* Names in the legend. */
-static const char *const rate_names[LIMIT_SERIES] = { "average", "undisturbed: the time that both roles work" };
+static const char *const rate_names[LIMIT_SERIES] = { "average",
+	"undisturbed: the time that both roles work" };
 static const char *const latency_names[LIMIT_SERIES] = { "median", "99 %" };
 
-static const char limit_is[] = "The limit is the time that one lcore needs for a message's packets at both "
+static const char limit_is[] =
+	"The limit is the time that one lcore needs for a message's packets at both "
 	"ends without any protocol, measured after each size.";
-static const char no_limit[] = "No limit is drawn: it is measured only when one lcore does the work "
+static const char no_limit[] =
+	"No limit is drawn: it is measured only when one lcore does the work "
 	"of both ends in memory.";
 
 int
@@ -63,7 +66,7 @@ benchmark_plot_open(struct benchmark *s, struct error *err)
 	p->file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (p->file == NULL) {
 		error_set(err, EINVAL, "--plot: cannot write %.128s: %s", s->o.plot,
-				strerror(errno));
+			strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		free(p);
@@ -125,8 +128,7 @@ report_limits(const struct benchmark *s)
 	for (i = 0; i < p->plot.points; i++) {
 		unsigned int packets = RTE_MAX(p->plot.size[i] / s->o.mtu, 1u);
 		double ns = p->limit_ns[i], bytes = p->plot.size[i];
-		double row[] = { bytes, packets, ns, 1e3 / ns,
-			bytes * 8 / ns };
+		double row[] = { bytes, packets, ns, 1e3 / ns, bytes * 8 / ns };
 
 		report_row(s->report, row);
 	}
@@ -160,14 +162,14 @@ plot_describe(struct benchmark *s)
 	unsigned int i;
 
 	snprintf(p->title, TEXT, "Polca: %s of %s over message size", modes[s->o.mode],
-			verbs[s->o.verb]);
-	snprintf(p->fact[0], TEXT, "%s; lcores: %s; %s", plot_fact(s, "cpu"), plot_fact(s, "lcores"),
-			plot_fact(s, "memory"));
+		verbs[s->o.verb]);
+	snprintf(p->fact[0], TEXT, "%s; lcores: %s; %s", plot_fact(s, "cpu"),
+		plot_fact(s, "lcores"), plot_fact(s, "memory"));
 	snprintf(p->fact[1], TEXT, "%s%s; %s; ICRC %s", plot_fact(s, "port"),
-			strcmp(s->o.link, "memory") == 0 ? ", no NIC" : "", plot_fact(s, "queues"),
-			plot_fact(s, "icrc"));
+		strcmp(s->o.link, "memory") == 0 ? ", no NIC" : "", plot_fact(s, "queues"),
+		plot_fact(s, "icrc"));
 	snprintf(p->fact[2], TEXT, "polca-bench %s, %s, %s", POLCA_VERSION, plot_fact(s, "build"),
-			plot_fact(s, "dpdk"));
+		plot_fact(s, "dpdk"));
 	plot->title = p->title;
 	for (i = 0; i < PLOT_FACTS; i++)
 		plot->fact[i] = p->fact[i];
@@ -177,13 +179,15 @@ plot_describe(struct benchmark *s)
 	if (p->limit == NULL && !latency)
 		plot->series[1] = NULL;
 	if (p->limit != NULL)
-		plot->series[LIMIT_SERIES] = s->o.icrc ? "limit: packet I/O, two copies and two CRCs"
-				: "limit: packet I/O and two copies";
+		plot->series[LIMIT_SERIES] = s->o.icrc
+			? "limit: packet I/O, two copies and two CRCs"
+			: "limit: packet I/O and two copies";
 	plot->foot = p->limit != NULL ? limit_is : no_limit;
 	plot->panels = latency ? 1 : 2;
 	if (latency)
-		describe_panel(&plot->panel[0], s->o.verb == BENCH_READ ? "a round trip"
-				: "half a round trip", "us", PLOT_TIME);
+		describe_panel(&plot->panel[0],
+			s->o.verb == BENCH_READ ? "a round trip" : "half a round trip", "us",
+			PLOT_TIME);
 	else
 		describe_panel(&plot->panel[0], "Gb/s", "Gb/s", PLOT_NUMBER);
 	describe_panel(&plot->panel[1], "messages/s", "messages/s", PLOT_COUNT);
@@ -199,10 +203,10 @@ plot_draw(struct benchmark *s, struct error *err)
 	plot_describe(s);
 	if (ftruncate(fileno(p->file), 0) != 0 && errno != EINVAL) /* a pipe has no length */
 		return error_set(err, EIO, "--plot: cannot write %.128s: %s", s->o.plot,
-				strerror(errno));
+			strerror(errno));
 	if (plot_write(&p->plot, p->file) != 0)
 		return error_set(err, EIO, "--plot: cannot write %.128s: %s", s->o.plot,
-				strerror(errno));
+			strerror(errno));
 	return 0;
 }
 
@@ -219,7 +223,7 @@ benchmark_plot_close(struct benchmark *s, bool done, struct error *err)
 		ret = plot_draw(s, err);
 	if (fclose(p->file) != 0 && ret == 0)
 		ret = error_set(err, EIO, "--plot: cannot write %.128s: %s", s->o.plot,
-				strerror(errno));
+			strerror(errno));
 	if (!done && p->created)
 		unlink(s->o.plot);
 	if (done && ret == 0)

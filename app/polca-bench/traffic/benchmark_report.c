@@ -12,7 +12,7 @@
 
 #include "traffic/benchmark.h"
 
-#define MIB 1048576.0
+#define MIB            1048576.0
 #define MESSAGES_SLICE 4 /* fewest messages per slice on average for slices to be useful */
 
 static const struct report_column bw_columns[] = {
@@ -47,14 +47,14 @@ benchmark_report_environment(struct benchmark *s)
 	report_fact(s->report, "port", "%s, link %s", state.driver, s->o.link);
 	if (s->o.connect != NULL)
 		report_fact(s->report, "service", "%s%s", s->o.connect,
-				s->grant > 0 ? ", memory" : "");
+			s->grant > 0 ? ", memory" : "");
 	report_fact(s->report, "queues", "%u queue pair%s, depth %u, receives %u, PMTU %u%s%s",
-			s->o.qps, s->o.qps == 1 ? "" : "s", s->o.depth, s->o.rx_depth, s->o.mtu,
-			s->o.ack_per_packet ? ", an Ack each" : "",
-			s->o.bidirectional ? ", bidirectional" : "");
+		s->o.qps, s->o.qps == 1 ? "" : "s", s->o.depth, s->o.rx_depth, s->o.mtu,
+		s->o.ack_per_packet ? ", an Ack each" : "",
+		s->o.bidirectional ? ", bidirectional" : "");
 	if (run_counts(&s->run))
 		report_fact(s->report, "messages", "%lu, after %lu to warm up", s->o.iterations,
-				count_warm_up(&s->run));
+			count_warm_up(&s->run));
 	else if (s->o.iterations > 0)
 		report_fact(s->report, "messages", "%lu", s->o.iterations);
 }
@@ -67,8 +67,7 @@ benchmark_report_head(struct benchmark *s)
 		report_latency_table(s->report, mode_names[s->o.mode]);
 		break;
 	case BENCH_RATE:
-		report_table(s->report, mode_names[s->o.mode], rate_columns,
-				RTE_DIM(rate_columns));
+		report_table(s->report, mode_names[s->o.mode], rate_columns, RTE_DIM(rate_columns));
 		break;
 	case BENCH_BW:
 	default:
@@ -93,7 +92,7 @@ slices_useful(const struct benchmark *s)
 	const struct runner *r = &s->runner[0];
 
 	return r->slices > 0 && 10 * (r->clean + r->unclean) >= 9 * r->slices &&
-			s->run.to.done - s->run.from.done >= MESSAGES_SLICE * (uint64_t)r->slices;
+		s->run.to.done - s->run.from.done >= MESSAGES_SLICE * (uint64_t)r->slices;
 }
 
 /* The busy time of each role per message: from the slices if one thread runs both roles. */
@@ -113,9 +112,10 @@ role_ns(const struct benchmark *s, const struct far_side *far, double ns[ROLES],
 		ns[RESPONDER] = NAN;
 	if (s->link->remote)
 		ns[!s->first] = far != NULL && far->messages > 0
-				? far->busy * 1e9 / (double)far->messages : NAN;
+			? far->busy * 1e9 / (double)far->messages
+			: NAN;
 	*rate = (double)(run->to.done - run->from.done) /
-			cycles_to_seconds(run->to.time - run->from.time);
+		cycles_to_seconds(run->to.time - run->from.time);
 	if (run->runners > 1 || s->runner[0].places < ROLES || !slices_useful(s))
 		return;
 	runner_median(&s->runner[0], &m);
@@ -136,13 +136,16 @@ report_words(const struct benchmark *s, double rate, const double ns[ROLES])
 		return;
 	if (slices_useful(s)) /* a run on two lcores has no slices */
 		snprintf(slices, sizeof(slices), " (%u of %u slices)", r->clean, r->slices);
-	report_note(s->report, "%u byte%s: %.2f M messages/s, %.2f Gb/s; requester %.1f ns, "
-			"responder %.1f ns a message%s", s->size, s->size == 1 ? "" : "s", rate / 1e6,
-			rate * s->size * 8 / 1e9, ns[REQUESTER], ns[RESPONDER], slices);
+	report_note(s->report,
+		"%u byte%s: %.2f M messages/s, %.2f Gb/s; requester %.1f ns, "
+		"responder %.1f ns a message%s",
+		s->size, s->size == 1 ? "" : "s", rate / 1e6, rate * s->size * 8 / 1e9,
+		ns[REQUESTER], ns[RESPONDER], slices);
 	if (slices_useful(s) && r->clean == 0)
-		report_note(s->report, s->o.check ? "with --check, iterations are so long that "
-				"interruptions go unnoticed" : "every slice was "
-				"interrupted: the machine is busy");
+		report_note(s->report,
+			s->o.check
+				? "with --check, iterations are so long that interruptions go unnoticed"
+				: "every slice was interrupted: the machine is busy");
 }
 
 double
@@ -150,11 +153,12 @@ benchmark_rate(const struct benchmark *s, double *best)
 {
 	const struct run *run = &s->run;
 	double average = (double)(run->to.done - run->from.done) /
-			cycles_to_seconds(run->to.time - run->from.time);
+		cycles_to_seconds(run->to.time - run->from.time);
 
 	/* a run on two lcores has no slices, but a best interval */
 	*best = s->runner[0].best > average && (s->runner[0].slices == 0 || slices_useful(s))
-			? s->runner[0].best : average;
+		? s->runner[0].best
+		: average;
 	return average;
 }
 
@@ -178,8 +182,8 @@ report_bandwidth(struct benchmark *s, const struct far_side *far)
 		report_row(s->report, row);
 	}
 	/* a bidirectional message is charged half the busy time of both directions */
-	benchmark_plot_add(s, average, (s->o.bidirectional ? 2 : 1) * 1e9 /
-			(ns[REQUESTER] + ns[RESPONDER]));
+	benchmark_plot_add(s, average,
+		(s->o.bidirectional ? 2 : 1) * 1e9 / (ns[REQUESTER] + ns[RESPONDER]));
 	if (!s->o.all_sizes)
 		report_words(s, typical, ns);
 }
@@ -225,10 +229,11 @@ report_handed(const struct benchmark *s)
 	count_handed(s, &now);
 	out = now.out - s->handed.out;
 	received = now.received - s->handed.received;
-	report_note(s->report, "handed over between workers: %lu of %lu packets (%.1f %%), before "
-			"that %lu of %lu; %lu queue pairs moved", out, received,
-			100.0 * (double)out / (double)RTE_MAX(received, UINT64_C(1)),
-			s->handed.out, s->handed.received, now.moved);
+	report_note(s->report,
+		"handed over between workers: %lu of %lu packets (%.1f %%), before "
+		"that %lu of %lu; %lu queue pairs moved",
+		out, received, 100.0 * (double)out / (double)RTE_MAX(received, UINT64_C(1)),
+		s->handed.out, s->handed.received, now.moved);
 }
 
 void
@@ -251,8 +256,7 @@ print_live(struct benchmark *s, uint64_t now)
 		s->last_live = s->run.from;
 	rate = (double)(mark.done - s->last_live.done) / cycles_to_seconds(now - s->last_live.time);
 	report_live(s->report, " %u bytes: %.3f M messages/s, %.2f MiB/s, %.0f s", s->size,
-			rate / 1e6, rate * s->size / MIB,
-					cycles_to_seconds(now - s->run.from.time));
+		rate / 1e6, rate * s->size / MIB, cycles_to_seconds(now - s->run.from.time));
 	s->last_live = mark;
 }
 

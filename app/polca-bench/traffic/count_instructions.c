@@ -17,10 +17,10 @@
 
 #define PART_MAX   (UINT64_C(1) << 20) /* messages between two updates of the live line */
 #define PART_BYTES (UINT64_C(1) << 30)
-#define TURN_US   2 /* about the time of an iteration with a burst */
-#define WARM_UP   10 /* times the depth of the send queues */
+#define TURN_US    2 /* about the time of an iteration with a burst */
+#define WARM_UP    10 /* times the depth of the send queues */
 /* iterations without progress after which the run is given up */
-#define IDLE_MAX  (5 * 1000 * 1000 / TURN_US)
+#define IDLE_MAX (5 * 1000 * 1000 / TURN_US)
 
 struct clock {
 	uint64_t now, step;
@@ -38,13 +38,13 @@ count_turn(struct place *p, uint64_t now)
 }
 
 /* A function for each role, so that callgrind counts them apart. */
-static void __attribute__((noinline))
+static void __rte_noinline
 requester_count(struct runner *r, uint64_t now)
 {
 	count_turn(&r->place[REQUESTER], now);
 }
 
-static void __attribute__((noinline))
+static void __rte_noinline
 responder_count(struct runner *r, uint64_t now)
 {
 	count_turn(&r->place[RESPONDER], now);
@@ -73,7 +73,7 @@ count_run(struct run *run, struct clock *c, uint64_t n)
 		count_iteration(&run->runner[0], c);
 }
 
-void __attribute__((noinline))
+void __rte_noinline
 roles_count(struct run *run, struct clock *c, uint64_t n)
 {
 	count_run(run, c, n);
@@ -119,7 +119,7 @@ count_warm_up(const struct run *run)
 	const struct runner *r = &run->runner[0];
 
 	return load_warm_up(r->place[REQUESTER].load[0]) +
-			load_warm_up(r->place[RESPONDER].load[0]);
+		load_warm_up(r->place[RESPONDER].load[0]);
 }
 
 static void

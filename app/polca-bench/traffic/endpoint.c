@@ -15,11 +15,11 @@
 #include "report.h"
 #include "traffic/bench.h"
 
-#define BUFFER_VA UINT64_C(0x100000)
-#define FRAME_MTU 4200 /* a path MTU of 4096 and its headers */
+#define BUFFER_VA    UINT64_C(0x100000)
+#define FRAME_MTU    4200 /* a path MTU of 4096 and its headers */
 #define PROGRESS_QPS 1024
-#define LAT_SEND_WR 64
-#define CQE_MAX   (UINT32_C(1) << 23)
+#define LAT_SEND_WR  64
+#define CQE_MAX      (UINT32_C(1) << 23)
 
 bool
 endpoint_sends(const struct bench_options *o, enum bench_role role)
@@ -34,7 +34,7 @@ bool
 endpoint_receives(const struct bench_options *o, enum bench_role role)
 {
 	return o->verb == BENCH_SEND &&
-			(role == RESPONDER || o->bidirectional || o->mode == BENCH_LAT);
+		(role == RESPONDER || o->bidirectional || o->mode == BENCH_LAT);
 }
 
 /*
@@ -128,7 +128,8 @@ endpoint_worker_of(const struct endpoint *end, const struct bench_options *o, ui
 }
 
 void
-endpoint_qp_attr(const struct endpoint *end, const struct bench_options *o, struct qp_init_attr *init)
+endpoint_qp_attr(const struct endpoint *end, const struct bench_options *o,
+	struct qp_init_attr *init)
 {
 	*init = (struct qp_init_attr){
 		.qp_type = QPT_RC,
@@ -138,7 +139,7 @@ endpoint_qp_attr(const struct endpoint *end, const struct bench_options *o, stru
 		.pinned = endpoint_pinned(o, end->role),
 		.cap = { .max_send_wr = endpoint_sends(o, end->role) ? send_wr(o) : 1,
 			.max_recv_wr = endpoint_receives(o, end->role) ? o->rx_depth : 1,
-			.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = o->inline_size },
+			.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = o->inline_size, },
 	};
 }
 
@@ -179,8 +180,10 @@ endpoint_make_objects(struct endpoint *end, const struct bench_options *o, struc
 		.hugepages = true,
 		.numa_node = -1,
 	};
-	uint64_t cqe = 1 + (uint64_t)o->qps * ((endpoint_sends(o, end->role) ? send_wr(o) : 0) +
-			(endpoint_receives(o, end->role) ? o->rx_depth : 0));
+	uint64_t cqe = 1 +
+		(uint64_t)o->qps *
+			((endpoint_sends(o, end->role) ? send_wr(o) : 0) +
+				(endpoint_receives(o, end->role) ? o->rx_depth : 0));
 	unsigned int i;
 	int ret;
 
@@ -192,7 +195,8 @@ endpoint_make_objects(struct endpoint *end, const struct bench_options *o, struc
 	if (ret == 0)
 		ret = engine_mr_register(end->engine, &mr, &end->mr, err);
 	for (i = 0; i < end->workers && ret == 0; i++)
-		ret = engine_cq_create(end->engine, (uint32_t)RTE_MIN(cqe, CQE_MAX), &end->cq[i], err);
+		ret = engine_cq_create(end->engine, (uint32_t)RTE_MIN(cqe, CQE_MAX), &end->cq[i],
+			err);
 	if (ret != 0)
 		return ret;
 	memory_fill(end, o);
@@ -232,7 +236,7 @@ endpoints_create(struct endpoint end[ROLES], const struct bench_options *o, stru
 	}
 	end[RESPONDER].shared = true;
 	snprintf(config.link.port[0].back_to_back, sizeof(config.link.port[0].back_to_back), "%s",
-			config.link.port[1].name);
+		config.link.port[1].name);
 	end[0].engine = end[1].engine = engine_create(&config, err);
 	if (end[0].engine == NULL)
 		return -EIO;
@@ -242,10 +246,16 @@ endpoints_create(struct endpoint end[ROLES], const struct bench_options *o, stru
 }
 
 int
-endpoint_add(struct endpoint *end, const struct endpoint *of, const struct bench_options *o, struct error *err)
+endpoint_add(struct endpoint *end, const struct endpoint *of, const struct bench_options *o,
+	struct error *err)
 {
-	*end = (struct endpoint){ .engine = of->engine, .shared = true, .role = of->role,
-		.port = of->port, .workers = of->workers };
+	*end = (struct endpoint){
+		.engine = of->engine,
+		.shared = true,
+		.role = of->role,
+		.port = of->port,
+		.workers = of->workers,
+	};
 	return endpoint_make_objects(end, o, err);
 }
 

@@ -12,9 +12,9 @@
 #include "report.h"
 #include "traffic/bench.h"
 
-#define RESOLVE_MS 5000
+#define RESOLVE_MS   5000
 #define PROGRESS_QPS 1024
-#define READS      16 /* Reads and Atomics under way */
+#define READS        16 /* Reads and Atomics under way */
 
 void
 endpoint_describe(struct endpoint *end, struct peer *p)
@@ -50,18 +50,18 @@ connect_qp(struct endpoint *end, const struct peer *p, uint32_t i, const struct 
 	};
 	int ret;
 
-	ret = engine_qp_modify(end->engine, end->qpn[i], &attr, NULL,
-			QP_ATTR_STATE | QP_ATTRS_INIT, err);
+	ret = engine_qp_modify(end->engine, end->qpn[i], &attr, NULL, QP_ATTR_STATE | QP_ATTRS_INIT,
+		err);
 	if (ret != 0)
 		return ret;
 	attr.qp_state = QPS_RTR;
-	ret = engine_qp_modify(end->engine, end->qpn[i], &attr, &ah,
-			QP_ATTR_STATE | QP_ATTRS_RTR, err);
+	ret = engine_qp_modify(end->engine, end->qpn[i], &attr, &ah, QP_ATTR_STATE | QP_ATTRS_RTR,
+		err);
 	if (ret != 0)
 		return ret;
 	attr.qp_state = QPS_RTS;
-	return engine_qp_modify(end->engine, end->qpn[i], &attr, NULL,
-			QP_ATTR_STATE | QP_ATTRS_RTS, err);
+	return engine_qp_modify(end->engine, end->qpn[i], &attr, NULL, QP_ATTR_STATE | QP_ATTRS_RTS,
+		err);
 }
 
 int
@@ -111,5 +111,5 @@ endpoints_resolve(struct endpoint *end, unsigned int n, struct error *err)
 		report_progress("waiting for the other end's address");
 	}
 	return error_set(err, ETIMEDOUT, "the other end's address is not resolved after %u ms",
-			RESOLVE_MS);
+		RESOLVE_MS);
 }

@@ -78,15 +78,16 @@ goodput_report(struct benchmark *s, const struct goodput *g, uint32_t size, cons
 
 	sum_rc_counters(s, &c);
 	double row[] = { size, s->o.loss, r.median[0] * size / MIB, r.median[1] * size / MIB,
-		r.ratio,
-		g->messages[1] / g->seconds[1] / (g->messages[0] / g->seconds[0]),
-		(double)loss_count(loss), (double)c.rcvd_seq_err,
-		(double)c.local_ack_timeout_err, (double)c.retransmitted_pkts };
+		r.ratio, g->messages[1] / g->seconds[1] / (g->messages[0] / g->seconds[0]),
+		(double)loss_count(loss), (double)c.rcvd_seq_err, (double)c.local_ack_timeout_err,
+		(double)c.retransmitted_pkts };
 
 	report_table(s->report, "loss", columns, RTE_DIM(columns));
 	report_row(s->report, row);
-	report_note(s->report, "loss: medians of %u interleaved pairs; the totals include every stall, "
-			"the medians only those that most parts have", g->rate.pairs);
+	report_note(s->report,
+		"loss: medians of %u interleaved pairs; the totals include every stall, "
+		"the medians only those that most parts have",
+		g->rate.pairs);
 }
 
 int

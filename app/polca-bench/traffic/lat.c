@@ -16,7 +16,7 @@
 #include "traffic/bench.h"
 
 /* offset at which the peer's Writes arrive; our own are sent from offset 0 */
-#define ARRIVALS   l->stride
+#define ARRIVALS l->stride
 
 #define PAUSE_US 200 /* longer than an iteration that receives and sends a burst */
 
@@ -91,7 +91,8 @@ lat_answered(struct load *l)
 
 	bool all;
 
-	if (l->start != 0 && (l->pauses == NULL ||
+	if (l->start != 0 &&
+		(l->pauses == NULL ||
 			__atomic_load_n(l->pauses, __ATOMIC_RELAXED) == l->pauses_then))
 		histogram_add(l->histogram, half ? took / 2 : took);
 	__atomic_store_n(&l->turns, l->turns + 1, __ATOMIC_RELAXED);
@@ -123,7 +124,7 @@ lat_written(const struct load *l)
 	const uint8_t *last = l->end->mr.base + ARRIVALS + l->size - 1;
 
 	return (l->waiting || is_target(l)) &&
-			__atomic_load_n(last, __ATOMIC_ACQUIRE) == lat_mark(l, l->turns);
+		__atomic_load_n(last, __ATOMIC_ACQUIRE) == lat_mark(l, l->turns);
 }
 
 /* Count an interruption: another thread had the CPU since the last iteration. */
@@ -146,9 +147,8 @@ lat_turn(struct load *l)
 	if (l->pauses != NULL)
 		look_for_pause(l);
 	n = load_turn(l);
-	if (l->received != received ||
-			(l->o->verb >= BENCH_READ && l->done != done) ||
-			(l->o->verb == BENCH_WRITE && lat_written(l))) {
+	if (l->received != received || (l->o->verb >= BENCH_READ && l->done != done) ||
+		(l->o->verb == BENCH_WRITE && lat_written(l))) {
 		lat_arrived(l);
 		n++;
 	}

@@ -128,7 +128,7 @@ lat_with_reads_part(struct benchmark *s, struct background_reads *b, bool with, 
 		return ret;
 	for (i = 0; i < MEASURES; i++)
 		b->latency[i].value[with][b->latency[i].pairs] =
-				us * histogram_percentile(h, percents[i]);
+			us * histogram_percentile(h, percents[i]);
 	if (with) {
 		b->bytes += (double)b->load.done * b->o.size;
 		b->seconds += us * (double)(rte_rdtsc() - start) / 1e6;
@@ -150,9 +150,11 @@ lat_with_reads_report(struct benchmark *s, const struct background_reads *b, uin
 
 	report_table(s->report, "beside", columns, RTE_DIM(columns));
 	report_row(s->report, row);
-	report_note(s->report, "beside: medians of %u pairs, interleaved: alone, then while another "
-			"queue pair reads %u bytes at a time; without the samples in which something "
-			"else ran on the CPU: %lu times", b->latency[P99].pairs, b->o.size, b->pauses);
+	report_note(s->report,
+		"beside: medians of %u pairs, interleaved: alone, then while another "
+		"queue pair reads %u bytes at a time; without the samples in which something "
+		"else ran on the CPU: %lu times",
+		b->latency[P99].pairs, b->o.size, b->pauses);
 }
 
 int

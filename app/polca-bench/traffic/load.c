@@ -21,8 +21,10 @@
 /* wr_id: receive flag, offset of the message, index of the queue pair */
 #define ID_RECV    (UINT64_C(1) << 63)
 #define ID_QP_BITS 20
+/* clang-format off */
 #define ID_QP(id)  ((uint32_t)(id) & ((1u << ID_QP_BITS) - 1))
 #define ID_AT(id)  (((id) & ~ID_RECV) >> ID_QP_BITS)
+/* clang-format on */
 
 static const enum wr_opcode opcodes[] = {
 	[BENCH_SEND] = WR_SEND,
@@ -238,8 +240,7 @@ load_collect_qps(struct load *l)
 	uint32_t i;
 
 	for (i = 0; i < l->end->qps; i++)
-		if (l->end->workers == 1 ||
-				rc_qp_query(l->rc, l->end->qpn[i], &info) == 0) {
+		if (l->end->workers == 1 || rc_qp_query(l->rc, l->end->qpn[i], &info) == 0) {
 			l->qpn[l->qps] = l->end->qpn[i];
 			l->qp[l->qps++] = i;
 		}
@@ -249,8 +250,14 @@ int
 load_create(struct load *l, const struct bench_options *o, struct endpoint *end,
 	const struct peer *peer, unsigned int worker, struct error *err)
 {
-	*l = (struct load){ .o = o, .end = end, .peer = peer, .worker = worker,
-		.rc = end->rc[worker], .size = o->size };
+	*l = (struct load){
+		.o = o,
+		.end = end,
+		.peer = peer,
+		.worker = worker,
+		.rc = end->rc[worker],
+		.size = o->size,
+	};
 	l->sends = endpoint_sends(o, end->role);
 	l->receives = endpoint_receives(o, end->role);
 	l->since_signal = calloc(o->qps, sizeof(*l->since_signal));
@@ -262,8 +269,8 @@ load_create(struct load *l, const struct bench_options *o, struct endpoint *end,
 	if (o->check)
 		l->slot = calloc(o->qps, sizeof(*l->slot));
 	if (l->since_signal == NULL || l->qp == NULL || l->qpn == NULL || l->left == NULL ||
-			(o->iterations > 0 && o->signal_every > 1 && l->undone == NULL) ||
-			(o->check && l->slot == NULL))
+		(o->iterations > 0 && o->signal_every > 1 && l->undone == NULL) ||
+		(o->check && l->slot == NULL))
 		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
 	load_collect_qps(l);
 	memory_share(l);
@@ -334,11 +341,12 @@ load_failure(const struct load *l, struct error *err)
 
 	if (l->wrong > 0)
 		return error_set(err, EBADMSG, "%lu messages did not arrive as they were sent",
-				l->wrong);
+			l->wrong);
 	if (l->failed == 0)
 		return 0;
 	if (wc->status == WC_SUCCESS)
 		return error_set(err, EIO, "%lu work requests could not be posted", l->failed);
-	return error_set(err, EIO, "%lu work requests failed, the first with %s, on queue pair "
-			"0x%06x", l->failed, wc_status_name(wc->status), wc->qp_num);
+	return error_set(err, EIO,
+		"%lu work requests failed, the first with %s, on queue pair 0x%06x", l->failed,
+		wc_status_name(wc->status), wc->qp_num);
 }

@@ -88,7 +88,7 @@ loss_create(const struct endpoint end[ROLES], uint32_t one_of, struct error *err
 	for (i = 0; i < ROLES && ret == 0; i++)
 		for (w = 0; w < end[i].workers && ret == 0; w++)
 			ret = add_queue(l, link_ethdev(engine_link(end[i].engine), end[i].port),
-					(uint16_t)w, one_of);
+				(uint16_t)w, one_of);
 	if (ret == 0)
 		return l;
 	error_set(err, -ret, "--loss: no filter before a receive queue: %s", strerror(-ret));
@@ -106,7 +106,7 @@ loss_destroy(struct loss *l)
 	for (i = 0; i < l->queues; i++)
 		if (l->queue[i].callback != NULL)
 			rte_eth_remove_rx_callback(l->queue[i].port, l->queue[i].queue,
-					l->queue[i].callback);
+				l->queue[i].callback);
 	free(l);
 }
 

@@ -32,8 +32,10 @@ memory_bytes(const struct bench_options *o)
 {
 	if (o->check)
 		return stride_of(o) * (1 + (uint64_t)o->qps * slots_of(o));
-	return o->workers * ((uint64_t)RTE_MAX(RTE_ALIGN_CEIL(o->footprint, RTE_CACHE_LINE_SIZE),
-			stride_of(o)) + stride_of(o));
+	return o->workers *
+		((uint64_t)RTE_MAX(RTE_ALIGN_CEIL(o->footprint, RTE_CACHE_LINE_SIZE),
+			 stride_of(o)) +
+			stride_of(o));
 }
 
 uint64_t
@@ -71,8 +73,8 @@ memory_fill(struct endpoint *end, const struct bench_options *o)
 void
 memory_share(struct load *l)
 {
-	uint64_t room = l->end->mr.length / l->o->workers / RTE_CACHE_LINE_SIZE *
-			RTE_CACHE_LINE_SIZE;
+	uint64_t room =
+		l->end->mr.length / l->o->workers / RTE_CACHE_LINE_SIZE * RTE_CACHE_LINE_SIZE;
 
 	l->stride = stride_of(l->o);
 	l->begin = l->next = l->worker * room;

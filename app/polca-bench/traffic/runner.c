@@ -22,12 +22,12 @@
 #include "report.h"
 #include "traffic/bench.h"
 
-#define SLICE_MS   3
-#define WARM_UP    20 /* slices, but at most a tenth of the run */
-#define PAUSE_US   100 /* a longer iteration was interrupted */
-#define DRAIN_MS   5000 /* after the last progress */
-#define STOP_MS    1000 /* in total, after the user's signal */
-#define LOOK_US    20000
+#define SLICE_MS    3
+#define WARM_UP     20 /* slices, but at most a tenth of the run */
+#define PAUSE_US    100 /* a longer iteration was interrupted */
+#define DRAIN_MS    5000 /* after the last progress */
+#define STOP_MS     1000 /* in total, after the user's signal */
+#define LOOK_US     20000
 #define LAUNCHED_US 200
 
 /* Run the worker and its loads once. @return the TSC afterwards */
@@ -54,9 +54,10 @@ runner_sum(const struct runner *r, size_t counter)
 
 	for (i = 0; i < r->places; i++)
 		for (k = 0; k < r->place[i].loads; k++)
-			sum += __atomic_load_n((const uint64_t *)(const void *)
-					((const char *)r->place[i].load[k] + counter),
-					__ATOMIC_RELAXED);
+			sum += __atomic_load_n(
+				(const uint64_t *)(const void *)((const char *)r->place[i].load[k] +
+					counter),
+				__ATOMIC_RELAXED);
 	return sum;
 }
 
@@ -111,7 +112,6 @@ run_mark(const struct run *run, struct run_mark *m)
 	m->done = run_done(run);
 	run_busy(run, m->busy);
 }
-
 
 static void
 runner_keep_slice(struct runner *r, const struct place *before, uint64_t done, uint64_t cycles,
@@ -235,7 +235,7 @@ static uint64_t
 runner_pending(const struct runner *r)
 {
 	return runner_sum(r, offsetof(struct load, posted)) -
-			runner_sum(r, offsetof(struct load, done));
+		runner_sum(r, offsetof(struct load, done));
 }
 
 /* Post nothing new, and run until no load has requests under way. */
@@ -249,8 +249,8 @@ runner_drain(struct runner *r)
 	stop_loads(r);
 	extend_drain(&end, now, true, &stopped);
 	/* an idle load may have answered a ping-pong since, and now waits for the ACK */
-	while (now < end && (!runner_idle(r) ||
-			__atomic_load_n(&r->run->draining, __ATOMIC_ACQUIRE) > 0)) {
+	while (now < end &&
+		(!runner_idle(r) || __atomic_load_n(&r->run->draining, __ATOMIC_ACQUIRE) > 0)) {
 		for (i = 0; i < r->places; i++)
 			now = place_turn(&r->place[i], now);
 		before = done;

@@ -79,8 +79,8 @@ opcode_of(const struct rte_mbuf *m)
 	const uint8_t *eth = rte_pktmbuf_mtod(m, const uint8_t *);
 
 	if (m->data_len < ETH_LEN + IPV4_LEN + UDP_LEN + BTH_LEN ||
-			eth[ETH_LEN - 2] != RTE_ETHER_TYPE_IPV4 >> 8 ||
-			eth[ETH_LEN - 1] != (RTE_ETHER_TYPE_IPV4 & 0xFF))
+		eth[ETH_LEN - 2] != RTE_ETHER_TYPE_IPV4 >> 8 ||
+		eth[ETH_LEN - 1] != (RTE_ETHER_TYPE_IPV4 & 0xFF))
 		return 0;
 	return eth[ETH_LEN + IPV4_LEN + UDP_LEN];
 }
@@ -165,7 +165,7 @@ wait_sent(struct bed *b, enum bench_role role, uint64_t count, uint64_t *when, s
 		timers_iteration(b);
 		if (rte_rdtsc() > end)
 			return error_set(err, ETIMEDOUT, "nothing was retransmitted for %d ms",
-					PATIENCE_MS);
+				PATIENCE_MS);
 	}
 	*when = t->time;
 	return 0;
@@ -181,8 +181,9 @@ wait_done(struct bed *b, const struct endpoint *end, struct error *err)
 		timers_iteration(b);
 		if (engine_cq_poll(end->engine, end->cq[0], &wc, 1, NULL) != 1)
 			continue;
-		return wc.status == WC_SUCCESS ? 0 : error_set(err, EIO, "a request failed: %s",
-				wc_status_name(wc.status));
+		return wc.status == WC_SUCCESS
+			? 0
+			: error_set(err, EIO, "a request failed: %s", wc_status_name(wc.status));
 	}
 	return error_set(err, ETIMEDOUT, "a request was not answered");
 }
@@ -192,8 +193,14 @@ timers_post(const struct endpoint *end, const struct peer *peer, enum wr_opcode 
 	struct error *err)
 {
 	struct sge sge = { end->mr.va, SIZE, end->mr.key };
-	struct send_wr wr = { .opcode = opcode, .num_sge = 1, .sg_list = &sge,
-		.send_flags = SEND_SIGNALED, .remote_addr = peer->va, .rkey = peer->key };
+	struct send_wr wr = {
+		.opcode = opcode,
+		.num_sge = 1,
+		.sg_list = &sge,
+		.send_flags = SEND_SIGNALED,
+		.remote_addr = peer->va,
+		.rkey = peer->key,
+	};
 
 	return rc_post_send(end->rc[0], end->qpn[0], &wr, err);
 }
@@ -344,9 +351,10 @@ timers_run_all(struct bed *b, struct error *err)
 	benchmark_report_environment(s);
 	for (i = 0; i < RTE_DIM(timed) && ret == 0 && bench_stop == 0; i++) {
 		if (i == 0 || timed[i].kind != timed[i - 1].kind) {
-			report_note(s->report, "%s:", timed[i].kind == RNR ?
-					"RNR NAK to the packet's retransmission" :
-					"Local ACK Timeout, from one transmission to the next");
+			report_note(s->report, "%s:",
+				timed[i].kind == RNR
+					? "RNR NAK to the packet's retransmission"
+					: "Local ACK Timeout, from one transmission to the next");
 			report_table(s->report, names[timed[i].kind], columns, RTE_DIM(columns));
 		}
 		ret = timers_measure(b, &timed[i], err);

@@ -17,8 +17,8 @@
  * sends at least one packet per turn: such requests may follow a loss, which its packets repair.
  */
 
-#include <rte_common.h>
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_prefetch.h>
 
 #include "rc/qp_directory.h"

@@ -183,7 +183,7 @@ class Checks(unittest.TestCase):
 
     def test_all_but_some(self):
         names = self.passes("--list").split()
-        self.assertEqual(names[0], "names")
+        self.assertEqual(names[0], "format")
         out = self.passes("--without", *(n for n in names if n != "includes"))
         self.assertEqual([line.split()[0] for line in out.splitlines()], ["includes"])
 

@@ -20,7 +20,7 @@ import draw  # noqa: E402
 import guide  # noqa: E402
 
 DOCUMENTS = ('README.md', 'docs/operator-guide.md', 'docs/connect.md', 'docs/services.md',
-             'docs/benchmark.md')
+             'docs/benchmark.md', 'docs/compatibility.md')
 PACKAGE = 'dts/suites/service/test_package.py::'
 TYPED = 'dts/suites/control/test_documents.py::'
 BENCH = 'test/bench/commands.py::look_at_documented'
@@ -63,7 +63,12 @@ RUN = (
     ('docs/operator-guide.md', 'Build and install', 'meson install', TYPED + 'test_guide_install'),
     ('docs/operator-guide.md', 'Build and install', 'config/package.sh', PACKAGE + 'test_install'),
     ('docs/operator-guide.md', 'Build and install', 'dpkg -i', PACKAGE + 'test_install'),
-    ('docs/operator-guide.md', 'Start it', 'systemctl enable', PACKAGE + 'test_start_returns_when_the_control_socket_answers'),
+    ('docs/operator-guide.md', 'Start it', 'systemctl enable',
+     PACKAGE + 'test_start_returns_when_the_control_socket_answers'),
+    ('docs/operator-guide.md', 'Change the configuration of a running Polca', 'polca-ctl config diff',
+     'dts/suites/control/test_reload.py::test_diff_shows_what_a_reload_would_do'),
+    ('docs/operator-guide.md', 'Change the configuration of a running Polca', 'polca-ctl config reload',
+     'dts/suites/control/test_reload.py::test_a_bad_file_changes_nothing_and_the_log_says_why'),
     ('docs/operator-guide.md', 'Watch it', 'echo /polca/port,0 | RUNTIME_DIRECTORY',
      TYPED + 'test_guide_watch_it'),
     ('docs/operator-guide.md', 'Watch it', 'echo /polca/port,0 | dpdk-telemetry.py',
@@ -73,6 +78,9 @@ RUN = (
     ('docs/operator-guide.md', 'Watch endports', 'polca-ctl',
      TYPED + 'test_guide_watch_endports'),
     ('docs/operator-guide.md', 'Watch it', 'polca-ctl', TYPED + 'test_guide_watch_it'),
+
+    ('docs/compatibility.md', 'What a version promises', 'systemctl restart',
+     PACKAGE + 'test_records_survive_an_upgrade_and_a_downgrade'),
 
     ('docs/connect.md', 'Start a service', '', TYPED + 'test_connect_page'),
     ('docs/connect.md', 'From a Linux host', 'rping', CLIENTS + 'test_rping'),
@@ -122,6 +130,7 @@ NOT_RUN = ()
 
 # Blocks without commands: document, section, beginning of the block.
 NO_COMMANDS = (
+    ('docs/operator-guide.md', 'Prometheus', '"metrics"'),
     ('README.md', 'Two commands', 'direction '),
     ('docs/operator-guide.md', 'Congestion', '"congestion"'),
     ('docs/operator-guide.md', 'Watch endports', '{"time"'),

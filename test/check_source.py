@@ -3,7 +3,8 @@
 # Copyright(c) 2026 Polca contributors
 """Check what no other tool knows of this tree; config/check.sh calls it.
 
-    check_source.py names [BASE]     function names are unique within lib and app
+    check_source.py names            function names are unique
+    check_source.py lines            lines are not too long
     check_source.py includes         #include "folder/file.h" never points up
     check_source.py commits          subjects and bodies of the commits since this rule was made
     check_source.py message FILE     those of one message that is not yet committed
@@ -22,42 +23,60 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # Names that programs or libraries must have, because somebody else calls them by this name.
 INTERFACES = {"main"}
-# Names that were shared when the rule was made. The list only shrinks; an empty one is removed.
-SHARED = "config/shared-names.txt"
 # House style: the return type stands on a line of its own, the name begins the next.
-DEFINITION = re.compile(r"^([a-z]\w*)\([^;{}]*\)\n\{", re.M)
+DEFINITION = re.compile(r"^(static )?.*\n([a-z]\w*)\([^;{}]*\)\n\{", re.M)
 
 
-def sources():
-    return sorted(f for top in ("lib", "app") for f in (ROOT / top).glob("**/*.[ch]"))
+def sources(*folders):
+    return sorted(f for top in folders for f in (ROOT / top).glob("**/*.[ch]"))
 
 
-def shared_names():
-    """Names of functions that are defined in more than one file, with these files."""
-    where = collections.defaultdict(set)
-    for file in sources():
-        for name in DEFINITION.findall(file.read_text()):
-            where[name].add(str(file.relative_to(ROOT)))
-    return {n: sorted(f) for n, f in where.items() if len(f) > 1 and n not in INTERFACES}
+def definitions():
+    """Of each function: the files that define it, and whether it is static there."""
+    where = collections.defaultdict(dict)
+    for file in sources("lib", "app", "test", "dts"):
+        for static, name in DEFINITION.findall(file.read_text()):
+            where[name][str(file.relative_to(ROOT))] = bool(static)
+    return where
 
 
-def listed(text):
-    return {line for line in text.splitlines() if line and not line.startswith("#")}
+def check_names():
+    """A test may replace a function of lib by its own, and fixtures may offer their tests the same names; a static
+    function has its name for itself. A test's own name, test_<rule>, is unique within its program only."""
+    for name, files in sorted(definitions().items()):
+        ours = [file for file in sorted(files) if file.startswith(("lib/", "app/"))]
+        same = sorted(files) if any(files.values()) else ours
+        if len(same) > 1 and name not in INTERFACES and not name.startswith("test_"):
+            yield f"{same[0]}: {name}() is defined in {same[1]}, too: give one of them a name of its own"
 
 
-def check_names(base=None):
-    path = ROOT / SHARED
-    allowed = listed(path.read_text()) if path.exists() else set()
-    if path.exists() and not allowed:
-        yield f"{SHARED}: it is empty: remove it"
-    shared = shared_names()
-    for name in sorted(shared.keys() - allowed):
-        yield f"{shared[name][0]}: {name}() is defined in {shared[name][1]}, too: give one of them a name of its own"
-    if base and allowed:
-        before = git("show", f"{base}:{SHARED}")
-        new = allowed - listed(before) if before else set()
-        if new:
-            yield f"{SHARED}: {', '.join(sorted(new))}: the list must only shrink"
+# --- lines ---
+
+COLUMNS = {".c": 100, ".h": 100, ".py": 120, ".md": 110}
+# These may be longer: texts in C, which clang-format does not break; tables, commands and links in documents.
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+NOT_PROSE = re.compile(r"\||    |\t|#|.*\]\(|.*https?://")
+
+
+def too_long(name, suffix):
+    code = False
+    for number, line in enumerate((ROOT / name).read_text(errors="replace").splitlines(), 1):
+        code ^= line.startswith("```")
+        columns = len(re.sub(r"\s*\\$", "", line.expandtabs(8)))
+        if columns <= COLUMNS[suffix]:
+            continue
+        if suffix in (".c", ".h") and STRING.search(line) or suffix == ".md" and (code or NOT_PROSE.match(line)):
+            continue
+        yield f"{name}:{number}: {columns} columns, allowed: up to {COLUMNS[suffix]}"
+
+
+def check_lines():
+    # not docs/spec, whose sentences are compared with their sources, and not what is generated
+    others = (":!test/data", ":!docs/spec", ":!docs/rpc.md")
+    for name in git("ls-files", "-co", "--exclude-standard", "--deduplicate", *others).splitlines():
+        path = pathlib.Path(name)
+        if path.suffix in COLUMNS and (ROOT / path).is_file():
+            yield from too_long(name, path.suffix)
 
 
 # --- includes ---
@@ -78,7 +97,7 @@ LEVEL = {name: i for i, row in enumerate(LAYERS) for name in row}
 
 
 def check_includes():
-    for file in sources():
+    for file in sources("lib", "app"):
         name = file.relative_to(ROOT)
         own = name.parts[1]
         if own not in LEVEL:
@@ -98,7 +117,8 @@ def check_includes():
 SUBJECT_MAX = 60
 # Its last line is the commit after which the rule holds.
 SINCE = "config/commits-since.txt"
-NOT_IMPERATIVE = re.compile(r"(?!(?:need|speed|embed|feed|shed|seed|exceed|proceed|bring|ring|string|ping)$)\w+(?:ed|ing)$|"
+NOT_IMPERATIVE = re.compile(r"(?!(?:need|speed|embed|feed|shed|seed|exceed|proceed|bring|ring|string|ping)$)"
+                            r"\w+(?:ed|ing)$|"
                             r"(?!(?:focus|bias|alias|canvas)$)\w+[^s]s$|"
                             r"(?:an?|the|no|who|what|when|where|how|there|it|its|is|are|more|some|not)$")
 
@@ -146,7 +166,7 @@ def check_commits():
 
 
 def main(words):
-    checks = {"names": check_names, "includes": check_includes, "commits": check_commits,
+    checks = {"names": check_names, "lines": check_lines, "includes": check_includes, "commits": check_commits,
               "message": lambda file: check_message(pathlib.Path(file).read_text())}
     if not words or words[0] not in checks:
         sys.exit(__doc__)

@@ -346,7 +346,8 @@ def main():
         for i in range(a.jobs):
             (scratch / str(i)).mkdir()
             copies.append(Copy(scratch / str(i), processes))
-        all_copies(lambda c: c.prepare(folders), float("inf"), lambda: "building and testing the copies without mutants")
+        all_copies(lambda c: c.prepare(folders), float("inf"),
+                   lambda: "building and testing the copies without mutants")
         run.deadline = time.monotonic() + a.minutes * 60
         all_copies(run.work, run.deadline + 120, lambda: f"{run.count('killed')} killed, "
                    f"{run.count('survived')} survived, {run.count('not compiled')} not compiled")

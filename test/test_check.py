@@ -89,23 +89,31 @@ class Checks(unittest.TestCase):
         self.write("lib/wire/half.c", TREE["lib/wire/half.c"].replace("\treturn of / 2", "   return of/2"))
         self.fails("format", "half.c:7")
 
+    def test_lines(self):
+        long = "word " * 30
+        self.write("page.md", f"| {long} |\n\n    {long}\n")
+        self.write("lib/wire/text.c", f'const char *text =\n\t"{long}";\n')
+        self.passes("format")
+        self.write("page.md", f"{long}\n")
+        self.fails("format", "page.md:1: 150 columns, allowed: up to 110")
+        self.write("page.md", "")
+        self.write("tool.py", f"# {long}\n")
+        self.fails("format", "tool.py:1: 152 columns, allowed: up to 120")
+        self.write("tool.py", "")
+        self.write("lib/wire/half.h", f"/* {long} */\n" + TREE["lib/wire/half.h"])
+        self.fails("format", "lib/wire/half.h:1: 156 columns, allowed: up to 100")
+
     def test_names(self):
         self.passes("names")
         self.write("lib/base/half.c", TREE["lib/wire/half.c"])
         self.fails("names", "lib/base/half.c: half() is defined in lib/wire/half.c, too")
-        self.write("config/shared-names.txt", "# why\nhalf\n")
-        self.passes("names")
 
-    def test_the_list_of_shared_names_only_shrinks(self):
-        self.write("lib/base/half.c", TREE["lib/wire/half.c"])
-        self.write("config/shared-names.txt", "half\n")
-        self.commit("all: list", "A name was shared before.")
-        self.commit("all: go on", "There has to be one to compare with.")
+    def test_names_of_static_functions_in_tests(self):
+        fake = "int\nhalf(void)\n{\n\treturn 0;\n}\n"
+        self.write("test/base/fake.c", fake)
         self.passes("names")
-        self.write("config/shared-names.txt", "half\nquarter\n")
-        self.fails("names", "quarter: the list must only shrink")
-        self.write("config/shared-names.txt", "# nothing is left\n")
-        self.fails("names", "it is empty: remove it")
+        self.write("test/base/fake.c", "static " + fake)
+        self.fails("names", "lib/wire/half.c: half() is defined in test/base/fake.c, too")
 
     def test_includes(self):
         self.passes("includes")
@@ -139,7 +147,8 @@ class Checks(unittest.TestCase):
     def test_commits(self):
         self.write("config/commits-since.txt", "# why\n" + "0" * 40 + "\n")
         self.assertIn("none is checked", self.passes("commits"))
-        first = subprocess.run(["git", "-C", self.tree, "rev-parse", "HEAD~1"], capture_output=True, text=True, check=True)
+        first = subprocess.run(["git", "-C", self.tree, "rev-parse", "HEAD~1"], capture_output=True, text=True,
+                               check=True)
         self.write("config/commits-since.txt", "# why\n" + first.stdout)
         self.assertNotIn("none is checked", self.passes("commits"))
         self.commit("wire: halved the numbers", "They were twice as large.")

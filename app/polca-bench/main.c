@@ -157,7 +157,7 @@ find_mode(const struct command *c, const struct parsed *p, struct bench_options 
 			return 0;
 		}
 	}
-	return error_set(err, EINVAL, "%s: got \"%s\", allowed %s, %s, %s", c->name, p->word[1],
+	return error_set(err, EINVAL, "%s: got \"%s\", allowed: %s, %s, %s", c->name, p->word[1],
 		c->modes[0], c->modes[1], c->modes[2]);
 }
 
@@ -177,7 +177,7 @@ bench_run_command(const struct command *c, const struct bench_options *o)
 
 	if (o->crc != NULL && crc32_use(o->crc) != 0) {
 		error_set(&err, EINVAL,
-			"--crc: got \"%.32s\", allowed of portable, pclmul, vpclmul what this CPU has",
+			"--crc: got \"%.32s\", allowed: portable, pclmul, vpclmul, if this CPU has it",
 			o->crc);
 		return bench_usage(&err);
 	}

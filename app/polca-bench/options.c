@@ -3,12 +3,12 @@
  */
 
 /*
- * Words to struct bench_options: -s 64, -s64, --size 64, --size=64, -ab. What is wrong is told as:
- * which option, what was got, what is allowed.
+ * getopt_long() finds the options, lib/table checks their values by the rows of options_table.c. An
+ * error says which option, what was got and what is allowed.
  */
 
 #include <errno.h>
-#include <math.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,229 +18,169 @@
 #include "base/nearest.h"
 #include "base/number.h"
 #include "options.h"
+#include "table/value.h"
 
 #define COLUMN      28 /* where explanations begin */
 #define WIDTH       80 /* of a terminal, where help lines end */
-#define SECONDS_MAX 1e6
+#define OPTIONS_MAX 64 /* bits of .given */
 
-static void *
-field_of(struct bench_options *o, const struct option_row *row)
+/* What getopt_long() returns for an option: its letter, or a number beyond all letters. */
+static int
+option_code(unsigned int i)
 {
-	return (char *)o + row->field;
+	return option_rows[i].letter != 0 ? option_rows[i].letter : 256 + (int)i;
 }
 
-/* How the user may have called it: "-s, --size". */
-static const char *
-called(const struct option_row *row, char *buf, size_t size)
+static const struct option_row *
+option_of_code(int code)
 {
-	if (row->letter != 0)
-		snprintf(buf, size, "-%c, --%s", row->letter, row->name);
-	else
-		snprintf(buf, size, "--%s", row->name);
+	unsigned int i;
+
+	for (i = 0; i < option_count; i++)
+		if (option_code(i) == code)
+			return &option_rows[i];
+	return NULL;
+}
+
+/* Both ways to write an option: "-s, --size". */
+static const char *
+option_called(const struct option_row *opt, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	if (opt->letter != 0)
+		table_append(buf, size, "-%c, ", opt->letter);
+	table_append(buf, size, "--%s", opt->row.name);
 	return buf;
 }
 
-static int
-take_number(struct bench_options *o, const struct option_row *row, const char *text,
-	struct error *err)
+/* The text as JSON, which is what lib/table decodes. */
+static json_t *
+option_json(const struct table_row *row, const char *text)
 {
-	char name[64];
-	uint64_t v;
+	json_t *v = NULL;
+	double seconds;
+	uint64_t n;
+	char *end;
 
-	if (!number_parse(text, &v) || v < row->min || v > row->max)
-		return error_set(err, EINVAL, "%s: got \"%s\", allowed %lu..%lu (4096, 4K, 0x1000)",
-			called(row, name, sizeof(name)), text, row->min, row->max);
-	if (row->kind == OPTION_U64)
-		*(uint64_t *)field_of(o, row) = v;
-	else
-		*(uint32_t *)field_of(o, row) = (uint32_t)v;
-	return 0;
+	if (row->type == TABLE_UINT && number_parse(text, &n))
+		return json_u64(n);
+	seconds = strtod(text, &end);
+	if (row->type == TABLE_REAL && end != text && *end == '\0')
+		v = json_real(seconds); /* NULL if it is no finite number */
+	return v != NULL ? v : json_string(text);
 }
 
 static int
-take_seconds(struct bench_options *o, const struct option_row *row, const char *text,
+take_option(struct bench_options *o, const struct option_row *opt, const char *text,
 	struct error *err)
 {
-	char name[64], *end;
-	double v = strtod(text, &end);
+	void *field = (char *)o + opt->row.offset;
+	struct table_decoder d = { .arena = NULL };
+	int ret = 0;
+	json_t *v;
 
-	if (end == text || *end != '\0' || !(v > 0 && v <= SECONDS_MAX))
-		return error_set(err, EINVAL, "%s: got \"%s\", allowed seconds above 0 up to %.0f",
-			called(row, name, sizeof(name)), text, SECONDS_MAX);
-	*(double *)field_of(o, row) = v;
-	return 0;
-}
-
-static int
-take_word(struct bench_options *o, const struct option_row *row, const char *text,
-	struct error *err)
-{
-	char name[64], allowed[128] = "";
-	uint32_t i;
-
-	for (i = 0; row->words[i] != NULL; i++) {
-		if (strcmp(text, row->words[i]) == 0) {
-			*(uint32_t *)field_of(o, row) = i;
-			return 0;
-		}
-		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s%s",
-			i > 0 ? ", " : "", row->words[i]);
+	option_called(opt, d.path, sizeof(d.path));
+	if (opt->argument != NULL && text[0] == '\0')
+		return error_set(err, EINVAL, "%s: wants %s: %s", d.path, opt->argument,
+			opt->row.help);
+	if (opt->row.type == TABLE_BOOL) {
+		*(bool *)field = opt->row.def == 0;
+	} else if (opt->row.type == TABLE_STRING) {
+		*(const char **)field = text;
+	} else {
+		v = option_json(&opt->row, text);
+		ret = table_decode_value(&d, &opt->row, v, o);
+		json_decref(v);
 	}
-	return error_set(err, EINVAL, "%s: got \"%s\", allowed %s", called(row, name, sizeof(name)),
-		text, allowed);
+	return ret == 0 ? 0 : error_set(err, EINVAL, "%s", d.err.text);
 }
 
+/* @param word  with its "--", and perhaps with "=VALUE" */
 static int
-take_value(struct bench_options *o, const struct option_row *row, const char *text,
-	struct error *err)
+no_such_option(const char *word, struct error *err)
 {
-	switch (row->kind) {
-	case OPTION_U32:
-	case OPTION_U64:
-		return take_number(o, row, text, err);
-	case OPTION_SECONDS:
-		return take_seconds(o, row, text, err);
-	case OPTION_WORD:
-		return take_word(o, row, text, err);
-	case OPTION_TEXT:
-		*(const char **)field_of(o, row) = text;
-		return 0;
-	case OPTION_FLAG:
-	case OPTION_NO:
-	default:
-		*(bool *)field_of(o, row) = row->kind == OPTION_FLAG;
-		return 0;
-	}
-}
-
-static const struct option_row *
-by_name(const char *name, size_t len)
-{
-	unsigned int i;
-
-	for (i = 0; i < option_count; i++)
-		if (strlen(option_rows[i].name) == len &&
-			strncmp(option_rows[i].name, name, len) == 0)
-			return &option_rows[i];
-	return NULL;
-}
-
-static const struct option_row *
-by_letter(char letter)
-{
-	unsigned int i;
-
-	for (i = 0; i < option_count; i++)
-		if (option_rows[i].letter == letter)
-			return &option_rows[i];
-	return NULL;
-}
-
-/* @param value  NULL: it would be the next word. @return words used, or negative */
-static int
-take_option(struct bench_options *o, struct parsed *p, const struct option_row *row,
-	const char *value, const char *next, struct error *err)
-{
-	char name[64];
-	int ret;
-
-	p->given |= UINT64_C(1) << (row - option_rows);
-	if (row->argument == NULL) {
-		if (value != NULL)
-			return error_set(err, EINVAL, "%s: takes no value, got \"%s\"",
-				called(row, name, sizeof(name)), value);
-		take_value(o, row, NULL, err);
-		return 1;
-	}
-	ret = value != NULL ? 1 : 2;
-	if (value == NULL)
-		value = next;
-	if (value == NULL || value[0] == '\0')
-		return error_set(err, EINVAL, "%s: wants %s: %s", called(row, name, sizeof(name)),
-			row->argument, row->help);
-	return take_value(o, row, value, err) == 0 ? ret : -EINVAL;
-}
-
-/* "-s", "-s64", "-ab" */
-static int
-take_letters(struct bench_options *o, struct parsed *p, const char *word, const char *next,
-	struct error *err)
-{
-	const struct option_row *row;
-	int ret = 1;
-
-	for (word++; *word != '\0' && ret == 1; word++) {
-		row = by_letter(*word);
-		if (row == NULL)
-			return error_set(err, EINVAL, "there is no option -%c", *word);
-		if (row->argument != NULL)
-			return take_option(o, p, row, word[1] != '\0' ? word + 1 : NULL, next, err);
-		ret = take_option(o, p, row, NULL, NULL, err);
-	}
-	return ret;
-}
-
-/* @param len  of the option, which may go on with "=VALUE" */
-static int
-no_such_option(const char *word, size_t len, struct error *err)
-{
+	int len = (int)strcspn(word, "=");
 	char typed[NEAREST_MAX + 1];
 	struct nearest near;
 	unsigned int i;
 
-	snprintf(typed, sizeof(typed), "%.*s", (int)len - 2, word + 2);
+	snprintf(typed, sizeof(typed), "%.*s", len - 2, word + 2);
 	near = nearest_to(typed);
 	for (i = 0; i < option_count; i++)
-		if (option_rows[i].name != NULL)
-			nearest_try(&near, option_rows[i].name);
-	if (near.word != NULL)
-		return error_set(err, EINVAL, "there is no option %.*s; did you mean --%s?",
-			(int)len, word, near.word);
-	return error_set(err, EINVAL, "there is no option %.*s", (int)len, word);
+		nearest_try(&near, option_rows[i].row.name);
+	if (near.word == NULL)
+		return error_set(err, EINVAL, "there is no option %.*s", len, word);
+	return error_set(err, EINVAL, "there is no option %.*s; did you mean --%s?", len, word,
+		near.word);
+}
+
+/* getopt_long() could not take @p word: optopt is the option's code, or 0 if it knows none. */
+static int
+reject_option(const char *word, struct error *err)
+{
+	const struct option_row *opt = option_of_code(optopt);
+	char name[64];
+
+	if (optopt == 0)
+		return no_such_option(word, err);
+	if (opt == NULL)
+		return error_set(err, EINVAL, "there is no option -%c", optopt);
+	return error_set(err, EINVAL, "%s: takes no value, got \"%s\"",
+		option_called(opt, name, sizeof(name)), strchr(word, '=') + 1);
 }
 
 static int
-take(struct bench_options *o, struct parsed *p, const char *word, const char *next,
+take_word(struct parsed *p, const char *word, struct error *err)
+{
+	if (p->words == WORDS_MAX)
+		return error_set(err, EINVAL, "\"%s\": too many words", word);
+	p->word[p->words++] = word;
+	return 0;
+}
+
+/* @param code  what getopt_long() returned: 1 for a word that is no option */
+static int
+take_argument(struct bench_options *o, struct parsed *p, int code, const char *word,
 	struct error *err)
 {
-	size_t len = strcspn(word, "=");
-	const struct option_row *row;
+	const struct option_row *opt = option_of_code(code == ':' ? optopt : code);
 
-	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-		p->help = true;
-		return 1;
+	if (opt != NULL) {
+		p->given |= UINT64_C(1) << (opt - option_rows);
+		return take_option(o, opt, code == ':' ? "" : optarg, err);
 	}
-	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
-		p->version = true;
-		return 1;
-	}
-	if (word[0] != '-' || word[1] == '\0') {
-		if (p->words == WORDS_MAX)
-			return error_set(err, EINVAL, "\"%s\": too many words", word);
-		p->word[p->words++] = word;
-		return 1;
-	}
-	if (word[1] != '-')
-		return take_letters(o, p, word, next, err);
-	row = by_name(word + 2, len - 2);
-	if (row == NULL)
-		return no_such_option(word, len, err);
-	return take_option(o, p, row, word[len] == '=' ? word + len + 1 : NULL, next, err);
+	p->help |= code == 'h';
+	p->version |= code == 'V';
+	if (code == '?')
+		return reject_option(word, err);
+	return code == 1 ? take_word(p, optarg, err) : 0;
 }
 
 int
 options_parse(struct bench_options *o, struct parsed *p, int argc, char **argv, struct error *err)
 {
-	int i, n;
+	struct option names[OPTIONS_MAX + 3] = { { "help", 0, NULL, 'h' },
+		{ "version", 0, NULL, 'V' } };
+	char letters[2 * OPTIONS_MAX + 8] = "-:hV"; /* words in order; ':' if a value is missing */
+	const struct option_row *opt = option_rows;
+	unsigned int i;
+	int code, ret = 0;
 
+	for (i = 0; i < option_count; i++, opt++) {
+		names[i + 2] = (struct option){ opt->row.name, opt->argument != NULL, NULL,
+			option_code(i) };
+		if (opt->letter != 0)
+			table_append(letters, sizeof(letters), "%c%s", opt->letter,
+				opt->argument != NULL ? ":" : "");
+	}
 	*o = bench_options_default;
 	*p = (struct parsed){ .words = 0 };
-	for (i = 1; i < argc; i += n) {
-		n = take(o, p, argv[i], i + 1 < argc ? argv[i + 1] : NULL, err);
-		if (n < 0)
-			return n;
-	}
-	return 0;
+	optind = 0; /* begin anew */
+	while (ret == 0 && (code = getopt_long(argc, argv, letters, names, NULL)) != -1)
+		ret = take_argument(o, p, code, argv[optind - 1], err);
+	for (; ret == 0 && optind < argc; optind++) /* those behind "--" */
+		ret = take_word(p, argv[optind], err);
+	return ret;
 }
 
 int
@@ -252,7 +192,7 @@ options_allowed(const struct parsed *p, const char *command, unsigned int takes,
 	for (i = 0; i < option_count; i++)
 		if ((p->given >> i & 1) != 0 && (option_rows[i].groups & takes) == 0)
 			return error_set(err, EINVAL, "%s: is no option of %s",
-				called(&option_rows[i], name, sizeof(name)), command);
+				option_called(&option_rows[i], name, sizeof(name)), command);
 	return 0;
 }
 
@@ -274,20 +214,20 @@ options_explain(int at, const char *text)
 void
 options_help(unsigned int takes)
 {
-	const struct option_row *row;
+	const struct option_row *opt;
+	char name[64];
 	unsigned int i;
 	int at;
 
 	for (i = 0; i < option_count; i++) {
-		row = &option_rows[i];
-		if ((row->groups & takes) == 0)
+		opt = &option_rows[i];
+		if ((opt->groups & takes) == 0)
 			continue;
-		at = row->letter != 0 ? printf("  -%c, --%s", row->letter, row->name)
-				      : printf("      --%s", row->name);
-		if (row->argument != NULL)
-			at += printf(" %s", row->argument);
-		if (at >= COLUMN)
+		option_called(opt, name, sizeof(name));
+		at = printf("%*s%s %s", opt->letter != 0 ? 2 : 6, "", name,
+			opt->argument != NULL ? opt->argument : "");
+		if (at > COLUMN)
 			at = printf("\n") - 1;
-		options_explain(at, row->help);
+		options_explain(at, opt->row.help);
 	}
 }

@@ -12,10 +12,10 @@
  */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "table/table.h"
 
 enum bench_verb { BENCH_SEND, BENCH_WRITE, BENCH_READ, BENCH_ATOMIC, BENCH_SKELETON };
 enum bench_mode { BENCH_BW, BENCH_RATE, BENCH_LAT };
@@ -70,31 +70,19 @@ struct bench_options {
 #define TAKES_ATOMIC  0x04u
 #define TAKES_LINK    0x08u
 #define TAKES_TIME    0x10u /**< how long, how many */
-#define TAKES_SERVER  0x20u
 #define TAKES_ROUNDS  0x40u /**< cases measured by turns */
 #define TAKES_CASE    0x80u
 #define TAKES_LEAST   0x100u /**< the least work, without queue pairs of ours */
 
-enum option_kind {
-	OPTION_FLAG, /**< bool: true */
-	OPTION_NO, /**< bool: false */
-	OPTION_U32,
-	OPTION_U64,
-	OPTION_SECONDS, /**< double */
-	OPTION_TEXT,
-	OPTION_WORD, /**< uint32_t: place in .words */
-};
-
+/**
+ * One option. A flag (TABLE_BOOL) sets its field to the opposite of .row.def. Only numbers, seconds
+ * and words are decoded by lib/table: texts stay where they are in argv.
+ */
 struct option_row {
+	struct table_row row;
 	char letter; /**< 0: none */
-	const char *name;
 	const char *argument; /**< in the help; NULL: takes none */
-	enum option_kind kind;
-	uint16_t field; /**< offset in struct bench_options */
 	unsigned int groups; /**< who takes it */
-	uint64_t min, max;
-	const char *const *words;
-	const char *help;
 };
 
 extern const struct option_row option_rows[];

@@ -169,8 +169,8 @@ check_foreign(const struct bench_options *o, const char *option, struct error *e
 			"%s: leave out -a, -b, -w, --lcores, --check and --connect", option);
 	if (o->iterations % ((uint64_t)o->qps * o->signal_every) != 0)
 		return error_set(err, EINVAL,
-			"-n, --iters: got %lu, allowed with %s: multiples of -q times -Q (%lu)",
-			o->iterations, option, (uint64_t)o->qps * o->signal_every);
+			"-n, --iters: got %lu, allowed: multiples of -q times -Q (%lu) with %s",
+			o->iterations, (uint64_t)o->qps * o->signal_every, option);
 	return 0;
 }
 
@@ -208,15 +208,15 @@ options_complete(struct bench_options *o, struct error *err)
 			"atomic: an operand has %d bytes: leave out -s and -a", ATOMIC_SIZE);
 	if (o->mtu < 256 || !rte_is_power_of_2(o->mtu))
 		return error_set(err, EINVAL,
-			"-m, --mtu: got %u, allowed 256, 512, 1024, 2048, 4096", o->mtu);
+			"-m, --mtu: got %u, allowed: 256, 512, 1024, 2048, 4096", o->mtu);
 	if (o->signal_every > o->depth)
 		return error_set(err, EINVAL,
-			"-Q, --cq-mod: got %u, allowed up to -t (%u): the queue would fill without a completion",
+			"-Q, --cq-mod: got %u, allowed: up to -t (%u): the queue would fill without a completion",
 			o->signal_every, o->depth);
 	if (o->check && (uint64_t)o->qps * RTE_MAX(o->depth, o->rx_depth) * o->size > CHECK_MAX)
 		return error_set(err, EINVAL,
 			"--check: each message under way has a place of its "
-			"own, %lu MiB in all, allowed %lu: less with -s, -q, -t",
+			"own, %lu MiB in all, allowed: %lu: less with -s, -q, -t",
 			(uint64_t)o->qps * RTE_MAX(o->depth, o->rx_depth) * o->size >> 20,
 			CHECK_MAX >> 20);
 	if (check_operation(o, err) != 0)

@@ -103,28 +103,13 @@ report_fact_text(const struct report *r, const char *key)
 }
 
 static json_t *
-option_value(const struct bench_options *o, const struct option_row *row)
+option_value(const struct bench_options *o, const struct table_row *row)
 {
-	const char *field = (const char *)o + row->field;
+	json_t *v = table_encode_value(row, o);
 
-	switch (row->kind) {
-	case OPTION_FLAG:
-	case OPTION_NO:
-		return json_boolean(*(const bool *)field == (row->kind == OPTION_FLAG));
-	case OPTION_U64:
-		return json_integer((json_int_t) * (const uint64_t *)field);
-	case OPTION_SECONDS:
-		return json_real(*(const double *)field);
-	case OPTION_TEXT:
-		return *(const char *const *)field != NULL
-			? json_string(*(const char *const *)field)
-			: json_null();
-	case OPTION_WORD:
-		return json_string(row->words[*(const uint32_t *)field]);
-	case OPTION_U32:
-	default:
-		return json_integer(*(const uint32_t *)field);
-	}
+	if (row->type == TABLE_BOOL)
+		return json_boolean(json_is_true(v) != (row->def != 0));
+	return v != NULL ? v : json_null();
 }
 
 void
@@ -135,8 +120,8 @@ report_options(struct report *r, const struct bench_options *o, unsigned int tak
 
 	for (i = 0; i < option_count; i++)
 		if ((option_rows[i].groups & takes) != 0)
-			json_object_set_new(options, option_rows[i].name,
-				option_value(o, &option_rows[i]));
+			json_object_set_new(options, option_rows[i].row.name,
+				option_value(o, &option_rows[i].row));
 }
 
 void

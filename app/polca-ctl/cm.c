@@ -2,7 +2,6 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,12 +9,6 @@
 #include "dest.h"
 #include "methods.h"
 #include "table.h"
-
-static json_int_t
-cm_number(const json_t *obj, const char *name)
-{
-	return json_integer_value(json_object_get(obj, name));
-}
 
 int
 cm_take_dest(json_t *params, const char *words)
@@ -40,7 +33,7 @@ drop_zeros(json_t *rows, const char *name)
 	size_t i;
 
 	json_array_foreach(rows, i, row) {
-		if (cm_number(row, name) != 0)
+		if (member_int(row, name) != 0)
 			return;
 	}
 	json_array_foreach(rows, i, row)

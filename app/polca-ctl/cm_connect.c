@@ -8,7 +8,6 @@
  */
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -21,12 +20,6 @@
 #define CONNECT_MS 20000 /* default of the method's timeout_ms */
 #define LOOK_MS    50 /* between two calls of service_list */
 #define ENDING_MS  5000 /* how long a connection may take to end after cm_disconnect */
-
-static json_int_t
-cm_connect_number(const json_t *obj, const char *name)
-{
-	return json_integer_value(json_object_get(obj, name));
-}
 
 static void
 sleep_ms(long ms)
@@ -45,7 +38,7 @@ client_row(const json_t *result, json_int_t connection)
 
 	json_array_foreach(json_object_get(result, "services"), i, row) {
 		if (json_object_get(row, "connection") != NULL &&
-			cm_connect_number(row, "connection") == connection)
+			member_int(row, "connection") == connection)
 			return json_incref(row);
 	}
 	return NULL;
@@ -109,22 +102,20 @@ print_service_end(const struct options *o, const json_t *row, json_int_t count)
 {
 	char of[32] = "";
 
-	bool good = cm_connect_number(row, "exchanges") >= count &&
-		cm_connect_number(row, "mismatches") == 0 &&
-		cm_connect_number(row, "errors") == 0 && cm_connect_number(row, "violations") == 0;
+	bool good = member_int(row, "exchanges") >= count && member_int(row, "mismatches") == 0 &&
+		member_int(row, "errors") == 0 && member_int(row, "violations") == 0;
 
 	if (count > 0)
 		snprintf(of, sizeof(of), " of %lld", (long long)count);
 	if (!o->json)
 		printf("\n%s: %lld%s exchanges, %lld mismatches, %lld errors; %lld messages and %lld bytes out, %lld and %lld in\n",
-			method_text(row, "kind"), (long long)cm_connect_number(row, "exchanges"),
-			of, (long long)cm_connect_number(row, "mismatches"),
-			(long long)(cm_connect_number(row, "errors") +
-				cm_connect_number(row, "violations")),
-			(long long)cm_connect_number(row, "messages_out"),
-			(long long)cm_connect_number(row, "bytes_out"),
-			(long long)cm_connect_number(row, "messages_in"),
-			(long long)cm_connect_number(row, "bytes_in"));
+			method_text(row, "kind"), (long long)member_int(row, "exchanges"), of,
+			(long long)member_int(row, "mismatches"),
+			(long long)(member_int(row, "errors") + member_int(row, "violations")),
+			(long long)member_int(row, "messages_out"),
+			(long long)member_int(row, "bytes_out"),
+			(long long)member_int(row, "messages_in"),
+			(long long)member_int(row, "bytes_in"));
 	return good ? EXIT_DONE : EXIT_STATUS;
 }
 
@@ -174,13 +165,13 @@ print_established(const struct options *o, struct connection *c, json_t *result,
 		fprintf(stderr,
 			"connected; Ctrl-C disconnects (--detach leaves the connection to the server)\n");
 	if (attached)
-		rc = wait_for_end(o, c, cm_connect_number(result, "connection"), &row);
+		rc = wait_for_end(o, c, member_int(result, "connection"), &row);
 	if (row != NULL) {
 		json_object_set(result, "counters", row);
 		end = print_service_end(o, row, count);
 	}
 	if (attached && rc == 0 && !service_row_ended(row))
-		end = unseen_end(cm_connect_number(result, "connection"), row);
+		end = unseen_end(member_int(result, "connection"), row);
 	if (o->json)
 		print_json(result);
 	json_decref(row);
@@ -220,8 +211,7 @@ cm_connect_run(const struct options *o, struct connection *c, json_t *params)
 {
 	bool detach = json_is_true(json_object_get(params, "detach"));
 	bool attached = !detach && json_object_get(params, "service") != NULL;
-	json_int_t count = cm_connect_number(params, "count"),
-		   ms = cm_connect_number(params, "timeout_ms");
+	json_int_t count = member_int(params, "count"), ms = member_int(params, "timeout_ms");
 	json_t *result = NULL, *error = NULL;
 	int rc = cm_take_dest(params, "cm connect");
 

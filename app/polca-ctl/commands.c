@@ -12,10 +12,13 @@
 
 #include "cm.h"
 #include "commands.h"
+#include "events.h"
 #include "methods.h"
 #include "ping.h"
 #include "sa.h"
 #include "smp.h"
+#include "stats.h"
+#include "top.h"
 #include "watch.h"
 
 #define DEST_HELP                                                                                  \
@@ -75,6 +78,15 @@ static const struct command {
 		"endport?",
 		"Send liveness requests to endports, print each change of an endport's state, and at the end, or every --report seconds, a table of states and round-trip times. An endport is up while it answers, suspect after one missed request, and down after --misses missed requests in a row. Round trips are those of the last 1,000 answers; residence_max is the longest time that a request spent inside the endport.",
 		"polca-ctl live watch 10.0.0.2 10.0.0.3 --interval 0.2" },
+	{ "stats_get", "stats_get", NULL, "port worker qp_num per_worker nonzero xstats rate", "",
+		"Counters since start, or with --rate what they grow by in a second. Every packet received ends in exactly one of served or dropped, so these sum to rx_packets.",
+		"polca-ctl stats get --nonzero" },
+	{ "events", "events", NULL, "follow max since timeout_ms", "",
+		"Asynchronous events, oldest first. Every reader gets them all; what it has missed is counted. With --follow one line each, as they come, until Ctrl-C; with --json each line is an object.",
+		"polca-ctl events --follow" },
+	{ "top", "stats_get", NULL, "delay/d sort filter", "",
+		"Show ports, workers, drops, the SA and the busiest queue pairs on the whole screen, with rates. Keys: q quits, s sorts by the next of tx, rx, retransmitted, posted and qp, / filters queue pairs by number, state or peer, Esc shows all.",
+		"polca-ctl top --delay 2" },
 	{ "cm_services", "service_list", NULL, "", "",
 		"List services and where they listen, with all counters that are not 0.",
 		"polca-ctl cm services" },
@@ -105,6 +117,8 @@ static const struct own {
 	{ "file", NULL, "string", "path, or - for standard input or output", NULL,
 		"the file to read or write" },
 	{ "action", NULL, "enum", "one of add, edit, delete", NULL, "what to do with the records" },
+	{ "follow", "events", "boolean", "true or false", NULL,
+		"keep running, and print each event when it comes" },
 	{ "sweep", NULL, "boolean", "true or false", NULL,
 		"instead of a file: read the records from the nodes of the live subnet" },
 	{ "follow", NULL, "boolean", "true or false", NULL,
@@ -138,6 +152,13 @@ static const struct own {
 	{ "deadline", NULL, "seconds", "0.001 to 1000000", "none",
 		"stop after this time, even if requests are left" },
 	{ "timeout", NULL, "seconds", "0.001 to 60", "1", "how long to wait for each answer" },
+	{ "rate", NULL, "seconds", "0.1 to 3600", "counters since start",
+		"count for so many seconds, and print each counter's growth per second" },
+	{ "delay", NULL, "seconds", "0.1 to 3600", "1", "time between two looks" },
+	{ "sort", NULL, "enum", "one of tx, rx, retransmitted, posted, qp", "tx",
+		"what queue pairs are sorted by" },
+	{ "filter", NULL, "string", "text", NULL,
+		"show only queue pairs with this text in number, state or peer" },
 	{ "detach", NULL, "boolean", "true or false", NULL,
 		"with --service: return as soon as the connection is established, and leave the connection to polca; cm disconnect ends it" },
 	{ "quiet", NULL, "boolean", "true or false", NULL, "print only the statistics at the end" },
@@ -316,10 +337,13 @@ static const struct {
 		json_t *params);
 } runs[] = {
 	{ "cm", cm_command_run },
+	{ "events", events_run },
 	{ "live", live_run },
 	{ "ping", ping_command_run },
 	{ "sa", sa_command_run },
 	{ "smp", smp_run },
+	{ "stats", stats_command_run },
+	{ "top", top_run },
 };
 
 int
@@ -337,7 +361,7 @@ commands_run(const struct options *o, struct connection *c, const json_t *comman
  * Methods with their own function: they compute the exit status, or wait longer, from the
  * parameters.
  */
-static const char *const own_methods[] = { "live_ping", "smp_get", "smp_set" };
+static const char *const own_methods[] = { "live_ping", "smp_get", "smp_set", "stats_metrics" };
 
 bool
 commands_own(const json_t *method)

@@ -10,8 +10,6 @@
  * Completion: commands and options from the method table, values from the running server.
  */
 
-#include <stdbool.h>
-
 #include <jansson.h>
 
 /** Exit status of --complete besides 0. */

@@ -10,12 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "complete.h"
 #include "connection.h"
-#include "methods.h"
 #include "units.h"
 
 #define VALUES_MS 300

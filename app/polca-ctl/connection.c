@@ -3,6 +3,7 @@
  */
 
 #include <errno.h>
+#include <libgen.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 
 struct connection {
 	int fd;
+	int attached; /* the descriptor that goes with the next request; -1: none */
 	json_int_t id;
 	char *buf;
 	size_t len;
@@ -50,8 +53,10 @@ connection_default_path(char *buf, size_t size)
  * /tmp.
  */
 static int
-check_server(int fd)
+check_server(int fd, const char *path)
 {
+	char dir[108], above[112];
+	struct stat own, parent;
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 
@@ -59,6 +64,13 @@ check_server(int fd)
 		return -1;
 	if (cred.uid == 0 || cred.uid == geteuid() || geteuid() == 0)
 		return 0;
+	/* a group's socket: the server owns its directory, and only root could have made that */
+	snprintf(dir, sizeof(dir), "%s", path);
+	if (stat(dirname(dir), &own) == 0 && own.st_uid == cred.uid && (own.st_mode & 022) == 0) {
+		snprintf(above, sizeof(above), "%s/..", dir);
+		if (stat(above, &parent) == 0 && parent.st_uid == 0 && (parent.st_mode & 022) == 0)
+			return 0;
+	}
 	errno = EPERM;
 	return -1;
 }
@@ -80,7 +92,7 @@ connection_open(const char *path)
 		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (c == NULL || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 ||
-		check_server(fd) != 0) {
+		check_server(fd, path) != 0) {
 		eno = errno;
 		close(fd);
 		free(c);
@@ -88,6 +100,7 @@ connection_open(const char *path)
 		return NULL;
 	}
 	c->fd = fd;
+	c->attached = -1;
 	return c;
 }
 
@@ -96,6 +109,7 @@ connection_close(struct connection *c)
 {
 	if (c == NULL)
 		return;
+	connection_attach(c, -1);
 	close(c->fd);
 	free(c->buf);
 	free(c);
@@ -107,13 +121,44 @@ connection_interruptible(struct connection *c, const volatile sig_atomic_t *stop
 	c->stop = stop;
 }
 
+void
+connection_attach(struct connection *c, int fd)
+{
+	if (c->attached >= 0)
+		close(c->attached);
+	c->attached = fd;
+}
+
+/* The attached descriptor goes with the first bytes. */
+static ssize_t
+send_some(struct connection *c, const char *text, size_t len)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr header;
+	} control = { .header = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	struct iovec iov = { (void *)(uintptr_t)text, len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (c->attached >= 0) {
+		memcpy(CMSG_DATA(&control.header), &c->attached, sizeof(int));
+		m.msg_control = &control;
+		m.msg_controllen = sizeof(control);
+	}
+	n = sendmsg(c->fd, &m, MSG_NOSIGNAL);
+	if (n > 0)
+		connection_attach(c, -1);
+	return n;
+}
+
 static int
 send_all(struct connection *c, const char *text, size_t len)
 {
 	ssize_t n;
 
 	while (len > 0) {
-		n = send(c->fd, text, len, MSG_NOSIGNAL);
+		n = send_some(c, text, len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		/*

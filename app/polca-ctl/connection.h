@@ -28,6 +28,11 @@ void connection_close(struct connection *c);
 /** Make a waiting call return EINTR once a signal handler has set *stop. */
 void connection_interruptible(struct connection *c, const volatile sig_atomic_t *stop);
 
+/**
+ * Send descriptor @p fd with the next request. Takes it over: it is closed once it is sent, or with
+ * the connection.
+ */
+void connection_attach(struct connection *c, int fd);
 /** The first half of connection_call(). @return 0, or -1: errno is set */
 int connection_send(struct connection *c, const char *method, json_t *params);
 /** The second half of connection_call(). @return as connection_call() */

@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "complete.h"
 #include "connection.h"
+#include "files.h"
 #include "help.h"
 #include "methods.h"
 #include "report.h"
@@ -193,8 +194,12 @@ run_method(const struct options *o, struct connection *c, const json_t *method, 
 		json_decref(params);
 		return rc;
 	}
-	wait_ms = o->wait_ms +
-		(unsigned int)json_integer_value(json_object_get(params, "timeout_ms"));
+	rc = files_attach(c, method, params);
+	if (rc != 0) {
+		json_decref(params);
+		return rc;
+	}
+	wait_ms = o->wait_ms + (unsigned int)member_int(params, "timeout_ms");
 	rc = connection_call(c, name, params, wait_ms, &result, &error);
 	if (rc == 0)
 		rc = rest_of_list(c, name, params, result, &error);

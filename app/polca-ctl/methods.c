@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "methods.h"
@@ -102,6 +101,18 @@ method_text(const json_t *obj, const char *key)
 	const char *text = json_string_value(json_object_get(obj, key));
 
 	return text != NULL ? text : "";
+}
+
+json_int_t
+member_int(const json_t *obj, const char *key)
+{
+	return json_integer_value(json_object_get(obj, key));
+}
+
+json_int_t
+member_int_or(const json_t *obj, const char *key, json_int_t def)
+{
+	return json_object_get(obj, key) != NULL ? member_int(obj, key) : def;
 }
 
 static const char *

@@ -37,6 +37,9 @@ json_t *methods_match(const json_t *methods, char **words, int num, int *used);
 int methods_prefix(const json_t *methods, char **words, int num);
 
 const char *method_text(const json_t *obj, const char *key);
+/** A member that is an integer; 0, or @p def: there is none. */
+json_int_t member_int(const json_t *obj, const char *key);
+json_int_t member_int_or(const json_t *obj, const char *key, json_int_t def);
 /** "qp create" for "qp_create"; @return buf */
 const char *method_words(const char *name, char *buf, size_t size);
 /** "--dest-qp-num" for "dest_qp_num"; @return buf */

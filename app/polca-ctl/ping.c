@@ -261,18 +261,11 @@ ping_command_run(const struct options *o, struct connection *c, const json_t *co
 
 /* --- live ping --- */
 
-static json_int_t
-number_or(const json_t *params, const char *name, json_int_t def)
-{
-	const json_t *v = json_object_get(params, name);
-
-	return v != NULL ? json_integer_value(v) : def;
-}
-
 int
 live_ping_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
 {
-	json_int_t ms = number_or(params, "count", 1) * number_or(params, "timeout_ms", 1000);
+	json_int_t ms =
+		member_int_or(params, "count", 1) * member_int_or(params, "timeout_ms", 1000);
 	json_t *result = NULL;
 	int rc;
 
@@ -285,7 +278,7 @@ live_ping_run(const struct options *o, struct connection *c, const json_t *comma
 		print_json(result);
 	else
 		table_print(stdout, result);
-	rc = number_or(result, "received", 0) > 0 ? EXIT_DONE : EXIT_SERVER;
+	rc = member_int_or(result, "received", 0) > 0 ? EXIT_DONE : EXIT_SERVER;
 	json_decref(result);
 	return rc;
 }

@@ -55,9 +55,8 @@ print_answer(const char *dest, uint64_t seq, const json_t *reply)
 	const json_t *text = json_object_get(reply, "text");
 	size_t i;
 
-	printf("%lld bytes from %s: seq=%llu time=%.1f us",
-		(long long)json_integer_value(json_object_get(reply, "bytes")), dest,
-		(unsigned long long)seq, json_real_value(json_object_get(reply, "time_us")));
+	printf("%lld bytes from %s: seq=%llu time=%.1f us", (long long)member_int(reply, "bytes"),
+		dest, (unsigned long long)seq, json_real_value(json_object_get(reply, "time_us")));
 	for (i = 0; i < sizeof(extras) / sizeof(extras[0]); i++)
 		print_extra(extras[i], json_object_get(reply, extras[i]));
 	if (text != NULL)

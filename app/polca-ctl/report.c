@@ -176,8 +176,8 @@ server_error(const struct options *o, json_t *error, const char *words)
 	fprintf(stderr, "%s%s%s\n", eno[0] != '\0' ? " (" : "", eno, eno[0] != '\0' ? ")" : "");
 	if (json_object_get(data, "posted") != NULL)
 		fprintf(stderr, "  %lld were posted before it\n",
-			(long long)json_integer_value(json_object_get(data, "posted")));
-	if (json_integer_value(json_object_get(error, "code")) <= -32000)
+			(long long)member_int(data, "posted"));
+	if (member_int(error, "code") <= -32000)
 		fprintf(stderr, "  see polca-ctl %s --help\n", words);
 	return EXIT_SERVER;
 }

@@ -3,13 +3,13 @@
  */
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "files.h"
 #include "methods.h"
 #include "sa.h"
 #include "stopped.h"
@@ -22,7 +22,6 @@
 #define EVENTS         1000 /* events per call */
 #define FOLLOW_WAIT_MS 1000 /* how long one call waits for an event */
 #define EVERY_S        60 /* seconds between two sweeps with --follow */
-#define TEXT_MAX       (1 << 19) /* limit for standard input, which is sent inside the request */
 
 struct query {
 	const struct options *o;
@@ -78,7 +77,7 @@ static void
 print_progress(struct query *q, const json_t *page)
 {
 	uint64_t now = clock_us() / 1000, ms = now - q->started;
-	json_int_t n = json_integer_value(json_object_get(page, "received"));
+	json_int_t n = member_int(page, "received");
 	const json_t *percent = json_object_get(page, "percent");
 
 	if (ms < QUIET_MS || (q->records_scroll && n > 0) ||
@@ -153,7 +152,7 @@ run_query(struct query *q, json_t *params)
 	rc = sa_call(q, "sa_query", params, q->o->wait_ms, &result);
 	if (rc != 0)
 		return rc;
-	q->number = json_integer_value(json_object_get(result, "query"));
+	q->number = member_int(result, "query");
 	json_decref(result);
 	q->started = clock_us() / 1000;
 	q->on_terminal = isatty(STDERR_FILENO);
@@ -183,13 +182,6 @@ run_lookup(struct query *q, json_t *params)
 }
 
 /* --- files --- */
-
-static int
-file_error(const char *file)
-{
-	fprintf(stderr, "polca-ctl: %s: %s\n", file, strerror(errno));
-	return EXIT_USAGE;
-}
 
 /*
  * Read the records of a Config: a list of them, or an object with a list, as sa export writes it.
@@ -259,39 +251,15 @@ run_config(struct query *q, json_t *params)
 
 /* JSON begins with a brace or a bracket; the output of ibnetdiscover does not. */
 static const char *
-format_of(const char *file)
+format_of(int fd)
 {
-	FILE *f = fopen(file, "r");
-	int ch = EOF;
+	char text[4096] = "";
+	char first;
 
-	if (f == NULL)
-		return NULL;
-	do
-		ch = fgetc(f);
-	while (ch == ' ' || ch == '\t' || ch == '\n' || ch == '\r');
-	fclose(f);
-	return ch == '{' || ch == '[' ? "json" : "ibnetdiscover";
-}
-
-static int
-take_stdin(json_t *params)
-{
-	char *text = malloc(TEXT_MAX + 1);
-	size_t len = text != NULL ? fread(text, 1, TEXT_MAX + 1, stdin) : 0;
-	int rc = 0;
-
-	if (text == NULL || len > TEXT_MAX)
-		rc = usage_error("%s: too long: write it to a file", "standard input");
-	else if (json_object_set_new(params, "text", json_stringn(text, len)) != 0)
-		rc = usage_error("%s: not UTF-8", "standard input");
-	else if (json_object_get(params, "format") == NULL)
-		json_object_set_new(params, "format",
-			json_string(text[strspn(text, " \t\r\n")] == '{' ||
-						text[strspn(text, " \t\r\n")] == '['
-					? "json"
-					: "ibnetdiscover"));
-	free(text);
-	return rc;
+	if (pread(fd, text, sizeof(text) - 1, 0) < 0)
+		text[0] = '\0';
+	first = text[strspn(text, " \t\n\r")];
+	return first == '{' || first == '[' ? "json" : "ibnetdiscover";
 }
 
 static void
@@ -302,9 +270,8 @@ print_import(const struct query *q, const json_t *result)
 		putchar('\n');
 		return;
 	}
-	printf("%" JSON_INTEGER_FORMAT " records in %.3f s\n",
-		json_integer_value(json_object_get(result, "records")),
-		(double)json_integer_value(json_object_get(result, "elapsed_us")) / 1e6);
+	printf("%" JSON_INTEGER_FORMAT " records in %.3f s\n", member_int(result, "records"),
+		(double)member_int(result, "elapsed_us") / 1e6);
 }
 
 static int
@@ -341,8 +308,7 @@ calls_for_sweep(const json_t *event)
 		if (strcmp(method_text(event, "event"), names[i]) == 0)
 			return true;
 	for (i = 0; i < sizeof(traps) / sizeof(traps[0]); i++)
-		if (notice != NULL &&
-			json_integer_value(json_object_get(notice, "trap_num")) == traps[i])
+		if (notice != NULL && member_int(notice, "trap_num") == traps[i])
 			return true;
 	return false;
 }
@@ -364,7 +330,7 @@ look_at_events(struct query *q, json_int_t *since, unsigned int wait_ms, bool *c
 	json_array_foreach(json_object_get(result, "events"), i, event)
 		*changed |= calls_for_sweep(event);
 	if (rc == 0)
-		*since = json_integer_value(json_object_get(result, "next"));
+		*since = member_int(result, "next");
 	json_decref(result);
 	json_decref(params);
 	return rc;
@@ -412,11 +378,10 @@ run_sweep(struct query *q, const json_t *params)
 static int
 run_import(struct query *q, json_t *params)
 {
-	const char *file = method_text(params, "file"), *format = format_of(file);
+	const char *file = method_text(params, "file");
 	const json_t *every = json_object_get(params, "every");
-	char path[PATH_MAX];
 	json_t *result = NULL;
-	int rc = 0;
+	int fd, rc;
 
 	if (json_is_true(json_object_get(params, "sweep")) != (file[0] == '\0'))
 		return usage_error("%s: give a file, or --sweep", q->words);
@@ -428,18 +393,12 @@ run_import(struct query *q, json_t *params)
 		return usage_error("%s: --every: allowed: 0 to 86400", q->words);
 	if (file[0] == '\0')
 		return run_sweep(q, params);
-	if (strcmp(file, "-") == 0) {
-		rc = take_stdin(params);
-		if (rc != 0)
-			return rc;
-	} else {
-		if (format == NULL || realpath(file, path) == NULL)
-			return file_error(file);
-		json_object_set_new(params, "path", json_string(path));
-		if (json_object_get(params, "format") == NULL)
-			json_object_set_new(params, "format", json_string(format));
-	}
-	json_object_del(params, "file");
+	fd = file_to_pass(file);
+	if (fd < 0)
+		return file_error(file);
+	connection_attach(q->c, fd);
+	if (json_object_get(params, "format") == NULL)
+		json_object_set_new(params, "format", json_string(format_of(fd)));
 	json_object_del(params, "sweep");
 	json_object_del(params, "follow");
 	json_object_del(params, "every");

@@ -4,7 +4,6 @@
 
 /* Print records one by one, for people or for programs: a table may be larger than memory. */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "methods.h"

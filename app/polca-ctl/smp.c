@@ -47,20 +47,12 @@ smp_print_result(const struct options *o, const json_t *result)
 		print_raw(result);
 }
 
-static json_int_t
-smp_param_or(const json_t *params, const char *name, json_int_t def)
-{
-	const json_t *v = json_object_get(params, name);
-
-	return v != NULL ? json_integer_value(v) : def;
-}
-
 /* How long the server may take: a Get and a Set, each with its retries. */
 static unsigned int
 wait_of(const struct options *o, const json_t *params)
 {
-	json_int_t tries = 1 + smp_param_or(params, "retries", 2),
-		   ms = smp_param_or(params, "timeout_ms", 1000);
+	json_int_t tries = 1 + member_int_or(params, "retries", 2),
+		   ms = member_int_or(params, "timeout_ms", 1000);
 
 	return o->wait_ms + (unsigned int)(2 * tries * ms);
 }

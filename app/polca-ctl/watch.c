@@ -7,7 +7,6 @@
  * so watch opens several ("lanes"); an endport that is down delays only its own lane by a timeout.
  */
 
-#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

@@ -6,15 +6,11 @@
  * From JSON text to struct config, by the table.
  */
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-#include <rte_ether.h>
+#include <sys/stat.h>
 
 #include "base/log_level.h"
 #include "base/pci_address.h"
@@ -174,6 +170,31 @@ config_load(struct config *c, const char *path, const char *text, struct config_
 	}
 	free(read);
 	return errs->num == 0 ? 0 : -EINVAL;
+}
+
+/* @return the first key that is set, or NULL */
+static const char *
+config_key(const struct config *c)
+{
+	if (c->engine.sa.server.sm_key > SA_SM_KEY_WELL_KNOWN)
+		return "sa.sm_key";
+	for (unsigned int i = 0; i < c->num_ports; i++)
+		if (c->port[i].sma.m_key != 0)
+			return "ib.m_key";
+	return NULL;
+}
+
+bool
+config_exposes_keys(const struct config *c, const char *path, char *text, size_t size)
+{
+	const char *key = config_key(c);
+	struct stat st;
+
+	if (key == NULL || path == NULL || stat(path, &st) != 0 || (st.st_mode & S_IROTH) == 0)
+		return false;
+	snprintf(text, size, "%s has %s, and every user of this host may read it: chmod o= %s",
+		path, key, path);
+	return true;
 }
 
 int

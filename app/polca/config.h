@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include <jansson.h>
 
@@ -25,11 +26,17 @@
 
 #define CONFIG_ARGS_MAX 32
 #define CONFIG_LOG_MAX  32
-#define CONFIG_PATH_MAX 192
 
 enum config_encapsulation {
 	CONFIG_ROCE,
 	CONFIG_IB,
+};
+
+/* What happens to a system call that is not in the list (system_calls.c). */
+enum config_seccomp {
+	CONFIG_SECCOMP_ENFORCE,
+	CONFIG_SECCOMP_LOG,
+	CONFIG_SECCOMP_OFF,
 };
 
 struct config_port {
@@ -65,6 +72,13 @@ struct config {
 	const char *file; /* name of the file; "configuration" if it was read from text */
 	char schema[256]; /* "$schema", for editors */
 	char socket[108]; /* empty: the user's default */
+	char group[33]; /* empty: none */
+	char mode[8]; /* empty: see config_mode() */
+	char monitor[108]; /* empty: none */
+	char metrics[108]; /* where GET /metrics is served; empty: nowhere */
+	char user[33]; /* to become when started as root; empty: polca, else nobody */
+	uint32_t seccomp; /* enum config_seccomp */
+	bool socket_directory_made; /* by this process */
 	char lcores[512]; /* empty: made from .workers */
 	char file_prefix[64];
 	bool hugepages;
@@ -129,10 +143,19 @@ void config_errors_print(const struct config_errors *errs, FILE *f);
 unsigned int config_line_of(const char *text, const char *path);
 
 /*
+ * Security: true if the file has a key that only the operator may know, and every user of the host
+ * may read it. text: what to say.
+ */
+bool config_exposes_keys(const struct config *c, const char *path, char *text, size_t size);
+
+/*
  * Set the log's levels, once the EAL runs and all components are known. err: "FILE:LINE: log[0]..."
  * of the first that names none.
  */
 int config_apply_log(const struct config *c, struct error *err);
+
+/* Mode of the control socket: as configured, or by default 0660 with a group, else 0600. */
+mode_t config_mode(const struct config *c);
 
 /* Both write indented JSON with a final newline. */
 int config_print(const struct config *c, FILE *f);

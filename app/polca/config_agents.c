@@ -37,7 +37,8 @@ const struct table_row config_mad_keys[] = {
 
 #define SA(f, low, high, text)     UINT(struct config, engine.sa.f, #f, low, high, text)
 #define SERVER(f, low, high, text) UINT(struct config, engine.sa.server.f, #f, low, high, text)
-#define EDIT(i, key, text)         UINT(struct config, engine.sa.server.edit_codes[i], key, 1, 255, text)
+
+#define EDIT(i, key, text) UINT(struct config, engine.sa.server.edit_codes[i], key, 1, 255, text)
 
 static const struct table_word trust_words[] = {
 	{ "key", SA_TRUST_KEY },
@@ -46,10 +47,26 @@ static const struct table_word trust_words[] = {
 };
 
 static const struct table_row partition_keys[] = {
-	ROW_NAMED(struct sa_partition, "pkey", pkey, TABLE_UINT, .flags = TABLE_REQUIRED,
-		.digits = 1, .min = 1, .max = 0xFFFF, .help = "Its P_Key, in either membership."),
-	ROW_NAMED(struct sa_partition, "sl", sl, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 15,
-		.help = "The SL."),
+	ROW_NAMED(struct sa_partition, "pkey", pkey, TABLE_UINT, "Its P_Key, in either membership.",
+		.flags = TABLE_REQUIRED, .digits = 1, .min = 1, .max = 0xFFFF),
+	ROW_NAMED(struct sa_partition, "sl", sl, TABLE_UINT, "The SL.", .flags = TABLE_REQUIRED,
+		.max = 15),
+	ROW_END,
+};
+
+const struct table_row config_peer_value[] = {
+	{ .name = "peer",
+		.type = TABLE_FORM,
+		.form = &config_form_peers,
+		.size = sizeof(struct allow_prefix) },
+};
+
+const struct table_row config_pkey_value[] = {
+	{ .name = "P_Key", .type = TABLE_UINT, .size = sizeof(uint16_t), .min = 1, .max = 0xFFFF },
+};
+
+static const struct table_row sa_allow_keys[] = {
+	ALLOW_KEYS(struct config, engine.sa.server.allow),
 	ROW_END,
 };
 
@@ -59,10 +76,11 @@ const struct table_row config_sa_keys[] = {
 	TEXT(struct config, engine.sa.path, "path",
 		"Directory of the database, made when only it is missing. Default: memory only."),
 	SA(map_mb, 1, 1 << 24, "The most that the database may grow to, MiB."),
-	SERVER(sm_key, 0, INT64_MAX,
+	ROW_NAMED(struct config, "sm_key", engine.sa.server.sm_key, TABLE_UINT,
 		"SM_Key of trusted requesters. The default, 1, is opensm's and saquery's, "
-		"which everybody knows: who gives it sees everything, but changes only "
-		"what is its own. 0: nobody is trusted for a key."),
+		"which everybody knows: who gives it sees everything but keys, and "
+		"changes only what is its own. 0: nobody is trusted for a key.",
+		.flags = TABLE_SECRET, .max = INT64_MAX),
 	ENUM(struct config, engine.sa.server.trust, "trust", trust_words,
 		"key: who gives the SM_Key sees and, unless it is 1, changes "
 		"everything, others see their partition; all: everybody may do everything."),
@@ -72,6 +90,8 @@ const struct table_row config_sa_keys[] = {
 	EDIT(0, "edit_add", "Class version 1: EditModifier that adds, as server and as client."),
 	EDIT(1, "edit_delete", "The one that deletes."),
 	EDIT(2, "edit_edit", "The one that edits."),
+	OBJECT("allow", sa_allow_keys,
+		"Who is answered, subscriptions included; other requests are dropped and counted."),
 	SERVER(packet_life, 0, 63, "PacketLifeTime of computed paths: 4.096 us * 2^it."),
 	LIST(struct config, engine.sa.server.partition, engine.sa.server.num_partitions,
 		"partitions", 0, SA_PARTITIONS_MAX, 0, partition_keys, NULL,
@@ -108,6 +128,11 @@ const struct table_row config_sa_keys[] = {
 
 #define SMA(f, low, high, text)  UINT(struct config, engine.sma.f, #f, low, high, text)
 #define TRAP(f, low, high, text) UINT(struct config, engine.sma.limits.f, #f, low, high, text)
+
+static const struct table_row service_allow_keys[] = {
+	ALLOW_KEYS(struct config_service, svc.allow),
+	ROW_END,
+};
 
 const struct table_row config_sma_keys[] = {
 	TEXT(struct config, engine.sma.node_desc, "node_description",
@@ -149,7 +174,8 @@ const struct table_row config_live_keys[] = {
 
 const struct table_row config_cm_keys[] = {
 	CM(max_connections, 1, 1 << 20,
-		"Connections of a worker, those that ended a moment ago (TIMEWAIT) included."),
+		"Connections of a worker, those that ended a moment ago (TIMEWAIT) included, "
+		"half-open ones not."),
 	CM(max_half_open, 1, 1 << 20, "Requests of others not yet established, per worker."),
 	CM(max_half_open_per_peer, 1, 1 << 20, "The same of one peer."),
 	CM(max_connections_per_peer, 1, 1 << 20, "Connections with one peer, per worker."),
@@ -174,8 +200,9 @@ static const struct table_word port_space_words[] = {
 };
 
 const struct table_row config_service_keys[] = {
-	ROW_NAMED(struct config_service, "kind", svc.kind, TABLE_CHARS, .flags = TABLE_REQUIRED,
-		.help = "What answers: memory, echo, sink, rping, ...; polca-ctl cm listen --help tells all."),
+	ROW_NAMED(struct config_service, "kind", svc.kind, TABLE_CHARS,
+		"What answers: memory, echo, sink, rping, ...; polca-ctl cm listen --help tells all.",
+		.flags = TABLE_REQUIRED),
 	TEXT(struct config_service, svc.name, "name",
 		"The operator's name for it. Default: the kind."),
 	UINT(struct config_service, port, "port", 1, 65535,
@@ -189,9 +216,13 @@ const struct table_row config_service_keys[] = {
 	SERVICE(length, 1, UINT64_C(1) << 40, "Bytes of its memory. Default: the kind's."),
 	SERVICE(size, 1, UINT32_MAX, "Bytes of a message at most. Default: the kind's."),
 	SERVICE(depth, 1, 1 << 20, "Receives kept posted. Default: the kind's."),
+	SERVICE(local_port, 0, LINK_PORTS_MAX - 1,
+		"Port that most peers come by, counted from 0: its memory is on that card's NUMA node."),
 	BOOL(struct config_service, svc.per_connection, "per_connection",
 		"memory: each connection has its own."),
 	SERVICE(max_connections, 1, 1 << 20, "Connections at most. Default: the kind's."),
+	OBJECT("allow", service_allow_keys,
+		"Who may connect, perftest's TCP included; for others the service does not exist."),
 	ROW_END,
 };
 

@@ -7,14 +7,17 @@
  * must make sense together.
  */
 
+#include <grp.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_pci.h>
 
 #include "base/log_level.h"
 #include "base/pci_address.h"
+#include "ctl/metrics_http.h"
 #include "config.h"
 
 static int
@@ -213,6 +216,10 @@ check_service(const struct config *c, unsigned int i, struct config_errors *errs
 	if (s->port == 0 && s->svc.service_id == 0 && s->svc.tcp_port == 0)
 		config_error(errs,
 			"services[%u]: got neither port nor service_id, allowed: one of them", i);
+	if (s->svc.local_port >= c->num_ports)
+		config_error(errs,
+			"services[%u].local_port: got %u, there are %u ports, counted from 0", i,
+			s->svc.local_port, c->num_ports);
 	for (k = 0; k < i; k++)
 		if (all[k].service_id == all[i].service_id && all[i].service_id != 0)
 			config_error(errs,
@@ -266,6 +273,42 @@ check_process(const struct config *c, struct config_errors *errs)
 			"eal.multi_process: got true, but eal.hugepages is false: only hugepages can be shared");
 }
 
+mode_t
+config_mode(const struct config *c)
+{
+	if (c->mode[0] != '\0')
+		return (mode_t)strtoul(c->mode, NULL, 8);
+	return c->group[0] != '\0' ? 0660 : 0600;
+}
+
+static void
+check_control(const struct config *c, struct config_errors *errs)
+{
+	if (c->mode[strspn(c->mode, "01234567")] != '\0' || (config_mode(c) & ~0066u) != 0600)
+		config_error(errs,
+			"control.mode: got \"%s\", allowed: octal, 0600 and what of 0066 others may do",
+			c->mode);
+	if (c->group[0] != '\0' && getgrnam(c->group) == NULL)
+		config_error(errs, "control.group: got \"%s\", allowed: a group of this host",
+			c->group);
+	if (c->monitor[0] != '\0' && strcmp(c->monitor, c->socket) == 0)
+		config_error(errs,
+			"control.monitor: got \"%s\", allowed: another path than socket's",
+			c->monitor);
+}
+
+static void
+check_metrics(const struct config *c, struct config_errors *errs)
+{
+	struct sockaddr_storage addr;
+	int len = sizeof(addr);
+
+	if (c->metrics[0] != '\0' && c->metrics[0] != '/' &&
+		!metrics_http_loopback(c->metrics, &addr, &len))
+		config_error(errs, "metrics.listen: got \"%s\", allowed: " METRICS_LISTEN,
+			c->metrics);
+}
+
 void
 config_check(const struct config *c, struct config_errors *errs)
 {
@@ -274,6 +317,10 @@ config_check(const struct config *c, struct config_errors *errs)
 
 	errs->values = errs->num;
 	check_process(c, errs);
+	if (!config_errors_below(errs, "control"))
+		check_control(c, errs);
+	if (!config_errors_below(errs, "metrics"))
+		check_metrics(c, errs);
 	if (!config_errors_below(errs, "log"))
 		check_log(c, errs);
 	if (!config_errors_below(errs, "sa"))

@@ -13,18 +13,16 @@
 #include "config.h"
 
 #define UINT(S, f, key, low, high, text)                                                           \
-	ROW_NAMED(S, key, f, TABLE_UINT, .min = low, .max = high, .help = text)
+	ROW_NAMED(S, key, f, TABLE_UINT, text, .min = low, .max = high)
 #define HEX(S, f, key, low, high, text)                                                            \
-	ROW_NAMED(S, key, f, TABLE_UINT, .digits = 1, .min = low, .max = high, .help = text)
+	ROW_NAMED(S, key, f, TABLE_UINT, text, .digits = 1, .min = low, .max = high)
 #define POWER2(S, f, key, low, high, text)                                                         \
-	ROW_NAMED(S, key, f, TABLE_UINT, .flags = TABLE_POWER2, .min = low, .max = high,           \
-		.help = text)
-#define BOOL(S, f, key, text) ROW_NAMED(S, key, f, TABLE_BOOL, .help = text)
-#define TEXT(S, f, key, text)                                                                      \
-	ROW_NAMED(S, key, f, TABLE_CHARS, .flags = TABLE_OPTIONAL, .help = text)
-#define ENUM(S, f, key, list, text) ROW_NAMED(S, key, f, TABLE_ENUM, .words = list, .help = text)
+	ROW_NAMED(S, key, f, TABLE_UINT, text, .flags = TABLE_POWER2, .min = low, .max = high)
+#define BOOL(S, f, key, text)       ROW_NAMED(S, key, f, TABLE_BOOL, text)
+#define TEXT(S, f, key, text)       ROW_NAMED(S, key, f, TABLE_CHARS, text, .flags = TABLE_OPTIONAL)
+#define ENUM(S, f, key, list, text) ROW_NAMED(S, key, f, TABLE_ENUM, text, .words = list)
 #define FORM(S, f, key, kind, text)                                                                \
-	ROW_NAMED(S, key, f, TABLE_FORM, .flags = TABLE_OPTIONAL, .form = &kind, .help = text)
+	ROW_NAMED(S, key, f, TABLE_FORM, text, .flags = TABLE_OPTIONAL, .form = &kind)
 /* clang-format off */
 #define OBJECT(key, table, text)                                                                   \
 	{ .name = key, .type = TABLE_OBJECT, .fields = table, .help = text }
@@ -45,6 +43,18 @@
 extern const struct table_form config_form_mac; /* unicast */
 extern const struct table_form config_form_address; /* union gid */
 extern const struct table_form config_form_prefix; /* struct link_addr: .gid and .prefix_len */
+
+extern const struct table_form config_form_peers; /* struct allow_prefix */
+
+/* An allow list, a member @p f of @p S. */
+extern const struct table_row config_peer_value[], config_pkey_value[];
+/* clang-format off */
+#define ALLOW_KEYS(S, f)                                                                           \
+	LIST(S, f.peer, f.num_peers, "peers", 0, ALLOW_PEERS_MAX, TABLE_VALUES, config_peer_value, \
+		NULL, "Addresses and prefixes: GIDs, IPv4, IPv6. Default: all."),                  \
+	LIST(S, f.pkey, f.num_pkeys, "pkeys", 0, ALLOW_PKEYS_MAX, TABLE_VALUES, config_pkey_value, \
+		NULL, "P_Keys, full and limited members alike. Default: all.")
+/* clang-format on */
 
 /* config_agents.c */
 extern const struct table_row config_mad_keys[];

@@ -22,14 +22,10 @@ static const struct table_row address_keys[] = {
 	ROW_END,
 };
 
-static const struct table_row pkey_value[] = {
-	{ .name = "P_Key", .type = TABLE_UINT, .size = sizeof(uint16_t), .min = 1, .max = 0xFFFF },
-};
-
 static const struct table_row lid_keys[] = {
 	UINT(struct link_lid, lid, "lid", 1, PORT_LID_MULTICAST - 1, "The LID."),
-	ROW_NAMED(struct link_lid, "mac", mac, TABLE_FORM, .flags = TABLE_REQUIRED,
-		.form = &config_form_mac, .help = "Where its packets go."),
+	ROW_NAMED(struct link_lid, "mac", mac, TABLE_FORM, "Where its packets go.",
+		.flags = TABLE_REQUIRED, .form = &config_form_mac),
 	ROW_END,
 };
 
@@ -67,7 +63,8 @@ static const struct table_row ib_keys[] = {
 	IB(sm_sl, 0, 15, "Service level to it."),
 	BOOL(struct config_port, sma.active, "active",
 		"Come up Active, without a subnet manager. Default: wait for one in state Initialize."),
-	HEX(struct config_port, sma.m_key, "m_key", 0, UINT64_MAX, "M_Key. 0: none."),
+	ROW_NAMED(struct config_port, "m_key", sma.m_key, TABLE_UINT, "M_Key. 0: none.",
+		.flags = TABLE_SECRET, .digits = 1, .max = UINT64_MAX),
 	IB(m_key_protect, 0, 3, "M_KeyProtectBits."),
 	IB(m_key_lease, 0, 65535, "M_KeyLeasePeriod, seconds. 0: for ever."),
 	POWER2(struct config_port, vls, "vls", 1, 8, "Data virtual lanes."),
@@ -84,8 +81,8 @@ static const struct table_row ib_keys[] = {
 };
 
 const struct table_row config_port_keys[] = {
-	ROW_NAMED(struct config_port, "name", link.name, TABLE_CHARS, .flags = TABLE_REQUIRED,
-		.help = "Ours, such as \"port0\"."),
+	ROW_NAMED(struct config_port, "name", link.name, TABLE_CHARS, "Ours, such as \"port0\".",
+		.flags = TABLE_REQUIRED),
 	TEXT(struct config_port, device, "device",
 		"A PCI address (\"0000:3b:00.0\"), or a virtual device with its arguments as for DPDK's "
 		"--vdev (\"net_af_packet0,iface=eth1\")."),
@@ -102,7 +99,7 @@ const struct table_row config_port_keys[] = {
 		"Speak RoCEv1 too: each GID gets a v1 twin."),
 	FORM(struct config_port, link.mac, "mac", config_form_mac, "Default: the device's."),
 	LIST(struct config_port, link.pkeys, link.num_pkeys, "pkeys", 0, 16, TABLE_VALUES,
-		pkey_value, NULL, "P_Key table. Default: 65535 alone."),
+		config_pkey_value, NULL, "P_Key table. Default: 65535 alone."),
 	UINT(struct config_port, link.rx_desc, "rx_desc", 64, 32768,
 		"Receive descriptors in a queue. Default: the driver's choice."),
 	UINT(struct config_port, link.tx_desc, "tx_desc", 64, 32768,
@@ -111,6 +108,9 @@ const struct table_row config_port_keys[] = {
 		"Packet buffers. Default: from queues, descriptors and workers."),
 	BOOL(struct config_port, link.promiscuous, "promiscuous",
 		"Take in frames for other MAC addresses, to count them."),
+	BOOL(struct config_port, link.trusted, "trusted",
+		"Required for net_memif: its peer shares memory with this process and may crash "
+		"it. For a peer that is not trusted, use net_vhost."),
 	ENUM(struct config_port, encapsulation, "encapsulation", encapsulation_words,
 		"roce: RoCEv2 over the port's IP addresses; ib: native InfiniBand "
 		"packets in Ethernet frames, managed by a subnet manager."),

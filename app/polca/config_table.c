@@ -16,6 +16,45 @@ static const struct table_row control_keys[] = {
 	TEXT(struct config, socket, "socket",
 		"Unix socket of the control interface. Default: /run/polca/polca.sock for root, "
 		"$XDG_RUNTIME_DIR/polca.sock for others, else /tmp/polca-UID/polca.sock."),
+	TEXT(struct config, group, "group",
+		"Group whose members may use the sockets too. polca's user must be a member. Its "
+		"directory is given to the group, too, if that is open to its group, as systemd makes "
+		"it. Default: none but polca's own."),
+	TEXT(struct config, mode, "mode",
+		"Mode of the control socket, octal, at least 0600. Default: 0660 with a group, else 0600."),
+	TEXT(struct config, monitor, "monitor",
+		"A second socket, on which no method changes anything: for monitoring. Everybody whom "
+		"its directory admits may use it. Default: none."),
+	ROW_END,
+};
+
+static const struct table_row metrics_keys[] = {
+	TEXT(struct config, metrics, "listen",
+		"Loopback address and port, such as 127.0.0.1:9464, or the path of a Unix socket. "
+		"Default: nowhere."),
+	ROW_END,
+};
+
+static const struct table_word seccomp_words[] = {
+	{ "enforce", CONFIG_SECCOMP_ENFORCE },
+	{ "log", CONFIG_SECCOMP_LOG },
+	{ "off", CONFIG_SECCOMP_OFF },
+	{ NULL, 0 },
+};
+
+static const struct table_row security_keys[] = {
+	TEXT(struct config, user, "user",
+		"User to become when started as root, once all devices are open; \"root\" stays root. "
+		"Default: polca if the host has this user, else nobody; root with eal.multi_process, or "
+		"without CAP_SETUID, as in a container."),
+	ENUM(struct config, seccomp, "seccomp", seccomp_words,
+		"System calls that a running Polca does not need: fail with EPERM (enforce), or are "
+		"only noted in the kernel's log (log)."),
+	UINT(struct config, engine.key_errors, "key_errors", 0, 1000000,
+		"Requests with wrong R_Keys from one address within a minute, after which it gets no "
+		"new connections for a while. 0: any number."),
+	UINT(struct config, engine.key_error_pause_s, "key_error_pause_s", 1, 86400,
+		"For so many seconds."),
 	ROW_END,
 };
 
@@ -61,8 +100,9 @@ static const struct table_row worker_keys[] = {
 	BOOL(struct config, engine.rehome, "rehome",
 		"Queue pairs move to the worker at whose receive queues nearly all of their "
 		"packets arrive, on ports with a queue for each worker."),
-	UINT(struct config, engine.stall_ms, "stall_ms", 10, 3600000,
-		"A worker that has not polled for so many milliseconds raises an alarm."),
+	ROW_NAMED(struct config, "stall_ms", engine.stall_ms, TABLE_UINT,
+		"A worker that has not polled for so many milliseconds raises an alarm.",
+		.flags = TABLE_RELOAD, .min = 10, .max = 3600000),
 	BOOL(struct config, engine.icrc_unchecked, "icrc_unchecked",
 		"Do not verify invariant CRCs: trust the link."),
 	ROW_END,
@@ -123,17 +163,21 @@ static const struct table_row congestion_keys[] = {
 static const struct table_word level_words[] = { LOG_LEVEL_WORDS, { NULL, 0 } };
 
 static const struct table_row log_keys[] = {
-	ROW_NAMED(struct config_log, "component", component, TABLE_CHARS, .flags = TABLE_REQUIRED,
-		.help = "Log component, with * for any text: \"polca.*\", \"lib.eal\", "
-			"\"pmd.*\". Those of DPDK are known, and checked, only when polca starts."),
-	ROW_NAMED(struct config_log, "level", level, TABLE_ENUM, .flags = TABLE_REQUIRED,
-		.words = level_words, .help = "The least severe messages that are shown."),
+	ROW_NAMED(struct config_log, "component", component, TABLE_CHARS,
+		"Log component, with * for any text: \"polca.*\", \"lib.eal\", "
+		"\"pmd.*\". Those of DPDK are known, and checked, only when polca starts.",
+		.flags = TABLE_REQUIRED),
+	ROW_NAMED(struct config_log, "level", level, TABLE_ENUM,
+		"The least severe messages that are shown.", .flags = TABLE_REQUIRED,
+		.words = level_words),
 	ROW_END,
 };
 
 const struct table_row config_rows[] = {
 	TEXT(struct config, schema, "$schema", "For editors: where config/polca.schema.json is."),
 	OBJECT("control", control_keys, "The control socket."),
+	OBJECT("metrics", metrics_keys, "GET /metrics for Prometheus, by HTTP."),
+	OBJECT("security", security_keys, "What the process may do once its devices are open."),
 	OBJECT("eal", eal_keys, "DPDK's environment: CPUs and memory."),
 	OBJECT("workers", worker_keys, "The lcores that poll."),
 	OBJECT("limits", limit_keys, "Sizes of tables; all are allocated at start."),
@@ -144,12 +188,12 @@ const struct table_row config_rows[] = {
 		"The channel adapter as subnet managers see it, on native IB ports."),
 	OBJECT("live", config_live_keys, "Answers to pings over management datagrams."),
 	OBJECT("cm", config_cm_keys, "The communication manager: who connects, and how many."),
-	LIST(struct config, service, num_services, "services", 0, ENGINE_SERVICES_MAX, 0,
+	LIST(struct config, service, num_services, "services", 0, ENGINE_SERVICES_MAX, TABLE_RELOAD,
 		config_service_keys, &config_service_init,
 		"Services that listen for connections from the start."),
 	LIST(struct config, port, num_ports, "ports", 1, LINK_PORTS_MAX, TABLE_REQUIRED,
 		config_port_keys, &config_port_init, "The ports, numbered from 0 in this order."),
-	LIST(struct config, log, num_log, "log", 0, CONFIG_LOG_MAX, 0, log_keys, NULL,
+	LIST(struct config, log, num_log, "log", 0, CONFIG_LOG_MAX, TABLE_RELOAD, log_keys, NULL,
 		"What is logged, later entries over earlier ones."),
 	ROW_END,
 };
@@ -166,4 +210,5 @@ config_init(struct config *c)
 	c->engine.live = live_limits_default;
 	c->engine.cm = cm_limits_default;
 	strcpy(c->file_prefix, "polca");
+	c->seccomp = CONFIG_SECCOMP_ENFORCE;
 }

@@ -24,7 +24,7 @@
 #include "eal.h"
 #include "eal_output.h"
 #include "log.h"
-#include "numa.h"
+#include "numa_cards.h"
 
 #define LOOK_US 100
 

@@ -23,7 +23,7 @@
 
 #include "base/pci_address.h"
 #include "eal.h"
-#include "numa.h"
+#include "numa_cards.h"
 
 #define PLAIN_MB_BASE   192 /* MiB, without hugepages */
 #define PLAIN_MB_PORT   64
@@ -147,9 +147,10 @@ add_word(struct eal_args *a, const char *word, struct error *err)
 
 	if (word[0] == '-') {
 		remove_role(a, word);
-		/* the user names a device, so the PCI bus is needed */
-		if (find_option(word) == find_option("--allow"))
+		if (find_option(word) == find_option("--allow")) { /* so the PCI bus is needed */
 			remove_role(a, "--no-pci");
+			remove_role(a, "--iova-mode");
+		}
 		a->last_is_users = true;
 		return eal_arg_add(a, "%s", word);
 	}
@@ -241,8 +242,12 @@ add_devices(struct eal_args *a, const struct config *c)
 		ret |= eal_arg_add(a, "-a%s", c->port[i].device);
 		pci++;
 	}
-	if (pci == 0)
-		ret |= eal_arg_add(a, "--no-pci");
+	if (pci > 0)
+		return ret;
+	ret |= eal_arg_add(a, "--no-pci");
+	/* no card needs physical addresses, which only root can ask the kernel for */
+	if (c->hugepages)
+		ret |= eal_arg_add(a, "--iova-mode=va");
 	return ret;
 }
 

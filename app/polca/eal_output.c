@@ -8,7 +8,6 @@
  * all other cases the text is printed afterwards, also when the process ends during the start.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

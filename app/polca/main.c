@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <grp.h>
 #include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,17 +18,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <rte_cycles.h>
+#include <event2/event.h>
+#include <rte_common.h>
 #include <rte_log.h>
 #include <rte_version.h>
 
 #include "config.h"
+#include "config_reload.h"
 #include "ctl/ctl.h"
+#include "ctl/metrics_http.h"
 #include "default_config.h"
 #include "eal.h"
 #include "engine/verbs_cm.h"
 #include "log.h"
 #include "notify.h"
+#include "privileges.h"
 
 #define DRAIN_MS 2000
 #define WATCH_MS 200
@@ -81,8 +86,8 @@ polca_help(void)
 	       "  polca-ctl port list           the ports and their addresses\n"
 	       "  polca-ctl --help              what can be done with them\n"
 	       "\n"
-	       "SIGTERM, SIGINT and SIGHUP (unless ignored, see nohup) stop polca: requests under way\n"
-	       "may finish for up to %d s.\n"
+	       "SIGTERM and SIGINT stop polca: requests under way may finish for up to %d s. SIGHUP reads\n"
+	       "FILE again, as polca-ctl config reload does.\n"
 	       "Exit codes: 0 stopped by a signal, 1 cannot start or continue, 2 wrong usage.\n",
 		POLCA_VERSION, DRAIN_MS / 1000);
 }
@@ -192,14 +197,15 @@ default_socket(char *path, size_t size, struct error *err)
  * first.
  */
 static int
-make_socket_directory(const char *socket, struct error *err)
+make_socket_directory(struct config *c, struct error *err)
 {
-	char copy[108];
+	char copy[sizeof(c->socket)];
 	const char *dir;
 
-	snprintf(copy, sizeof(copy), "%s", socket);
+	snprintf(copy, sizeof(copy), "%s", c->socket);
 	dir = dirname(copy);
-	if (mkdir(dir, 0755) == 0 || errno == EEXIST)
+	c->socket_directory_made = mkdir(dir, 0755) == 0;
+	if (c->socket_directory_made || errno == EEXIST)
 		return 0;
 	return error_set(err, errno, "control.socket: cannot create %s: %s; create it, or use -s",
 		dir, strerror(errno));
@@ -217,16 +223,13 @@ choose_socket(struct config *c, const struct options *o, struct error *err)
 	return 0;
 }
 
-/* SIGHUP is sent when the terminal is closed. If it is ignored (nohup), it stays ignored. */
 static void
 polca_catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = polca_on_signal }, inherited;
+	struct sigaction sa = { .sa_handler = polca_on_signal };
 
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
-	if (sigaction(SIGHUP, NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
-		sigaction(SIGHUP, &sa, NULL);
 	sa.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &sa, NULL);
 }
@@ -242,7 +245,7 @@ polca_go_on_waiting(const char *what)
 	return stop_signal == 0;
 }
 
-/* A second signal stops polca at once, except SIGHUP, which both the kernel and the shell send. */
+/* A second signal stops polca at once. */
 static void
 release_signals(void)
 {
@@ -255,29 +258,142 @@ release_signals(void)
  * restarts Polca, as it does when this thread hangs.
  */
 static void
-feed_watchdog(const struct engine *e, uint64_t every_ms, uint64_t *last)
+feed_watchdog(evutil_socket_t fd, short events, void *engine)
 {
-	uint64_t now = rte_get_tsc_cycles();
+	(void)fd;
+	(void)events;
+	if (engine_stalled(engine) == 0)
+		notify("WATCHDOG=1");
+}
 
-	if (every_ms == 0 || now - *last < every_ms * rte_get_tsc_hz() / 1000)
-		return;
-	if (engine_stalled(e) != 0)
-		return;
-	notify("WATCHDOG=1");
-	*last = now;
+static void
+keep_house(evutil_socket_t fd, short events, void *engine)
+{
+	(void)fd;
+	(void)events;
+	engine_watch(engine);
+}
+
+/* A signal ends the wait of the event loop; polca_on_signal() has noted it. */
+static void
+end_wait(evutil_socket_t sig, short events, void *arg)
+{
+	(void)events;
+	(void)arg;
+	polca_on_signal((int)sig);
+}
+
+/* SIGHUP: config_reload() logs what has changed, or why nothing has. */
+static void
+reload_on_signal(evutil_socket_t sig, short events, void *reload)
+{
+	struct error ignored;
+
+	(void)sig;
+	(void)events;
+	notify("RELOADING=1");
+	config_reload(reload, true, NULL, NULL, &ignored);
+	notify("READY=1");
+}
+
+struct polca_events {
+	struct event *watch, *watchdog;
+	struct event *signal[3];
+};
+
+static void
+remove_events(struct polca_events *p)
+{
+	unsigned int i;
+
+	if (p->watch != NULL)
+		event_free(p->watch);
+	if (p->watchdog != NULL)
+		event_free(p->watchdog);
+	for (i = 0; i < RTE_DIM(p->signal); i++)
+		if (p->signal[i] != NULL)
+			event_free(p->signal[i]);
+}
+
+static struct event *
+every(struct event_base *base, uint64_t ms, event_callback_fn run, struct engine *e)
+{
+	const struct timeval tv = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
+	struct event *event = event_new(base, -1, EV_PERSIST, run, e);
+
+	if (event != NULL)
+		event_add(event, &tv);
+	return event;
 }
 
 static int
-polca_serve(struct engine *e, const char *socket, struct error *err)
+add_events(struct config_reload *reload, struct polca_events *p, struct error *err)
 {
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+	struct engine *e = reload->e;
+	struct event_base *base = engine_event_base(e);
+	uint64_t watchdog_ms = notify_watchdog_ms();
+	unsigned int i;
+
+	memset(p, 0, sizeof(*p));
+	p->watch = every(base, WATCH_MS, keep_house, e);
+	if (watchdog_ms > 0)
+		p->watchdog = every(base, watchdog_ms, feed_watchdog, e);
+	for (i = 0; i < RTE_DIM(signals); i++) {
+		p->signal[i] = evsignal_new(base, signals[i],
+			signals[i] == SIGHUP ? reload_on_signal : end_wait, reload);
+		if (p->signal[i] == NULL || event_add(p->signal[i], NULL) != 0)
+			return error_set(err, ENOMEM, "no memory for signals");
+	}
+	if (p->watch == NULL || (watchdog_ms > 0 && p->watchdog == NULL))
+		return error_set(err, ENOMEM, "no memory for timers");
+	return 0;
+}
+
+/* Open the control socket to a group, and the monitoring socket, as configured. */
+static int
+admit_others(struct ctl *ctl, const struct config *c, struct error *err)
+{
+	const struct group *g = c->group[0] != '\0' ? getgrnam(c->group) : NULL;
+	gid_t group = g != NULL ? g->gr_gid : (gid_t)-1;
+	int ret = 0;
+
+	if (g == NULL && c->group[0] != '\0')
+		return error_set(err, ENOENT, "control.group: this host has no group %s", c->group);
+	ret = ctl_admit(ctl, group, config_mode(c), err);
+	if (ret == 0 && c->monitor[0] != '\0')
+		ret = ctl_monitor(ctl, c->monitor, group, err);
+	return ret;
+}
+
+static int
+polca_serve(struct config_reload *reload, struct error *err)
+{
+	const struct config *c = reload->running;
+	struct engine *e = reload->e;
+	const char *socket = c->socket;
 	struct ctl *ctl = ctl_create(e, socket, err);
-	uint64_t watchdog_ms = notify_watchdog_ms(), fed = 0;
+	struct metrics_http *metrics = NULL;
+	struct polca_events events;
 	int ret = 0;
 
 	if (ctl == NULL)
 		return -1;
-	ret = ctl_wait_for(ctl, engine_sockets_fd(e), engine_sockets_run, e, err);
+	ctl_reload(ctl, config_reload, reload);
+	ret = add_events(reload, &events, err);
+	if (ret == 0)
+		ret = admit_others(ctl, c, err);
+	if (ret == 0 && c->metrics[0] != '\0') {
+		metrics = metrics_http_create(e, c->metrics, err);
+		ret = metrics != NULL ? 0 : -1;
+	}
+	if (ret == 0)
+		ret = privileges_drop(c, e, err);
+	if (ret == 0)
+		ret = engine_start(e, err);
 	if (ret != 0) {
+		remove_events(&events);
+		metrics_http_destroy(metrics);
 		ctl_destroy(ctl);
 		return ret;
 	}
@@ -286,32 +402,35 @@ polca_serve(struct engine *e, const char *socket, struct error *err)
 		link_num_ports(engine_link(e)), engine_workers(e), socket);
 	notify("READY=1\nSTATUS=%u ports, %u workers, control socket %s",
 		link_num_ports(engine_link(e)), engine_workers(e), socket);
-	while (stop_signal == 0 && ret == 0) {
-		ret = ctl_run_once(ctl, WATCH_MS);
-		engine_watch(e);
-		feed_watchdog(e, watchdog_ms, &fed);
-	}
+	while (stop_signal == 0 && ret == 0)
+		ret = ctl_run_once(ctl, -1);
+	remove_events(&events);
 	if (ret != 0)
 		error_set(err, -ret, "control socket %s: %s", socket, strerror(-ret));
 	else
 		APP_LOG(NOTICE, "stopping (signal %d)", (int)stop_signal);
 	notify("STOPPING=1\nSTATUS=%s", ret != 0 ? err->text : "finishing requests under way");
 	ctl_telemetry(NULL);
+	metrics_http_destroy(metrics);
 	ctl_destroy(ctl);
 	return ret;
 }
 
 static int
-polca_run(const struct config *c, const struct options *o, struct error *err)
+polca_run(struct config *c, const struct options *o, struct error *err)
 {
+	struct config_reload reload = { o->file, c, NULL, o->socket != NULL };
 	struct engine *e;
 	int ret;
 
-	ret = make_socket_directory(c->socket, err);
+	ret = privileges_check(c, err);
+	if (ret == 0)
+		ret = make_socket_directory(c, err);
 	if (ret == 0)
 		ret = eal_start(c, o->eal, err);
 	if (ret != 0)
 		return ret;
+	config_note_log_levels();
 	ret = config_apply_log(c, err);
 	if (ret != 0) {
 		eal_end();
@@ -326,9 +445,8 @@ polca_run(const struct config *c, const struct options *o, struct error *err)
 		APP_LOG(NOTICE, "stopping (signal %d)", (int)stop_signal);
 		return 0;
 	}
-	ret = engine_start(e, err);
-	if (ret == 0)
-		ret = polca_serve(e, c->socket, err);
+	reload.e = e;
+	ret = polca_serve(&reload, err);
 	release_signals();
 	engine_stop(e, DRAIN_MS);
 	engine_destroy(e);
@@ -362,6 +480,8 @@ main(int argc, char **argv)
 	int ret;
 
 	parse_options(argc, argv, &o);
+	privileges_never_gain();
+	signal(SIGHUP, SIG_IGN); /* until polca serves; a closed terminal ends nothing */
 	if (o.print_schema)
 		return config_print_schema(stdout) == 0 ? 0 : 1;
 	if (log_choose(o.log_format, &err) != 0)
@@ -370,6 +490,8 @@ main(int argc, char **argv)
 		say_config_errors(&errs);
 		return 1;
 	}
+	if (config_exposes_keys(&c, o.file, line, sizeof(line)))
+		log_say(RTE_LOG_WARNING, line);
 	c.engine.link.go_on_waiting = polca_go_on_waiting;
 	ret = choose_socket(&c, &o, &err);
 	if (ret == 0 && o.print_config)

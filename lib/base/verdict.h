@@ -14,8 +14,6 @@
  * come from it. Names follow the usage of rdma-tool, mlx5 and rxe where they have one.
  */
 
-#include <stdint.h>
-
 enum verdict_kind {
 	VERDICT_SERVED, /**< the packet had its effect, or was answered as the standard says */
 	VERDICT_DROPPED, /**< silently dropped, for the reason named */
@@ -42,6 +40,7 @@ enum verdict_kind {
 	X(NOT_OUR_IP, not_our_ip, DROPPED, "destination address is not one of the port's")         \
 	X(ETHERTYPE, ethertype, DROPPED, "EtherType that this port does not speak")                \
 	X(IP_HEADER, ip_header, DROPPED, "malformed IPv4 or IPv6 header")                          \
+	X(SOURCE, source, DROPPED, "source is no address of a host: zero, loopback, multicast or broadcast") \
 	X(IP_CHECKSUM, ip_checksum, DROPPED, "IPv4 header checksum wrong")                         \
 	X(IP_FRAGMENT, ip_fragment, DROPPED, "IP fragment")                                        \
 	X(IP_PROTOCOL, ip_protocol, DROPPED, "IP protocol that this port does not speak")          \
@@ -83,6 +82,7 @@ enum verdict_kind {
 	X(MAD_LENGTH, mad_length, DROPPED, "datagram for QP1 is not 256 bytes long")               \
 	X(MAD_VERSION, mad_version, DROPPED, "MAD base version is not 1")                          \
 	X(MAD_UNMATCHED, mad_unmatched, DROPPED, "response or control packet of no transaction")   \
+	X(NOT_ALLOWED, not_allowed, DROPPED, "source is not in the allow list of the SA")             \
 	X(MAD_DISCARDED, mad_discarded, DROPPED, "segment out of order or repeated, or old Ack")   \
 	X(MAD_REFUSED, mad_refused, DROPPED, "no session or memory for a request")                 \
 	X(RATE_LIMITED, rate_limited, DROPPED, "request beyond its source's rate")                 \

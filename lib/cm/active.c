@@ -100,7 +100,7 @@ active_conn_new(struct cm *cm, const struct cm_connect *what, uint64_t now)
 		.pkey = what->path.pkey,
 		.neighbour = what->path.neighbour,
 	};
-	struct cm_conn *c = cm_conn_new(cm, &to, now);
+	struct cm_conn *c = cm_full(cm) ? NULL : cm_conn_new(cm, &to, now);
 	uint8_t most = cm->limits.max_rd_atomic;
 
 	if (c == NULL)
@@ -194,7 +194,7 @@ active_check_rep(const struct cm_rx *rx)
 	old = cm_find(rx->cm, CM_KEY_REMOTE_QPN, rep->ca_guid, rep->qpn, rx->peer);
 	if (old == NULL)
 		return 0;
-	cm_stale(old, rx->now);
+	cm_probe(old);
 	return CM_REJ_STALE;
 }
 

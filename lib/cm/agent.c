@@ -7,8 +7,6 @@
  * ClassPortInfo and REQs of other class versions.
  */
 
-#include <errno.h>
-
 #include "cm/private.h"
 
 #define CPI_ATTRIBUTE          0x0001
@@ -149,6 +147,7 @@ cm_agent_request(void *arg, struct mad_request *req)
 		.now = req->now,
 		.verdict = VERDICT_DATAGRAM,
 	};
+	struct cm_conn *c;
 
 	if (req->mad[MAD_OFF_METHOD] != MAD_SEND)
 		return other_method(arg, req);
@@ -157,7 +156,10 @@ cm_agent_request(void *arg, struct mad_request *req)
 		return cm_no_reply(req, VERDICT_MAD_UNMATCHED);
 	}
 	count_received(&rx);
-	cm_dispatch(conn_of(&rx), &rx);
+	c = conn_of(&rx);
+	if (c != NULL && c->half_open)
+		cm_half_open_heard(c, rx.msg.type);
+	cm_dispatch(c, &rx);
 	return cm_no_reply(req, rx.verdict);
 }
 

@@ -4,8 +4,6 @@
 
 /* A worker's communication manager: create, destroy, run, query. */
 
-#include <errno.h>
-
 #include "cm/private.h"
 
 #define RESPONSE_TIMEOUT_MAX 31
@@ -23,9 +21,11 @@ cm_clamp_limits(struct cm *cm)
 	struct cm_limits *l = &cm->limits;
 
 	l->max_connections = cm_clamp(l->max_connections, 1, 1u << 24);
-	cm_id_format(&cm->ids, cm->config.workers, l->max_connections);
-	l->max_connections = RTE_MIN(l->max_connections, 1u << cm->ids.slot_bits);
-	l->max_half_open = cm_clamp(l->max_half_open, 1, l->max_connections);
+	l->max_half_open = cm_clamp(l->max_half_open, 1, 1u << 24);
+	cm_id_format(&cm->ids, cm->config.workers, l->max_connections + l->max_half_open);
+	cm->slots = RTE_MIN(l->max_connections + l->max_half_open, 1u << cm->ids.slot_bits);
+	l->max_connections = RTE_MIN(l->max_connections, cm->slots);
+	l->max_half_open = RTE_MIN(l->max_half_open, cm->slots);
 	l->max_half_open_per_peer = cm_clamp(l->max_half_open_per_peer, 1, l->max_half_open);
 	l->max_connections_per_peer = cm_clamp(l->max_connections_per_peer, 1, l->max_connections);
 	l->max_listeners = cm_clamp(l->max_listeners, 1, UINT16_MAX);
@@ -62,7 +62,7 @@ cm_destroy(struct cm *cm)
 
 	if (cm == NULL)
 		return;
-	for (i = 0; i < cm->limits.max_connections; i++)
+	for (i = 0; i < cm->slots; i++)
 		if (cm->conns[i].id != 0)
 			cm_release(&cm->conns[i]);
 	cm_table_destroy(cm);

@@ -162,15 +162,23 @@ struct cm_user {
 	const char *name;
 	/**
 	 * Passive side: a REQ for this listener came. Fill *param and *user. Unless this function
-	 * refuses it, the CM will call ended() and released().
+	 * refuses it or leaves *user NULL for seat(), the CM will call ended() and released().
 	 * @return 0: accept; CM_LATER: the user will call cm_accept() or cm_refuse(); else a REJ
 	 *         reason (codes.h), the REJ's private data being those in param
 	 */
 	uint16_t (*request)(void *listener, const struct cm_request *req,
 		struct cm_conn_param *param, void **user);
 	/**
-	 * The QP is created and in INIT: post receives. On the active side called inside
-	 * cm_connect(). @retval negative errno: the CM sends REJ no resources or cm_connect() fails
+	 * Passive side, if request() accepted and left *user NULL because it takes nothing for a
+	 * peer that may be forged: the connection is established, set *user. prepare() and
+	 * established() follow. The request is without private data.
+	 * @retval negative errno: no place; the CM sends a DREQ
+	 */
+	int (*seat)(void *listener, const struct cm_request *req, void **user);
+	/**
+	 * The QP is created and in INIT, or after seat() in RTS: post receives. On the active side
+	 * called inside cm_connect(). @retval negative errno: the CM sends REJ no resources or
+	 * cm_connect() fails
 	 */
 	int (*prepare)(void *user, cm_id id, uint32_t qpn);
 	/**
@@ -195,7 +203,8 @@ struct cm_user {
 };
 
 struct cm_limits {
-	uint32_t max_connections; /**< per worker, including those in TIMEWAIT */
+	uint32_t
+		max_connections; /**< per worker, including those in TIMEWAIT, not half-open ones */
 	uint32_t max_half_open; /**< per worker; half open: passive, not established yet */
 	uint32_t max_half_open_per_peer; /**< a peer is a GID or LID */
 	uint32_t max_connections_per_peer;
@@ -223,6 +232,9 @@ struct cm_config {
 	/** Attributes of a port, or NULL. */
 	const struct port_attr *(*port)(void *arg, uint16_t port);
 	void *port_arg;
+	/** Connections made, refused and ended. May be NULL; must not call back into lib/cm. */
+	void (*event)(void *arg, const struct event *ev);
+	void *event_arg;
 	struct cm_limits limits;
 };
 
@@ -268,6 +280,8 @@ int cm_listen_ud(struct cm *cm, uint64_t service_id, uint64_t mask, uint32_t qpn
  * @retval -EINVAL  it does not wait for its user
  */
 int cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t now);
+/** End a half-open connection at once, because others want its place. @retval -ENOENT */
+int cm_give_way(struct cm *cm, cm_id id, uint64_t now);
 /** Refuse after request() returned CM_LATER: send a REJ. Calls ended(). */
 int cm_refuse(struct cm *cm, cm_id id, uint16_t reason, const uint8_t *private_data, uint8_t len,
 	uint64_t now);
@@ -317,6 +331,12 @@ unsigned int cm_run(struct cm *cm, uint64_t now, unsigned int budget);
 /** True if cm_run() has work. */
 bool cm_pending(const struct cm *cm);
 
+/**
+ * Refuse new connections from an address (a LID is ::lid) until @p until, with REJ 3. A few
+ * addresses at a time: the one whose pause ends first gives way.
+ */
+void cm_pause_peer(struct cm *cm, const union gid *addr, uint64_t until);
+
 /* --- queries and counters --- */
 
 bool cm_get(const struct cm *cm, cm_id id, uint64_t now, struct cm_info *info);
@@ -336,13 +356,18 @@ bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info
 	X(rejected, "requests of ours that were rejected")                                         \
 	X(timeouts, "connections given up because nobody answered in time")                        \
 	X(stale, "connections ended because the peer uses their QPN again")                        \
+	X(probes, "packets sent to ask whether a peer still has its QP, after a stale REQ")        \
+	X(probe_limit, "stale REQs that caused no probe: too many probes at once")                 \
 	X(duplicates, "messages received again")                                                   \
 	X(retries, "messages sent again")                                                          \
 	X(malformed, "messages dropped for impossible values")                                     \
 	X(unmatched, "messages without a connection, or not valid in its state")                   \
 	X(wrong_peer, "messages about a connection from an address that is not its peer's")        \
-	X(half_open_limit, "requests dropped: too many are half open")                             \
-	X(half_open_evicted, "half-open connections ended for newer ones of the same peer")        \
+	X(half_open_limit, "requests dropped: too many of the same peer are half open")                \
+	X(half_open_evicted, "half-open connections ended for newer ones")                         \
+	X(unproven, "messages not sent: a stranger's address has had three bytes for each of its") \
+	X(paused, "requests rejected: their sender has used wrong keys too often")                 \
+	X(no_place, "connections ended as they were established: their service was full")          \
 	X(no_resources, "requests rejected or not sent for lack of a QP or connection")            \
 	X(tx_stall, "times a message had to wait for the sink")
 /* clang-format on */

@@ -10,8 +10,6 @@
  * Numbers and names of the communication manager: messages, REJ reasons, states (cm.md 1, 3, 6).
  */
 
-#include <stdint.h>
-
 /* X(NAME, attribute ID, name) */
 /* clang-format off */
 #define CM_MESSAGE_LIST(X)                                                                         \

@@ -47,16 +47,86 @@ cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info)
 	};
 }
 
+/*
+ * A passive connection is established: it counts among max_connections now, and gets its user if
+ * that waited for it.
+ * @return false: no place for it; if the user ended it in prepare(), nothing is left to do
+ */
+static bool
+take_seat(struct cm_conn *c)
+{
+	const struct cm_request req = {
+		.service_id = c->service_id,
+		.id = c->id,
+		.port = c->path.av.port,
+		.remote_id = c->remote_id,
+		.remote_ca_guid = c->remote_ca_guid,
+		.remote_qpn = c->remote_qpn,
+		.remote_psn = c->sq_psn,
+		.responder_resources = c->responder_resources,
+		.initiator_depth = c->initiator_depth,
+		.retry_count = c->retry_cnt,
+		.rnr_retry_count = c->rnr_retry,
+		.path = c->path,
+		.alternate = c->alternate,
+		.rdma = c->rdma,
+	};
+
+	if (c->cm->used - c->cm->everyone.half_open > c->cm->limits.max_connections)
+		return false;
+	if (c->listener == NULL)
+		return true;
+	if (c->seat_ops->seat(c->listener, &req, &c->user) != 0)
+		return false;
+	c->ops = c->seat_ops;
+	return cm_qp_prepare(c, NULL) == 0;
+}
+
+void
+cm_tell(struct cm *cm, enum event_type type, uint32_t qpn, struct connection_change change,
+	const struct av *av)
+{
+	struct event ev = { .type = type, .element = qpn, .connection = change };
+
+	ev.connection.port = av->port;
+	if (av->encap == ENCAP_IB && !av->grh)
+		ev.connection.dlid = av->dlid;
+	else
+		ev.connection.peer = av->dgid;
+	if (cm->config.event != NULL)
+		cm->config.event(cm->config.event_arg, &ev);
+}
+
+static void
+tell_of_connection(const struct cm_conn *c, enum event_type type)
+{
+	cm_tell(c->cm, type, c->has_qp ? c->qpn : 0,
+		(struct connection_change){ .service_id = c->service_id,
+			.peer_qpn = c->remote_qpn,
+			.reason = c->reason,
+			.end = c->end },
+		&c->path.av);
+}
+
 void
 cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
 {
 	struct cm_info info;
+	cm_id id = c->id;
 
 	timer_disarm(c->cm->config.wheel, &c->timer);
 	cm_unwant(c, CM_WORK_SEND);
 	cm_half_open_remove(c);
 	c->state = CM_STATE_ESTABLISHED;
+	if (!c->active && !take_seat(c)) {
+		if (cm_lives(c, id) && c->state == CM_STATE_ESTABLISHED) {
+			cm_count(c->cm, no_place);
+			cm_send_dreq(c, NULL, 0, now);
+		}
+		return;
+	}
 	cm_count(c->cm, connections);
+	tell_of_connection(c, EVENT_CONNECTION_MADE);
 	cm_fill_info(c, now, &info);
 	if (c->ops->established != NULL)
 		c->ops->established(c->user, &info, private_data, len);
@@ -98,6 +168,7 @@ cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *
 	c->end = end;
 	c->reason = reason;
 	count_end(c->cm, end);
+	tell_of_connection(c, EVENT_CONNECTION_ENDED);
 	cm_qp_error(c);
 	cm_fill_info(c, now, &info);
 	if (c->ops->ended != NULL)
@@ -114,6 +185,7 @@ enter_timewait(struct cm_conn *c)
 	timer_disarm(c->cm->config.wheel, &c->timer);
 	cm_unwant(c, CM_WORK_SEND | CM_WORK_COMM_EST | CM_WORK_MIGRATED | CM_WORK_QP_ERROR);
 	cm_half_open_remove(c);
+	cm_probe_end(c);
 	c->lap_waiting = false;
 	c->state = CM_STATE_TIMEWAIT;
 }

@@ -22,6 +22,7 @@ cm_send_dreq(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64
 	};
 
 	cm_qp_error(c);
+	cm_probe_end(c);
 	c->lap_waiting = false;
 	c->state = CM_STATE_DREQ_SENT;
 	cm_ask(c, &m, c->dreq_interval, now);

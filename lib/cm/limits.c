@@ -3,10 +3,16 @@
  */
 
 /*
- * Limits against REQ floods. A passive connection is half open until it is established; half-open
- * connections are limited per peer address and per worker. A flood cannot take more than that,
- * never ends established connections and never ends the half-open connections of another peer.
+ * Limits against REQ floods. A passive connection is half open until it is established: it has a
+ * connection of the pool, a QPN and a QP, but no place in its service. Half-open connections have
+ * a pool of their own, limited per address, in number and in bytes. When it is full, the oldest
+ * one of the address that has most ends for the new one; if no address has more than one, of the
+ * prefix that has most; if no prefix has, the oldest of all. So a flood from forged addresses
+ * shortens the time that a peer has for its RTU, to the time in which the pool fills once, but it
+ * keeps nobody out and never ends an established connection.
  */
+
+#include <errno.h>
 
 #include "base/siphash.h"
 #include "cm/private.h"
@@ -52,97 +58,238 @@ cm_is_peer(const struct cm_conn *c, const struct mad_peer *from)
 		same_peer_address(&c->alternate.av, &from->av) || gid_equal(&c->peer->addr, &addr);
 }
 
-static struct cm_peer **
-cm_peer_bucket(const struct cm *cm, const union gid *addr)
+static uint64_t
+cm_address_hash(const struct cm *cm, const union gid *addr)
 {
-	return &cm->peer_buckets[siphash_words(cm->config.hash_key, addr->word, 2) & cm->mask];
+	return siphash_words(cm->config.hash_key, addr->word, 2);
 }
 
 static struct cm_peer *
 cm_peer_find(const struct cm *cm, const union gid *addr)
 {
-	struct cm_peer *p = *cm_peer_bucket(cm, addr);
+	uint64_t hash = cm_address_hash(cm, addr);
+	struct hash_link *l;
+	struct cm_peer *p;
 
-	while (p != NULL && !gid_equal(&p->addr, addr))
-		p = p->chain;
-	return p;
+	HASH_FOREACH(l, &cm->by_address, hash) {
+		p = container_of(l, struct cm_peer, link);
+		if (gid_equal(&p->addr, addr))
+			return p;
+	}
+	return NULL;
 }
 
 struct cm_peer *
 cm_peer_get(struct cm *cm, const struct mad_peer *to)
 {
 	union gid addr = peer_address(to);
-	struct cm_peer *p = cm_peer_find(cm, &addr), **head;
+	struct cm_peer *p = cm_peer_find(cm, &addr);
 
-	if (p != NULL)
+	if (p != NULL || LIST_EMPTY(&cm->peer_free))
 		return p;
-	p = cm->peer_free;
-	if (p == NULL)
-		return NULL;
-	cm->peer_free = p->chain;
+	p = container_of(LIST_FIRST(&cm->peer_free), struct cm_peer, link);
+	hash_remove(&p->link);
 	*p = (struct cm_peer){ .addr = addr };
-	TAILQ_INIT(&p->half_open_list);
-	head = cm_peer_bucket(cm, &addr);
-	p->chain = *head;
-	*head = p;
+	TAILQ_INIT(&p->origin.list);
+	hash_add(&cm->by_address, &p->link, cm_address_hash(cm, &addr));
 	return p;
 }
 
 void
 cm_peer_put(struct cm *cm, struct cm_peer *p)
 {
-	struct cm_peer **at;
-
 	if (p == NULL || p->connections != 0)
 		return;
-	at = cm_peer_bucket(cm, &p->addr);
-	while (*at != p)
-		at = &(*at)->chain;
-	*at = p->chain;
-	p->chain = cm->peer_free;
-	cm->peer_free = p;
+	hash_remove(&p->link);
+	LIST_INSERT_HEAD(&cm->peer_free, &p->link, chain);
 }
 
-/* --- half open --- */
+/* --- paused addresses --- */
+
+void
+cm_pause_peer(struct cm *cm, const union gid *addr, uint64_t until)
+{
+	unsigned int i, at = 0;
+
+	for (i = 0; i < CM_PAUSED; i++) {
+		if (gid_equal(&cm->paused[i].addr, addr)) {
+			at = i;
+			break;
+		}
+		if (cm->paused[i].until < cm->paused[at].until)
+			at = i;
+	}
+	cm->paused[at].addr = *addr;
+	cm->paused[at].until = until;
+}
+
+bool
+cm_is_paused(const struct cm *cm, const struct mad_peer *from, uint64_t now)
+{
+	union gid addr = peer_address(from);
+	unsigned int i;
+
+	for (i = 0; i < CM_PAUSED; i++)
+		if (now < cm->paused[i].until && gid_equal(&cm->paused[i].addr, &addr))
+			return true;
+	return false;
+}
+
+/* --- half open: counting --- */
+
+/* Of all QPs of half-open connections together (a choice): 8,192 of rping's need half of it. */
+#define HALF_OPEN_BYTES (UINT64_C(128) << 20)
+
+static struct cm_origin *
+prefix_of(const struct cm *cm, const union gid *addr)
+{
+	uint64_t word[2] = { addr->word[0], 0 };
+	union gid prefix = *addr;
+
+	if (gid_is_ipv4(addr)) {
+		prefix.raw[15] = 0;
+		word[1] = prefix.word[1];
+	}
+	return &cm->prefixes[siphash_words(cm->config.hash_key, word, 2) & cm->by_address.mask];
+}
+
+/* Note that an address or a prefix has one more, or one less. */
+static void
+origin_rank(struct cm *cm, enum cm_level level, struct cm_origin *o, int change)
+{
+	struct cm_origin_list *rank = cm->rank[level];
+
+	if (o->half_open != 0)
+		TAILQ_REMOVE(&rank[o->half_open], o, rank_link);
+	o->half_open += (uint32_t)change;
+	if (o->half_open != 0)
+		TAILQ_INSERT_TAIL(&rank[o->half_open], o, rank_link);
+	cm->top[level] = RTE_MAX(cm->top[level], o->half_open);
+	while (cm->top[level] != 0 && TAILQ_EMPTY(&rank[cm->top[level]]))
+		cm->top[level]--;
+}
 
 void
 cm_half_open_add(struct cm_conn *c)
 {
+	struct cm *cm = c->cm;
+	unsigned int i;
+
 	c->half_open = true;
-	c->cm->half_open++;
-	c->peer->half_open++;
-	TAILQ_INSERT_TAIL(&c->peer->half_open_list, c, half_open_link);
+	c->request = cm->requests;
+	c->origin[CM_ADDRESS] = &c->peer->origin;
+	c->origin[CM_PREFIX] = prefix_of(cm, &c->peer->addr);
+	c->origin[CM_EVERYONE] = &cm->everyone;
+	for (i = 0; i < CM_LEVELS; i++) {
+		TAILQ_INSERT_TAIL(&c->origin[i]->list, c, half_open_link[i]);
+		if (i != CM_EVERYONE)
+			origin_rank(cm, i, c->origin[i], 1);
+	}
+	cm->everyone.half_open++;
 }
 
 void
 cm_half_open_remove(struct cm_conn *c)
 {
+	struct cm *cm = c->cm;
+	unsigned int i;
+
 	if (!c->half_open)
 		return;
 	c->half_open = false;
-	c->cm->half_open--;
-	c->peer->half_open--;
-	TAILQ_REMOVE(&c->peer->half_open_list, c, half_open_link);
+	for (i = 0; i < CM_LEVELS; i++) {
+		TAILQ_REMOVE(&c->origin[i]->list, c, half_open_link[i]);
+		if (i != CM_EVERYONE)
+			origin_rank(cm, i, c->origin[i], -1);
+	}
+	cm->everyone.half_open--;
+	cm->half_open_bytes -= c->bytes;
+	c->bytes = 0;
 }
 
-/*
- * End the peer's oldest half-open connection, if it is older than one retry interval of our REP. A
- * younger one may be about to complete: a peer that opens many at a time must not lose it.
- */
-static bool
-evict_oldest_half_open(struct cm *cm, struct cm_peer *p, uint64_t now)
+/* --- half open: giving way --- */
+
+static void
+half_open_end(struct cm_conn *c, uint64_t now)
 {
 	static const struct cm_refusal full = {
 		.answers = CM_ANSWERS_OTHER,
 		.reason = CM_REJ_NO_RESOURCES,
 	};
-	struct cm_conn *c = p != NULL ? TAILQ_FIRST(&p->half_open_list) : NULL;
 
-	if (c == NULL || now - c->opened < c->dreq_interval)
-		return false;
-	cm_count(cm, half_open_evicted);
+	cm_count(c->cm, half_open_evicted);
 	cm_reject(c, &full);
 	cm_end_idle(c, CM_END_TIMEOUT, 0, NULL, 0, now);
+}
+
+/*
+ * The oldest of an origin, if as many REQs have come since as are half open: it is then older than
+ * the time in which REQs at the present rate fill the pool.
+ */
+static struct cm_conn *
+old_enough(const struct cm *cm, const struct cm_origin *o, const struct cm_conn *keep)
+{
+	struct cm_conn *c = TAILQ_FIRST(&o->list);
+
+	if (c == NULL || c == keep || cm->requests - c->request < cm->everyone.half_open)
+		return NULL;
+	return c;
+}
+
+bool
+cm_half_open_evict(struct cm *cm, const struct cm_conn *keep, uint64_t now)
+{
+	struct cm_conn *c = NULL;
+	unsigned int i;
+
+	for (i = 0; i < CM_EVERYONE && c == NULL; i++)
+		if (cm->top[i] > 1)
+			c = old_enough(cm, TAILQ_FIRST(&cm->rank[i][cm->top[i]]), keep);
+	if (c == NULL)
+		c = TAILQ_FIRST(&cm->everyone.list);
+	if (c == NULL || c == keep)
+		return false;
+	half_open_end(c, now);
+	return true;
+}
+
+int
+cm_give_way(struct cm *cm, cm_id id, uint64_t now)
+{
+	struct cm_conn *c = cm_conn_of(cm, id);
+
+	if (c == NULL || !c->half_open)
+		return -ENOENT;
+	half_open_end(c, now);
+	return 0;
+}
+
+void
+cm_half_open_weigh(struct cm_conn *c, size_t bytes, uint64_t now)
+{
+	struct cm *cm = c->cm;
+
+	if (!c->half_open)
+		return;
+	c->bytes = (uint32_t)bytes;
+	cm->half_open_bytes += bytes;
+	while (cm->half_open_bytes > HALF_OPEN_BYTES && cm_half_open_evict(cm, c, now))
+		;
+}
+
+/*
+ * End the peer's oldest half-open connection, if it is older than one retry interval of our REP, a
+ * second at most. A younger one may be about to complete: a peer that opens many at a time must
+ * not lose it.
+ */
+static bool
+evict_own_oldest(struct cm *cm, struct cm_peer *p, uint64_t now)
+{
+	struct cm_conn *c = TAILQ_FIRST(&p->origin.list);
+
+	if (c == NULL || now - c->opened < RTE_MIN(c->dreq_interval, cm_time(cm, 1000)))
+		return false;
+	half_open_end(c, now);
 	return true;
 }
 
@@ -152,11 +299,23 @@ cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now)
 	union gid addr = peer_address(from);
 	struct cm_peer *p = cm_peer_find(cm, &addr);
 
-	if (cm->half_open < cm->limits.max_half_open &&
-		(p == NULL || p->half_open < cm->limits.max_half_open_per_peer))
-		return true;
-	if (evict_oldest_half_open(cm, p, now))
-		return true;
-	cm_count(cm, half_open_limit);
-	return false;
+	cm->requests++;
+	if (p != NULL && p->origin.half_open >= cm->limits.max_half_open_per_peer &&
+		!evict_own_oldest(cm, p, now)) {
+		cm_count(cm, half_open_limit);
+		return false;
+	}
+	if (cm->everyone.half_open >= cm->limits.max_half_open)
+		cm_half_open_evict(cm, NULL, now);
+	return true;
+}
+
+/* Our ID in a message proves that its source receives what we send there. */
+void
+cm_half_open_heard(struct cm_conn *c, enum cm_message type)
+{
+	if (type == CM_REQ)
+		unproven_heard(&c->budget, MAD_LEN);
+	else
+		c->budget.proven = true;
 }

@@ -55,6 +55,19 @@ cm_listen(struct cm *cm, uint64_t service_id, uint64_t mask, const struct cm_use
 	return 0;
 }
 
+/* Half-open connections that have no user yet would need the listener later. */
+static void
+end_unseated(struct cm *cm, const struct cm_listener *l)
+{
+	struct cm_conn *c, *next;
+
+	for (c = TAILQ_FIRST(&cm->everyone.list); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, half_open_link[CM_EVERYONE]);
+		if (c->seat_ops == l->ops && c->listener == l->listener)
+			cm_disconnect(cm, c->id, NULL, 0, c->opened);
+	}
+}
+
 int
 cm_unlisten(struct cm *cm, uint64_t service_id, uint64_t mask)
 {
@@ -62,6 +75,7 @@ cm_unlisten(struct cm *cm, uint64_t service_id, uint64_t mask)
 
 	if (l == NULL)
 		return -ENOENT;
+	end_unseated(cm, l);
 	cm->num_listeners--;
 	for (; l < &cm->listeners[cm->num_listeners]; l++)
 		l[0] = l[1];

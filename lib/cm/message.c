@@ -7,67 +7,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/field.h"
 #include "cm/message.h"
 #include "wire/bits.h"
 #include "wire/bytes.h"
 
 #define BYTES_WIDTH 128 /* bits; a field this wide or wider is copied as bytes */
-
-static uint64_t
-wire_get(const struct cm_msg_field *f, const uint8_t *p)
-{
-	return get_bits(p + f->byte, f->bit, f->width);
-}
-
-static void
-wire_put(const struct cm_msg_field *f, uint8_t *p, uint64_t value)
-{
-	put_bits(p + f->byte, f->bit, f->width, value);
-}
-
-/* A bool is a member of size 1: its field has one bit, so its value is 0 or 1. */
-static void
-member_put(uint8_t *member, uint8_t size, uint64_t value)
-{
-	uint16_t v16 = (uint16_t)value;
-	uint32_t v32 = (uint32_t)value;
-
-	switch (size) {
-	case 1:
-		*member = (uint8_t)value;
-		break;
-	case 2:
-		memcpy(member, &v16, sizeof(v16));
-		break;
-	case 4:
-		memcpy(member, &v32, sizeof(v32));
-		break;
-	default:
-		memcpy(member, &value, sizeof(value));
-	}
-}
-
-static uint64_t
-member_get(const uint8_t *member, uint8_t size)
-{
-	uint16_t v16;
-	uint32_t v32;
-	uint64_t v64;
-
-	switch (size) {
-	case 1:
-		return *member;
-	case 2:
-		memcpy(&v16, member, sizeof(v16));
-		return v16;
-	case 4:
-		memcpy(&v32, member, sizeof(v32));
-		return v32;
-	default:
-		memcpy(&v64, member, sizeof(v64));
-		return v64;
-	}
-}
 
 static void
 decode_fields(const struct cm_msg_layout *l, const uint8_t *data, struct cm_msg *m)
@@ -76,9 +21,9 @@ decode_fields(const struct cm_msg_layout *l, const uint8_t *data, struct cm_msg 
 		uint8_t *member = (uint8_t *)m + f->member;
 
 		if (f->width >= BYTES_WIDTH)
-			memcpy(member, data + f->byte, f->size);
+			memcpy(member, data + f->offset / 8, f->size);
 		else
-			member_put(member, f->size, wire_get(f, data));
+			field_store(member, f->size, get_bits(data, f->offset, f->width));
 	}
 }
 
@@ -89,9 +34,9 @@ encode_fields(const struct cm_msg_layout *l, const struct cm_msg *m, uint8_t *da
 		const uint8_t *member = (const uint8_t *)m + f->member;
 
 		if (f->width >= BYTES_WIDTH)
-			memcpy(data + f->byte, member, f->size);
+			memcpy(data + f->offset / 8, member, f->size);
 		else
-			wire_put(f, data, member_get(member, f->size));
+			put_bits(data, f->offset, f->width, field_load(member, f->size));
 	}
 }
 

@@ -173,8 +173,7 @@ struct cm_msg {
 /** One field: its place on the wire and in struct cm_msg. */
 struct cm_msg_field {
 	const char *name; /**< as the member's: "qpn" for LocalQPN */
-	uint16_t byte; /**< first byte, counted from the end of the MAD header as in the sheet */
-	uint8_t bit; /**< bits to skip in that byte, from the most significant */
+	uint16_t offset; /**< in bits, counted from the end of the MAD header as in the sheet */
 	uint16_t width; /**< bits; a field of 128 or more is copied as bytes */
 	uint16_t member; /**< offset in struct cm_msg */
 	uint8_t size; /**< bytes of the member */

@@ -94,7 +94,7 @@ load_proposed(struct cm_conn *c, const struct cm_rx *rx)
 
 	if (lap->qpn != c->qpn)
 		return CM_APR_INVALID_QPN;
-	reason = cm_path_back(rx, &lap->alternate, &path);
+	reason = cm_path_back(rx, c, &lap->alternate, &path);
 	if (reason != 0)
 		return cm_reason_apr(reason);
 	if (cm_same_path(&path, &c->path))

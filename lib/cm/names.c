@@ -12,7 +12,7 @@ const struct cm_counter_info cm_counter_infos[CM_COUNTER_COUNT] = {
 
 const struct cm_limits cm_limits_default = {
 	.max_connections = 16384,
-	.max_half_open = 2048,
+	.max_half_open = 8192,
 	.max_half_open_per_peer = 512, /* hosts open many connections at a time */
 	.max_connections_per_peer = 12288, /* one host must not take them all */
 	.max_listeners = 64,

@@ -13,26 +13,15 @@
 
 /* --- conflicts of a new REQ with existing connections --- */
 
-void
-cm_stale(struct cm_conn *c, uint64_t now)
-{
-	switch (c->state) {
-	case CM_STATE_ESTABLISHED:
-		cm_send_dreq(c, NULL, 0, now);
-		cm_tell_end(c, CM_END_STALE, CM_REJ_STALE, NULL, 0, now);
-		break;
-	case CM_STATE_DREQ_SENT:
-	case CM_STATE_TIMEWAIT:
-		break; /* it is ending already */
-	default:
-		cm_end_timewait(c, CM_END_STALE, CM_REJ_STALE, NULL, 0, now);
-	}
-}
-
 static void
 passive_refuse(const struct cm_rx *rx, const struct cm_refusal *r)
 {
 	cm_count(rx->cm, refused);
+	cm_tell(rx->cm, EVENT_CONNECTION_REFUSED, 0,
+		(struct connection_change){ .service_id = rx->msg.req.service_id,
+			.peer_qpn = rx->msg.req.qpn,
+			.reason = r->reason },
+		&rx->peer->av);
 	cm_reject_message(rx, r);
 }
 
@@ -47,7 +36,8 @@ passive_refuse_reason(const struct cm_rx *rx, uint16_t reason)
 /*
  * True if no connection with this peer has the REQ's communication ID or QPN; otherwise the REQ is
  * rejected (cm.md 6). A peer is a CA GUID and an address (a choice): if the GUID were enough, any
- * host that knows it could end the connections of that CA or block its QPNs.
+ * host that knows it could block the QPNs of that CA. A REQ can be forged, so it ends nothing by
+ * itself: the old connection is probed.
  */
 static bool
 is_fresh(const struct cm_rx *rx)
@@ -58,7 +48,7 @@ is_fresh(const struct cm_rx *rx)
 	old = cm_find(rx->cm, CM_KEY_REMOTE_QPN, req->ca_guid, req->qpn, rx->peer);
 	if (old != NULL) {
 		passive_refuse_reason(rx, CM_REJ_STALE);
-		cm_stale(old, rx->now);
+		cm_probe(old);
 		return false;
 	}
 	if (cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id, rx->peer) != NULL) {
@@ -101,6 +91,7 @@ passive_conn_new(const struct cm_rx *rx, const struct cm_request *req)
 	cm_key_add(c, CM_KEY_REMOTE_ID);
 	cm_key_add(c, CM_KEY_REMOTE_QPN);
 	cm_half_open_add(c);
+	cm_half_open_heard(c, CM_REQ);
 	cm_be_patient(c, rx->now);
 	return c;
 }
@@ -118,6 +109,9 @@ waits_for_user(const struct cm_conn *c)
 	return c->state == CM_STATE_REQ_RCVD || c->state == CM_STATE_MRA_REQ_SENT;
 }
 
+/* The user of a connection that waits for its place. */
+static const struct cm_user cm_nobody = { .name = "half open" };
+
 static void
 ask_user(struct cm_conn *c, const struct cm_listener *l, struct cm_request *req,
 	const struct cm_rx *rx)
@@ -130,6 +124,11 @@ ask_user(struct cm_conn *c, const struct cm_listener *l, struct cm_request *req,
 	reason = l->ops->request(l->listener, req, &param, &c->user);
 	if (!cm_lives(c, req->id) || !waits_for_user(c) || reason == CM_LATER)
 		return; /* CM_LATER: the timer of wait_for_user() limits the wait */
+	if (reason == 0 && c->user == NULL && l->ops->seat != NULL) {
+		c->ops = &cm_nobody;
+		c->seat_ops = l->ops;
+		c->listener = l->listener;
+	}
 	if (reason == 0) {
 		cm_accept(rx->cm, req->id, &param, rx->now);
 		return;
@@ -151,6 +150,11 @@ cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
 	struct cm_request req;
 	struct cm_refusal r;
 
+	if (cm_is_paused(rx->cm, rx->peer, rx->now)) {
+		cm_count(rx->cm, paused);
+		passive_refuse_reason(rx, CM_REJ_NO_RESOURCES);
+		return;
+	}
 	if (!is_fresh(rx))
 		return;
 	l = cm_listener_find(rx->cm, rx->msg.req.service_id);
@@ -166,7 +170,7 @@ cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
 		rx->verdict = VERDICT_MAD_REFUSED;
 		return;
 	}
-	c = passive_conn_new(rx, &req);
+	c = cm_full(rx->cm) ? NULL : passive_conn_new(rx, &req);
 	if (c == NULL) {
 		cm_count(rx->cm, no_resources);
 		passive_refuse_reason(rx, CM_REJ_NO_RESOURCES);
@@ -238,8 +242,13 @@ cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t n
 	c->responder_resources = RTE_MIN(RTE_MIN(param->responder_resources, most), wanted);
 	c->rq_psn = rng_u32(cm->config.rng) & PSN_MASK;
 	ret = cm_qp_create(c, param, &err);
+	/* no QP or no memory left: strangers may hold it */
+	if ((ret == -ENOSPC || ret == -ENOMEM) && !c->has_qp && cm_half_open_evict(cm, c, now))
+		ret = cm_qp_create(c, param, &err);
 	if (!cm_lives(c, id) || !waits_for_user(c))
 		return -ENOENT;
+	if (c->has_qp)
+		cm_half_open_weigh(c, rc_qp_bytes(&param->qp), now);
 	if (ret == 0)
 		ret = cm_qp_connect(c, &err);
 	if (ret != 0) {

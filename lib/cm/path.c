@@ -196,13 +196,31 @@ back_ib(const struct cm_msg_path *m, const struct port_attr *port, struct cm_pat
 	return 0;
 }
 
+/*
+ * Anti-reflection (a choice): on RoCE each path, also an alternate one, must lead back to the GID
+ * that the message came from; in a LAP of connection c, also to the address that c began with. A
+ * path that named a victim's GID would make us send to a host that asked for nothing. On native IB
+ * a path may lead to another port of the peer.
+ */
+static bool
+leads_back(const struct cm_rx *rx, const struct cm_conn *c, const struct cm_msg_path *m)
+{
+	const struct av *from = &rx->peer->av;
+
+	return from->encap == ENCAP_IB || gid_equal(&m->local_gid, &from->dgid) ||
+		(c != NULL && gid_equal(&m->local_gid, &c->peer->addr));
+}
+
 uint16_t
-cm_path_back(const struct cm_rx *rx, const struct cm_msg_path *m, struct cm_path *path)
+cm_path_back(const struct cm_rx *rx, const struct cm_conn *c, const struct cm_msg_path *m,
+	struct cm_path *path)
 {
 	enum encap encap = rx->peer->av.encap;
 	const struct port_attr *port;
 	int gid;
 
+	if (!leads_back(rx, c, m))
+		return CM_REJ_INVALID_GID;
 	port = port_named(rx, m, &gid);
 	if (port == NULL || (gid_is_zero(&m->local_gid) && !by_lid(m, encap)))
 		return CM_REJ_INVALID_GID;

@@ -17,9 +17,10 @@
 
 #include <sys/queue.h>
 
-#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/hash_table.h"
+#include "base/unproven.h"
 #include "cm/cm.h"
 #include "cm/message.h"
 #include "cm/timing.h"
@@ -36,16 +37,27 @@ enum cm_key {
 	CM_KEYS
 };
 
+/* Half-open connections are counted by address, by prefix (IPv4 /24, else /64), and together. */
+enum cm_level { CM_ADDRESS, CM_PREFIX, CM_EVERYONE, CM_LEVELS };
+
 struct cm_conn;
 TAILQ_HEAD(cm_conn_list, cm_conn);
+
+/* Where half-open connections come from: an address, a prefix, or anywhere. */
+struct cm_origin {
+	struct cm_conn_list list; /* oldest first */
+	uint32_t half_open;
+	TAILQ_ENTRY(cm_origin) rank_link;
+};
+TAILQ_HEAD(cm_origin_list, cm_origin);
 
 /* A peer address, kept while it has connections; the limits count by it. */
 struct cm_peer {
 	union gid addr; /* GID; on our own IB subnet ::lid */
-	struct cm_peer *chain;
+	struct hash_link link; /* by address, or of the free entries */
 	uint32_t connections;
-	uint32_t half_open;
-	struct cm_conn_list half_open_list; /* oldest first */
+	uint32_t probes; /* connections that probe.c checks now */
+	struct cm_origin origin;
 };
 
 /* cm_conn.work: what cm_run() has to do */
@@ -70,10 +82,14 @@ struct cm_conn {
 	bool lap_answered; /* the peer's LAP with .lap_tid was answered with .lap_status */
 	uint8_t keyed; /* a bit for each enum cm_key the connection is in the hash table of */
 	uint8_t work; /* CM_WORK_... */
-	struct cm_conn *chain[CM_KEYS];
+	struct hash_link key_link[CM_KEYS];
 	struct cm_conn *free;
 	TAILQ_ENTRY(cm_conn) work_link;
-	TAILQ_ENTRY(cm_conn) half_open_link;
+	TAILQ_ENTRY(cm_conn) half_open_link[CM_LEVELS];
+	struct cm_origin *origin[CM_LEVELS]; /* half open: who is charged for it */
+	uint64_t request; /* half open: number of its REQ */
+	uint32_t bytes; /* half open: of its QP */
+	struct unproven budget; /* half open: what may be sent to the REQ's source */
 	struct cm_peer *peer;
 
 	struct timer timer;
@@ -83,8 +99,16 @@ struct cm_conn {
 	uint8_t retries_left;
 	uint8_t max_retries; /* MaxCMRetries of the REQ */
 
+	struct timer probe_timer;
+	uint64_t heard; /* packets the QP had received when the probe began */
+	uint8_t probes_left;
+	bool probing;
+	uint16_t probe_port;
+
 	const struct cm_user *ops;
 	void *user;
+	const struct cm_user *seat_ops; /* half open: gets its user when it is established */
+	void *listener; /* for seat_ops->seat() */
 	uint8_t end; /* enum cm_end */
 	uint16_t reason;
 
@@ -137,6 +161,8 @@ struct cm_id_format {
 	unsigned int slot_bits;
 };
 
+#define CM_PAUSED 32 /* a choice */
+
 struct cm {
 	struct cm_config config;
 	struct cm_limits limits; /* config.limits, clamped to what is possible */
@@ -147,17 +173,28 @@ struct cm {
 
 	struct cm_conn *conns;
 	struct cm_conn *free;
-	struct cm_conn **buckets[CM_KEYS];
-	uint32_t mask;
-	uint32_t half_open;
+	struct hash_table by_key[CM_KEYS];
+	uint32_t slots; /* of .conns: max_connections, and max_half_open for strangers */
+	uint32_t used;
+	uint64_t requests; /* REQs for which a connection was wanted */
+	uint64_t half_open_bytes; /* of their QPs */
+	struct cm_origin everyone;
+	struct cm_origin *prefixes; /* by hash, as many as .by_address has buckets */
+	struct cm_origin_list *rank[CM_EVERYONE]; /* by number of half-open connections */
+	uint32_t top[CM_EVERYONE]; /* the most that one address, one prefix has */
+	uint32_t probes[CM_PORTS_MAX]; /* connections that probe.c checks now */
 	uint32_t high; /* slots from here on were never used */
 	struct cm_conn_list work;
 	struct cm_peer *peers;
-	struct cm_peer *peer_free;
-	struct cm_peer **peer_buckets;
+	struct hash_chain peer_free;
+	struct hash_table by_address;
 
 	struct cm_listener *listeners;
 	uint32_t num_listeners;
+	struct {
+		union gid addr;
+		uint64_t until;
+	} paused[CM_PAUSED]; /* addresses from which no connection is taken */
 	struct cm_counters counters;
 };
 
@@ -191,6 +228,8 @@ void cm_table_destroy(struct cm *cm);
  * Take a connection from the pool and give it an ID. NULL: pool empty, or the peer's limit reached.
  */
 struct cm_conn *cm_conn_new(struct cm *cm, const struct mad_peer *to, uint64_t now);
+/* True if all of max_connections are in use; half-open ones have their own share. */
+bool cm_full(const struct cm *cm);
 /* Return a connection to the pool. The user is not called. */
 void cm_conn_free(struct cm_conn *c);
 /* The connection with this ID of ours, or NULL. */
@@ -228,13 +267,24 @@ cm_lives(const struct cm_conn *c, cm_id id)
  */
 bool cm_is_peer(const struct cm_conn *c, const struct mad_peer *from);
 
+/* True if no new connection is taken from this address: see cm_pause_peer(). */
+bool cm_is_paused(const struct cm *cm, const struct mad_peer *from, uint64_t now);
 /* Find or add the peer of an address; NULL: the pool is empty. cm_peer_put() frees it if unused. */
 struct cm_peer *cm_peer_get(struct cm *cm, const struct mad_peer *to);
 void cm_peer_put(struct cm *cm, struct cm_peer *p);
-/* True if this peer may have one more half-open connection; may end its oldest one to make room. */
+/*
+ * True if this peer may have one more half-open connection. If it has its share, its own oldest
+ * one ends; if the pool is full, one of those who have most.
+ */
 bool cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now);
+/* End a half-open connection, but not @p keep, to free its QP. @return false: there is none */
+bool cm_half_open_evict(struct cm *cm, const struct cm_conn *keep, uint64_t now);
 void cm_half_open_add(struct cm_conn *c);
 void cm_half_open_remove(struct cm_conn *c);
+/* The connection's QP takes so many bytes; others give way if that is too much in all. */
+void cm_half_open_weigh(struct cm_conn *c, size_t bytes, uint64_t now);
+/* A message of the peer for a half-open connection came: more may be sent to it. */
+void cm_half_open_heard(struct cm_conn *c, enum cm_message type);
 
 /* --- listen.c --- */
 
@@ -276,6 +326,8 @@ void cm_reject_timeout(struct cm_conn *c);
  * @retval -ECANCELED  the user ended the connection in prepare(): @p c is released
  */
 int cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error *err);
+/* Let the user prepare for data: post receives. As cm_qp_create(), may release @p c. */
+int cm_qp_prepare(struct cm_conn *c, struct error *err);
 /* Move the QP to RTR and RTS. */
 int cm_qp_connect(struct cm_conn *c, struct error *err);
 void cm_qp_error(struct cm_conn *c);
@@ -293,8 +345,12 @@ bool cm_path_take_pkey(const struct cm *cm, struct cm_path *path, uint16_t pkey)
 /* Encode a path of ours for a REQ or LAP. */
 void cm_path_say(const struct cm *cm, const struct cm_path *path, uint8_t ack_timeout,
 	struct cm_msg_path *m);
-/* Our path back along the path in a peer's message. @return 0 or a REJ reason for a primary path */
-uint16_t cm_path_back(const struct cm_rx *rx, const struct cm_msg_path *m, struct cm_path *path);
+/*
+ * Our path back along the path in a peer's REQ (@p c is NULL) or LAP for connection @p c.
+ * @return 0 or a REJ reason for a primary path
+ */
+uint16_t cm_path_back(const struct cm_rx *rx, const struct cm_conn *c, const struct cm_msg_path *m,
+	struct cm_path *path);
 /* The REJ reason for an alternate path, or the APR status, that corresponds to a primary path's. */
 uint16_t cm_reason_alternate(uint16_t reason);
 uint8_t cm_reason_apr(uint16_t reason);
@@ -307,10 +363,14 @@ uint16_t cm_request_check(struct cm_rx *rx, struct cm_request *req, struct cm_re
 /* --- conn.c: establish, end, release --- */
 
 void cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info);
+/** Raise an event of a connection with the peer at the far end of @p av. */
+void cm_tell(struct cm *cm, enum event_type type, uint32_t qpn, struct connection_change change,
+	const struct av *av);
 /* Set .patience, the deadline while half open, to CM_PEER_MS_MAX from now. */
 void cm_be_patient(struct cm_conn *c, uint64_t now);
 /* Start the timer, for @p wait after this turn's packets are sent; at most until .patience. */
 void cm_set_timer(struct cm_conn *c, uint64_t wait, uint64_t now);
+/* Established: the user takes its place now. Without one the connection ends by DREQ. */
 void cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now);
 /* Move the QP to ERR and tell the user that the connection ended; only the first call does it. */
 void cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *private_data,
@@ -340,6 +400,17 @@ cm_peer_time(const struct cm *cm, uint32_t ms)
 	return cm_time(cm, RTE_MIN(ms, CM_PEER_MS_MAX));
 }
 
+/* --- probe.c --- */
+
+/*
+ * A REQ names the QPN of this connection's peer: find out whether the peer still has the QP. If it
+ * has not, the connection ends. A probe that runs already, or no room for one, is no error.
+ */
+void cm_probe(struct cm_conn *c);
+void cm_probe_expired(struct timer *timer, uint64_t now);
+/* Stop probing, whatever the result. */
+void cm_probe_end(struct cm_conn *c);
+
 /* --- states.c --- */
 
 /* Handles a message in a state; c is NULL in IDLE. */
@@ -360,8 +431,6 @@ void cm_passive_req_again(struct cm_conn *c, struct cm_rx *rx);
 void cm_passive_rep_again(struct cm_conn *c, struct cm_rx *rx);
 void cm_passive_req_stale(struct cm_conn *c, struct cm_rx *rx);
 void cm_passive_rtu(struct cm_conn *c, struct cm_rx *rx);
-/* End an old connection: its peer uses the same QPN in a new REQ or REP. */
-void cm_stale(struct cm_conn *c, uint64_t now);
 
 void cm_dreq(struct cm_conn *c, struct cm_rx *rx);
 void cm_dreq_again(struct cm_conn *c, struct cm_rx *rx);

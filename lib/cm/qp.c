@@ -51,7 +51,6 @@ int
 cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error *err)
 {
 	struct qp_init_attr init = param->qp;
-	cm_id id = c->id;
 	struct cm *cm = c->cm;
 	int ret;
 
@@ -69,8 +68,17 @@ cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error 
 	cm_key_add(c, CM_KEY_QPN);
 	cm_path_follow_port(cm, &c->path);
 	ret = cm_qp_to_init(c, param->access, err);
-	if (ret != 0 || c->ops->prepare == NULL)
-		return ret;
+	return ret != 0 ? ret : cm_qp_prepare(c, err);
+}
+
+int
+cm_qp_prepare(struct cm_conn *c, struct error *err)
+{
+	cm_id id = c->id;
+	int ret;
+
+	if (c->ops->prepare == NULL)
+		return 0;
 	ret = c->ops->prepare(c->user, id, c->qpn);
 	if (!cm_lives(c, id))
 		return error_set(err, ECANCELED, "the connection was given up meanwhile");

@@ -37,19 +37,11 @@ check_req_qpn(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 	return request_refuse(r, CM_REJ_UNSUPPORTED);
 }
 
-/*
- * Anti-reflection (a choice): on RoCE the primary path must lead back to the GID that the REQ came
- * from. A REQ that named a victim's GID would make us send data to a host that asked for nothing.
- */
 static bool
 check_req_primary(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
-	const struct cm_msg_path *m = &rx->msg.req.primary;
-	const struct av *from = &rx->peer->av;
-	uint16_t reason = cm_path_back(rx, m, &req->path);
+	uint16_t reason = cm_path_back(rx, NULL, &rx->msg.req.primary, &req->path);
 
-	if (from->encap != ENCAP_IB && !gid_equal(&m->local_gid, &from->dgid))
-		return request_refuse(r, CM_REJ_INVALID_GID);
 	return reason == 0 || request_refuse(r, reason);
 }
 
@@ -61,7 +53,7 @@ check_req_alternate(struct cm_rx *rx, struct cm_request *req, struct cm_refusal 
 
 	if (!cm_msg_path_present(m))
 		return true;
-	reason = cm_path_back(rx, m, &req->alternate);
+	reason = cm_path_back(rx, NULL, m, &req->alternate);
 	return reason == 0 || request_refuse(r, cm_reason_alternate(reason));
 }
 

@@ -21,6 +21,19 @@ cm_transmit(struct cm *cm, const struct mad_peer *to, const uint8_t *mad, enum c
 	return true;
 }
 
+/*
+ * While a connection is half open, the source of its REQ may be forged and has a budget. What
+ * exceeds it is treated as sent and lost: the peer repeats what it wants answered.
+ */
+static bool
+may_send(struct cm_conn *c)
+{
+	if (!c->half_open || unproven_spend(&c->budget, MAD_LEN))
+		return true;
+	cm_count(c->cm, unproven);
+	return false;
+}
+
 void
 cm_send(struct cm *cm, const struct mad_peer *to, const struct cm_msg *m)
 {
@@ -43,7 +56,8 @@ void
 cm_say(struct cm_conn *c, struct cm_msg *m)
 {
 	set_ids(c, m);
-	cm_send(c->cm, &c->to, m);
+	if (may_send(c))
+		cm_send(c->cm, &c->to, m);
 }
 
 /* Type of the kept message, from its attribute ID. */
@@ -58,7 +72,7 @@ kept_type(const struct cm_conn *c)
 bool
 cm_send_waiting(struct cm_conn *c)
 {
-	return cm_transmit(c->cm, &c->to, c->mad, kept_type(c));
+	return !may_send(c) || cm_transmit(c->cm, &c->to, c->mad, kept_type(c));
 }
 
 static void
@@ -145,6 +159,8 @@ cm_reject(struct cm_conn *c, const struct cm_refusal *r)
 	fill_rej(&m, r);
 	if (c->state == CM_STATE_REQ_RCVD || c->state == CM_STATE_MRA_REQ_SENT)
 		m.rej.answers = CM_ANSWERS_REQ;
+	if (!may_send(c))
+		return;
 	count_rej(c->cm, r->reason);
 	cm_send(c->cm, &c->to, &m);
 }

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 
-#include <rte_bitops.h>
 #include <rte_common.h>
 
 #include "base/siphash.h"
@@ -25,16 +24,23 @@ cm_fill_pools(struct cm *cm)
 	uint32_t i;
 
 	TAILQ_INIT(&cm->work);
-	for (i = cm->limits.max_connections; i-- > 0;) {
+	TAILQ_INIT(&cm->everyone.list);
+	for (i = 0; i <= cm->by_address.mask; i++)
+		TAILQ_INIT(&cm->prefixes[i].list);
+	for (i = 0; i <= cm->limits.max_half_open; i++) {
+		TAILQ_INIT(&cm->rank[CM_ADDRESS][i]);
+		TAILQ_INIT(&cm->rank[CM_PREFIX][i]);
+	}
+	for (i = cm->slots; i-- > 0;) {
 		c = &cm->conns[i];
 		c->cm = cm;
 		c->index = i;
 		c->generation = rng_u32(cm->config.rng);
 		timer_init(&c->timer, cm_expired);
+		timer_init(&c->probe_timer, cm_probe_expired);
 		c->free = cm->free;
 		cm->free = c;
-		cm->peers[i].chain = cm->peer_free;
-		cm->peer_free = &cm->peers[i];
+		LIST_INSERT_HEAD(&cm->peer_free, &cm->peers[i].link, chain);
 	}
 }
 
@@ -42,20 +48,22 @@ int
 cm_table_create(struct cm *cm)
 {
 	const struct allocator *a = cm->config.alloc;
-	uint32_t n = cm->limits.max_connections, buckets = rte_align32pow2(n);
+	uint32_t n = cm->slots;
+	bool ok = hash_create(&cm->by_address, a, n) == 0;
 	unsigned int k;
-	bool ok = true;
 
-	cm->mask = buckets - 1;
 	cm->conns = mem_zalloc(a, n * sizeof(*cm->conns), 64);
 	cm->peers = mem_zalloc(a, n * sizeof(*cm->peers), 64);
-	cm->peer_buckets = mem_zalloc(a, buckets * sizeof(*cm->peer_buckets), 64);
 	cm->listeners = mem_zalloc(a, cm->limits.max_listeners * sizeof(*cm->listeners), 64);
-	for (k = 0; k < CM_KEYS; k++) {
-		cm->buckets[k] = mem_zalloc(a, buckets * sizeof(*cm->buckets[k]), 64);
-		ok = ok && cm->buckets[k] != NULL;
+	cm->prefixes = mem_zalloc(a, (cm->by_address.mask + 1) * sizeof(*cm->prefixes), 64);
+	for (k = 0; k < CM_KEYS; k++)
+		ok = hash_create(&cm->by_key[k], a, n) == 0 && ok;
+	for (k = 0; k < CM_EVERYONE; k++) {
+		cm->rank[k] =
+			mem_zalloc(a, (cm->limits.max_half_open + 1) * sizeof(*cm->rank[k]), 64);
+		ok = ok && cm->rank[k] != NULL;
 	}
-	if (!ok || cm->conns == NULL || cm->peers == NULL || cm->peer_buckets == NULL ||
+	if (!ok || cm->prefixes == NULL || cm->conns == NULL || cm->peers == NULL ||
 		cm->listeners == NULL)
 		return -ENOMEM;
 	cm_fill_pools(cm);
@@ -69,9 +77,12 @@ cm_table_destroy(struct cm *cm)
 	unsigned int k;
 
 	for (k = 0; k < CM_KEYS; k++)
-		mem_free(a, cm->buckets[k]);
+		mem_free(a, cm->by_key[k].buckets);
+	for (k = 0; k < CM_EVERYONE; k++)
+		mem_free(a, cm->rank[k]);
+	mem_free(a, cm->prefixes);
 	mem_free(a, cm->listeners);
-	mem_free(a, cm->peer_buckets);
+	mem_free(a, cm->by_address.buckets);
 	mem_free(a, cm->peers);
 	mem_free(a, cm->conns);
 }
@@ -85,7 +96,7 @@ cm_conn_of(const struct cm *cm, cm_id id)
 	struct cm_conn *c;
 
 	slot = plain >> cm->ids.worker_bits & ((1u << cm->ids.slot_bits) - 1);
-	if (id == 0 || slot >= cm->limits.max_connections)
+	if (id == 0 || slot >= cm->slots)
 		return NULL;
 	c = &cm->conns[slot];
 	return c->id == id ? c : NULL;
@@ -100,9 +111,16 @@ conn_clear(struct cm_conn *c)
 		.index = c->index,
 		.generation = c->generation,
 		.timer = c->timer,
+		.probe_timer = c->probe_timer,
 	};
 
 	*c = keep;
+}
+
+bool
+cm_full(const struct cm *cm)
+{
+	return cm->used - cm->everyone.half_open >= cm->limits.max_connections;
 }
 
 struct cm_conn *
@@ -119,6 +137,7 @@ cm_conn_new(struct cm *cm, const struct mad_peer *to, uint64_t now)
 		return NULL;
 	}
 	cm->free = c->free;
+	cm->used++;
 	conn_clear(c);
 	c->peer = p;
 	p->connections++;
@@ -138,6 +157,7 @@ cm_conn_free(struct cm_conn *c)
 	for (k = 0; k < CM_KEYS; k++)
 		cm_key_remove(c, k);
 	cm_half_open_remove(c);
+	cm_probe_end(c);
 	cm_unwant(c, c->work);
 	timer_disarm(cm->config.wheel, &c->timer);
 	c->peer->connections--;
@@ -147,6 +167,7 @@ cm_conn_free(struct cm_conn *c)
 	c->state = CM_STATE_IDLE;
 	c->free = cm->free;
 	cm->free = c;
+	cm->used--;
 }
 
 /* --- keys --- */
@@ -160,20 +181,17 @@ conn_key(const struct cm_conn *c, enum cm_key key, uint64_t word[2])
 					   : c->remote_id;
 }
 
-static struct cm_conn **
-conn_bucket(const struct cm *cm, enum cm_key key, const uint64_t word[2])
-{
-	return &cm->buckets[key][siphash_words(cm->config.hash_key, word, 2) & cm->mask];
-}
-
 struct cm_conn *
 cm_find(const struct cm *cm, enum cm_key key, uint64_t guid, uint32_t number,
 	const struct mad_peer *from)
 {
 	uint64_t want[2] = { guid, number }, has[2];
+	uint64_t hash = siphash_words(cm->config.hash_key, want, 2);
+	struct hash_link *l;
 	struct cm_conn *c;
 
-	for (c = *conn_bucket(cm, key, want); c != NULL; c = c->chain[key]) {
+	HASH_FOREACH(l, &cm->by_key[key], hash) {
+		c = container_of(l - key, struct cm_conn, key_link[0]);
 		conn_key(c, key, has);
 		if (has[0] == want[0] && has[1] == want[1] && (from == NULL || cm_is_peer(c, from)))
 			return c;
@@ -184,29 +202,20 @@ cm_find(const struct cm *cm, enum cm_key key, uint64_t guid, uint32_t number,
 void
 cm_key_add(struct cm_conn *c, enum cm_key key)
 {
-	struct cm_conn **head;
 	uint64_t word[2];
 
 	conn_key(c, key, word);
-	head = conn_bucket(c->cm, key, word);
-	c->chain[key] = *head;
-	*head = c;
+	hash_add(&c->cm->by_key[key], &c->key_link[key],
+		siphash_words(c->cm->config.hash_key, word, 2));
 	c->keyed |= (uint8_t)(1u << key);
 }
 
 void
 cm_key_remove(struct cm_conn *c, enum cm_key key)
 {
-	struct cm_conn **at;
-	uint64_t word[2];
-
 	if (!(c->keyed & 1u << key))
 		return;
-	conn_key(c, key, word);
-	at = conn_bucket(c->cm, key, word);
-	while (*at != c)
-		at = &(*at)->chain[key];
-	*at = c->chain[key];
+	hash_remove(&c->key_link[key]);
 	c->keyed &= (uint8_t) ~(1u << key);
 }
 

@@ -113,6 +113,6 @@ const struct table_row rows_ah[] = {
 	AV(flow_label, TABLE_UINT),
 	AV(hop_limit, TABLE_UINT),
 	AV(sl, TABLE_UINT),
-	AV(dlid, TABLE_UINT, .min = 1, .help = "native InfiniBand"),
+	AV(dlid, TABLE_UINT, "native InfiniBand", .min = 1),
 	ROW_END,
 };

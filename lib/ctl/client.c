@@ -3,9 +3,9 @@
  */
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,87 +13,83 @@
 
 #define READ_STEP    65536 /* bytes taken from a socket at a time */
 #define CALLS_A_TURN 16 /* requests answered before the next client's turn */
-#define KEEP_SIZE    65536 /* an empty buffer larger than this is given back */
 
-/* --- buffers --- */
-
-static size_t
-buffer_len(const struct buffer *b)
+static void
+client_event(evutil_socket_t fd, short events, void *client)
 {
-	return b->end - b->start;
+	struct client *cl = client;
+
+	(void)fd;
+	cl->readable = (events & EV_READ) != 0;
 }
 
-static bool
-buffer_room(struct buffer *b, size_t room)
+/* Wait until the socket is readable, writable, either, or do not wait. */
+static int
+set_interest(struct client *cl, short interest)
 {
-	size_t size = b->size;
-	char *mem;
+	if (interest == cl->interest)
+		return 0;
+	cl->interest = interest;
+	event_del(cl->event);
+	event_assign(cl->event, cl->base, cl->fd, interest | EV_PERSIST, client_event, cl);
+	return interest != 0 ? event_add(cl->event, NULL) : 0;
+}
 
-	if (b->start > 0) {
-		memmove(b->mem, b->mem + b->start, buffer_len(b));
-		b->end -= b->start;
-		b->start = 0;
-	}
-	while (size - b->end < room)
-		size = size == 0 ? 4096 : size * 2;
-	if (size == b->size)
-		return true;
-	mem = realloc(b->mem, size);
-	if (mem == NULL)
-		return false;
-	b->mem = mem;
-	b->size = size;
-	return true;
+/* Close the descriptor that no call has asked for. */
+static void
+drop_passed_fd(struct client *cl)
+{
+	if (cl->passed_fd >= 0)
+		close(cl->passed_fd);
+	cl->passed_fd = -1;
 }
 
 static void
-buffer_used(struct buffer *b, size_t n)
+client_free(struct client *cl)
 {
-	b->start += n;
-	if (b->start != b->end)
-		return;
-	b->start = b->end = 0;
-	if (b->size > KEEP_SIZE) {
-		free(b->mem);
-		b->mem = NULL;
-		b->size = 0;
-	}
+	drop_passed_fd(cl);
+	if (cl->event != NULL)
+		event_free(cl->event);
+	if (cl->in != NULL)
+		evbuffer_free(cl->in);
+	if (cl->out != NULL)
+		evbuffer_free(cl->out);
+	free(cl);
 }
 
-/* --- the connection --- */
-
 struct client *
-client_create(int fd, int epoll_fd, const struct ctl_limits *limits, uint64_t now)
+client_create(int fd, struct event_base *base, const struct ctl_limits *limits, uint64_t now)
 {
 	struct client *cl = calloc(1, sizeof(*cl));
-	struct epoll_event ev = { .events = EPOLLIN };
 
 	if (cl == NULL)
 		return NULL;
 	cl->fd = fd;
-	cl->epoll_fd = epoll_fd;
+	cl->passed_fd = -1;
+	cl->base = base;
 	cl->limits = limits;
 	cl->active = now;
-	cl->interest = ev.events;
-	ev.data.ptr = cl;
-	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0) {
-		free(cl);
-		return NULL;
-	}
-	return cl;
+	cl->in = evbuffer_new();
+	cl->out = evbuffer_new();
+	cl->event = event_new(base, fd, EV_READ, client_event, cl);
+	if (cl->event != NULL && cl->in != NULL && cl->out != NULL &&
+		set_interest(cl, EV_READ) == 0)
+		return cl;
+	client_free(cl);
+	return NULL;
 }
 
 void
 client_destroy(struct client *cl)
 {
-	close(cl->fd); /* leaves the epoll set by itself */
+	int fd = cl->fd;
+
 	rpc_close(cl->call);
-	if (cl->answered != NULL && (cl->unread || buffer_len(&cl->out) > 0))
+	if (cl->answered != NULL && (cl->unread || evbuffer_get_length(cl->out) > 0))
 		rpc_undo(cl->answered);
 	rpc_close(cl->answered);
-	free(cl->in.mem);
-	free(cl->out.mem);
-	free(cl);
+	client_free(cl);
+	close(fd);
 }
 
 static void
@@ -106,9 +102,7 @@ append_reply(struct client *cl, const struct rpc_call *call, uint64_t now)
 		return;
 	rpc_close(cl->answered); /* its reply is no longer the last */
 	cl->answered = NULL;
-	if (buffer_room(&cl->out, len)) {
-		memcpy(cl->out.mem + cl->out.end, text, len);
-		cl->out.end += len;
+	if (evbuffer_add(cl->out, text, len) == 0) {
 		if (cl->stalled_since == 0)
 			cl->stalled_since = now;
 	} else {
@@ -123,7 +117,8 @@ static void
 hang_up(struct client *cl)
 {
 	cl->eof = true;
-	cl->in.start = cl->in.end = cl->scanned = 0;
+	evbuffer_drain(cl->in, evbuffer_get_length(cl->in));
+	cl->scanned = 0;
 	cl->half_since = 0;
 }
 
@@ -142,37 +137,79 @@ client_refuse(struct client *cl, enum rpc_code code, const char *text)
 static bool
 wants_input(const struct client *cl)
 {
-	return !cl->eof && cl->call == NULL && buffer_len(&cl->in) == cl->scanned &&
-		buffer_len(&cl->out) < cl->limits->out_high;
+	return !cl->eof && cl->call == NULL && evbuffer_get_length(cl->in) == cl->scanned &&
+		evbuffer_get_length(cl->out) < cl->limits->out_high;
 }
 
-static void
-set_interest(struct client *cl)
+static short
+wanted_events(const struct client *cl)
 {
-	struct epoll_event ev = { .data.ptr = cl };
+	short want = 0;
 
 	if (wants_input(cl))
-		ev.events |= EPOLLIN;
-	if (buffer_len(&cl->out) > 0)
-		ev.events |= EPOLLOUT;
-	if (ev.events == cl->interest)
-		return;
-	cl->interest = ev.events;
-	epoll_ctl(cl->epoll_fd, EPOLL_CTL_MOD, cl->fd, &ev);
+		want |= EV_READ;
+	if (evbuffer_get_length(cl->out) > 0)
+		want |= EV_WRITE;
+	return want;
+}
+
+/* @return the descriptor that came with a message, or -1 */
+static int
+descriptor_of(struct msghdr *m)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	int fd = -1;
+
+	if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+/*
+ * Receive bytes, and the descriptor that comes with them. The kernel closes what has no room in
+ * msg_control: there is room for one.
+ */
+static ssize_t
+receive(struct client *cl, struct evbuffer_iovec *room)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr header;
+	} control;
+	struct msghdr m = { .msg_iov = room,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_LEN(sizeof(int)) };
+	ssize_t n = recvmsg(cl->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int fd = n >= 0 ? descriptor_of(&m) : -1;
+
+	if (fd < 0 && (n < 0 || (m.msg_flags & MSG_CTRUNC) == 0))
+		return n;
+	if (cl->passed_fd < 0 && (m.msg_flags & MSG_CTRUNC) == 0) {
+		cl->passed_fd = fd;
+		return n;
+	}
+	if (fd >= 0)
+		close(fd);
+	client_refuse(cl, RPC_INVALID_REQUEST,
+		"send one descriptor with a request, and wait for the reply before the next");
+	return 0;
 }
 
 static void
 read_some(struct client *cl, uint64_t now)
 {
+	struct evbuffer_iovec room;
 	ssize_t n;
 
-	if (!buffer_room(&cl->in, READ_STEP)) {
+	if (evbuffer_reserve_space(cl->in, READ_STEP, &room, 1) != 1) {
 		cl->gone = true;
 		return;
 	}
-	n = recv(cl->fd, cl->in.mem + cl->in.end, READ_STEP, MSG_DONTWAIT);
+	n = receive(cl, &room);
 	if (n > 0) {
-		cl->in.end += (size_t)n;
+		room.iov_len = (size_t)n;
+		evbuffer_commit_space(cl->in, &room, 1);
 		if (cl->half_since == 0)
 			cl->half_since = now;
 	} else if (n == 0) {
@@ -186,30 +223,33 @@ read_some(struct client *cl, uint64_t now)
 static void
 write_some(struct client *cl, uint64_t now)
 {
+	size_t len = evbuffer_get_contiguous_space(cl->out);
 	ssize_t n;
 
-	if (buffer_len(&cl->out) == 0 || cl->gone)
+	if (len == 0 || cl->gone)
 		return;
-	n = send(cl->fd, cl->out.mem + cl->out.start, buffer_len(&cl->out),
+	n = send(cl->fd, evbuffer_pullup(cl->out, (ev_ssize_t)len), len,
 		MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			cl->gone = true;
 		return;
 	}
-	buffer_used(&cl->out, (size_t)n);
-	cl->stalled_since = buffer_len(&cl->out) > 0 ? now : 0;
+	evbuffer_drain(cl->out, (size_t)n);
+	cl->stalled_since = evbuffer_get_length(cl->out) > 0 ? now : 0;
 }
 
-void
-client_event(struct client *cl, uint32_t events, uint64_t now)
+/* Has the peer closed, both ways? A call that waits would wait for nobody. */
+static void
+check_peer(struct client *cl)
 {
-	if (wants_input(cl) && (events & (EPOLLIN | EPOLLHUP)) != 0)
-		read_some(cl, now);
-	/* closed by the peer, both ways: a call that waits would wait for nobody */
-	if ((events & EPOLLHUP) != 0 && cl->call != NULL)
+	struct pollfd p = { .fd = cl->fd };
+
+	if (poll(&p, 1, 0) <= 0)
+		return;
+	if ((p.revents & POLLHUP) != 0 && cl->call != NULL)
 		cl->gone = true;
-	if ((events & EPOLLERR) != 0) /* ECONNRESET, as in read_some() */
+	if ((p.revents & POLLERR) != 0) /* ECONNRESET, as in read_some() */
 		cl->gone = cl->unread = true;
 }
 
@@ -220,8 +260,8 @@ client_event(struct client *cl, uint32_t events, uint64_t now)
 static bool
 next_line(struct client *cl, const char **line, size_t *len)
 {
-	size_t have = buffer_len(&cl->in);
-	const char *text = cl->in.mem + cl->in.start, *nl;
+	size_t have = evbuffer_get_length(cl->in);
+	const char *text = (const char *)evbuffer_pullup(cl->in, -1), *nl;
 
 	if (have == 0)
 		return false;
@@ -250,9 +290,9 @@ blank(const char *line, size_t len)
 static void
 line_done(struct client *cl, size_t len, uint64_t now)
 {
-	buffer_used(&cl->in, len < buffer_len(&cl->in) ? len + 1 : len);
+	evbuffer_drain(cl->in, len + 1);
 	cl->scanned = 0;
-	cl->half_since = buffer_len(&cl->in) > 0 ? now : 0;
+	cl->half_since = evbuffer_get_length(cl->in) > 0 ? now : 0;
 	cl->active = now;
 }
 
@@ -267,12 +307,18 @@ open_next(struct client *cl, struct rpc_state *state, uint64_t now)
 		if (len > cl->limits->max_request)
 			break;
 		if (!blank(line, len))
-			cl->call = rpc_open(state, line, len, now);
+			cl->call = rpc_open(state, line, len, &cl->passed_fd, now);
+		if (cl->call != NULL)
+			cl->call->next_event = &cl->next_event;
+		if (cl->call != NULL && cl->read_only)
+			rpc_only_read(cl->call);
 		line_done(cl, len, now);
 	}
 	if (cl->call != NULL)
 		return true;
-	if (buffer_len(&cl->in) > cl->limits->max_request)
+	if (evbuffer_get_length(cl->in) == 0)
+		drop_passed_fd(cl);
+	if (evbuffer_get_length(cl->in) > cl->limits->max_request)
 		client_refuse(cl, RPC_INVALID_REQUEST, "request too long");
 	return false;
 }
@@ -284,7 +330,7 @@ answer_some(struct client *cl, struct rpc_state *state, uint64_t now)
 	unsigned int done;
 
 	for (done = 0; done < CALLS_A_TURN; done++) {
-		if (!cl->gone && buffer_len(&cl->out) >= cl->limits->out_high)
+		if (!cl->gone && evbuffer_get_length(cl->out) >= cl->limits->out_high)
 			break;
 		if (cl->call == NULL && !open_next(cl, state, now))
 			break;
@@ -304,14 +350,14 @@ answer_some(struct client *cl, struct rpc_state *state, uint64_t now)
 static enum client_want
 next_want(const struct client *cl, unsigned int done)
 {
-	bool more = cl->call == NULL && buffer_len(&cl->in) > cl->scanned;
+	bool more = cl->call == NULL && evbuffer_get_length(cl->in) > cl->scanned;
 
 	if (cl->gone && !more)
 		return CLIENT_CLOSE;
-	if (cl->eof && !more && cl->call == NULL && buffer_len(&cl->out) == 0)
+	if (cl->eof && !more && cl->call == NULL && evbuffer_get_length(cl->out) == 0)
 		return CLIENT_CLOSE;
 	if (cl->call != NULL)
-		return cl->waiting == RPC_WAIT ? CLIENT_SOON : CLIENT_NOW;
+		return cl->waiting == RPC_WAIT ? CLIENT_WAITS : CLIENT_NOW;
 	return more && done == CALLS_A_TURN ? CLIENT_NOW : CLIENT_IDLE;
 }
 
@@ -320,15 +366,21 @@ client_run(struct client *cl, struct rpc_state *state, uint64_t now)
 {
 	unsigned int done;
 
+	if (cl->readable || !wants_input(cl))
+		check_peer(cl);
+	if (cl->readable && wants_input(cl))
+		read_some(cl, now);
+	cl->readable = false;
 	if (cl->gone && cl->call != NULL)
 		return CLIENT_CLOSE;
 	done = answer_some(cl, state, now);
 	write_some(cl, now);
 	if (cl->stalled_since != 0 && now - cl->stalled_since > cl->limits->stall_ms)
 		return CLIENT_CLOSE; /* it does not read */
-	if (cl->half_since != 0 && cl->call == NULL && buffer_len(&cl->out) == 0 &&
+	if (cl->half_since != 0 && cl->call == NULL && evbuffer_get_length(cl->out) == 0 &&
 		now - cl->half_since > cl->limits->half_request_ms)
 		client_refuse(cl, RPC_INVALID_REQUEST, "the request's line did not end in time");
-	set_interest(cl);
+	if (set_interest(cl, wanted_events(cl)) != 0)
+		return CLIENT_CLOSE;
 	return next_want(cl, done);
 }

@@ -29,12 +29,12 @@ extern const struct table_word words_port_space[];
 	{ .name = #field, .type = t, .offset = (at) + offsetof(struct service_id_args, field),     \
 		.size = sizeof(((struct service_id_args *)0)->field), __VA_ARGS__ }
 #define SERVICE_ID_ROWS(at)                                                                        \
-	SERVICE_ID_ROW(at, port, TABLE_UINT, .min = 1,                                             \
-		.help = "port, as rdma_cm programs have them; with port_space it gives the service ID"),             \
-	SERVICE_ID_ROW(at, port_space, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = CM_PS_TCP,       \
-		.words = words_port_space, .help = "with port: its port space"),          \
-	SERVICE_ID_ROW(at, service_id, TABLE_UINT, .min = 1,                                       \
-		.help = "service ID, instead of port")
+	SERVICE_ID_ROW(at, port, TABLE_UINT,                                                       \
+		"port, as rdma_cm programs have them; with port_space it gives the service ID",    \
+		.min = 1),                                                                         \
+	SERVICE_ID_ROW(at, port_space, TABLE_ENUM, "with port: its port space", .def = CM_PS_TCP,  \
+		.words = words_port_space),                                                        \
+	SERVICE_ID_ROW(at, service_id, TABLE_UINT, "service ID, instead of port", .min = 1)
 /* clang-format on */
 
 /**
@@ -59,9 +59,9 @@ struct service_id_info {
 #define SERVICE_ID_RESULT_ROWS(more)                                                               \
 	ROW(struct service_id_info, service_id, TABLE_UINT, .flags = more, .digits = 16,           \
 		.bit = SERVICE_ID_GIVEN),                                                          \
-	ROW(struct service_id_info, port_space, TABLE_ENUM, .flags = more,                         \
-		.words = words_port_space, .bit = SERVICE_ID_RDMA,                                 \
-		.help = "where the service ID is one of rdma_cm's"),                               \
+	ROW(struct service_id_info, port_space, TABLE_ENUM,                                        \
+		"where the service ID is one of rdma_cm's", .flags = more,                         \
+		.words = words_port_space, .bit = SERVICE_ID_RDMA),                                \
 	ROW(struct service_id_info, port, TABLE_UINT, .flags = more, .bit = SERVICE_ID_RDMA)
 /* clang-format on */
 extern const struct table_row rows_service_id[];
@@ -78,6 +78,7 @@ struct service_args {
 	uint32_t mr;
 	uint32_t max_connections;
 	uint16_t tcp_port;
+	uint16_t local_port;
 	bool per_connection;
 	bool verify;
 	const char *path;
@@ -88,15 +89,15 @@ struct service_args {
 	{ .name = #field, .type = t, .offset = (at) + offsetof(struct service_args, field),        \
 		.size = sizeof(((struct service_args *)0)->field), __VA_ARGS__ }
 /* clang-format on */
-#define KINDS_OWN .flags = TABLE_DEFAULT, .def_text = "the kind's"
+#define KINDS_OWN .def_text = "the kind's"
 /* clang-format off */
 #define SERVICE_ROWS(at)                                                                           \
-	SERVICE_ROW(at, length, TABLE_UINT, KINDS_OWN, .help = "bytes of the service's memory"),             \
-	SERVICE_ROW(at, size, TABLE_UINT, KINDS_OWN, .help = "bytes of a message"),                \
-	SERVICE_ROW(at, depth, TABLE_UINT, KINDS_OWN,                                              \
-		.help = "number of receives kept posted, or of sends in flight"),                               \
-	SERVICE_ROW(at, access, TABLE_FLAGS, .flags = TABLE_DEFAULT, .words = words_remote_access, \
-		.def_text = "the kind's", .help = "kind memory: what peers may do with its memory")
+	SERVICE_ROW(at, length, TABLE_UINT, "bytes of the service's memory", KINDS_OWN),           \
+	SERVICE_ROW(at, size, TABLE_UINT, "bytes of a message", KINDS_OWN),                        \
+	SERVICE_ROW(at, depth, TABLE_UINT, "number of receives kept posted, or of sends in flight", \
+		KINDS_OWN),                                                                        \
+	SERVICE_ROW(at, access, TABLE_FLAGS, "kind memory: what peers may do with its memory",     \
+		.words = words_remote_access, .def_text = "the kind's")
 /* clang-format on */
 
 /**

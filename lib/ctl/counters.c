@@ -7,22 +7,46 @@
 #include <stdio.h>
 
 #include "ctl/counters.h"
+#include "engine/verbs_cm.h"
+#include "engine/verbs_mad.h"
+
+static uint64_t
+counter_at(const void *counters, size_t offset)
+{
+	return counters != NULL ? *(const uint64_t *)((const char *)counters + offset) : 0;
+}
+
+#define PORT_COUNTER(field) offsetof(struct link_counters, field)
 
 static const struct {
 	const char *name;
 	size_t offset;
+	const char *help;
 } port_counters[] = {
-	{ "rx_packets", offsetof(struct link_counters, rx_packets) },
-	{ "rx_bytes", offsetof(struct link_counters, rx_bytes) },
-	{ "tx_packets", offsetof(struct link_counters, tx_packets) },
-	{ "tx_bytes", offsetof(struct link_counters, tx_bytes) },
-	{ "tx_no_mbuf", offsetof(struct link_counters, tx_no_mbuf) },
-	{ "tx_full", offsetof(struct link_counters, tx_full) },
-	{ "tx_unresolved", offsetof(struct link_counters, tx_unresolved) },
-	{ "tx_port_state", offsetof(struct link_counters, tx_port_state) },
-	{ "tx_flooded", offsetof(struct link_counters, tx_flooded) },
-	{ "lid_moved", offsetof(struct link_counters, lid_moved) },
-	{ "port_unreachable", offsetof(struct link_counters, port_unreachable) },
+	{ "rx_packets", PORT_COUNTER(rx_packets), "packets received" },
+	{ "rx_bytes", PORT_COUNTER(rx_bytes), "bytes received, with the Ethernet header" },
+	{ "tx_packets", PORT_COUNTER(tx_packets), "packets sent" },
+	{ "tx_bytes", PORT_COUNTER(tx_bytes), "bytes sent, with the Ethernet header" },
+	{ "tx_no_mbuf", PORT_COUNTER(tx_no_mbuf), "packets not sent: no buffer" },
+	{ "tx_full", PORT_COUNTER(tx_full), "packets not sent: the queue stayed full" },
+	{ "tx_unresolved", PORT_COUNTER(tx_unresolved),
+		"packets not sent: the next hop's MAC is not known yet" },
+	{ "tx_port_state", PORT_COUNTER(tx_port_state),
+		"native InfiniBand: packets not sent: the port is not Active, or the SL has no VL" },
+	{ "tx_flooded", PORT_COUNTER(tx_flooded),
+		"native InfiniBand: packets broadcast, because no route to the LID is known" },
+	{ "lid_moved", PORT_COUNTER(lid_moved),
+		"native InfiniBand: times a LID was heard from another MAC" },
+	{ "port_unreachable", PORT_COUNTER(port_unreachable),
+		"ICMP port unreachable for RoCE packets: a kernel holds the peer's address, or ours" },
+	{ "neighbour_moved", PORT_COUNTER(neighbour_moved),
+		"neighbours that moved to another MAC, the old one being silent" },
+	{ "neighbour_kept", PORT_COUNTER(neighbour_kept),
+		"claims to a neighbour's address refused, because its MAC answered" },
+	{ "rx_missed", PORT_COUNTER(drops.rx_missed),
+		"packets the device dropped: its receive queue was full" },
+	{ "rx_errors", PORT_COUNTER(drops.rx_errors), "damaged packets the device dropped" },
+	{ "rx_nombuf", PORT_COUNTER(drops.rx_nombuf), "times the device had no buffer to receive" },
 };
 
 void
@@ -31,8 +55,8 @@ counters_port(const struct link_counters *c, counter_fn fn, void *arg)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++)
-		fn(arg, port_counters[i].name,
-			*(const uint64_t *)((const char *)c + port_counters[i].offset));
+		fn(arg, port_counters[i].name, port_counters[i].help,
+			counter_at(c, port_counters[i].offset));
 }
 
 void
@@ -42,68 +66,27 @@ counters_verdicts(const struct link_counters *c, int kind, counter_fn fn, void *
 
 	for (v = 0; v < VERDICT_COUNT; v++)
 		if (kind < 0 || (int)verdict_infos[v].kind == kind)
-			fn(arg, verdict_infos[v].name, c->verdict[v]);
+			fn(arg, verdict_infos[v].name, verdict_infos[v].help,
+				counter_at(c, PORT_COUNTER(verdict[v])));
 }
 
-void
-counters_rc(const struct rc_counters *c, counter_fn fn, void *arg)
-{
-	const uint64_t *value = (const uint64_t *)c;
-	unsigned int i;
+/* A structure of counters with a table of their names and helps, in the same order */
+#define COUNTERS(kind, count)                                                                      \
+	void counters_##kind(const struct kind##_counters *c, counter_fn fn, void *arg)            \
+	{                                                                                          \
+		unsigned int i;                                                                    \
+                                                                                                   \
+		for (i = 0; i < (count); i++)                                                      \
+			fn(arg, kind##_counter_infos[i].name, kind##_counter_infos[i].help,        \
+				counter_at(c, i * sizeof(uint64_t)));                              \
+	}
 
-	for (i = 0; i < RC_COUNTER_COUNT; i++)
-		fn(arg, rc_counter_infos[i].name, value[i]);
-}
-
-void
-counters_mad(const struct mad_counters *c, counter_fn fn, void *arg)
-{
-	const uint64_t *value = (const uint64_t *)c;
-	unsigned int i;
-
-	for (i = 0; i < MAD_COUNTER_COUNT; i++)
-		fn(arg, mad_counter_infos[i].name, value[i]);
-}
-
-void
-counters_sa(const struct sa_counters *c, counter_fn fn, void *arg)
-{
-	const uint64_t *value = (const uint64_t *)c;
-	unsigned int i;
-
-	for (i = 0; i < SA_COUNTER_COUNT; i++)
-		fn(arg, sa_counter_infos[i].name, value[i]);
-}
-
-void
-counters_sma(const struct sma_counters *c, counter_fn fn, void *arg)
-{
-	const uint64_t *value = (const uint64_t *)c;
-	unsigned int i;
-
-	for (i = 0; i < SMA_COUNTER_COUNT; i++)
-		fn(arg, sma_counter_infos[i].name, value[i]);
-}
-
-void
-counters_live(const struct live_counters *c, counter_fn fn, void *arg)
-{
-	const uint64_t *value = (const uint64_t *)c;
-	unsigned int i;
-
-	for (i = 0; i < LIVE_COUNTER_COUNT; i++)
-		fn(arg, live_counter_infos[i].name, value[i]);
-}
-
-void
-counters_svc(const struct svc_counters *c, counter_fn fn, void *arg)
-{
-	const uint64_t *value = (const uint64_t *)c;
-	unsigned int i;
-
-	for (i = 0; i < SVC_COUNTER_COUNT; i++)
-		fn(arg, svc_counter_infos[i].name, value[i]);
-}
+COUNTERS(rc, RC_COUNTER_COUNT)
+COUNTERS(mad, MAD_COUNTER_COUNT)
+COUNTERS(sa, SA_COUNTER_COUNT)
+COUNTERS(sma, SMA_COUNTER_COUNT)
+COUNTERS(live, LIVE_COUNTER_COUNT)
+COUNTERS(svc, SVC_COUNTER_COUNT)
 
 /* --- connections: counters by message and by reason --- */
 
@@ -149,34 +132,73 @@ cm_counter_name(const struct cm_array *a, unsigned int i, char buf[CM_NAME_MAX])
 void
 counters_cm(const struct cm_counters *c, counter_fn fn, void *arg)
 {
-	const uint64_t *value = (const uint64_t *)c;
-	const struct cm_array *a;
-	char name[CM_NAME_MAX];
-	unsigned int i;
-
-	for (i = 0; i < CM_COUNTER_COUNT; i++)
-		fn(arg, cm_counter_infos[i].name, value[i]);
-	for (a = cm_arrays; a < cm_arrays + CM_ARRAYS; a++) {
-		value = (const uint64_t *)((const char *)c + a->offset);
-		for (i = 0; i < a->count; i++)
-			if (!a->nonzero || value[i] != 0)
-				fn(arg, cm_counter_name(a, i, name), value[i]);
-	}
-}
-
-void
-counters_cm_help(void (*fn)(void *arg, const char *name, const char *help), void *arg)
-{
 	const struct cm_array *a;
 	char name[CM_NAME_MAX], help[128];
 	unsigned int i;
+	uint64_t value;
 
 	for (i = 0; i < CM_COUNTER_COUNT; i++)
-		fn(arg, cm_counter_infos[i].name, cm_counter_infos[i].help);
+		fn(arg, cm_counter_infos[i].name, cm_counter_infos[i].help,
+			counter_at(c, i * sizeof(uint64_t)));
 	for (a = cm_arrays; a < cm_arrays + CM_ARRAYS; a++)
 		for (i = 0; i < a->count; i++) {
+			value = counter_at(c, a->offset + i * sizeof(uint64_t));
+			if (c != NULL && a->nonzero && value == 0)
+				continue;
 			snprintf(help, sizeof(help), "%s%s%s", a->help, a->name(i),
 				a->nonzero ? "; shown when it is not 0" : "");
-			fn(arg, cm_counter_name(a, i, name), help);
+			fn(arg, cm_counter_name(a, i, name), help, value);
 		}
+}
+
+/* --- those of an engine --- */
+
+void
+counters_read(struct engine *e, enum counter_set set, int port, int worker, counter_fn fn,
+	void *arg)
+{
+	struct link_counters link = { 0 };
+	struct live_counters live = { 0 };
+	struct mad_counters mad = { 0 };
+	struct sma_counters sma = { 0 };
+	struct rc_counters rc = { 0 };
+	struct sa_counters sa = { 0 };
+	struct cm_counters cm = { 0 };
+
+	switch (set) {
+	case COUNTERS_PORT:
+	case COUNTERS_SERVED:
+	case COUNTERS_DROPPED:
+		engine_port_counters(e, (unsigned int)port, worker, &link);
+		if (set == COUNTERS_PORT)
+			counters_port(&link, fn, arg);
+		else
+			counters_verdicts(&link,
+				set == COUNTERS_SERVED ? VERDICT_SERVED : VERDICT_DROPPED, fn, arg);
+		break;
+	case COUNTERS_RC:
+		engine_rc_counters(e, port, worker, &rc);
+		counters_rc(&rc, fn, arg);
+		break;
+	case COUNTERS_MAD:
+		engine_mad_counters(e, worker, &mad);
+		counters_mad(&mad, fn, arg);
+		break;
+	case COUNTERS_SA:
+		engine_sa_counters(e, worker, &sa);
+		counters_sa(&sa, fn, arg);
+		break;
+	case COUNTERS_SMA:
+		engine_sma_counters(e, (unsigned int)port, &sma);
+		counters_sma(&sma, fn, arg);
+		break;
+	case COUNTERS_LIVE:
+		engine_live_counters(e, worker, &live);
+		counters_live(&live, fn, arg);
+		break;
+	case COUNTERS_CM:
+		engine_cm_counters(e, worker, &cm);
+		counters_cm(&cm, fn, arg);
+		break;
+	}
 }

@@ -4,10 +4,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <event2/event.h>
 
 #include "ctl/client.h"
 #include "ctl/ctl.h"
@@ -15,9 +16,7 @@
 #include "ctl/listener.h"
 #include "ctl/rpc.h"
 
-#define EVENTS_MAX     64 /* sockets served in a turn */
 #define ACCEPTS_A_TURN 64
-#define WAIT_STEP_MS   1 /* a waiting call looks again so often */
 #define DEADLINE_MS    500 /* deadlines of clients are minded so often */
 
 const struct ctl_limits ctl_limits_default = {
@@ -30,18 +29,24 @@ const struct ctl_limits ctl_limits_default = {
 	.stall_ms = 10000,
 };
 
+/* A socket that clients connect to. */
+struct ctl_door {
+	struct listener listener;
+	struct event *event;
+	bool read_only;
+	bool new_clients;
+};
+
 struct ctl {
 	struct ctl_limits limits;
-	struct listener listener;
-	int epoll_fd;
+	struct event_base *base; /* the engine's */
+	struct ctl_door control, monitor;
+	struct event *timer; /* ends the wait of ctl_run_once() */
 	LIST_HEAD(, client) clients;
 	unsigned int num_clients;
 	enum client_want want; /* the most urgent of all clients */
+	uint64_t until; /* the earliest time at which a waiting call must be run */
 	struct rpc_state state;
-	struct {
-		void (*run)(void *arg);
-		void *arg;
-	} other; /* ctl_wait_for() */
 };
 
 static uint64_t
@@ -51,6 +56,45 @@ now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void
+on_connection(evutil_socket_t fd, short events, void *door)
+{
+	struct ctl_door *d = door;
+
+	(void)fd;
+	(void)events;
+	d->new_clients = true;
+}
+
+static void
+on_timer(evutil_socket_t fd, short events, void *ctl)
+{
+	(void)fd;
+	(void)events;
+	(void)ctl;
+}
+
+static int
+open_door(struct ctl *c, struct ctl_door *d, const char *path, struct error *err)
+{
+	int rc = listener_open(&d->listener, path, err);
+
+	if (rc != 0)
+		return rc;
+	d->event = event_new(c->base, d->listener.fd, EV_READ | EV_PERSIST, on_connection, d);
+	if (d->event != NULL && event_add(d->event, NULL) == 0)
+		return 0;
+	return error_set(err, ENOMEM, "control socket: out of memory");
+}
+
+static void
+close_door(struct ctl_door *d)
+{
+	if (d->event != NULL)
+		event_free(d->event);
+	listener_close(&d->listener);
 }
 
 struct ctl *
@@ -63,7 +107,6 @@ struct ctl *
 ctl_create_limited(struct engine *e, const char *socket_path, const struct ctl_limits *limits,
 	struct error *err)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
 	struct ctl *c = calloc(1, sizeof(*c));
 
 	if (c == NULL) {
@@ -72,13 +115,13 @@ ctl_create_limited(struct engine *e, const char *socket_path, const struct ctl_l
 	}
 	c->limits = *limits;
 	LIST_INIT(&c->clients);
-	c->epoll_fd = -1;
-	if (listener_open(&c->listener, socket_path, err) != 0)
+	c->base = engine_event_base(e);
+	c->control.listener.fd = c->monitor.listener.fd = -1;
+	if (open_door(c, &c->control, socket_path, err) != 0)
 		goto fail;
-	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (c->epoll_fd < 0 || epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, c->listener.fd, &ev) != 0 ||
-		rpc_state_init(&c->state, e) != 0) {
-		error_set(err, ENOMEM, "control socket: no epoll descriptor or no memory");
+	c->timer = evtimer_new(c->base, on_timer, c);
+	if (c->timer == NULL || rpc_state_init(&c->state, e) != 0) {
+		error_set(err, ENOMEM, "control socket: out of memory");
 		goto fail;
 	}
 	return c;
@@ -88,15 +131,25 @@ fail:
 }
 
 int
-ctl_wait_for(struct ctl *c, int fd, void (*run)(void *arg), void *arg, struct error *err)
+ctl_admit(struct ctl *c, gid_t group, mode_t mode, struct error *err)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &c->other };
+	return listener_admit(&c->control.listener, group, mode, err);
+}
 
-	c->other.run = run;
-	c->other.arg = arg;
-	if (epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0)
-		return 0;
-	return error_set(err, errno, "control socket: cannot wait for other sockets");
+int
+ctl_monitor(struct ctl *c, const char *socket_path, gid_t group, struct error *err)
+{
+	int rc = open_door(c, &c->monitor, socket_path, err);
+
+	c->monitor.read_only = true;
+	return rc == 0 ? listener_admit(&c->monitor.listener, group, 0666, err) : rc;
+}
+
+void
+ctl_reload(struct ctl *c, config_reload_fn fn, void *arg)
+{
+	c->state.reload = fn;
+	c->state.reload_arg = arg;
 }
 
 static void
@@ -116,9 +169,10 @@ ctl_destroy(struct ctl *c)
 		return;
 	while ((cl = LIST_FIRST(&c->clients)) != NULL)
 		drop_client(c, cl);
-	listener_close(&c->listener);
-	if (c->epoll_fd >= 0)
-		close(c->epoll_fd);
+	if (c->timer != NULL)
+		event_free(c->timer);
+	close_door(&c->control);
+	close_door(&c->monitor);
 	rpc_state_fini(&c->state);
 	free(c);
 }
@@ -150,26 +204,30 @@ turn_client_away(struct client *cl, struct ctl *c, const char *text, uint64_t no
 }
 
 static void
-accept_some(struct ctl *c, uint64_t now)
+accept_some(struct ctl *c, struct ctl_door *d, uint64_t now)
 {
 	struct client *cl;
 	unsigned int i;
 	int fd;
 
+	if (!d->new_clients)
+		return;
+	d->new_clients = false;
 	for (i = 0; i < ACCEPTS_A_TURN; i++) {
-		fd = listener_accept(&c->listener);
+		fd = listener_accept(&d->listener);
 		if (fd < 0)
 			return;
-		cl = client_create(fd, c->epoll_fd, &c->limits, now);
+		cl = client_create(fd, c->base, &c->limits, now);
 		if (cl == NULL) {
 			close(fd);
-		} else if (!peer_allowed(fd)) {
+		} else if (!peer_allowed(&d->listener, fd)) {
 			turn_client_away(cl, c, "only root and the server's own user may connect",
 				now);
 		} else if (!make_reply_room(c, now)) {
 			turn_client_away(cl, c, "too many clients: close one that is not needed",
 				now);
 		} else {
+			cl->read_only = d->read_only;
 			LIST_INSERT_HEAD(&c->clients, cl, link);
 			c->num_clients++;
 		}
@@ -183,55 +241,54 @@ run_clients(struct ctl *c, uint64_t now)
 	enum client_want want;
 
 	c->want = CLIENT_IDLE;
+	c->until = UINT64_MAX;
 	for (cl = LIST_FIRST(&c->clients); cl != NULL; cl = next) {
 		next = LIST_NEXT(cl, link);
 		want = client_run(cl, &c->state, now);
+		if (want == CLIENT_WAITS && cl->call->until < c->until)
+			c->until = cl->call->until;
 		if (want == CLIENT_CLOSE)
 			drop_client(c, cl);
 		else if (want > c->want)
 			c->want = want;
 	}
+	/* what they wait for may have changed before the engine knew that they wait */
+	if (c->want == CLIENT_WAITS && engine_await(c->state.engine))
+		c->want = CLIENT_NOW;
 }
 
 static int
 wait_ms(const struct ctl *c, int timeout_ms)
 {
-	int limit = -1;
+	uint64_t now = now_ms(), wait = DEADLINE_MS;
 
-	if (c->want == CLIENT_NOW)
+	if (c->want == CLIENT_NOW || c->until <= now)
 		return 0;
-	if (c->want == CLIENT_SOON)
-		limit = WAIT_STEP_MS;
-	else if (c->num_clients > 0)
-		limit = DEADLINE_MS;
-	if (limit < 0)
+	if (c->num_clients == 0)
 		return timeout_ms;
-	return timeout_ms < 0 || limit < timeout_ms ? limit : timeout_ms;
+	if (c->until - now < wait)
+		wait = c->until - now;
+	return timeout_ms < 0 || (int)wait < timeout_ms ? (int)wait : timeout_ms;
 }
 
 int
 ctl_run_once(struct ctl *c, int timeout_ms)
 {
-	struct epoll_event ev[EVENTS_MAX];
-	bool new_clients = false;
+	int wait = wait_ms(c, timeout_ms);
+	struct timeval tv = { wait / 1000, wait % 1000 * 1000 };
 	uint64_t now;
-	int i, n;
 
-	n = epoll_wait(c->epoll_fd, ev, EVENTS_MAX, wait_ms(c, timeout_ms));
-	if (n < 0 && errno != EINTR)
-		return -errno;
+	if (wait > 0)
+		evtimer_add(c->timer, &tv);
+	if (event_base_loop(c->base, EVLOOP_ONCE | (wait == 0 ? EVLOOP_NONBLOCK : 0)) < 0)
+		return -EIO;
+	evtimer_del(c->timer);
 	now = now_ms();
-	for (i = 0; i < n; i++) {
-		if (ev[i].data.ptr == NULL)
-			new_clients = true;
-		else if (ev[i].data.ptr == &c->other)
-			c->other.run(c->other.arg);
-		else
-			client_event(ev[i].data.ptr, ev[i].events, now);
-	}
 	/* after the events: accepting may close a client that one of them was for */
-	if (new_clients)
-		accept_some(c, now);
+	accept_some(c, &c->control, now);
+	accept_some(c, &c->monitor, now);
+	if (c->want == CLIENT_WAITS)
+		engine_await(c->state.engine);
 	event_log_fill(c->state.events, c->state.engine);
 	run_clients(c, now);
 	return 0;

@@ -15,12 +15,26 @@
  */
 
 #include <stddef.h>
-#include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "engine/engine.h"
 
 struct ctl;
+
+/** A value of the configuration file that differs from what is in effect. */
+struct config_change {
+	const char *path; /**< "services[1].depth" */
+	const char *was, *now; /**< as JSON */
+	bool restart; /**< it takes effect with a restart only */
+};
+typedef void (*config_change_fn)(void *arg, const struct config_change *c);
+/**
+ * Compare the file with what is in effect, and with @p apply take over what can change, all of it
+ * or nothing. @p fn is called for each difference.
+ */
+typedef int (*config_reload_fn)(void *arg, bool apply, config_change_fn fn, void *fn_arg,
+	struct error *err);
 
 /** What a client may cost. */
 struct ctl_limits {
@@ -38,8 +52,9 @@ struct ctl_limits {
 extern const struct ctl_limits ctl_limits_default;
 
 /**
- * Listen on @p socket_path (mode 0600; callers of another user but root are refused). A socket
- * that nobody listens on is replaced; the directory is made when only it is missing.
+ * Listen on @p socket_path (mode 0600; callers of another user but root are refused, see
+ * ctl_admit()). A socket that nobody listens on is replaced; the directory is made when only it is
+ * missing.
  */
 struct ctl *ctl_create(struct engine *e, const char *socket_path, struct error *err);
 /** The same with limits of one's own. */
@@ -47,16 +62,26 @@ struct ctl *ctl_create_limited(struct engine *e, const char *socket_path,
 	const struct ctl_limits *limits, struct error *err);
 
 /**
- * Serve what is there, or wait for it up to @p timeout_ms (-1: for ever). Signals end the wait.
+ * Run the event loop until it has handled an event of any kind, for up to @p timeout_ms (-1: for
+ * ever), and serve the clients.
  *
  * @return 0, or a negative errno when the socket itself is broken
  */
 int ctl_run_once(struct ctl *c, int timeout_ms);
 
-/** Let ctl_run_once() wait for one descriptor more, and call @p run when it is readable. Once. */
-int ctl_wait_for(struct ctl *c, int fd, void (*run)(void *arg), void *arg, struct error *err);
+/** The methods config_diff and config_reload call @p fn. */
+void ctl_reload(struct ctl *c, config_reload_fn fn, void *arg);
 
-/** Close all connections and remove the socket. */
+/**
+ * Admit others to the control socket, whose mode is 0600 at first.
+ *
+ * @param group  (gid_t)-1: ours
+ */
+int ctl_admit(struct ctl *c, gid_t group, mode_t mode, struct error *err);
+/** Listen on one socket more, on which no method changes anything. Of @p group, mode 0666. */
+int ctl_monitor(struct ctl *c, const char *socket_path, gid_t group, struct error *err);
+
+/** Close all connections and remove the sockets. */
 void ctl_destroy(struct ctl *c);
 
 /**

@@ -30,11 +30,12 @@ describe_method(const char *area, const struct rpc_method *m, bool schema)
 	json_set(row, "area", json_string(area));
 	json_set(row, "name", json_string(m->name));
 	json_set(row, "help", json_string(m->help));
-	json_set(row, "params", table_describe(m->params));
+	json_set(row, "params", table_describe(m->params, TABLE_IN));
 	json_set(row, "result", table_summary(rpc_results(m)));
 	json_set(row, "example", json_string(m->example));
+	json_set(row, "reads", json_boolean(m->reads));
 	if (schema) {
-		json_set(row, "results", table_describe(rpc_results(m)));
+		json_set(row, "results", table_describe(rpc_results(m), TABLE_OUT));
 		json_set(row, "params_schema", table_schema(m->params, TABLE_IN, NULL));
 		json_set(row, "result_schema", rpc_result_schema(m));
 	}

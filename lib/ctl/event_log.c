@@ -10,9 +10,11 @@
 
 struct event_log {
 	uint64_t next; /* number of the next event */
-	uint64_t untaken;
 	uint64_t lost;
-	struct event ring[EVENT_LOG_SIZE];
+	struct {
+		struct event event;
+		bool lost; /* it found no room on its way: only its number is left */
+	} ring[EVENT_LOG_SIZE];
 };
 
 struct event_log *
@@ -21,7 +23,7 @@ event_log_create(void)
 	struct event_log *log = calloc(1, sizeof(*log));
 
 	if (log != NULL)
-		log->next = log->untaken = 1;
+		log->next = 1;
 	return log;
 }
 
@@ -29,6 +31,17 @@ void
 event_log_destroy(struct event_log *log)
 {
 	free(log);
+}
+
+/* @param ev  NULL: an event that was lost */
+static void
+event_log_add(struct event_log *log, const struct event *ev)
+{
+	unsigned int i = log->next++ % EVENT_LOG_SIZE;
+
+	log->ring[i].lost = ev == NULL;
+	if (ev != NULL)
+		log->ring[i].event = *ev;
 }
 
 void
@@ -41,28 +54,22 @@ event_log_fill(struct event_log *log, struct engine *e)
 	do {
 		n = engine_events(e, ev, FILL_BURST, &lost);
 		for (i = 0; i < n; i++)
-			log->ring[log->next++ % EVENT_LOG_SIZE] = ev[i];
+			event_log_add(log, &ev[i]);
 	} while (n == FILL_BURST && ++bursts < EVENT_LOG_SIZE / FILL_BURST);
-	log->lost = lost;
+	lost -= log->lost;
+	log->lost += lost;
+	if (lost > EVENT_LOG_SIZE) { /* most of them are too old to be kept */
+		log->next += lost - EVENT_LOG_SIZE;
+		lost = EVENT_LOG_SIZE;
+	}
+	while (lost-- > 0)
+		event_log_add(log, NULL);
 }
 
 uint64_t
 event_log_end(const struct event_log *log)
 {
 	return log->next;
-}
-
-uint64_t
-event_log_untaken(const struct event_log *log)
-{
-	return log->untaken;
-}
-
-void
-event_log_taken(struct event_log *log, uint64_t next)
-{
-	if (next > log->untaken)
-		log->untaken = next;
 }
 
 uint64_t
@@ -74,7 +81,9 @@ event_log_first(const struct event_log *log)
 const struct event *
 event_log_at(const struct event_log *log, uint64_t seq)
 {
-	return &log->ring[seq % EVENT_LOG_SIZE];
+	unsigned int i = seq % EVENT_LOG_SIZE;
+
+	return log->ring[i].lost ? NULL : &log->ring[i].event;
 }
 
 uint64_t

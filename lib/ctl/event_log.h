@@ -23,12 +23,12 @@ void event_log_fill(struct event_log *log, struct engine *e);
 
 /** Number of the next event to come; events are numbered from 1. */
 uint64_t event_log_end(const struct event_log *log);
-/** Number of the first event that no caller of event_log_taken() has taken yet. */
-uint64_t event_log_untaken(const struct event_log *log);
-void event_log_taken(struct event_log *log, uint64_t next);
 /** Number of the oldest event that is still kept. */
 uint64_t event_log_first(const struct event_log *log);
-/** @param seq  from event_log_first() to before event_log_end() */
+/**
+ * @param seq  from event_log_first() to before event_log_end()
+ * @return NULL: this event found no room on its way
+ */
 const struct event *event_log_at(const struct event_log *log, uint64_t seq);
 /** Events that the engine had no room for, since start. */
 uint64_t event_log_lost(const struct event_log *log);

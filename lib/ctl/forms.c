@@ -54,15 +54,25 @@ form_print_mac(const void *field, char buf[TABLE_FORM_MAX])
 	return buf;
 }
 
+/* The text belongs to the request, which lives as long as the call. */
+static bool
+form_parse_file(const char *text, void *field)
+{
+	*(const char **)field = text;
+	return text[0] != '\0';
+}
+
+static const char *
+form_print_file(const void *field, char buf[TABLE_FORM_MAX])
+{
+	snprintf(buf, TABLE_FORM_MAX, "%s", *(const char *const *)field);
+	return buf;
+}
+
 const struct table_form form_gid = { "address", "IPv4 or IPv6 address as text", "^[0-9A-Fa-f:.]+$",
 	form_parse_gid, form_print_gid };
 const struct table_form form_mac = { "mac", "MAC address as text \"02:00:00:00:00:01\"",
 	"^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$", form_parse_mac, form_print_mac };
-
-json_t *
-json_gid(const union gid *gid)
-{
-	char buf[GID_STRLEN];
-
-	return json_string(gid_print(gid, buf));
-}
+const struct table_form form_file = { "file",
+	"name of a regular file whose descriptor comes with the request", "^.", form_parse_file,
+	form_print_file };

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Addresses as text, for the rows of tables.
+ * Addresses and names of files as text, for the rows of tables.
  */
 
 #include "table/table.h"
@@ -16,11 +16,17 @@
 extern const struct table_form form_gid; /**< union gid */
 extern const struct table_form form_mac; /**< uint8_t[6] */
 
-/** ROW(S, dgid, TABLE_GID, .help = "...") */
-#define TABLE_GID TABLE_FORM, .form = &form_gid
-#define TABLE_MAC TABLE_FORM, .form = &form_mac
+/**
+ * const char *: the file's name, for messages only. The file itself is a descriptor that the client
+ * sends with the request: rpc_open() takes it.
+ */
+extern const struct table_form form_file;
+
+/** ROW(S, dgid, TABLE_GID, .help = "..."): with its name, since .form stands before it */
+#define TABLE_GID  TABLE_FORM, .form = &form_gid
+#define TABLE_MAC  TABLE_FORM, .form = &form_mac
+#define TABLE_FILE TABLE_FORM, .form = &form_file
 
 bool mac_parse(const char *text, uint8_t mac[6]);
-json_t *json_gid(const union gid *gid);
 
 #endif

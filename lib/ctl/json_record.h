@@ -22,7 +22,7 @@ json_t *json_record(const struct sa_record_type *t, uint32_t rid, const uint8_t 
 /** The records of a result. */
 #define RECORDS_ROW(S)                                                                             \
 	ROW(S, records, TABLE_MAPS,                                                                \
-		.help = "list of objects: record (its type), rid (record identifier, where the type has one), components by name")
+		"list of objects: record (its type), rid (record identifier, where the type has one), components by name")
 
 /** Plain numbers stay numbers; all else is the text that people read and sa_parse() takes. */
 json_t *json_field(const struct sa_field *f, const uint8_t *rec);

@@ -14,7 +14,7 @@
 
 #include "ctl/listener.h"
 
-#define BACKLOG 128
+#define BACKLOG SOMAXCONN /* a burst of connections waits; nobody is refused */
 
 /* The directory may be missing below one that is there (/run is emptied at boot). */
 static int
@@ -95,6 +95,7 @@ listener_open(struct listener *l, const char *path, struct error *err)
 		return rc;
 	}
 	strcpy(l->path, addr.sun_path);
+	l->mode = 0600;
 	if (listen(l->fd, BACKLOG) != 0) {
 		rc = error_set(err, errno, "control socket: cannot listen on %s: %s", l->path,
 			strerror(errno));
@@ -147,13 +148,46 @@ listener_accept(struct listener *l)
 	return -EAGAIN;
 }
 
+/*
+ * The directory that a service manager makes has mode 0750; one that is closed to groups stays so.
+ */
+static int
+admit_to_directory(const char *path, gid_t group)
+{
+	char copy[108];
+	struct stat st;
+	const char *dir;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	dir = dirname(copy);
+	if (stat(dir, &st) != 0)
+		return -1;
+	if (st.st_uid != geteuid() || st.st_gid == group || (st.st_mode & 011) != 010)
+		return 0;
+	return chown(dir, (uid_t)-1, group);
+}
+
+int
+listener_admit(struct listener *l, gid_t group, mode_t mode, struct error *err)
+{
+	if (group != (gid_t)-1 &&
+		(chown(l->path, (uid_t)-1, group) != 0 || admit_to_directory(l->path, group) != 0))
+		return error_set(err, errno,
+			"control.group: cannot give %s and its directory to group %u: %s; polca's user must be a member",
+			l->path, (unsigned int)group, strerror(errno));
+	if (chmod(l->path, mode) != 0)
+		return error_set(err, errno, "control.mode: %s: %s", l->path, strerror(errno));
+	l->mode = mode;
+	return 0;
+}
+
 bool
-peer_allowed(int fd)
+peer_allowed(const struct listener *l, int fd)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
 		return false;
-	return cred.uid == 0 || cred.uid == geteuid();
+	return cred.uid == 0 || cred.uid == geteuid() || (l->mode & 0077) != 0;
 }

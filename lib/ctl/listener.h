@@ -11,12 +11,14 @@
  */
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
 struct listener {
 	int fd;
 	int spare_fd; /* given up to accept, and close, one connection when descriptors run out */
+	mode_t mode; /* of the socket */
 	char path[108];
 };
 
@@ -24,7 +26,17 @@ int listener_open(struct listener *l, const char *path, struct error *err);
 void listener_close(struct listener *l);
 /** @return a non-blocking connected socket, or -EAGAIN: no more now */
 int listener_accept(struct listener *l);
-/** Is the other end root, or the same user as we? */
-bool peer_allowed(int fd);
+/**
+ * Admit more than our own user: change the socket's group and mode, and let the group into the
+ * directory if that is ours and made for a group.
+ *
+ * @param group  (gid_t)-1: ours
+ */
+int listener_admit(struct listener *l, gid_t group, mode_t mode, struct error *err);
+/**
+ * Is the other end root, or the same user as we, or does the socket's mode admit others? Then the
+ * kernel has compared group and mode.
+ */
+bool peer_allowed(const struct listener *l, int fd);
 
 #endif

@@ -7,8 +7,6 @@
 
 #include "ctl/mad_ask.h"
 
-#define SPIN_MS 2 /* most answers come at once: look without pause so long */
-
 int
 mad_ask(struct rpc_call *call, struct mad_asked *m, const struct engine_mad_ask *ask,
 	struct engine_mad_answer *a)
@@ -20,7 +18,7 @@ mad_ask(struct rpc_call *call, struct mad_asked *m, const struct engine_mad_ask 
 		if (rc != 0)
 			return rc;
 		m->under_way = true;
-		m->since = call->now;
+		m->until = ask->total_ms != 0 ? call->now + ask->total_ms : UINT64_MAX;
 	}
 	memset(a, 0, sizeof(*a));
 	rc = engine_mad_look(call->e, m->id, a, &call->err);
@@ -30,7 +28,8 @@ mad_ask(struct rpc_call *call, struct mad_asked *m, const struct engine_mad_ask 
 	}
 	if (a->done)
 		return 0;
-	return call->now - m->since < SPIN_MS ? RPC_AGAIN : RPC_WAIT;
+	call->until = m->until;
+	return RPC_WAIT;
 }
 
 void

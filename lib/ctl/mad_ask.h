@@ -18,13 +18,13 @@
 struct mad_asked {
 	uint32_t id;
 	bool under_way;
-	uint64_t since; /**< call->now then */
+	uint64_t until; /**< when the engine gives up */
 };
 
 /**
  * Ask, unless it was, and look. The answer's bytes stay until mad_asked_forget().
  *
- * @return 0: *a is the answer, or how it failed; RPC_AGAIN, RPC_WAIT; a negative errno
+ * @return 0: *a is the answer, or how it failed; RPC_WAIT; a negative errno
  */
 int mad_ask(struct rpc_call *call, struct mad_asked *m, const struct engine_mad_ask *ask,
 	struct engine_mad_answer *a);

@@ -12,6 +12,7 @@
 
 const struct rpc_area rpc_areas[] = {
 	{ "Server", methods_server },
+	{ "Configuration", methods_config },
 	{ "Ports and workers", methods_port },
 	{ "Routes of native InfiniBand ports", methods_lid },
 	{ "Counters", methods_stats },
@@ -39,10 +40,10 @@ const struct rpc_area rpc_areas[] = {
 const struct table_row params_none[] = { ROW_END };
 
 const struct table_row params_page[] = {
-	ROW(struct page_args, cursor, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "where to go on: the cursor of the reply before; 0: from the start"),
-	ROW(struct page_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .max = PAGE_MAX,
-		.def = 100, .help = "rows in a reply"),
+	ROW(struct page_args, cursor, TABLE_UINT,
+		"where to go on: the cursor of the reply before; 0: from the start"),
+	ROW(struct page_args, max, TABLE_UINT, "rows in a reply", .min = 1, .max = PAGE_MAX,
+		.def = 100),
 	ROW_END,
 };
 
@@ -89,9 +90,17 @@ page_list(struct rpc_call *call)
 }
 
 int
+number_method(struct rpc_call *call)
+{
+	const struct number_args *a = call->args;
+
+	return call->method->verb(call->e, a->number, &call->err);
+}
+
+int
 find_region(struct rpc_call *call, uint32_t key, struct mem_mr_info *info)
 {
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 
 	while (engine_mr_next(call->e, &cursor, info))
 		if (info->key == key)
@@ -100,9 +109,10 @@ find_region(struct rpc_call *call, uint32_t key, struct mem_mr_info *info)
 }
 
 bool
-waited(const struct rpc_call *call, uint32_t timeout_ms)
+waited(struct rpc_call *call, uint32_t timeout_ms)
 {
-	return call->now - call->start >= timeout_ms;
+	call->until = call->start + timeout_ms;
+	return call->now >= call->until;
 }
 
 int
@@ -138,13 +148,25 @@ no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t
 	return -EINVAL;
 }
 
-int
-ctl_check_port(struct rpc_call *call, unsigned int port)
+static int
+ctl_check_port_of(struct rpc_call *call, const char *param, unsigned int port)
 {
 	if (port < link_num_ports(engine_link(call->e)))
 		return 0;
-	return error_set(&call->err, EINVAL, "port: got %u, there are %u, counted from 0", port,
-		link_num_ports(engine_link(call->e)));
+	return error_set(&call->err, EINVAL, "%s: got %u, there are %u, counted from 0", param,
+		port, link_num_ports(engine_link(call->e)));
+}
+
+int
+ctl_check_port(struct rpc_call *call, unsigned int port)
+{
+	return ctl_check_port_of(call, "port", port);
+}
+
+int
+ctl_check_local_port(struct rpc_call *call, unsigned int port)
+{
+	return ctl_check_port_of(call, "local_port", port);
 }
 
 int

@@ -18,6 +18,7 @@
 #include "engine/verbs_sa.h"
 
 extern const struct rpc_method methods_server[];
+extern const struct rpc_method methods_config[];
 extern const struct rpc_method methods_port[];
 extern const struct rpc_method methods_lid[];
 extern const struct rpc_method methods_stats[];
@@ -87,18 +88,20 @@ struct page_reply {
 #define PAGE_ROWS(text, S, table)                                                                  \
 	ROW_NAMED(struct page_reply, text, rows, TABLE_LIST, .fields = table,                      \
 		.item_size = sizeof(S)),                                                           \
-	ROW(struct page_reply, cursor, TABLE_UINT, .flags = TABLE_NULL, .min = 1,                  \
-		.help = "pass it to get the rows that follow; null: there are none")
+	ROW(struct page_reply, cursor, TABLE_UINT,                                                 \
+		"pass it to get the rows that follow; null: there are none", .flags = TABLE_NULL,  \
+		.min = 1)
 /* clang-format on */
 /** Handler of all lists: args begin with struct page_args, and the method has .next. */
 int page_list(struct rpc_call *call);
+#define PAGES(rows, next_row) RESULTS(rows, struct page_reply), .next = next_row, .reads = true
 
 /** A list of texts. */
 extern const struct table_row value_text[];
 #define WARNINGS_ROW(S)                                                                            \
-	ROW(S, warnings, TABLE_LIST, .flags = TABLE_OPTIONAL | TABLE_VALUES, .fields = value_text, \
-		.item_size = sizeof(const char *),                                                 \
-		.help = "list of text, when there is something to warn of")
+	ROW(S, warnings, TABLE_LIST, "list of text, when there is something to warn of",           \
+		.flags = TABLE_OPTIONAL | TABLE_VALUES, .fields = value_text,                      \
+		.item_size = sizeof(const char *))
 void add_warning(struct rpc_call *call, struct table_list *warnings, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -107,24 +110,26 @@ void add_warning(struct rpc_call *call, struct table_list *warnings, const char 
 
 /** Whose an object is. */
 #define SERVICE_NAME_ROW(S)                                                                        \
-	ROW(S, service, TABLE_STRING, .flags = TABLE_NULL,                                         \
-		.help = "whose it is; null: a caller's own")
+	ROW(S, service, TABLE_STRING, "whose it is; null: a caller's own", .flags = TABLE_NULL)
 
 /** One object, by number: the parameter of a method, or the result of one that makes an object. */
 struct number_args {
 	uint32_t number;
 };
 #define NUMBER_ROW(text, ...) ROW_NAMED(struct number_args, text, number, TABLE_UINT, __VA_ARGS__)
+/** Handler of methods that have .verb: args are struct number_args. */
+int number_method(struct rpc_call *call);
 
 /** The region whose key this is. @retval -ENOENT call->err says so */
 int find_region(struct rpc_call *call, uint32_t key, struct mem_mr_info *info);
 /** Is call->now beyond the time the caller wanted to wait? */
-bool waited(const struct rpc_call *call, uint32_t timeout_ms);
+bool waited(struct rpc_call *call, uint32_t timeout_ms);
 
 /** A name that is none of @p of's: in words as many of the right ones as fit, in data all. */
 int no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t *names);
 /** Is there such a port? And is it a native InfiniBand one? @retval -EINVAL call->err says so */
 int ctl_check_port(struct rpc_call *call, unsigned int port);
+int ctl_check_local_port(struct rpc_call *call, unsigned int port);
 int ctl_check_ib_port(struct rpc_call *call, unsigned int port);
 
 /* start_psn.c: the start PSN chosen for a QP when it was made */
@@ -141,6 +146,10 @@ void start_psn_forget(struct rpc_call *call, uint32_t qpn);
  */
 int wait_for_import(struct rpc_call *call, struct engine_sa_imported *imported);
 
+/* methods_port.c */
+/** The port's state as PortInfo.PortState has it; of a RoCE port DOWN or ACTIVE. */
+uint32_t port_state(const struct port_attr *attr, const struct link_state *state);
+
 /* methods_stats.c */
 /** Takes counters into an object: what counters_rc() and the others call, with this as argument. */
 struct counter_sink {
@@ -148,7 +157,7 @@ struct counter_sink {
 	bool nonzero; /**< leave out those that are 0 */
 };
 struct counter_sink counter_sink(struct rpc_call *call, bool nonzero);
-void counter_take(void *arg, const char *name, uint64_t value);
+void counter_take(void *arg, const char *name, const char *help, uint64_t value);
 json_t *json_rc_counters(struct rpc_call *call, const struct rc_counters *c, bool nonzero);
 
 /* --- queue pairs to be made: rows of a structure that has a struct qp_init_attr at @p at --- */
@@ -157,23 +166,21 @@ json_t *json_rc_counters(struct rpc_call *call, const struct rc_counters *c, boo
 	{ .name = #field, .type = t, .offset = (at) + offsetof(struct qp_init_attr, field),        \
 		.size = sizeof(((struct qp_init_attr *)0)->field), __VA_ARGS__ }
 #define QP_CAP_ROW(at, field, ...)                                                                 \
-	{ .name = #field, .type = TABLE_UINT, .flags = TABLE_DEFAULT,                              \
+	{ .name = #field, .type = TABLE_UINT,                                                      \
 		.offset = (at) + offsetof(struct qp_init_attr, cap.field),                         \
 		.size = sizeof(uint32_t), __VA_ARGS__ }
 #define QP_QUEUE_ROWS(at)                                                                          \
-	QP_INIT_ROW(at, srq, TABLE_UINT, .flags = TABLE_DEFAULT, .def = RC_NO_SRQ,                 \
-		.def_text = "none", .help = "shared receive queue in place of one of its own"),    \
-	QP_CAP_ROW(at, max_send_wr, .def = 128, .help = "work requests the send queue holds"),     \
-	QP_CAP_ROW(at, max_recv_wr, .def = 128,                                                    \
-		.help = "receive requests the receive queue holds"),                               \
-	QP_CAP_ROW(at, max_send_sge, .def = 4, .max = RC_SGE_MAX,                                  \
-		.help = "gather entries of a work request"),                                       \
-	QP_CAP_ROW(at, max_recv_sge, .def = 4, .max = RC_SGE_MAX,                                  \
-		.help = "scatter entries of a receive request"),                                   \
-	QP_CAP_ROW(at, max_inline_data, .def = 64, .max = RC_INLINE_MAX,                           \
-		.help = "bytes of inline_data"),                                                   \
-	QP_INIT_ROW(at, sq_sig_all, TABLE_BOOL, .flags = TABLE_DEFAULT, .def = 1,                  \
-		.help = "every work request completes, SIGNALED or not")
+	QP_INIT_ROW(at, srq, TABLE_UINT, "shared receive queue in place of one of its own",        \
+		.def = RC_NO_SRQ, .def_text = "none"),                                             \
+	QP_CAP_ROW(at, max_send_wr, "work requests the send queue holds", .def = 128),             \
+	QP_CAP_ROW(at, max_recv_wr, "receive requests the receive queue holds", .def = 128),       \
+	QP_CAP_ROW(at, max_send_sge, "gather entries of a work request", .def = 4,                 \
+		.max = RC_SGE_MAX),                                                                \
+	QP_CAP_ROW(at, max_recv_sge, "scatter entries of a receive request", .def = 4,             \
+		.max = RC_SGE_MAX),                                                                \
+	QP_CAP_ROW(at, max_inline_data, "bytes of inline_data", .def = 64, .max = RC_INLINE_MAX),  \
+	QP_INIT_ROW(at, sq_sig_all, TABLE_BOOL, "every work request completes, SIGNALED or not",   \
+		.def = 1)
 /* clang-format on */
 
 /* methods_post.c */
@@ -227,20 +234,18 @@ struct ah_args {
 #define AH_ROWS(at)                                                                                \
 	AH_ROW(at, dgid, TABLE_GID,                                                                \
 		.help = "the peer's address; native IB: its GID, where packets shall have a GRH"), \
-	AH_ROW(at, sgid_index, TABLE_UINT, .max = 255, .bit = AH_SGID_INDEX,                       \
-		.def_text = "the first that suits the peer's address",                             \
-		.help = "own address: index in the port's list (port_list)"),                      \
-	AH_ROW(at, traffic_class, TABLE_UINT, .flags = TABLE_DEFAULT,                              \
-		.help = "DSCP and ECN bits (IPv4 TOS, IPv6 traffic class)"),                       \
-	AH_ROW(at, flow_label, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 0xfffff,                 \
-		.help = "IPv6 flow label; also chooses the UDP source port"),                      \
-	AH_ROW(at, hop_limit, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 64, .min = 1,             \
-		.help = "IPv4 TTL, IPv6 hop limit"),                                               \
-	AH_ROW(at, sl, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 15,                              \
-		.help = "service level; the VLAN's PCP where there is a VLAN"),                    \
-	AH_ROW(at, dlid, TABLE_UINT, .flags = TABLE_DEFAULT, .help = "native IB: the peer's LID"), \
-	AH_ROW(at, dmac, TABLE_MAC, .bit = AH_DMAC, .def_text = "found by ARP or IPv6 ND",         \
-		.help = "MAC address of the next hop")
+	AH_ROW(at, sgid_index, TABLE_UINT, "own address: index in the port's list (port_list)",    \
+		.max = 255, .bit = AH_SGID_INDEX,                                                  \
+		.def_text = "the first that suits the peer's address"),                            \
+	AH_ROW(at, traffic_class, TABLE_UINT, "DSCP and ECN bits (IPv4 TOS, IPv6 traffic class)"), \
+	AH_ROW(at, flow_label, TABLE_UINT, "IPv6 flow label; also chooses the UDP source port",    \
+		.max = 0xfffff),                                                                   \
+	AH_ROW(at, hop_limit, TABLE_UINT, "IPv4 TTL, IPv6 hop limit", .def = 64, .min = 1),        \
+	AH_ROW(at, sl, TABLE_UINT, "service level; the VLAN's PCP where there is a VLAN",          \
+		.max = 15),                                                                        \
+	AH_ROW(at, dlid, TABLE_UINT, "native IB: the peer's LID"),                                 \
+	AH_ROW(at, dmac, TABLE_MAC, .help = "MAC address of the next hop", .bit = AH_DMAC,         \
+		.def_text = "found by ARP or IPv6 ND")
 /* clang-format on */
 
 /**

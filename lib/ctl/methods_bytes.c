@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "ctl/methods.h"
@@ -30,28 +29,26 @@ struct bytes_args {
 #define BYTES_LENGTH 0x1
 
 #define ROW_KEY                                                                                    \
-	ROW(struct bytes_args, key, TABLE_UINT, .flags = TABLE_REQUIRED,                           \
-		.help = "key of the region")
+	ROW(struct bytes_args, key, TABLE_UINT, "key of the region", .flags = TABLE_REQUIRED)
 #define ROW_OFFSET                                                                                 \
-	ROW(struct bytes_args, offset, TABLE_UINT, .flags = TABLE_DEFAULT,                         \
-		.help = "first byte, counted from the region's first")
+	ROW(struct bytes_args, offset, TABLE_UINT, "first byte, counted from the region's first")
 #define ROW_LENGTH(limit)                                                                          \
-	ROW(struct bytes_args, length, TABLE_UINT, .max = limit, .bit = BYTES_LENGTH,              \
-		.def_text = "the rest of the region", .help = "bytes")
+	ROW(struct bytes_args, length, TABLE_UINT, "bytes", .max = limit, .bit = BYTES_LENGTH,     \
+		.def_text = "the rest of the region")
 
 static const struct table_row mr_read_params[] = {
 	ROW_KEY,
 	ROW_OFFSET,
-	ROW(struct bytes_args, length, TABLE_UINT, .flags = TABLE_REQUIRED, .max = READ_MAX,
-		.help = "bytes"),
+	ROW(struct bytes_args, length, TABLE_UINT, "bytes", .flags = TABLE_REQUIRED,
+		.max = READ_MAX),
 	ROW_END,
 };
 
 static const struct table_row mr_write_params[] = {
 	ROW_KEY,
 	ROW_OFFSET,
-	ROW(struct bytes_args, data, TABLE_BYTES, .flags = TABLE_REQUIRED, .max = WRITE_MAX,
-		.help = "the bytes"),
+	ROW(struct bytes_args, data, TABLE_BYTES, "the bytes", .flags = TABLE_REQUIRED,
+		.max = WRITE_MAX),
 	ROW_END,
 };
 
@@ -59,8 +56,7 @@ static const struct table_row mr_fill_params[] = {
 	ROW_KEY,
 	ROW_OFFSET,
 	ROW_LENGTH(UINT64_MAX),
-	ROW(struct bytes_args, seed, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "start of the SplitMix64 sequence"),
+	ROW(struct bytes_args, seed, TABLE_UINT, "start of the SplitMix64 sequence"),
 	ROW_END,
 };
 
@@ -83,13 +79,13 @@ struct bytes_reply {
 };
 
 static const struct table_row mr_write_results[] = {
-	ROW(struct bytes_reply, length, TABLE_UINT, .help = "bytes written"),
+	ROW(struct bytes_reply, length, TABLE_UINT, "bytes written"),
 	ROW_END,
 };
 
 static const struct table_row mr_checksum_results[] = {
-	ROW(struct bytes_reply, length, TABLE_UINT, .help = "bytes it covers"),
-	ROW(struct bytes_reply, crc32, TABLE_UINT, .help = "the checksum"),
+	ROW(struct bytes_reply, length, TABLE_UINT, "bytes it covers"),
+	ROW(struct bytes_reply, crc32, TABLE_UINT, "the checksum"),
 	ROW_END,
 };
 
@@ -151,7 +147,7 @@ splitmix64(uint64_t seed, uint64_t k)
 
 /* Bytes from word k on, each word little-endian. */
 static void
-pattern(uint64_t seed, uint64_t k, uint8_t *buf, size_t len)
+pattern_bytes(uint64_t seed, uint64_t k, uint8_t *buf, size_t len)
 {
 	uint64_t word;
 	size_t i, b;
@@ -196,7 +192,7 @@ fill_piece(struct rpc_call *call, uint8_t *buf, size_t n)
 {
 	const struct bytes_args *a = call->args;
 
-	pattern(a->seed, call->progress / 8, buf, n);
+	pattern_bytes(a->seed, call->progress / 8, buf, n);
 	return engine_mr_write(call->e, a->key, a->offset + call->progress, buf, n, &call->err);
 }
 

@@ -4,14 +4,12 @@
 
 /* Connections as they are, and their ends. */
 
-#include <errno.h>
-
 #include "ctl/cm_args.h"
 
 #define CONNECTION_HELP "the connection: number of cm_connect or cm_list"
 
 static const struct table_row connection_params[] = {
-	NUMBER_ROW("connection", .flags = TABLE_REQUIRED, .min = 1, .help = CONNECTION_HELP),
+	NUMBER_ROW("connection", CONNECTION_HELP, .flags = TABLE_REQUIRED, .min = 1),
 	ROW_END,
 };
 
@@ -46,15 +44,16 @@ struct connection_row {
 static const struct table_row connection_rows[] = {
 	INFO("connection", id, TABLE_UINT),
 	CONN(state, TABLE_STRING),
-	CONN(side, TABLE_STRING, .help = "ACTIVE: our cm_connect; PASSIVE"),
+	CONN(side, TABLE_STRING, "ACTIVE: our cm_connect; PASSIVE"),
 	SERVICE_NAME_ROW(struct connection_row),
-	CONN(peer, TABLE_STRING, .help = "its address, or lid:N"),
+	CONN(peer, TABLE_STRING, "its address, or lid:N"),
 	ROW_INCLUDE(struct connection_row, id, rows_service_id),
 	INFO("qp_num", qpn, TABLE_UINT),
 	INFO("remote_qpn", remote_qpn, TABLE_UINT),
-	INFO("age_us", age, TABLE_UINT, .help = "since the first message"),
-	CONN(end, TABLE_STRING, .bit = CONNECTION_ENDED,
-		.help = "of one that has ended: DISCONNECTED, REJECTED, REFUSED by us, TIMEOUT, STALE, QP_ERROR, CANCELLED"),
+	INFO("age_us", age, TABLE_UINT, "since the first message"),
+	CONN(end, TABLE_STRING,
+		"of one that has ended: DISCONNECTED, REJECTED, REFUSED by us, TIMEOUT, STALE, QP_ERROR, CANCELLED",
+		.bit = CONNECTION_ENDED),
 	INFO("reason", reason, TABLE_UINT, .bit = CONNECTION_REJECTED),
 	CONN(reason_name, TABLE_STRING, .bit = CONNECTION_REJECTED),
 	ROW_END,
@@ -102,8 +101,8 @@ static const struct table_row path_rows[] = {
 	PATH("sgid_index", sgid_index),
 	PATH("pkey", pkey, .digits = 4),
 	PATH("path_mtu", mtu),
-	PATH("rate", rate, .help = "code"),
-	PATH("packet_life", packet_life, .help = "code"),
+	PATH("rate", rate, "code"),
+	PATH("packet_life", packet_life, "code"),
 	ROW_END,
 };
 
@@ -116,17 +115,18 @@ static const struct table_row rdma_rows[] = {
 
 static const struct table_row cm_show_results[] = {
 	{ .name = "", .type = TABLE_INCLUDE, .fields = connection_rows },
-	INFO("remote_id", remote_id, TABLE_UINT, .help = "how the peer calls it"),
-	INFO("remote_ca_guid", remote_ca_guid, TABLE_UINT, .digits = 16, .help = "who the peer is"),
-	INFO("tid", tid, TABLE_UINT, .digits = 16, .help = "the transaction it was made in"),
+	INFO("remote_id", remote_id, TABLE_UINT, "how the peer calls it"),
+	INFO("remote_ca_guid", remote_ca_guid, TABLE_UINT, "who the peer is", .digits = 16),
+	INFO("tid", tid, TABLE_UINT, "the transaction it was made in", .digits = 16),
 	INFO("responder_resources", responder_resources, TABLE_UINT,
-		.help = "Reads and Atomics under way that the peer may have with us, as agreed"),
-	INFO("initiator_depth", initiator_depth, TABLE_UINT, .help = "and we with it"),
-	INFO("rdma_cm", rdma, TABLE_OBJECT, .fields = rdma_rows, .bit = CONNECTION_RDMA,
-		.help = "where RDMA-CM's header came or went, as its sender says"),
+		"Reads and Atomics under way that the peer may have with us, as agreed"),
+	INFO("initiator_depth", initiator_depth, TABLE_UINT, "and we with it"),
+	INFO("rdma_cm", rdma, TABLE_OBJECT,
+		"where RDMA-CM's header came or went, as its sender says", .fields = rdma_rows,
+		.bit = CONNECTION_RDMA),
 	INFO("path", path, TABLE_OBJECT, .fields = path_rows),
-	INFO("alternate", alternate, TABLE_OBJECT, .fields = path_rows, .bit = CONNECTION_ALTERNATE,
-		.help = "the alternate path, if there is one"),
+	INFO("alternate", alternate, TABLE_OBJECT, "the alternate path, if there is one",
+		.fields = path_rows, .bit = CONNECTION_ALTERNATE),
 	ROW_END,
 };
 
@@ -149,14 +149,6 @@ cm_show(struct rpc_call *call)
 
 /* --- ends and other paths --- */
 
-static int
-cm_disconnect_method(struct rpc_call *call)
-{
-	const struct number_args *a = call->args;
-
-	return engine_cm_disconnect(call->e, a->number, &call->err);
-}
-
 struct alternate_args {
 	struct ah_args ah; /* first: its bits stand there */
 	uint32_t connection;
@@ -170,11 +162,11 @@ struct alternate_args {
 #define AH       offsetof(struct alternate_args, ah)
 
 static const struct table_row alternate_params[] = {
-	ROW(struct alternate_args, connection, TABLE_UINT, .flags = TABLE_REQUIRED, .min = 1,
-		.help = CONNECTION_HELP),
+	ROW(struct alternate_args, connection, TABLE_UINT, CONNECTION_HELP, .flags = TABLE_REQUIRED,
+		.min = 1),
 	AH_ROWS(AH),
-	AH_ROW_NAMED(AH, "local_port", port, TABLE_UINT, .bit = AH_PORT, .max = LINK_PORTS_MAX - 1,
-		.def_text = "the connection's", .help = "local port that the path begins at"),
+	AH_ROW_NAMED(AH, "local_port", port, TABLE_UINT, "local port that the path begins at",
+		.bit = AH_PORT, .max = LINK_PORTS_MAX - 1, .def_text = "the connection's"),
 	ROW_END,
 };
 
@@ -224,7 +216,7 @@ struct alternate_reply {
 
 static const struct table_row cm_load_alternate_results[] = {
 	ROW(struct alternate_reply, agreed, TABLE_BOOL,
-		.help = "is it the connection's alternate path now (cm_show)?"),
+		"is it the connection's alternate path now (cm_show)?"),
 	WARNINGS_ROW(struct alternate_reply),
 	ROW_END,
 };
@@ -243,7 +235,8 @@ cm_load_alternate_method(struct rpc_call *call)
 	if (rc != 0)
 		return rc;
 	ok = alternate_agreed(&info, &a->to);
-	if (!ok && call->now - a->since < AGREE_MS)
+	call->until = a->since + AGREE_MS;
+	if (!ok && call->now < call->until)
 		return RPC_WAIT;
 	reply->agreed = ok;
 	if (!ok)
@@ -255,14 +248,13 @@ cm_load_alternate_method(struct rpc_call *call)
 const struct rpc_method methods_cm[] = {
 	{ "cm_list", page_list, params_page, sizeof(struct page_args),
 		"List connections, those that are being made and those that rest in TIMEWAIT too.",
-		"polca-ctl cm list", RESULTS(cm_list_results, struct page_reply),
-		.next = next_connection },
+		"polca-ctl cm list", PAGES(cm_list_results, next_connection) },
 	{ "cm_show", cm_show, connection_params, sizeof(struct number_args),
 		"Everything about one connection.", "polca-ctl cm show 4711",
-		RESULTS(cm_show_results, struct connection_row) },
-	{ "cm_disconnect", cm_disconnect_method, connection_params, sizeof(struct number_args),
+		RESULTS(cm_show_results, struct connection_row), .reads = true },
+	{ "cm_disconnect", number_method, connection_params, sizeof(struct number_args),
 		"End a connection, or the attempt to make one. The reply comes at once: the peer is asked meanwhile, and the queue pair, in ERR now, is destroyed when TIMEWAIT is over.",
-		"polca-ctl cm disconnect 4711" },
+		"polca-ctl cm disconnect 4711", .verb = engine_cm_disconnect },
 	{ "cm_load_alternate", cm_load_alternate_method, alternate_params,
 		sizeof(struct alternate_args),
 		"Propose an alternate path to the peer, and wait up to a second for its answer. Once it agrees both sides are armed; the event PATH_MIG tells when the path is used.",

@@ -12,7 +12,6 @@
 
 #define DEFAULT_ACCESS (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
 #define TIMEOUT_MAX_MS 600000
-#define SPIN_MS        2 /* most peers answer at once: look without pause so long */
 
 struct connect_args {
 	struct ah_args ah; /* first: its bits and ours share a word */
@@ -54,62 +53,63 @@ struct connect_args {
 static const struct table_row connect_params[] = {
 	AH_ROWS(AH),
 	SERVICE_ID_ROWS(offsetof(struct connect_args, id)),
-	ROW(struct connect_args, rdma_cm, TABLE_BOOL, .bit = CONNECT_RDMA,
-		.def_text = "true where the service ID is one of rdma_cm's",
-		.help = "put RDMA-CM's header in front of the private data"),
-	ROW(struct connect_args, src_port, TABLE_UINT, .flags = TABLE_DEFAULT, .def_text = "any",
-		.help = "source port in RDMA-CM's header"),
-	AH_ROW_NAMED(AH, "local_port", port, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = LINK_PORTS_MAX - 1, .help = "local port to connect from, counted from 0"),
-	ROW(struct connect_args, service, TABLE_STRING, .max = SVC_NAME_MAX - 1,
+	ROW(struct connect_args, rdma_cm, TABLE_BOOL,
+		"put RDMA-CM's header in front of the private data", .bit = CONNECT_RDMA,
+		.def_text = "true where the service ID is one of rdma_cm's"),
+	ROW(struct connect_args, src_port, TABLE_UINT, "source port in RDMA-CM's header",
+		.def_text = "any"),
+	AH_ROW_NAMED(AH, "local_port", port, TABLE_UINT,
+		"local port to connect from, counted from 0", .max = LINK_PORTS_MAX - 1),
+	ROW(struct connect_args, service, TABLE_STRING,
+		"kind of client that uses the connection (polca-ctl service kinds lists all)",
+		.max = SVC_NAME_MAX - 1,
 		.def_text =
-			"none: the caller uses the queue pair, by post_send, post_recv and cq_poll",
-		.help = "kind of client that uses the connection (polca-ctl service kinds lists all)"),
+			"none: the caller uses the queue pair, by post_send, post_recv and cq_poll"),
 	SERVICE_ROWS(SVC),
-	SERVICE_ROW(SVC, count, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.def_text = "the kind's, or without end",
-		.help = "with service: disconnect after so many exchanges"),
-	SERVICE_ROW(SVC, verify, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "with service: check the data that comes back"),
-	SERVICE_ROW(SVC, path, TABLE_STRING, .max = SVC_PATH_MAX - 1, .def_text = "polca.rcopy",
-		.help = "kind rcopy: name of the file at the peer"),
-	QP_INIT_ROW(QP, pd, TABLE_UINT, .bit = CONNECT_PD,
-		.help = "without service: protection domain of the queue pair"),
-	QP_INIT_ROW(QP, send_cq, TABLE_UINT, .bit = CONNECT_SEND_CQ,
-		.help = "without service: completion queue of its send queue"),
-	QP_INIT_ROW(QP, recv_cq, TABLE_UINT, .bit = CONNECT_RECV_CQ,
-		.def_text = "the same as send_cq", .help = "completion queue of its receive queue"),
+	SERVICE_ROW(SVC, count, TABLE_UINT, "with service: disconnect after so many exchanges",
+		.def_text = "the kind's, or without end"),
+	SERVICE_ROW(SVC, verify, TABLE_BOOL, "with service: check the data that comes back"),
+	SERVICE_ROW(SVC, path, TABLE_STRING, "kind rcopy: name of the file at the peer",
+		.max = SVC_PATH_MAX - 1, .def_text = "polca.rcopy"),
+	QP_INIT_ROW(QP, pd, TABLE_UINT, "without service: protection domain of the queue pair",
+		.bit = CONNECT_PD),
+	QP_INIT_ROW(QP, send_cq, TABLE_UINT, "without service: completion queue of its send queue",
+		.bit = CONNECT_SEND_CQ),
+	QP_INIT_ROW(QP, recv_cq, TABLE_UINT, "completion queue of its receive queue",
+		.bit = CONNECT_RECV_CQ, .def_text = "the same as send_cq"),
 	QP_QUEUE_ROWS(QP),
-	ROW(struct connect_args, qp_access_flags, TABLE_FLAGS, .flags = TABLE_DEFAULT,
-		.def = DEFAULT_ACCESS, .words = words_remote_access,
-		.help = "without service: what the peer may do, where the region allows it too"),
-	ROW(struct connect_args, private_data, TABLE_BYTES, .max = CM_REQ_PRIVATE,
-		.help = "without service: private data for the peer; with RDMA-CM's header 56 bytes at most"),
-	ROW(struct connect_args, responder_resources, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 16,
-		.help = "RDMA Reads and Atomics that the peer may have outstanding here, at most"),
-	ROW(struct connect_args, initiator_depth, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 16,
-		.help = "RDMA Reads and Atomics that may be outstanding at the peer, at most"),
-	ROW(struct connect_args, retry_count, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 7,
-		.def = 7, .help = "retries of both sides before RETRY_EXC_ERR"),
-	ROW(struct connect_args, rnr_retry_count, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 7,
-		.def = 7, .help = "retries of the peer after our RNR NAKs; 7: without end"),
-	ROW(struct connect_args, min_rnr_timer, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 31,
-		.def = 12,
-		.help = "code of the time that our RNR NAKs ask the peer to wait; 12: 0.64 ms, 0: 655.36 ms"),
-	ROW(struct connect_args, path_mtu, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 4096,
-		.def_text = "the port's active_mtu, or what the SA says",
-		.help = "payload bytes of a packet: 256, 512, 1024, 2048 or 4096"),
-	ROW(struct connect_args, packet_life, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 31,
-		.def_text = "as configured, or what the SA says",
-		.help = "PacketLifeTime of the path: 4.096 us * 2^it"),
-	ROW(struct connect_args, pkey_index, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = PORT_PKEYS_MAX - 1, .help = "index in the port's P_Key table"),
-	ROW(struct connect_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1,
-		.max = TIMEOUT_MAX_MS, .def = 20000,
-		.help = "give up if the connection is not established within this time"),
-	ROW(struct connect_args, worker, TABLE_UINT, .bit = CONNECT_WORKER,
-		.max = RC_WORKERS_MAX - 1, .def_text = "the SRQ's, or each in turn",
-		.help = "worker that owns the connection"),
+	ROW(struct connect_args, qp_access_flags, TABLE_FLAGS,
+		"without service: what the peer may do, where the region allows it too",
+		.def = DEFAULT_ACCESS, .words = words_remote_access),
+	ROW(struct connect_args, private_data, TABLE_BYTES,
+		"without service: private data for the peer; with RDMA-CM's header 56 bytes at most",
+		.max = CM_REQ_PRIVATE),
+	ROW(struct connect_args, responder_resources, TABLE_UINT,
+		"RDMA Reads and Atomics that the peer may have outstanding here, at most",
+		.def = 16),
+	ROW(struct connect_args, initiator_depth, TABLE_UINT,
+		"RDMA Reads and Atomics that may be outstanding at the peer, at most", .def = 16),
+	ROW(struct connect_args, retry_count, TABLE_UINT,
+		"retries of both sides before RETRY_EXC_ERR", .max = 7, .def = 7),
+	ROW(struct connect_args, rnr_retry_count, TABLE_UINT,
+		"retries of the peer after our RNR NAKs; 7: without end", .max = 7, .def = 7),
+	ROW(struct connect_args, min_rnr_timer, TABLE_UINT,
+		"code of the time that our RNR NAKs ask the peer to wait; 12: 0.64 ms, 0: 655.36 ms",
+		.max = 31, .def = 12),
+	ROW(struct connect_args, path_mtu, TABLE_UINT,
+		"payload bytes of a packet: 256, 512, 1024, 2048 or 4096", .max = 4096,
+		.def_text = "the port's active_mtu, or what the SA says"),
+	ROW(struct connect_args, packet_life, TABLE_UINT,
+		"PacketLifeTime of the path: 4.096 us * 2^it", .max = 31,
+		.def_text = "as configured, or what the SA says"),
+	ROW(struct connect_args, pkey_index, TABLE_UINT, "index in the port's P_Key table",
+		.max = PORT_PKEYS_MAX - 1),
+	ROW(struct connect_args, timeout_ms, TABLE_UINT,
+		"give up if the connection is not established within this time", .min = 1,
+		.max = TIMEOUT_MAX_MS, .def = 20000),
+	ROW(struct connect_args, worker, TABLE_UINT, "worker that owns the connection",
+		.bit = CONNECT_WORKER, .max = RC_WORKERS_MAX - 1,
+		.def_text = "the SRQ's, or each in turn"),
 	ROW_END,
 };
 
@@ -122,18 +122,6 @@ connect_given(const struct connect_args *a, uint32_t bit)
 /* --- what is asked for --- */
 
 static int
-check_local_port(struct rpc_call *call, const struct connect_args *a)
-{
-	const struct link *link = engine_link(call->e);
-
-	if (a->ah.port >= link_num_ports(link))
-		return error_set(&call->err, EINVAL,
-			"local_port: got %u, there are %u, counted from 0", a->ah.port,
-			link_num_ports(link));
-	return 0;
-}
-
-static int
 check_worker(struct rpc_call *call, const struct connect_args *a)
 {
 	if (!connect_given(a, CONNECT_WORKER) || a->worker < engine_workers(call->e))
@@ -144,7 +132,7 @@ check_worker(struct rpc_call *call, const struct connect_args *a)
 
 /* The connection is driven by a service, or by the caller with a queue pair of its own. */
 static int
-connect_driver(struct rpc_call *call, const struct connect_args *a, struct svc_config *config,
+connect_driver(struct rpc_call *call, struct connect_args *a, struct svc_config *config,
 	struct engine_cm_connect *c)
 {
 	if (a->service == NULL &&
@@ -166,6 +154,7 @@ connect_driver(struct rpc_call *call, const struct connect_args *a, struct svc_c
 		return error_set(&call->err, EINVAL,
 			"private_data: a service has its own, allowed: without service");
 	c->service = config;
+	a->svc.local_port = a->ah.port;
 	return service_config_of(call, "service", a->service, &a->svc, true, config);
 }
 
@@ -217,7 +206,7 @@ start_connect(struct rpc_call *call, struct connect_args *a)
 		.timeout_ms = a->timeout_ms,
 		.worker = connect_given(a, CONNECT_WORKER) ? (int)a->worker : -1,
 	};
-	int rc = check_local_port(call, a);
+	int rc = ctl_check_local_port(call, a->ah.port);
 
 	if (rc == 0)
 		rc = connect_service_id(call, a, &c);
@@ -255,29 +244,29 @@ static const struct table_row grant_rows[] = {
 	ROW(struct svc_grant, length, TABLE_UINT),
 	ROW(struct svc_grant, access, TABLE_FLAGS, .words = words_remote_access),
 	ROW_NAMED(struct svc_grant, "per_connection", own, TABLE_BOOL,
-		.help = "the region is this connection's own"),
+		"the region is this connection's own"),
 	ROW_END,
 };
 
 #define REPLY(field, t, ...) ROW(struct connect_reply, field, t, __VA_ARGS__)
 #define INFO(name, field, ...)                                                                     \
 	ROW_NAMED(struct connect_reply, name, info.field, TABLE_UINT, __VA_ARGS__)
-#define PRIVATE_ROW REPLY(private_data, TABLE_BYTES, .help = "the peer's, as hex text")
+#define PRIVATE_ROW REPLY(private_data, TABLE_BYTES, "the peer's, as hex text")
 
 static const struct table_row cm_connect_results[] = {
-	INFO("connection", id, .help = "its number, for cm_show and cm_disconnect"),
-	REPLY(service, TABLE_STRING, .flags = TABLE_OPTIONAL,
-		.help = "name of the service that uses it, in service_list"),
-	INFO("qp_num", qpn, .help = "our queue pair"),
-	INFO("remote_qpn", remote_qpn, .help = "the peer's queue pair"),
-	INFO("path_mtu", path.mtu, .help = "payload bytes of a packet"),
+	INFO("connection", id, "its number, for cm_show and cm_disconnect"),
+	REPLY(service, TABLE_STRING, "name of the service that uses it, in service_list",
+		.flags = TABLE_OPTIONAL),
+	INFO("qp_num", qpn, "our queue pair"),
+	INFO("remote_qpn", remote_qpn, "the peer's queue pair"),
+	INFO("path_mtu", path.mtu, "payload bytes of a packet"),
 	INFO("responder_resources", responder_resources,
-		.help = "RDMA Reads and Atomics that may be outstanding here, as agreed"),
-	INFO("initiator_depth", initiator_depth, .help = "and at the peer"),
+		"RDMA Reads and Atomics that may be outstanding here, as agreed"),
+	INFO("initiator_depth", initiator_depth, "and at the peer"),
 	PRIVATE_ROW,
-	REPLY(memory, TABLE_OBJECT, .fields = grant_rows, .bit = CONNECT_MEMORY,
-		.help = "where that is the grant of a service of kind memory"),
-	REPLY(elapsed_us, TABLE_UINT, .help = "from the start until it was established"),
+	REPLY(memory, TABLE_OBJECT, "where that is the grant of a service of kind memory",
+		.fields = grant_rows, .bit = CONNECT_MEMORY),
+	REPLY(elapsed_us, TABLE_UINT, "from the start until it was established"),
 	ROW_END,
 };
 
@@ -365,8 +354,9 @@ cm_connect_method(struct rpc_call *call)
 		rc = engine_cm_outcome(call->e, a->attempt, &o, &call->err);
 	if (rc != 0)
 		return rc;
+	call->until = a->timeout_ms != 0 ? a->since + a->timeout_ms : UINT64_MAX;
 	if (!o.done)
-		return call->now - a->since < SPIN_MS ? RPC_AGAIN : RPC_WAIT;
+		return RPC_WAIT;
 	rc = o.established ? fill_established(call, &o) : fail_connect(call, &o);
 	engine_cm_forget(call->e, a->attempt);
 	return rc;

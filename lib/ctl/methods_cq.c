@@ -10,18 +10,18 @@
 #define TIMEOUT_MAX 60000
 
 static const struct table_row cq_params[] = {
-	NUMBER_ROW("cq", .flags = TABLE_REQUIRED, .help = "number of the completion queue"),
+	NUMBER_ROW("cq", "number of the completion queue", .flags = TABLE_REQUIRED),
 	ROW_END,
 };
 
 static const struct table_row cq_create_params[] = {
-	NUMBER_ROW("depth", .flags = TABLE_DEFAULT, .min = 1, .max = 1 << 24, .def = 256,
-		.help = "completions it holds; one more makes it overrun (event CQ_ERR)"),
+	NUMBER_ROW("depth", "completions it holds; one more makes it overrun (event CQ_ERR)",
+		.min = 1, .max = 1 << 24, .def = 256),
 	ROW_END,
 };
 
 static const struct table_row cq_create_results[] = {
-	NUMBER_ROW("cq", .help = "its number"),
+	NUMBER_ROW("cq", "its number"),
 	ROW_END,
 };
 
@@ -34,14 +34,6 @@ cq_create(struct rpc_call *call)
 	return engine_cq_create(call->e, a->number, &reply->number, &call->err);
 }
 
-static int
-cq_destroy(struct rpc_call *call)
-{
-	const struct number_args *a = call->args;
-
-	return engine_cq_destroy(call->e, a->number, &call->err);
-}
-
 struct cq_row {
 	struct rc_cq_info info;
 	const char *service;
@@ -52,8 +44,8 @@ struct cq_row {
 static const struct table_row cq_rows[] = {
 	ROW_NAMED(struct cq_row, "cq", info.cqn, TABLE_UINT),
 	CQ(depth, TABLE_UINT),
-	CQ(pending, TABLE_UINT, .help = "completions waiting"),
-	CQ(users, TABLE_UINT, .help = "queue pairs"),
+	CQ(pending, TABLE_UINT, "completions waiting"),
+	CQ(users, TABLE_UINT, "queue pairs"),
 	CQ(overrun, TABLE_BOOL),
 	SERVICE_NAME_ROW(struct cq_row),
 	ROW_END,
@@ -66,11 +58,9 @@ static int
 next_cq(struct rpc_call *call, uint64_t *cursor, void *item)
 {
 	struct cq_row *row = item;
-	uint32_t at = (uint32_t)*cursor;
 
-	if (!engine_cq_next(call->e, &at, &row->info))
+	if (!engine_cq_next(call->e, cursor, &row->info))
 		return 0;
-	*cursor = at;
 	row->service = engine_cq_service(call->e, row->info.cqn);
 	return 1;
 }
@@ -83,14 +73,15 @@ struct cq_poll_args {
 };
 
 static const struct table_row cq_poll_params[] = {
-	ROW(struct cq_poll_args, cq, TABLE_UINT, .flags = TABLE_REQUIRED,
-		.help = "number of the completion queue"),
-	ROW(struct cq_poll_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .max = POLL_MAX,
-		.def = 16, .help = "completions in the reply at most"),
-	ROW(struct cq_poll_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .max = TIMEOUT_MAX,
-		.help = "wait so long for min completions; fewer, or none, come back when it is over"),
-	ROW(struct cq_poll_args, min, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .max = POLL_MAX,
-		.def = 1, .help = "completions to wait for"),
+	ROW(struct cq_poll_args, cq, TABLE_UINT, "number of the completion queue",
+		.flags = TABLE_REQUIRED),
+	ROW(struct cq_poll_args, max, TABLE_UINT, "completions in the reply at most", .min = 1,
+		.max = POLL_MAX, .def = 16),
+	ROW(struct cq_poll_args, timeout_ms, TABLE_UINT,
+		"wait so long for min completions; fewer, or none, come back when it is over",
+		.max = TIMEOUT_MAX),
+	ROW(struct cq_poll_args, min, TABLE_UINT, "completions to wait for", .min = 1,
+		.max = POLL_MAX, .def = 1),
 	ROW_END,
 };
 
@@ -112,13 +103,13 @@ static const struct table_row wc_rows[] = {
 	COMPLETION("wr_id", wr_id, TABLE_UINT),
 	ROW(struct wc_row, status, TABLE_STRING),
 	COMPLETION("qp_num", qp_num, TABLE_UINT),
-	ROW(struct wc_row, opcode, TABLE_STRING, .bit = WC_SUCCEEDED,
-		.help = "this and what follows: where status is SUCCESS"),
+	ROW(struct wc_row, opcode, TABLE_STRING, "this and what follows: where status is SUCCESS",
+		.bit = WC_SUCCEEDED),
 	COMPLETION("byte_len", byte_len, TABLE_UINT, .bit = WC_SUCCEEDED),
 	COMPLETION("wc_flags", wc_flags, TABLE_FLAGS, .words = words_wc_flags, .bit = WC_SUCCEEDED),
-	COMPLETION("imm_data", imm_data, TABLE_UINT, .bit = WC_IMM, .help = "WITH_IMM"),
-	COMPLETION("invalidated_rkey", imm_data, TABLE_UINT, .bit = WC_INV, .help = "WITH_INV"),
-	COMPLETION("mw_key", mw_key, TABLE_UINT, .bit = WC_MW, .help = "a TYPE_1 bind"),
+	COMPLETION("imm_data", imm_data, TABLE_UINT, "WITH_IMM", .bit = WC_IMM),
+	COMPLETION("invalidated_rkey", imm_data, TABLE_UINT, "WITH_INV", .bit = WC_INV),
+	COMPLETION("mw_key", mw_key, TABLE_UINT, "a TYPE_1 bind", .bit = WC_MW),
 	ROW_END,
 };
 
@@ -161,7 +152,12 @@ cq_poll(struct rpc_call *call)
 	struct cq_poll_reply *reply = call->reply;
 	struct wc wc[64];
 	size_t room;
-	int i, n;
+	int i, n = 0;
+
+	if (a->timeout_ms > 0)
+		n = engine_cq_await(call->e, a->cq, &call->err);
+	if (n < 0)
+		return n;
 
 	do {
 		room = a->max - reply->wc.num;
@@ -186,10 +182,10 @@ struct cq_arm_args {
 };
 
 static const struct table_row cq_arm_params[] = {
-	ROW(struct cq_arm_args, cq, TABLE_UINT, .flags = TABLE_REQUIRED,
-		.help = "number of the completion queue"),
-	ROW(struct cq_arm_args, solicited_only, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "only a solicited completion, or an error, counts"),
+	ROW(struct cq_arm_args, cq, TABLE_UINT, "number of the completion queue",
+		.flags = TABLE_REQUIRED),
+	ROW(struct cq_arm_args, solicited_only, TABLE_BOOL,
+		"only a solicited completion, or an error, counts"),
 	ROW_END,
 };
 
@@ -205,11 +201,11 @@ const struct rpc_method methods_cq[] = {
 	{ "cq_create", cq_create, cq_create_params, sizeof(struct number_args),
 		"Make a completion queue.", "polca-ctl cq create --depth 1024",
 		RESULTS(cq_create_results, struct number_args) },
-	{ "cq_destroy", cq_destroy, cq_params, sizeof(struct number_args),
+	{ "cq_destroy", number_method, cq_params, sizeof(struct number_args),
 		"Destroy a completion queue. EBUSY while a queue pair uses it.",
-		"polca-ctl cq destroy 1" },
+		"polca-ctl cq destroy 1", .verb = engine_cq_destroy },
 	{ "cq_list", page_list, params_page, sizeof(struct page_args), "List completion queues.",
-		"polca-ctl cq list", RESULTS(cq_list_results, struct page_reply), .next = next_cq },
+		"polca-ctl cq list", PAGES(cq_list_results, next_cq) },
 	{ "cq_poll", cq_poll, cq_poll_params, sizeof(struct cq_poll_args),
 		"Take completions from a queue, waiting for them if asked to. While it waits, later requests of the same connection wait too; other connections do not.",
 		"polca-ctl cq poll 1 --max 16 --timeout-ms 1000",

@@ -16,8 +16,8 @@ struct lid_list_args {
 };
 
 static const struct table_row lid_list_params[] = {
-	ROW(struct lid_list_args, port, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = LINK_PORTS_MAX - 1, .help = "native InfiniBand port"),
+	ROW(struct lid_list_args, port, TABLE_UINT, "native InfiniBand port",
+		.max = LINK_PORTS_MAX - 1),
 	ROW_INCLUDE(struct lid_list_args, page, params_page),
 	ROW_END,
 };
@@ -31,7 +31,7 @@ static const struct table_row lid_rows[] = {
 	ROW_NAMED(struct lid_row, "lid", info.lid, TABLE_UINT),
 	ROW_NAMED(struct lid_row, "mac", info.mac, TABLE_MAC),
 	ROW(struct lid_row, origin, TABLE_STRING,
-		.help = "FIXED: configured or set; LEARNED: heard from there"),
+		"FIXED: configured or set; LEARNED: heard from there"),
 	ROW_END,
 };
 
@@ -43,13 +43,11 @@ next_lid(struct rpc_call *call, uint64_t *cursor, void *item)
 {
 	const struct lid_list_args *a = call->args;
 	struct lid_row *row = item;
-	uint32_t at = (uint32_t)*cursor;
 
 	if (ctl_check_ib_port(call, a->port) != 0)
 		return -EINVAL;
-	if (!link_lid_next(engine_link(call->e), a->port, &at, &row->info))
+	if (!link_lid_next(engine_link(call->e), a->port, cursor, &row->info))
 		return 0;
-	*cursor = at;
 	row->origin = row->info.fixed ? "FIXED" : "LEARNED";
 	return 1;
 }
@@ -66,14 +64,15 @@ struct lid_set_args {
 #define LID_SET_MAC 0x1
 
 static const struct table_row lid_set_params[] = {
-	ROW(struct lid_set_args, lid, TABLE_UINT, .flags = TABLE_REQUIRED, .min = 1, .max = 0xbfff,
-		.help = "unicast LID"),
-	ROW(struct lid_set_args, mac, TABLE_MAC, .bit = LID_SET_MAC,
-		.help = "MAC address that it is reached by from now on, whatever is heard"),
-	ROW(struct lid_set_args, forget, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "take the route away instead, fixed or learned"),
-	ROW(struct lid_set_args, port, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = LINK_PORTS_MAX - 1, .help = "native InfiniBand port"),
+	ROW(struct lid_set_args, lid, TABLE_UINT, "unicast LID", .flags = TABLE_REQUIRED, .min = 1,
+		.max = 0xbfff),
+	ROW(struct lid_set_args, mac, TABLE_MAC,
+		.help = "MAC address that it is reached by from now on, whatever is heard",
+		.bit = LID_SET_MAC),
+	ROW(struct lid_set_args, forget, TABLE_BOOL,
+		"take the route away instead, fixed or learned"),
+	ROW(struct lid_set_args, port, TABLE_UINT, "native InfiniBand port",
+		.max = LINK_PORTS_MAX - 1),
 	ROW_END,
 };
 
@@ -95,8 +94,7 @@ lid_set(struct rpc_call *call)
 const struct rpc_method methods_lid[] = {
 	{ "lid_list", page_list, lid_list_params, sizeof(struct lid_list_args),
 		"Which MAC address each LID is reached by from a native InfiniBand port. Packets to other LIDs are broadcast.",
-		"polca-ctl lid list --port 0", RESULTS(lid_list_results, struct page_reply),
-		.next = next_lid },
+		"polca-ctl lid list --port 0", PAGES(lid_list_results, next_lid) },
 	{ "lid_set", lid_set, lid_set_params, sizeof(struct lid_set_args),
 		"Give a LID a fixed route, or forget the one it has.",
 		"polca-ctl lid set 5 --mac 02:00:00:00:00:05" },

@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "ctl/methods.h"
 
@@ -27,16 +26,16 @@ struct modify_reply {
 #define CHANGED(field, t, ...) ROW(struct modify_reply, field, t, __VA_ARGS__)
 
 static const struct table_row qp_modify_results[] = {
-	CHANGED(qp_state, TABLE_ENUM, .words = words_qp_state, .help = "the state it is in now"),
+	CHANGED(qp_state, TABLE_ENUM, "the state it is in now", .words = words_qp_state),
 	WARNINGS_ROW(struct modify_reply),
 	ROW_END,
 };
 
 static const struct table_row qp_connect_results[] = {
-	CHANGED(qp_state, TABLE_ENUM, .words = words_qp_state, .help = "RTS"),
-	CHANGED(sq_psn, TABLE_UINT, .help = "start PSN used"),
-	CHANGED(path_mtu, TABLE_UINT, .help = "bytes, as used"),
-	CHANGED(sgid_index, TABLE_UINT, .help = "own address used"),
+	CHANGED(qp_state, TABLE_ENUM, "RTS", .words = words_qp_state),
+	CHANGED(sq_psn, TABLE_UINT, "start PSN used"),
+	CHANGED(path_mtu, TABLE_UINT, "bytes, as used"),
+	CHANGED(sgid_index, TABLE_UINT, "own address used"),
 	WARNINGS_ROW(struct modify_reply),
 	ROW_END,
 };
@@ -71,7 +70,7 @@ wait_next_hop(struct rpc_call *call, uint32_t qpn)
 	if (cursor == PATH_NO_NEIGHBOUR ||
 		!link_neighbour_next(engine_link(call->e), &cursor, &hop) || hop.resolved)
 		return 0;
-	if (call->now - call->start < NEXT_HOP_WAIT_MS) {
+	if (!waited(call, NEXT_HOP_WAIT_MS)) {
 		call->progress = 1;
 		return RPC_WAIT;
 	}
@@ -83,8 +82,8 @@ wait_next_hop(struct rpc_call *call, uint32_t qpn)
 
 /* clang-format off */
 #define ATTR(S, field, t, mask, ...)                                                               \
-	{ .name = #field, .type = t, .offset = offsetof(S, attr.field),                            \
-		.size = sizeof(((S *)0)->attr.field), .bit = mask, __VA_ARGS__ }
+	{ .name = #field, .type = t, .bit = mask, .offset = offsetof(S, attr.field),              \
+		.size = sizeof(((S *)0)->attr.field), __VA_ARGS__ }
 /* clang-format on */
 
 /* What both methods say of the same attribute. */
@@ -114,8 +113,8 @@ struct qp_modify_args {
 };
 
 static const struct table_row params_ah[] = { AH_ROWS(0),
-	AH_ROW(0, port, TABLE_UINT, .max = LINK_PORTS_MAX - 1, .bit = AH_PORT,
-		.def_text = "the queue pair's", .help = HELP_PORT),
+	AH_ROW(0, port, TABLE_UINT, HELP_PORT, .max = LINK_PORTS_MAX - 1, .bit = AH_PORT,
+		.def_text = "the queue pair's"),
 	ROW_END };
 
 #define ALT_AH (1u << 31) /* in .mask, beyond the verbs' own bits */
@@ -123,38 +122,38 @@ static const struct table_row params_ah[] = { AH_ROWS(0),
 #define M(field, t, mask, ...) ATTR(struct qp_modify_args, field, t, QP_ATTR_##mask, __VA_ARGS__)
 
 static const struct table_row qp_modify_params[] = {
-	ROW(struct qp_modify_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,
-		.help = "the queue pair"),
-	M(qp_state, TABLE_ENUM, STATE, .words = words_qp_state, .help = "state to go to"),
-	M(cur_qp_state, TABLE_ENUM, CUR_STATE, .words = words_qp_state,
-		.help = "state it is believed to be in"),
-	M(pkey_index, TABLE_UINT, PKEY_INDEX, .help = HELP_PKEY_INDEX),
-	M(port, TABLE_UINT, PORT, .max = LINK_PORTS_MAX - 1, .help = HELP_PORT),
-	M(qp_access_flags, TABLE_FLAGS, ACCESS_FLAGS, .words = words_remote_access,
-		.help = HELP_ACCESS),
-	ROW(struct qp_modify_args, ah_attr, TABLE_OBJECT, .bit = QP_ATTR_AV, .fields = params_ah,
-		.help = "where its packets go"),
-	M(path_mtu, TABLE_UINT, PATH_MTU, .min = 256, .max = 4096, .help = HELP_PATH_MTU),
-	M(dest_qp_num, TABLE_UINT, DEST_QPN, .max = 0xffffff, .help = HELP_DEST_QP),
-	M(rq_psn, TABLE_UINT, RQ_PSN, .max = 0xffffff, .help = HELP_RQ_PSN),
-	M(sq_psn, TABLE_UINT, SQ_PSN, .max = 0xffffff, .help = HELP_SQ_PSN),
-	M(timeout, TABLE_UINT, TIMEOUT, .max = 31, .help = HELP_TIMEOUT),
-	M(retry_cnt, TABLE_UINT, RETRY_CNT, .max = 7, .help = HELP_RETRY),
-	M(rnr_retry, TABLE_UINT, RNR_RETRY, .max = 7, .help = HELP_RNR_RETRY),
-	M(min_rnr_timer, TABLE_UINT, MIN_RNR_TIMER, .max = 31, .help = HELP_MIN_RNR),
-	M(max_rd_atomic, TABLE_UINT, MAX_QP_RD_ATOMIC, .help = HELP_RD_ATOMIC),
-	M(max_dest_rd_atomic, TABLE_UINT, MAX_DEST_RD_ATOMIC, .help = HELP_DEST_RD),
+	ROW(struct qp_modify_args, qp_num, TABLE_UINT, "the queue pair", .flags = TABLE_REQUIRED,
+		.max = 0xffffff),
+	M(qp_state, TABLE_ENUM, STATE, "state to go to", .words = words_qp_state),
+	M(cur_qp_state, TABLE_ENUM, CUR_STATE, "state it is believed to be in",
+		.words = words_qp_state),
+	M(pkey_index, TABLE_UINT, PKEY_INDEX, HELP_PKEY_INDEX),
+	M(port, TABLE_UINT, PORT, HELP_PORT, .max = LINK_PORTS_MAX - 1),
+	M(qp_access_flags, TABLE_FLAGS, ACCESS_FLAGS, HELP_ACCESS, .words = words_remote_access),
+	ROW(struct qp_modify_args, ah_attr, TABLE_OBJECT, "where its packets go", .bit = QP_ATTR_AV,
+		.fields = params_ah),
+	M(path_mtu, TABLE_UINT, PATH_MTU, HELP_PATH_MTU, .min = 256, .max = 4096),
+	M(dest_qp_num, TABLE_UINT, DEST_QPN, HELP_DEST_QP, .max = 0xffffff),
+	M(rq_psn, TABLE_UINT, RQ_PSN, HELP_RQ_PSN, .max = 0xffffff),
+	M(sq_psn, TABLE_UINT, SQ_PSN, HELP_SQ_PSN, .max = 0xffffff),
+	M(timeout, TABLE_UINT, TIMEOUT, HELP_TIMEOUT, .max = 31),
+	M(retry_cnt, TABLE_UINT, RETRY_CNT, HELP_RETRY, .max = 7),
+	M(rnr_retry, TABLE_UINT, RNR_RETRY, HELP_RNR_RETRY, .max = 7),
+	M(min_rnr_timer, TABLE_UINT, MIN_RNR_TIMER, HELP_MIN_RNR, .max = 31),
+	M(max_rd_atomic, TABLE_UINT, MAX_QP_RD_ATOMIC, HELP_RD_ATOMIC),
+	M(max_dest_rd_atomic, TABLE_UINT, MAX_DEST_RD_ATOMIC, HELP_DEST_RD),
 	M(en_sqd_async_notify, TABLE_BOOL, EN_SQD_ASYNC_NOTIFY,
-		.help = "to SQD: raise the event SQ_DRAINED"),
-	ROW(struct qp_modify_args, alt_ah_attr, TABLE_OBJECT, .bit = QP_ATTR_ALT_PATH | ALT_AH,
-		.fields = params_ah,
-		.help = "alternate path: where its packets go after a migration"),
-	M(alt_pkey_index, TABLE_UINT, ALT_PATH, .flags = TABLE_DEFAULT,
-		.help = "with alt_ah_attr: index in that port's P_Key table"),
-	M(alt_timeout, TABLE_UINT, ALT_PATH, .flags = TABLE_DEFAULT, .max = 31, .def = 14,
-		.help = "with alt_ah_attr: Local ACK Timeout there"),
-	M(path_mig_state, TABLE_ENUM, PATH_MIG_STATE, .words = words_mig_state,
-		.help = "REARM: use the alternate path when retries run out or the peer does; MIGRATED: now"),
+		"to SQD: raise the event SQ_DRAINED"),
+	ROW(struct qp_modify_args, alt_ah_attr, TABLE_OBJECT,
+		"alternate path: where its packets go after a migration",
+		.bit = QP_ATTR_ALT_PATH | ALT_AH, .fields = params_ah),
+	M(alt_pkey_index, TABLE_UINT, ALT_PATH,
+		"with alt_ah_attr: index in that port's P_Key table", .def_text = "0"),
+	M(alt_timeout, TABLE_UINT, ALT_PATH, "with alt_ah_attr: Local ACK Timeout there", .max = 31,
+		.def = 14),
+	M(path_mig_state, TABLE_ENUM, PATH_MIG_STATE,
+		"REARM: use the alternate path when retries run out or the peer does; MIGRATED: now",
+		.words = words_mig_state),
 	ROW_END,
 };
 
@@ -244,32 +243,25 @@ struct qp_connect_args {
 #define C(field, t, mask, ...) ATTR(struct qp_connect_args, field, t, mask, __VA_ARGS__)
 
 static const struct table_row qp_connect_params[] = {
-	ROW(struct qp_connect_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,
-		.help = "our queue pair, in state RESET"),
+	ROW(struct qp_connect_args, qp_num, TABLE_UINT, "our queue pair, in state RESET",
+		.flags = TABLE_REQUIRED, .max = 0xffffff),
 	AH_ROWS(0),
-	C(dest_qp_num, TABLE_UINT, 0, .flags = TABLE_REQUIRED, .max = 0xffffff,
-		.help = HELP_DEST_QP),
-	C(rq_psn, TABLE_UINT, 0, .flags = TABLE_REQUIRED, .max = 0xffffff, .help = HELP_RQ_PSN),
-	C(sq_psn, TABLE_UINT, CONNECT_SQ_PSN, .max = 0xffffff,
-		.def_text = "the one that qp_create chose", .help = HELP_SQ_PSN),
-	C(port, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
-		.help = HELP_PORT),
-	C(pkey_index, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .help = HELP_PKEY_INDEX),
-	C(qp_access_flags, TABLE_FLAGS, 0, .flags = TABLE_DEFAULT, .def = DEFAULT_ACCESS,
-		.words = words_remote_access, .help = HELP_ACCESS),
-	C(path_mtu, TABLE_UINT, CONNECT_PATH_MTU, .min = 256, .max = 4096,
-		.def_text = "the port's active_mtu", .help = HELP_PATH_MTU),
-	C(timeout, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 31, .def = 14,
-		.help = HELP_TIMEOUT),
-	C(retry_cnt, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 7, .def = 7, .help = HELP_RETRY),
-	C(rnr_retry, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 7, .def = 7,
-		.help = HELP_RNR_RETRY),
-	C(min_rnr_timer, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 31, .def = 12,
-		.help = HELP_MIN_RNR),
-	C(max_rd_atomic, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .def = RD_ATOMIC_DEFAULT,
-		.help = HELP_RD_ATOMIC),
-	C(max_dest_rd_atomic, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .def = RD_ATOMIC_DEFAULT,
-		.help = HELP_DEST_RD),
+	C(dest_qp_num, TABLE_UINT, 0, HELP_DEST_QP, .flags = TABLE_REQUIRED, .max = 0xffffff),
+	C(rq_psn, TABLE_UINT, 0, HELP_RQ_PSN, .flags = TABLE_REQUIRED, .max = 0xffffff),
+	C(sq_psn, TABLE_UINT, CONNECT_SQ_PSN, HELP_SQ_PSN, .max = 0xffffff,
+		.def_text = "the one that qp_create chose"),
+	C(port, TABLE_UINT, 0, HELP_PORT, .max = LINK_PORTS_MAX - 1),
+	C(pkey_index, TABLE_UINT, 0, HELP_PKEY_INDEX),
+	C(qp_access_flags, TABLE_FLAGS, 0, HELP_ACCESS, .def = DEFAULT_ACCESS,
+		.words = words_remote_access),
+	C(path_mtu, TABLE_UINT, CONNECT_PATH_MTU, HELP_PATH_MTU, .min = 256, .max = 4096,
+		.def_text = "the port's active_mtu"),
+	C(timeout, TABLE_UINT, 0, HELP_TIMEOUT, .max = 31, .def = 14),
+	C(retry_cnt, TABLE_UINT, 0, HELP_RETRY, .max = 7, .def = 7),
+	C(rnr_retry, TABLE_UINT, 0, HELP_RNR_RETRY, .max = 7, .def = 7),
+	C(min_rnr_timer, TABLE_UINT, 0, HELP_MIN_RNR, .max = 31, .def = 12),
+	C(max_rd_atomic, TABLE_UINT, 0, HELP_RD_ATOMIC, .def = RD_ATOMIC_DEFAULT),
+	C(max_dest_rd_atomic, TABLE_UINT, 0, HELP_DEST_RD, .def = RD_ATOMIC_DEFAULT),
 	ROW_END,
 };
 

@@ -20,8 +20,8 @@ static const struct table_row gid_rows[] = {
 	ROW_NAMED(struct gid_row, "gid", gid.gid, TABLE_GID),
 	ROW_NAMED(struct gid_row, "prefix_len", gid.prefix_len, TABLE_UINT),
 	ROW_NAMED(struct gid_row, "type", gid.type, TABLE_ENUM, .words = words_gid_type),
-	ROW_NAMED(struct gid_row, "gateway", gid.gateway, TABLE_GID, .flags = TABLE_NULL,
-		.help = "null where there is none"),
+	ROW_NAMED(struct gid_row, "gateway", gid.gateway, TABLE_GID,
+		.help = "null where there is none", .flags = TABLE_NULL),
 	ROW_END,
 };
 
@@ -34,8 +34,8 @@ static const struct table_word words_port_state[] = {
 	{ NULL, 0 },
 };
 
-static uint32_t
-state_of(const struct port_attr *attr, const struct link_state *state)
+uint32_t
+port_state(const struct port_attr *attr, const struct link_state *state)
 {
 	if (!state->up)
 		return PORT_STATE_DOWN;
@@ -91,32 +91,33 @@ struct port_row {
 
 #define ATTR(field, t, ...) ROW_NAMED(struct port_row, #field, attr.field, t, __VA_ARGS__)
 #define LINK(field, t, ...) ROW_NAMED(struct port_row, #field, link.field, t, __VA_ARGS__)
-#define IB(field, ...)      ATTR(field, TABLE_UINT, .flags = TABLE_NULL, .bit = PORT_IB, __VA_ARGS__)
+
+#define IB(field, ...) ATTR(field, TABLE_UINT, .flags = TABLE_NULL, .bit = PORT_IB, __VA_ARGS__)
 
 static const struct table_row pkey_value[] = {
 	{ .name = "pkey", .type = TABLE_UINT, .size = sizeof(uint16_t) },
 };
 
 static const struct table_row port_rows[] = {
-	ROW(struct port_row, port, TABLE_UINT, .help = "its number"),
+	ROW(struct port_row, port, TABLE_UINT, "its number"),
 	ATTR(name, TABLE_CHARS),
-	ROW(struct port_row, state, TABLE_ENUM, .words = words_port_state,
-		.help = "DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED"),
-	ROW(struct port_row, link_layer, TABLE_STRING, .help = "Ethernet, InfiniBand"),
-	ROW(struct port_row, encapsulation, TABLE_STRING, .help = "roce, ib"),
+	ROW(struct port_row, state, TABLE_ENUM,
+		"DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED", .words = words_port_state),
+	ROW(struct port_row, link_layer, TABLE_STRING, "Ethernet, InfiniBand"),
+	ROW(struct port_row, encapsulation, TABLE_STRING, "roce, ib"),
 	ATTR(mac, TABLE_MAC),
 	LINK(speed_mbps, TABLE_UINT),
 	ATTR(mtu, TABLE_UINT),
-	ATTR(active_mtu, TABLE_UINT, .help = "largest path MTU that fits"),
+	ATTR(active_mtu, TABLE_UINT, "largest path MTU that fits"),
 	ATTR(vlan, TABLE_UINT, .flags = TABLE_NULL, .max = PATH_NO_VLAN - 1),
 	LINK(driver, TABLE_CHARS),
 	LINK(numa_node, TABLE_INT),
-	LINK(memory_node, TABLE_INT,
-		.help = "of its packet buffers; -1: not known, without hugepages"),
+	LINK(memory_node, TABLE_INT, "of its packet buffers; -1: not known, without hugepages"),
 	LINK(rx_queues, TABLE_UINT),
 	LINK(tx_queues, TABLE_UINT),
-	ROW(struct port_row, rss, TABLE_FLAGS, .words = words_rss,
-		.help = "what the device hashes to choose a receive queue; empty: it does not"),
+	ROW(struct port_row, rss, TABLE_FLAGS,
+		"what the device hashes to choose a receive queue; empty: it does not",
+		.words = words_rss),
 	ROW_LIST(struct port_row, gids, struct gid_row, gid_rows),
 	ROW_NAMED(struct port_row, "pkeys", attr.pkey, TABLE_LIST,
 		.flags = TABLE_INLINE | TABLE_VALUES, .fields = pkey_value,
@@ -174,7 +175,7 @@ port_list(struct rpc_call *call)
 		link_state(l, port, &row->link);
 		row->present = row->attr.ib ? PORT_IB : 0;
 		row->port = port;
-		row->state = state_of(&row->attr, &row->link);
+		row->state = port_state(&row->attr, &row->link);
 		row->link_layer = row->attr.ib ? "InfiniBand" : "Ethernet";
 		row->encapsulation = row->attr.ib ? "ib" : "roce";
 		row->rss = rss_functions(row->link.rss);
@@ -198,9 +199,9 @@ struct neighbour_row {
 static const struct table_row neighbour_rows[] = {
 	NEIGHBOUR(port, TABLE_UINT),
 	NEIGHBOUR(gid, TABLE_GID),
-	ROW(struct neighbour_row, state, TABLE_STRING, .help = "RESOLVED, RESOLVING"),
+	ROW(struct neighbour_row, state, TABLE_STRING, "RESOLVED, RESOLVING"),
 	NEIGHBOUR(mac, TABLE_MAC, .flags = TABLE_NULL, .bit = NEIGHBOUR_RESOLVED),
-	NEIGHBOUR(age_ms, TABLE_UINT, .help = "since last confirmed"),
+	NEIGHBOUR(age_ms, TABLE_UINT, "since last confirmed"),
 	ROW_END,
 };
 
@@ -233,33 +234,33 @@ struct worker_row {
 #define WORKER(field, t, ...) ROW_NAMED(struct worker_row, #field, info.field, t, __VA_ARGS__)
 
 static const struct table_row worker_rows[] = {
-	ROW(struct worker_row, worker, TABLE_UINT, .help = "its number"),
+	ROW(struct worker_row, worker, TABLE_UINT, "its number"),
 	WORKER(lcore, TABLE_UINT),
 	WORKER(cpu, TABLE_INT),
 	WORKER(numa_node, TABLE_INT),
-	WORKER(memory_node, TABLE_INT,
-		.help = "of its tables and rings; -1: not known, without hugepages"),
-	WORKER(stalled, TABLE_BOOL, .help = "its heartbeat is overdue"),
+	WORKER(memory_node, TABLE_INT, "of its tables and rings; -1: not known, without hugepages"),
+	WORKER(stalled, TABLE_BOOL, "its heartbeat is overdue"),
 	WORKER(heartbeat_age_us, TABLE_UINT),
-	WORKER(busy_share, TABLE_REAL, .help = "of time since start, 0 to 1"),
-	WORKER(longest_gap_us, TABLE_REAL, .help = "between two polls"),
+	WORKER(busy_us, TABLE_UINT, "time with work, since start"),
+	WORKER(busy_share, TABLE_REAL, "of time since start, 0 to 1"),
+	WORKER(longest_gap_us, TABLE_REAL, "between two polls"),
 	WORKER(qps, TABLE_UINT),
 	WORKER(polls, TABLE_UINT),
 	WORKER(busy_polls, TABLE_UINT),
 	WORKER(sleeps, TABLE_UINT),
 	WORKER(handoff_out, TABLE_UINT,
-		.help = "packets that reached the wrong worker here and were sent on"),
+		"packets that reached the wrong worker here and were sent on"),
 	WORKER(handoff_in, TABLE_UINT,
-		.help = "those taken over from others; all that is sent is taken over"),
-	WORKER(handoff_full, TABLE_UINT, .help = "those dropped for want of room"),
+		"those taken over from others; all that is sent is taken over"),
+	WORKER(handoff_full, TABLE_UINT, "those dropped for want of room"),
 	WORKER(handoff_again, TABLE_UINT,
-		.help = "those taken over and sent on once more, since their queue pair had moved"),
+		"those taken over and sent on once more, since their queue pair had moved"),
 	WORKER(handoff_percent, TABLE_REAL,
-		.help = "of the packets of its own receive queues, those sent on"),
-	WORKER(rehomed_out, TABLE_UINT, .help = "queue pairs that moved from here"),
-	WORKER(rehomed_in, TABLE_UINT, .help = "queue pairs that moved to here"),
-	WORKER(handoff_depth, TABLE_UINT, .help = "waiting now"),
-	WORKER(commands, TABLE_UINT, .help = "waiting now"),
+		"of the packets of its own receive queues, those sent on"),
+	WORKER(rehomed_out, TABLE_UINT, "queue pairs that moved from here"),
+	WORKER(rehomed_in, TABLE_UINT, "queue pairs that moved to here"),
+	WORKER(handoff_depth, TABLE_UINT, "waiting now"),
+	WORKER(commands, TABLE_UINT, "waiting now"),
 	ROW_END,
 };
 
@@ -288,13 +289,13 @@ worker_list(struct rpc_call *call)
 
 const struct rpc_method methods_port[] = {
 	{ "port_list", port_list, params_none, 0, "Ports and their addresses.",
-		"polca-ctl port list", RESULTS(port_list_results, struct rows_reply) },
+		"polca-ctl port list", RESULTS(port_list_results, struct rows_reply),
+		.reads = true },
 	{ "neighbour_list", page_list, params_page, sizeof(struct page_args),
 		"Next hops that ARP and IPv6 neighbour discovery have found or look for.",
-		"polca-ctl neighbour list", RESULTS(neighbour_list_results, struct page_reply),
-		.next = next_neighbour },
+		"polca-ctl neighbour list", PAGES(neighbour_list_results, next_neighbour) },
 	{ "worker_list", worker_list, params_none, 0,
 		"The lcores that do the work, and how they fare.", "polca-ctl worker list",
-		RESULTS(worker_list_results, struct rows_reply) },
+		RESULTS(worker_list_results, struct rows_reply), .reads = true },
 	{ NULL },
 };

@@ -8,7 +8,6 @@
  */
 
 #include <errno.h>
-#include <string.h>
 
 #include "ctl/methods.h"
 
@@ -30,22 +29,23 @@ struct sge_args {
 #define SGE_OFFSET 0x8
 
 static const struct table_row params_sge[] = {
-	ROW(struct sge_args, length, TABLE_UINT, .flags = TABLE_REQUIRED, .help = "bytes"),
-	ROW(struct sge_args, key, TABLE_UINT, .bit = SGE_KEY,
-		.help = "key of the region, with offset; or say it by lkey and addr"),
-	ROW(struct sge_args, offset, TABLE_UINT, .bit = SGE_OFFSET, .def_text = "0",
-		.help = "first byte, counted from the region's first"),
-	ROW(struct sge_args, lkey, TABLE_UINT, .bit = SGE_LKEY,
-		.help = "key of the region, with addr, as in ibv_sge"),
-	ROW(struct sge_args, addr, TABLE_UINT, .bit = SGE_ADDR,
-		.help = "address of the first byte in the region's own addresses (its va)"),
+	ROW(struct sge_args, length, TABLE_UINT, "bytes", .flags = TABLE_REQUIRED),
+	ROW(struct sge_args, key, TABLE_UINT,
+		"key of the region, with offset; or say it by lkey and addr", .bit = SGE_KEY),
+	ROW(struct sge_args, offset, TABLE_UINT, "first byte, counted from the region's first",
+		.bit = SGE_OFFSET, .def_text = "0"),
+	ROW(struct sge_args, lkey, TABLE_UINT, "key of the region, with addr, as in ibv_sge",
+		.bit = SGE_LKEY),
+	ROW(struct sge_args, addr, TABLE_UINT,
+		"address of the first byte in the region's own addresses (its va)",
+		.bit = SGE_ADDR),
 	ROW_END,
 };
 
 #define SG_LIST_ROW(S)                                                                             \
-	ROW(S, sg_list, TABLE_LIST, .max = RC_SGE_MAX, .fields = params_sge,                       \
-		.item_size = sizeof(struct sge_args), .def_text = "no bytes",                      \
-		.help = "the pieces of memory it works on")
+	ROW(S, sg_list, TABLE_LIST, "the pieces of memory it works on", .max = RC_SGE_MAX,         \
+		.fields = params_sge, .item_size = sizeof(struct sge_args),                        \
+		.def_text = "no bytes")
 
 static int
 make_sge(struct rpc_call *call, const struct sge_args *a, struct sge *sge)
@@ -90,7 +90,7 @@ make_sg_list(struct rpc_call *call, const struct table_list *list, const struct 
 
 const struct table_row results_posted[] = {
 	ROW(struct posted_reply, posted, TABLE_UINT,
-		.help = "how many; of an error, data.posted says how many went before it"),
+		"how many; of an error, data.posted says how many went before it"),
 	ROW_END,
 };
 
@@ -109,8 +109,8 @@ tell_posted(struct rpc_call *call, int rc, size_t posted)
 /* --- receive requests --- */
 
 const struct table_row params_recv_wr[] = {
-	ROW(struct recv_wr_args, wr_id, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
-		.help = "comes back in the completion"),
+	ROW(struct recv_wr_args, wr_id, TABLE_UINT, "comes back in the completion",
+		.max = UINT64_MAX),
 	SG_LIST_ROW(struct recv_wr_args),
 	ROW_END,
 };
@@ -157,19 +157,19 @@ struct post_args {
 };
 
 #define QP_ROW                                                                                     \
-	ROW(struct post_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,        \
-		.help = "the queue pair")
+	ROW(struct post_args, qp_num, TABLE_UINT, "the queue pair", .flags = TABLE_REQUIRED,       \
+		.max = 0xffffff)
 
 static const struct table_row post_recv_params[] = {
 	QP_ROW,
-	ROW(struct post_args, wr, TABLE_LIST, .flags = TABLE_REQUIRED, .min = 1, .max = WRS_MAX,
-		.fields = params_recv_wr, .item_size = sizeof(struct recv_wr_args),
-		.help = "receive requests, posted in order"),
+	ROW(struct post_args, wr, TABLE_LIST, "receive requests, posted in order",
+		.flags = TABLE_REQUIRED, .min = 1, .max = WRS_MAX, .fields = params_recv_wr,
+		.item_size = sizeof(struct recv_wr_args)),
 	ROW_END,
 };
 
 static int
-post_recv(struct rpc_call *call)
+method_post_recv(struct rpc_call *call)
 {
 	const struct post_args *a = call->args;
 
@@ -188,18 +188,15 @@ struct bind_args {
 };
 
 static const struct table_row params_bind[] = {
-	ROW(struct bind_args, mw_key, TABLE_UINT, .flags = TABLE_REQUIRED,
-		.help = "current key of the window"),
-	ROW(struct bind_args, mr_key, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "key of the region it opens on"),
-	ROW(struct bind_args, addr, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "first byte, in the region's own addresses (its va)"),
-	ROW(struct bind_args, length, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "bytes; 0 unbinds"),
-	ROW(struct bind_args, access, TABLE_FLAGS, .flags = TABLE_DEFAULT, .words = words_access,
-		.help = "what the peer may do"),
-	ROW(struct bind_args, new_key, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "TYPE_2: the key it gets: the same upper 24 bits, low 8 bits as you like"),
+	ROW(struct bind_args, mw_key, TABLE_UINT, "current key of the window",
+		.flags = TABLE_REQUIRED),
+	ROW(struct bind_args, mr_key, TABLE_UINT, "key of the region it opens on"),
+	ROW(struct bind_args, addr, TABLE_UINT,
+		"first byte, in the region's own addresses (its va)"),
+	ROW(struct bind_args, length, TABLE_UINT, "bytes; 0 unbinds"),
+	ROW(struct bind_args, access, TABLE_FLAGS, "what the peer may do", .words = words_access),
+	ROW(struct bind_args, new_key, TABLE_UINT,
+		"TYPE_2: the key it gets: the same upper 24 bits, low 8 bits as you like"),
 	ROW_END,
 };
 
@@ -222,38 +219,38 @@ struct send_wr_args {
 #define SEND_HAS_BIND   0x2
 
 static const struct table_row params_send_wr[] = {
-	ROW(struct send_wr_args, opcode, TABLE_ENUM, .flags = TABLE_REQUIRED,
-		.words = words_wr_opcode, .help = "the operation"),
-	ROW(struct send_wr_args, wr_id, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
-		.help = "comes back in the completion"),
+	ROW(struct send_wr_args, opcode, TABLE_ENUM, "the operation", .flags = TABLE_REQUIRED,
+		.words = words_wr_opcode),
+	ROW(struct send_wr_args, wr_id, TABLE_UINT, "comes back in the completion",
+		.max = UINT64_MAX),
 	SG_LIST_ROW(struct send_wr_args),
-	ROW(struct send_wr_args, send_flags, TABLE_FLAGS, .flags = TABLE_DEFAULT,
-		.words = words_send_flags,
-		.help = "SIGNALED matters on queue pairs made with sq_sig_all false; INLINE is set by inline_data"),
-	ROW(struct send_wr_args, inline_data, TABLE_BYTES, .max = RC_INLINE_MAX,
-		.bit = SEND_HAS_INLINE, .help = "the bytes themselves, in place of sg_list"),
-	ROW(struct send_wr_args, imm_data, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "..._WITH_IMM: 32 bits that reach the peer's completion"),
-	ROW(struct send_wr_args, invalidate_rkey, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "SEND_WITH_INV: the peer's key to invalidate; LOCAL_INV: our own"),
-	ROW(struct send_wr_args, remote_addr, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
-		.help = "RDMA and Atomics: address at the peer"),
-	ROW(struct send_wr_args, rkey, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "RDMA and Atomics: the peer's key"),
-	ROW(struct send_wr_args, compare_add, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
-		.help = "Atomics: value to compare with, or to add"),
-	ROW(struct send_wr_args, swap, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
-		.help = "ATOMIC_CMP_AND_SWP: value to store when equal"),
-	ROW(struct send_wr_args, bind_mw, TABLE_OBJECT, .bit = SEND_HAS_BIND, .fields = params_bind,
-		.help = "BIND_MW: what to bind"),
+	ROW(struct send_wr_args, send_flags, TABLE_FLAGS,
+		"SIGNALED matters on queue pairs made with sq_sig_all false; INLINE is set by inline_data",
+		.words = words_send_flags),
+	ROW(struct send_wr_args, inline_data, TABLE_BYTES,
+		"the bytes themselves, in place of sg_list", .max = RC_INLINE_MAX,
+		.bit = SEND_HAS_INLINE),
+	ROW(struct send_wr_args, imm_data, TABLE_UINT,
+		"..._WITH_IMM: 32 bits that reach the peer's completion"),
+	ROW(struct send_wr_args, invalidate_rkey, TABLE_UINT,
+		"SEND_WITH_INV: the peer's key to invalidate; LOCAL_INV: our own"),
+	ROW(struct send_wr_args, remote_addr, TABLE_UINT, "RDMA and Atomics: address at the peer",
+		.max = UINT64_MAX),
+	ROW(struct send_wr_args, rkey, TABLE_UINT, "RDMA and Atomics: the peer's key"),
+	ROW(struct send_wr_args, compare_add, TABLE_UINT,
+		"Atomics: value to compare with, or to add", .max = UINT64_MAX),
+	ROW(struct send_wr_args, swap, TABLE_UINT, "ATOMIC_CMP_AND_SWP: value to store when equal",
+		.max = UINT64_MAX),
+	ROW(struct send_wr_args, bind_mw, TABLE_OBJECT, "BIND_MW: what to bind",
+		.bit = SEND_HAS_BIND, .fields = params_bind),
 	ROW_END,
 };
 
 static const struct table_row post_send_params[] = {
 	QP_ROW,
-	ROW(struct post_args, wr, TABLE_LIST, .flags = TABLE_REQUIRED, .min = 1, .max = WRS_MAX,
-		.fields = params_send_wr, .item_size = sizeof(struct send_wr_args),
-		.help = "work requests, posted in order"),
+	ROW(struct post_args, wr, TABLE_LIST, "work requests, posted in order",
+		.flags = TABLE_REQUIRED, .min = 1, .max = WRS_MAX, .fields = params_send_wr,
+		.item_size = sizeof(struct send_wr_args)),
 	ROW_END,
 };
 
@@ -320,7 +317,7 @@ const struct rpc_method methods_post[] = {
 		"Post work requests to the send queue. ENOMEM: the queue is full; poll completions and post again.",
 		"polca-ctl post send 17 --opcode RDMA_WRITE --sg-list key=0x1a2b3c4d,length=4096 --remote-addr 0x7f0000000000 --rkey 0x5e6f7a8b",
 		RESULTS(results_posted, struct posted_reply) },
-	{ "post_recv", post_recv, post_recv_params, sizeof(struct post_args),
+	{ "post_recv", method_post_recv, post_recv_params, sizeof(struct post_args),
 		"Post receive requests to the receive queue.",
 		"polca-ctl post recv 17 --wr-id 7 --sg-list key=0x1a2b3c4d,length=4096",
 		RESULTS(results_posted, struct posted_reply) },

@@ -2,8 +2,6 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <errno.h>
-
 #include "ctl/methods.h"
 
 struct qp_create_args {
@@ -19,24 +17,25 @@ struct qp_create_args {
 #define QP offsetof(struct qp_create_args, init)
 
 static const struct table_row qp_create_params[] = {
-	QP_INIT_ROW(QP, pd, TABLE_UINT, .flags = TABLE_REQUIRED, .help = "protection domain"),
-	QP_INIT_ROW(QP, send_cq, TABLE_UINT, .flags = TABLE_REQUIRED,
-		.help = "completion queue of the send queue"),
-	QP_INIT_ROW(QP, recv_cq, TABLE_UINT, .bit = QP_RECV_CQ, .def_text = "the same as send_cq",
-		.help = "completion queue of the receive queue"),
-	QP_INIT_ROW(QP, qp_type, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = QPT_RC,
-		.words = words_qp_type, .help = "reliable connected"),
+	QP_INIT_ROW(QP, pd, TABLE_UINT, "protection domain", .flags = TABLE_REQUIRED),
+	QP_INIT_ROW(QP, send_cq, TABLE_UINT, "completion queue of the send queue",
+		.flags = TABLE_REQUIRED),
+	QP_INIT_ROW(QP, recv_cq, TABLE_UINT, "completion queue of the receive queue",
+		.bit = QP_RECV_CQ, .def_text = "the same as send_cq"),
+	QP_INIT_ROW(QP, qp_type, TABLE_ENUM, "reliable connected", .def = QPT_RC,
+		.words = words_qp_type),
 	QP_QUEUE_ROWS(QP),
-	ROW(struct qp_create_args, ack_coalescing, TABLE_BOOL, .flags = TABLE_DEFAULT, .def = 1,
-		.help = "one ACK may answer several request packets; false: each gets its own"),
-	QP_INIT_ROW(QP, flow_control, TABLE_BOOL, .flags = TABLE_DEFAULT, .def = 1,
-		.help = "tell the peer how many receive requests are posted (end-to-end credits)"),
-	ROW(struct qp_create_args, migreq, TABLE_BOOL, .bit = QP_MIGREQ,
-		.def_text = "true on native InfiniBand, false on RoCE",
-		.help = "send with the BTH's MigReq bit set, until a path migration is asked for"),
-	ROW(struct qp_create_args, worker, TABLE_UINT, .flags = TABLE_DEFAULT,
+	ROW(struct qp_create_args, ack_coalescing, TABLE_BOOL,
+		"one ACK may answer several request packets; false: each gets its own", .def = 1),
+	QP_INIT_ROW(QP, flow_control, TABLE_BOOL,
+		"tell the peer how many receive requests are posted (end-to-end credits)",
+		.def = 1),
+	ROW(struct qp_create_args, migreq, TABLE_BOOL,
+		"send with the BTH's MigReq bit set, until a path migration is asked for",
+		.bit = QP_MIGREQ, .def_text = "true on native InfiniBand, false on RoCE"),
+	ROW(struct qp_create_args, worker, TABLE_UINT, "worker that owns it",
 		.max = RC_WORKERS_MAX - 1, .def = UINT64_MAX,
-		.def_text = "the SRQ's, or the least loaded", .help = "worker that owns it"),
+		.def_text = "the SRQ's, or the least loaded"),
 	ROW_END,
 };
 
@@ -47,10 +46,10 @@ struct qp_create_reply {
 };
 
 static const struct table_row qp_create_results[] = {
-	ROW(struct qp_create_reply, qp_num, TABLE_UINT, .help = "its number"),
+	ROW(struct qp_create_reply, qp_num, TABLE_UINT, "its number"),
 	ROW(struct qp_create_reply, sq_psn, TABLE_UINT,
-		.help = "the start PSN that qp_connect will use: the peer's rq_psn"),
-	ROW(struct qp_create_reply, worker, TABLE_UINT, .help = "the worker that owns it"),
+		"the start PSN that qp_connect will use: the peer's rq_psn"),
+	ROW(struct qp_create_reply, worker, TABLE_UINT, "the worker that owns it"),
 	ROW_END,
 };
 
@@ -77,8 +76,7 @@ qp_create(struct rpc_call *call)
 	return 0;
 }
 
-#define QP_NUM_ROW                                                                                 \
-	NUMBER_ROW("qp_num", .flags = TABLE_REQUIRED, .max = 0xffffff, .help = "the queue pair")
+#define QP_NUM_ROW NUMBER_ROW("qp_num", "the queue pair", .flags = TABLE_REQUIRED, .max = 0xffffff)
 
 static const struct table_row qp_params[] = { QP_NUM_ROW, ROW_END };
 
@@ -99,10 +97,10 @@ struct qp_rehome_args {
 };
 
 static const struct table_row qp_rehome_params[] = {
-	ROW(struct qp_rehome_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,
-		.help = "the queue pair"),
-	ROW(struct qp_rehome_args, worker, TABLE_UINT, .flags = TABLE_REQUIRED,
-		.max = RC_WORKERS_MAX - 1, .help = "worker that is to own it"),
+	ROW(struct qp_rehome_args, qp_num, TABLE_UINT, "the queue pair", .flags = TABLE_REQUIRED,
+		.max = 0xffffff),
+	ROW(struct qp_rehome_args, worker, TABLE_UINT, "worker that is to own it",
+		.flags = TABLE_REQUIRED, .max = RC_WORKERS_MAX - 1),
 	ROW_END,
 };
 
@@ -116,9 +114,10 @@ qp_rehome(struct rpc_call *call)
 
 #define INFO(name, field, t, ...) ROW_NAMED(struct rc_qp_info, name, field, t, __VA_ARGS__)
 #define NUM(name, field, ...)     INFO(name, field, TABLE_UINT, __VA_ARGS__)
-#define RATE_LIMIT_ROW                                                                             \
-	NUM("rate_limit", rate_limit, .min = 1,                                                    \
-		.help = "kbit/s it is slowed down to, while it reacts to congestion (configuration: congestion)")
+#define RATE_LIMIT_ROW                                                                                    \
+	NUM("rate_limit", rate_limit,                                                                     \
+		"kbit/s it is slowed down to, while it reacts to congestion (configuration: congestion)", \
+		.min = 1)
 
 static const struct table_row qp_rows[] = {
 	NUM("qp_num", qpn),
@@ -128,8 +127,8 @@ static const struct table_row qp_rows[] = {
 	NUM("port", attr.port),
 	INFO("dgid", attr.av.dgid, TABLE_GID),
 	NUM("dest_qp_num", attr.dest_qp_num),
-	NUM("sq_posted", sq_posted, .help = "work requests not completed"),
-	NUM("rq_posted", rq_posted, .help = "receive requests not completed"),
+	NUM("sq_posted", sq_posted, "work requests not completed"),
+	NUM("rq_posted", rq_posted, "receive requests not completed"),
 	NUM("sent_pkts", counters.sent_pkts),
 	NUM("rcvd_pkts", counters.rcvd_pkts),
 	NUM("retransmitted_pkts", counters.retransmitted_pkts),
@@ -175,8 +174,8 @@ static const struct table_row shown_info[] = {
 	ATTR(qp_access_flags, TABLE_FLAGS, .words = words_access),
 	ATTR(dest_qp_num, TABLE_UINT),
 	ATTR(path_mtu, TABLE_UINT),
-	ATTR(sq_psn, TABLE_UINT, .help = "the next to be sent"),
-	ATTR(rq_psn, TABLE_UINT, .help = "the next expected"),
+	ATTR(sq_psn, TABLE_UINT, "the next to be sent"),
+	ATTR(rq_psn, TABLE_UINT, "the next expected"),
 	ATTR(timeout, TABLE_UINT),
 	ATTR(retry_cnt, TABLE_UINT),
 	ATTR(rnr_retry, TABLE_UINT),
@@ -185,12 +184,12 @@ static const struct table_row shown_info[] = {
 	ATTR(max_dest_rd_atomic, TABLE_UINT),
 	INFO("ah_attr", attr.av, TABLE_OBJECT, .fields = rows_ah),
 	ATTR(path_mig_state, TABLE_ENUM, .words = words_mig_state),
-	NUM("udp_sport", udp_sport, .help = "UDP source port of its packets"),
-	NUM("sq_posted", sq_posted, .help = "work requests not completed"),
-	NUM("rq_posted", rq_posted, .help = "receive requests not completed"),
-	NUM("sq_unacked", sq_unacked, .help = "request packets in flight"),
-	NUM("retry_left", retry_left, .help = "retries left before the error"),
-	NUM("rnr_left", rnr_left, .help = "retries after RNR NAKs left before the error"),
+	NUM("udp_sport", udp_sport, "UDP source port of its packets"),
+	NUM("sq_posted", sq_posted, "work requests not completed"),
+	NUM("rq_posted", rq_posted, "receive requests not completed"),
+	NUM("sq_unacked", sq_unacked, "request packets in flight"),
+	NUM("retry_left", retry_left, "retries left before the error"),
+	NUM("rnr_left", rnr_left, "retries after RNR NAKs left before the error"),
 	RATE_LIMIT_ROW,
 	ROW_END,
 };
@@ -216,13 +215,14 @@ static const struct table_row alternate_ah[] = {
 static const struct table_row qp_show_results[] = {
 	ROW_INCLUDE(struct qp_show_reply, info, shown_info),
 	SHOWN("ack_coalescing", ack_coalescing, TABLE_BOOL),
-	SHOWN("migreq", migreq, TABLE_BOOL, .flags = TABLE_NULL, .bit = QP_MIGREQ_SET,
-		.help = "null: as the kind of link has it"),
-	SHOWN("alt_ah_attr", info.attr, TABLE_OBJECT, .fields = alternate_ah, .bit = QP_ALTERNATE,
-		.help = "this and what follows: when an alternate path is loaded"),
+	SHOWN("migreq", migreq, TABLE_BOOL, "null: as the kind of link has it", .flags = TABLE_NULL,
+		.bit = QP_MIGREQ_SET),
+	SHOWN("alt_ah_attr", info.attr, TABLE_OBJECT,
+		"this and what follows: when an alternate path is loaded", .fields = alternate_ah,
+		.bit = QP_ALTERNATE),
 	SHOWN("alt_pkey_index", info.attr.alt_pkey_index, TABLE_UINT, .bit = QP_ALTERNATE),
 	SHOWN("alt_timeout", info.attr.alt_timeout, TABLE_UINT, .bit = QP_ALTERNATE),
-	SHOWN("counters", counters, TABLE_COUNTS, .help = "as stats_get"),
+	SHOWN("counters", counters, TABLE_COUNTS, "as stats_get"),
 	ROW_END,
 };
 
@@ -252,10 +252,10 @@ const struct rpc_method methods_qp[] = {
 		"polca-ctl qp create --pd 1 --send-cq 1",
 		RESULTS(qp_create_results, struct qp_create_reply) },
 	{ "qp_list", page_list, params_page, sizeof(struct page_args), "List queue pairs.",
-		"polca-ctl qp list", RESULTS(qp_list_results, struct page_reply), .next = next_qp },
+		"polca-ctl qp list", PAGES(qp_list_results, next_qp) },
 	{ "qp_show", qp_show, qp_params, sizeof(struct number_args),
 		"Everything about one queue pair.", "polca-ctl qp show 17",
-		RESULTS(qp_show_results, struct qp_show_reply) },
+		RESULTS(qp_show_results, struct qp_show_reply), .reads = true },
 	{ "qp_destroy", qp_destroy, qp_params, sizeof(struct number_args),
 		"Destroy a queue pair, in any state. Work requests not completed vanish without completion.",
 		"polca-ctl qp destroy 17" },

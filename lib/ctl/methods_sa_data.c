@@ -9,13 +9,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ctl/forms.h"
 #include "ctl/json_record.h"
 #include "ctl/methods.h"
 
 /* --- sa_import --- */
 
 struct import_args {
-	const char *path;
+	const char *file;
 	const char *text;
 	uint32_t format;
 	uint32_t mtu;
@@ -49,17 +50,16 @@ static const engine_sa_parser parsers[] = {
 };
 
 static const struct table_row import_params[] = {
-	ROW(struct import_args, path, TABLE_STRING, .max = 4095,
-		.help = "file on the server's host; it or text is required"),
-	ROW(struct import_args, text, TABLE_STRING, .max = 1 << 20,
-		.help = "what such a file holds"),
-	ROW(struct import_args, format, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = FORMAT_JSON,
-		.words = words_format,
-		.help = "json: as sa export and sa table --json write it; ibnetdiscover: that tool's output, LIDs included, and dump_fts's behind it or alone"),
-	ROW(struct import_args, mtu, TABLE_ENUM, .flags = TABLE_DEFAULT, .words = words_mtu,
-		.help = "of ports whose MTU the file does not say, as ibnetdiscover's never does; paths through ports of unknown MTU claim 256"),
-	ROW(struct import_args, replace, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "remove everything that is stored before"),
+	ROW(struct import_args, file, TABLE_FILE,
+		.help = "read from its beginning to its end, at most 4 GiB; it or text is required"),
+	ROW(struct import_args, text, TABLE_STRING, "what such a file holds", .max = 1 << 20),
+	ROW(struct import_args, format, TABLE_ENUM,
+		"json: as sa export and sa table --json write it; ibnetdiscover: that tool's output, LIDs included, and dump_fts's behind it or alone",
+		.def = FORMAT_JSON, .words = words_format),
+	ROW(struct import_args, mtu, TABLE_ENUM,
+		"of ports whose MTU the file does not say, as ibnetdiscover's never does; paths through ports of unknown MTU claim 256",
+		.words = words_mtu),
+	ROW(struct import_args, replace, TABLE_BOOL, "remove everything that is stored before"),
 	ROW_END,
 };
 
@@ -71,8 +71,8 @@ wait_for_import(struct rpc_call *call, struct engine_sa_imported *imported)
 }
 
 static const struct table_row sa_import_results[] = {
-	ROW(struct engine_sa_imported, records, TABLE_UINT, .help = "how many"),
-	ROW(struct engine_sa_imported, elapsed_us, TABLE_UINT, .help = "how long it took"),
+	ROW(struct engine_sa_imported, records, TABLE_UINT, "how many"),
+	ROW(struct engine_sa_imported, elapsed_us, TABLE_UINT, "how long it took"),
 	ROW_END,
 };
 
@@ -81,7 +81,7 @@ sa_import(struct rpc_call *call)
 {
 	const struct import_args *a = call->args;
 	struct engine_sa_import import = {
-		.path = a->path,
+		.fd = call->fd,
 		.text = a->text,
 		.len = a->text != NULL ? strlen(a->text) : 0,
 		.parser = parsers[a->format],
@@ -92,8 +92,8 @@ sa_import(struct rpc_call *call)
 
 	if (call->progress != 0)
 		return wait_for_import(call, call->reply);
-	if ((a->path == NULL) == (a->text == NULL))
-		return error_set(&call->err, EINVAL, "path, text: give one of them");
+	if ((a->file == NULL) == (a->text == NULL))
+		return error_set(&call->err, EINVAL, "file, text: give one of them");
 	rc = engine_sa_import_start(call->e, &import, &call->err);
 	if (rc != 0)
 		return rc;
@@ -110,8 +110,9 @@ struct export_reply {
 
 static const struct table_row sa_export_results[] = {
 	RECORDS_ROW(struct export_reply),
-	ROW(struct export_reply, cursor, TABLE_UINT, .flags = TABLE_NULL, .min = 1,
-		.help = "pass it to get the rows that follow; null: there are none"),
+	ROW(struct export_reply, cursor, TABLE_UINT,
+		"pass it to get the rows that follow; null: there are none", .flags = TABLE_NULL,
+		.min = 1),
 	ROW_END,
 };
 

@@ -66,19 +66,17 @@ struct session_row {
 static const struct table_row session_rows[] = {
 	ROW_NAMED(struct session_row, "worker", s.worker, TABLE_UINT),
 	ROW_NAMED(struct session_row, "peer", s.info.gid, TABLE_GID),
-	INFO("lid", lid, .min = 1, .help = "native IB"),
+	INFO("lid", lid, "native IB", .min = 1),
 	INFO("qp_num", qpn),
 	INFO("tid", tid, .digits = 16),
 	INFO("mgmt_class", mgmt_class),
 	INFO("class_version", class_version),
-	SESSION(method, TABLE_STRING,
-		.help = "Get, GetTable, ...; a number where it is not the SA's"),
-	SESSION(attribute, TABLE_STRING,
-		.help = "node, path, ...; a number where it is not the SA's"),
-	SESSION(role, TABLE_STRING, .help = "requester, responder"),
+	SESSION(method, TABLE_STRING, "Get, GetTable, ...; a number where it is not the SA's"),
+	SESSION(attribute, TABLE_STRING, "node, path, ...; a number where it is not the SA's"),
+	SESSION(role, TABLE_STRING, "requester, responder"),
 	ROW_NAMED(struct session_row, "state", s.info.state, TABLE_STRING),
-	INFO("segment", segment, .help = "last acknowledged or received in order"),
-	INFO("segments", segments, .help = "0: not known"),
+	INFO("segment", segment, "last acknowledged or received in order"),
+	INFO("segments", segments, "0: not known"),
 	INFO("window", window),
 	INFO("retries_left", retries_left),
 	SESSION(age_ms, TABLE_UINT),
@@ -115,13 +113,10 @@ struct sa_stats_args {
 #define STATS_WORKER 0x1
 
 static const struct table_row stats_params[] = {
-	ROW(struct sa_stats_args, worker, TABLE_UINT, .bit = STATS_WORKER,
-		.max = RC_WORKERS_MAX - 1, .def_text = "the sum of all",
-		.help = "what this worker counted"),
-	ROW(struct sa_stats_args, per_worker, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "each worker's share too, as workers"),
-	ROW(struct sa_stats_args, nonzero, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "leave out counters that are 0"),
+	ROW(struct sa_stats_args, worker, TABLE_UINT, "what this worker counted",
+		.bit = STATS_WORKER, .max = RC_WORKERS_MAX - 1, .def_text = "the sum of all"),
+	ROW(struct sa_stats_args, per_worker, TABLE_BOOL, "each worker's share too, as workers"),
+	ROW(struct sa_stats_args, nonzero, TABLE_BOOL, "leave out counters that are 0"),
 	ROW_END,
 };
 
@@ -137,19 +132,17 @@ struct sa_share {
 #define SHARE(name, field, t, ...) ROW_NAMED(struct sa_share, name, field, t, __VA_ARGS__)
 
 static const struct table_row sa_share_rows[] = {
-	SHARE("sessions", sessions, TABLE_UINT, .help = "live now"),
+	SHARE("sessions", sessions, TABLE_UINT, "live now"),
 	SHARE("mad", mad, TABLE_COUNTS,
-		.help = "sessions, segments, Acks, Resend requests, KeepAlives, timeouts, ..."),
+		"sessions, segments, Acks, Resend requests, KeepAlives, timeouts, ..."),
 	SHARE("sa", sa, TABLE_COUNTS,
-		.help = "requests by method, records, answers by status, changes, Reports"),
+		"requests by method, records, answers by status, changes, Reports"),
 	SHARE("aborts_sent", aborts_sent, TABLE_COUNTS,
-		.help = "RMPP sessions that we ended by ABORT or STOP, by status"),
+		"RMPP sessions that we ended by ABORT or STOP, by status"),
 	SHARE("aborts_received", aborts_received, TABLE_COUNTS,
-		.help = "RMPP sessions that peers ended, by status"),
-	SHARE("memory_used", stats.memory_used, TABLE_UINT,
-		.help = "bytes of sessions and requests"),
-	SHARE("memory_total", stats.memory_total, TABLE_UINT,
-		.help = "bytes that there are for them"),
+		"RMPP sessions that peers ended, by status"),
+	SHARE("memory_used", stats.memory_used, TABLE_UINT, "bytes of sessions and requests"),
+	SHARE("memory_total", stats.memory_total, TABLE_UINT, "bytes that there are for them"),
 	ROW_END,
 };
 
@@ -187,11 +180,10 @@ struct sa_stats_reply {
 #define SA_WORKERS 0x2
 
 static const struct table_row sa_stats_results[] = {
-	ROW(struct sa_stats_reply, enabled, TABLE_BOOL,
-		.help = "whether this appliance serves an SA"),
+	ROW(struct sa_stats_reply, enabled, TABLE_BOOL, "whether this appliance serves an SA"),
 	ROW_INCLUDE(struct sa_stats_reply, share, sa_share_rows),
 	ROW_NAMED(struct sa_stats_reply, "store", share.stats.store, TABLE_OBJECT,
-		.fields = store_rows, .bit = SA_ENABLED, .help = "where it serves an SA"),
+		"where it serves an SA", .fields = store_rows, .bit = SA_ENABLED),
 	ROW_LIST(struct sa_stats_reply, workers, struct sa_worker, sa_worker_rows,
 		.bit = SA_WORKERS, .help = "with per_worker"),
 	ROW_END,
@@ -204,7 +196,7 @@ json_aborts(struct rpc_call *call, const uint64_t count[256])
 	unsigned int i;
 
 	for (i = 0; i < 256; i++)
-		counter_take(&s, rmpp_status_name((uint8_t)i), count[i]);
+		counter_take(&s, rmpp_status_name((uint8_t)i), NULL, count[i]);
 	return s.obj;
 }
 
@@ -259,10 +251,10 @@ sa_stats(struct rpc_call *call)
 const struct rpc_method methods_sa_stats[] = {
 	{ "sa_sessions", page_list, params_page, sizeof(struct page_args),
 		"List sessions: transfers of many packets, and requests whose answer comes later.",
-		"polca-ctl sa sessions", RESULTS(sa_sessions_results, struct page_reply),
-		.next = next_session },
+		"polca-ctl sa sessions", PAGES(sa_sessions_results, next_session) },
 	{ "sa_stats", sa_stats, stats_params, sizeof(struct sa_stats_args),
 		"Figures of management datagrams, of the SA and of its store.",
-		"polca-ctl sa stats --nonzero", RESULTS(sa_stats_results, struct sa_stats_reply) },
+		"polca-ctl sa stats --nonzero", RESULTS(sa_stats_results, struct sa_stats_reply),
+		.reads = true },
 	{ NULL },
 };

@@ -17,7 +17,6 @@
 #include "sa/sweep.h"
 
 #define WINDOW  24 /* Gets under way; other methods need some of ENGINE_MAD_ASKS, too */
-#define SPIN_MS 2 /* answers come at once mostly: look without pause so long after the last one */
 #define IDLE_MS 10000 /* a sweep that nobody steps any more may be ended by the next one */
 
 struct sweep_args {
@@ -29,16 +28,16 @@ struct sweep_args {
 };
 
 static const struct table_row sweep_params[] = {
-	ROW(struct sweep_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
-		.help = "native InfiniBand port to begin at"),
-	ROW(struct sweep_args, replace, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "remove what is stored of the subnet before; services, groups, subscriptions and SLs of PathRecords stay"),
-	ROW(struct sweep_args, m_key, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "M_Key of the ports: without it guarded ports do not answer"),
-	ROW(struct sweep_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 500, .min = 1,
-		.max = 60000, .help = "wait so long for the answer to each try"),
-	ROW(struct sweep_args, retries, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 2, .max = 7,
-		.help = "ask again so many times where nobody answers"),
+	ROW(struct sweep_args, port, TABLE_UINT, "native InfiniBand port to begin at",
+		.max = LINK_PORTS_MAX - 1),
+	ROW(struct sweep_args, replace, TABLE_BOOL,
+		"remove what is stored of the subnet before; services, groups, subscriptions and SLs of PathRecords stay"),
+	ROW(struct sweep_args, m_key, TABLE_UINT,
+		"M_Key of the ports: without it guarded ports do not answer"),
+	ROW(struct sweep_args, timeout_ms, TABLE_UINT, "wait so long for the answer to each try",
+		.def = 500, .min = 1, .max = 60000),
+	ROW(struct sweep_args, retries, TABLE_UINT, "ask again so many times where nobody answers",
+		.def = 2, .max = 7),
 	ROW_END,
 };
 
@@ -59,7 +58,6 @@ struct job {
 	struct engine *e;
 	enum phase phase;
 	uint64_t stepped; /* ms */
-	uint64_t answered;
 	struct sweep *sweep;
 	struct sweep_counts counts;
 	struct under_way ask[WINDOW];
@@ -104,7 +102,6 @@ begin_job(struct rpc_call *call, const struct sweep_args *a)
 	}
 	job->call = call;
 	job->e = call->e;
-	job->answered = call->now;
 	return 0;
 }
 
@@ -137,13 +134,13 @@ send_sweep_get(struct rpc_call *call, const struct sweep_args *a, struct under_w
 	return rc;
 }
 
-/* @return answers taken, or a negative errno */
+/* @return 0, or a negative errno */
 static int
 take_sweep_answers(struct rpc_call *call)
 {
 	struct engine_mad_answer answer;
-	int taken = 0, rc;
 	unsigned int i;
+	int rc;
 
 	for (i = 0; i < WINDOW; i++) {
 		struct under_way *u = &job->ask[i];
@@ -163,9 +160,8 @@ take_sweep_answers(struct rpc_call *call)
 								   : NULL);
 		engine_mad_forget(call->e, u->id);
 		u->used = false;
-		taken++;
 	}
-	return taken;
+	return 0;
 }
 
 /* @return Gets under way, or a negative errno */
@@ -237,16 +233,13 @@ import_records(struct rpc_call *call, const struct sweep_args *a)
 static int
 step_asking(struct rpc_call *call, const struct sweep_args *a)
 {
-	int taken = take_sweep_answers(call),
-	    under_way = taken < 0 ? taken : send_sweep_gets(call, a);
+	int rc = take_sweep_answers(call), under_way = rc < 0 ? rc : send_sweep_gets(call, a);
 
 	if (under_way < 0)
 		return under_way;
 	if (under_way == 0)
 		return import_records(call, a);
-	if (taken > 0)
-		job->answered = call->now;
-	return call->now - job->answered < SPIN_MS ? RPC_AGAIN : RPC_WAIT;
+	return RPC_WAIT;
 }
 
 struct sweep_reply {
@@ -259,15 +252,15 @@ struct sweep_reply {
 	ROW_NAMED(struct sweep_reply, #field, counts.field, TABLE_UINT, __VA_ARGS__)
 
 static const struct table_row sa_sweep_results[] = {
-	ROW_NAMED(struct sweep_reply, "records", imported.records, TABLE_UINT, .help = "how many"),
-	COUNT(nodes, .help = "channel adapters' ports, routers' ports and switches that answered"),
-	COUNT(switches, .help = "how many of them"),
-	COUNT(links, .help = "both ways of a cable count"),
-	COUNT(without_lid, .help = "of the nodes those without a LID, which are left out"),
-	COUNT(asked, .help = "Gets"),
+	ROW_NAMED(struct sweep_reply, "records", imported.records, TABLE_UINT, "how many"),
+	COUNT(nodes, "channel adapters' ports, routers' ports and switches that answered"),
+	COUNT(switches, "how many of them"),
+	COUNT(links, "both ways of a cable count"),
+	COUNT(without_lid, "of the nodes those without a LID, which are left out"),
+	COUNT(asked, "Gets"),
 	COUNT(unanswered,
-		.help = "those that got no answer; a switch with an unanswered block gets no forwarding table"),
-	ROW(struct sweep_reply, elapsed_us, TABLE_UINT, .help = "how long it took"),
+		"those that got no answer; a switch with an unanswered block gets no forwarding table"),
+	ROW(struct sweep_reply, elapsed_us, TABLE_UINT, "how long it took"),
 	ROW_END,
 };
 

@@ -4,13 +4,14 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_version.h>
 
 #include "base/log_level.h"
+#include "base/verdict.h"
 #include "ctl/event_log.h"
 #include "ctl/methods.h"
 #include "engine/verbs_mad.h"
@@ -26,11 +27,11 @@ struct version_reply {
 #define VERSION(field, t, ...) ROW(struct version_reply, field, t, __VA_ARGS__)
 
 static const struct table_row version_get_results[] = {
-	VERSION(version, TABLE_STRING, .help = "of Polca"),
-	VERSION(dpdk, TABLE_STRING, .help = "version of DPDK"),
-	VERSION(pid, TABLE_INT, .help = "process number"),
+	VERSION(version, TABLE_STRING, "of Polca"),
+	VERSION(dpdk, TABLE_STRING, "version of DPDK"),
+	VERSION(pid, TABLE_INT, "process number"),
 	VERSION(crc32, TABLE_STRING,
-		.help = "how the ICRC is computed, chosen at start by what this CPU can do (portable, pclmul, vpclmul)"),
+		"how the ICRC is computed, chosen at start by what this CPU can do (portable, pclmul, vpclmul)"),
 	ROW_END,
 };
 
@@ -51,10 +52,10 @@ struct rpc_list_args {
 };
 
 static const struct table_row rpc_list_params[] = {
-	ROW(struct rpc_list_args, method, TABLE_STRING, .max = 63, .def_text = "all",
-		.help = "this method only"),
-	ROW(struct rpc_list_args, schema, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "the JSON schemas of parameters and result, too"),
+	ROW(struct rpc_list_args, method, TABLE_STRING, "this method only", .max = 63,
+		.def_text = "all"),
+	ROW(struct rpc_list_args, schema, TABLE_BOOL,
+		"the JSON schemas of parameters and result, too"),
 	ROW_END,
 };
 
@@ -63,7 +64,7 @@ static const struct table_row rpc_list_results[] = {
 		.name = "methods",
 		.type = TABLE_MAPS,
 		.size = sizeof(json_t *),
-		.help = "list of area, name, help, params (list of name, type, required, default, allowed, unit, help, and where they apply words, fields), result, example; with schema also results (rows as params), params_schema, result_schema",
+		.help = "list of area, name, help, params (list of name, type, required, default, allowed, unit, help, and where they apply words, fields), result, example, reads (it changes nothing: the monitoring socket has it); with schema also results (rows as params), params_schema, result_schema",
 	},
 	ROW_END,
 };
@@ -91,13 +92,11 @@ struct events_args {
 #define EVENTS_SINCE 0x1
 
 static const struct table_row events_params[] = {
-	ROW(struct events_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .max = 1000,
-		.def = 100, .help = "events in the reply at most"),
-	ROW(struct events_args, since, TABLE_UINT, .bit = EVENTS_SINCE,
-		.def_text = "those that nobody has taken yet",
-		.help = "from this number on, taking none from others: next of the reply before"),
-	ROW(struct events_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 60000,
-		.help = "wait so long for one"),
+	ROW(struct events_args, max, TABLE_UINT, "events in the reply at most", .min = 1,
+		.max = 1000, .def = 100),
+	ROW(struct events_args, since, TABLE_UINT, "from this number on: next of the reply before",
+		.bit = EVENTS_SINCE, .def_text = "those that this connection has not read yet"),
+	ROW(struct events_args, timeout_ms, TABLE_UINT, "wait so long for one", .max = 60000),
 	ROW_END,
 };
 
@@ -105,8 +104,17 @@ static const struct table_row events_params[] = {
 struct event_row {
 	uint32_t present;
 	uint64_t seq;
+	const char *time;
 	const char *event;
 	uint32_t element;
+	uint32_t port;
+	const char *text;
+	struct {
+		const char *peer;
+		uint32_t peer_qp, psn;
+		const char *status, *verdict;
+		uint32_t syndrome;
+	} failure;
 	struct sm_smp_row smp;
 };
 #define EVENT_OF_CQ     0x01
@@ -116,6 +124,7 @@ struct event_row {
 #define EVENT_OF_SMP    0x10
 #define EVENT_OF_PORT   0x20
 #define EVENT_SMP_KEPT  0x40
+#define EVENT_FAILURE   0x80
 
 static uint32_t
 event_object(enum event_type type)
@@ -124,9 +133,12 @@ event_object(enum event_type type)
 	case EVENT_CQ_ERR:
 	case EVENT_CQ_COMPLETION:
 		return EVENT_OF_CQ;
-	case EVENT_SRQ_ERR:
 	case EVENT_SRQ_LIMIT_REACHED:
 		return EVENT_OF_SRQ;
+	case EVENT_CONNECTION_MADE:
+	case EVENT_CONNECTION_REFUSED:
+	case EVENT_CONNECTION_ENDED:
+	case EVENT_QP_ERROR:
 	case EVENT_QP_FATAL:
 	case EVENT_QP_REQ_ERR:
 	case EVENT_QP_ACCESS_ERR:
@@ -149,16 +161,27 @@ event_object(enum event_type type)
 #define ABOUT(name, of, ...)                                                                       \
 	ROW_NAMED(struct event_row, name, element, TABLE_UINT, .bit = of, __VA_ARGS__)
 
+#define FAILURE(field, t, ...)                                                                     \
+	ROW_NAMED(struct event_row, #field, failure.field, t, .bit = EVENT_FAILURE, __VA_ARGS__)
+
 static const struct table_row event_rows[] = {
 	ROW(struct event_row, seq, TABLE_UINT),
+	ROW(struct event_row, time, TABLE_STRING, "UTC"),
 	ROW(struct event_row, event, TABLE_STRING),
 	ABOUT("qp_num", EVENT_OF_QP, .help = "this, or one of the next five: what it is about"),
 	ABOUT("cq", EVENT_OF_CQ),
 	ABOUT("srq", EVENT_OF_SRQ),
-	ABOUT("port", EVENT_OF_PORT),
+	ROW(struct event_row, port, TABLE_UINT, .bit = EVENT_OF_PORT, .help = "also of QP_ERROR"),
 	ABOUT("worker", EVENT_OF_WORKER),
 	ABOUT("smp", EVENT_OF_SMP,
 		.help = "SM_SMP: with what sm_take says of it, as long as it is kept"),
+	ROW(struct event_row, text, TABLE_STRING, "what happened, as it is logged"),
+	FAILURE(peer, TABLE_STRING, .help = "QP_ERROR: who the peer is, and why the QP failed"),
+	FAILURE(peer_qp, TABLE_UINT),
+	FAILURE(psn, TABLE_UINT),
+	FAILURE(status, TABLE_STRING, .flags = TABLE_OPTIONAL, .help = "of the completion"),
+	FAILURE(verdict, TABLE_STRING, .flags = TABLE_OPTIONAL, .help = "of the packet"),
+	FAILURE(syndrome, TABLE_UINT, .flags = TABLE_OPTIONAL, .help = "of the NAK"),
 	{
 		.name = "",
 		.type = TABLE_INCLUDE,
@@ -180,11 +203,42 @@ struct events_reply {
 
 static const struct table_row events_results[] = {
 	ROW_LIST(struct events_reply, events, struct event_row, event_rows),
-	EVENTS(next, .help = "pass it as since to go on from here"),
-	EVENTS(missed, .help = "events older than the oldest that is still kept"),
-	EVENTS(lost, .help = "events that found no room on their way, since start"),
+	EVENTS(next, "pass it as since to go on from here"),
+	EVENTS(missed,
+		"events that this reader will not see: no longer kept, or lost on their way"),
+	EVENTS(lost, "events that found no room on their way, since start"),
 	ROW_END,
 };
+
+static const char *
+event_time(struct arena *a, uint64_t ns)
+{
+	time_t seconds = (time_t)(ns / 1000000000);
+	char date[32];
+	struct tm tm;
+
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &tm));
+	return arena_printf(a, "%s.%03uZ", date, (unsigned int)(ns / 1000000 % 1000));
+}
+
+static void
+fill_failure(struct rpc_call *call, struct event_row *row, const struct qp_failure *f)
+{
+	char peer[GID_STRLEN];
+
+	row->present |= EVENT_FAILURE | EVENT_OF_PORT;
+	row->failure.peer = f->dlid != 0
+		? arena_printf(&call->arena, "lid:%u", f->dlid)
+		: arena_printf(&call->arena, "%s", gid_print(&f->peer, peer));
+	row->failure.peer_qp = f->peer_qpn;
+	row->port = f->port;
+	row->failure.psn = f->psn;
+	row->failure.syndrome = f->syndrome;
+	if (f->status != 0)
+		row->failure.status = wc_status_name(f->status);
+	if (f->verdict < VERDICT_COUNT)
+		row->failure.verdict = verdict_infos[f->verdict].name;
+}
 
 static int
 add_event(struct rpc_call *call, uint64_t seq, const struct event *ev)
@@ -192,13 +246,19 @@ add_event(struct rpc_call *call, uint64_t seq, const struct event *ev)
 	struct events_reply *reply = call->reply;
 	struct event_row *row = ADD(call, &reply->events, struct event_row);
 	const struct engine_sm_smp *smp = NULL;
+	char text[EVENT_TEXT_MAX];
 
 	if (row == NULL)
 		return -ENOMEM;
 	row->present = event_object(ev->type);
 	row->seq = seq;
 	row->event = event_type_name(ev->type);
-	row->element = ev->element;
+	row->element = row->port = ev->element;
+	row->time = event_time(&call->arena, ev->time);
+	engine_event_text(call->e, ev, text, sizeof(text));
+	row->text = arena_printf(&call->arena, "%s", text);
+	if (ev->type == EVENT_QP_ERROR)
+		fill_failure(call, row, &ev->failure);
 	if (ev->type == EVENT_SM_SMP)
 		smp = engine_sm_find(call->e, ev->element);
 	if (smp == NULL)
@@ -215,22 +275,29 @@ events(struct rpc_call *call)
 	struct events_reply *reply = call->reply;
 	struct event_log *log = call->state->events;
 	bool since = (a->present & EVENTS_SINCE) != 0;
+	const struct event *ev;
 	uint64_t end, seq, first;
 
 	event_log_fill(log, call->e);
 	end = event_log_end(log);
-	seq = since ? a->since : event_log_untaken(log);
+	seq = since ? a->since : *call->next_event;
+	if (seq == 0) /* events are numbered from 1 */
+		seq = 1;
 	first = event_log_first(log);
 	if (seq >= end && !waited(call, a->timeout_ms))
 		return RPC_WAIT;
-	reply->missed = seq < first ? first - (seq == 0 ? 1 : seq) : 0;
+	reply->missed = seq < first ? first - seq : 0;
 	if (seq < first)
 		seq = first;
-	for (; seq < end && reply->events.num < a->max; seq++)
-		if (add_event(call, seq, event_log_at(log, seq)) != 0)
+	for (; seq < end && reply->events.num < a->max; seq++) {
+		ev = event_log_at(log, seq);
+		if (ev == NULL)
+			reply->missed++;
+		else if (add_event(call, seq, ev) != 0)
 			return -ENOMEM;
+	}
 	if (!since)
-		event_log_taken(log, seq);
+		*call->next_event = seq;
 	reply->next = seq;
 	reply->lost = event_log_lost(log);
 	return 0;
@@ -246,16 +313,17 @@ struct log_args {
 };
 
 static const struct table_row log_set_params[] = {
-	ROW(struct log_args, component, TABLE_STRING, .flags = TABLE_REQUIRED, .max = 127,
-		.help = "log component, or a pattern as the shell has them: \"polca.*\""),
-	ROW(struct log_args, level, TABLE_ENUM, .flags = TABLE_REQUIRED, .words = words_log_level,
-		.help = "least urgent level that is still shown"),
+	ROW(struct log_args, component, TABLE_STRING,
+		"log component, or a pattern as the shell has them: \"polca.*\"",
+		.flags = TABLE_REQUIRED, .max = 127),
+	ROW(struct log_args, level, TABLE_ENUM, "least urgent level that is still shown",
+		.flags = TABLE_REQUIRED, .words = words_log_level),
 	ROW_END,
 };
 
 static const struct table_row log_get_params[] = {
-	ROW(struct log_args, component, TABLE_STRING, .max = 127, .def_text = "all",
-		.help = "components whose name begins so"),
+	ROW(struct log_args, component, TABLE_STRING, "components whose name begins so", .max = 127,
+		.def_text = "all"),
 	ROW_END,
 };
 
@@ -317,17 +385,19 @@ set_log_level(struct rpc_call *call)
 
 const struct rpc_method methods_server[] = {
 	{ "version_get", version_get, params_none, 0, "Which server this is.",
-		"polca-ctl version get", RESULTS(version_get_results, struct version_reply) },
+		"polca-ctl version get", RESULTS(version_get_results, struct version_reply),
+		.reads = true },
 	{ "rpc_list", rpc_list, rpc_list_params, sizeof(struct rpc_list_args),
 		"Describe the methods: what help, completion and the reference are made from.",
-		"polca-ctl rpc list --method qp_create", RESULTS(rpc_list_results, json_t *) },
+		"polca-ctl rpc list --method qp_create", RESULTS(rpc_list_results, json_t *),
+		.reads = true },
 	{ "events", events, events_params, sizeof(struct events_args),
-		"Asynchronous events, oldest first. Without since each is given once, to whoever asks first.",
-		"polca-ctl events --timeout-ms 1000",
-		RESULTS(events_results, struct events_reply) },
+		"Asynchronous events, oldest first. Every reader gets them all; what it has missed is counted.",
+		"polca-ctl events --timeout-ms 1000", RESULTS(events_results, struct events_reply),
+		.reads = true },
 	{ "log_level_get", get_log_level, log_get_params, sizeof(struct log_args),
 		"Log components and their levels.", "polca-ctl log level get --component polca",
-		RESULTS(log_level_get_results, struct log_reply) },
+		RESULTS(log_level_get_results, struct log_reply), .reads = true },
 	{ "log_level_set", set_log_level, log_set_params, sizeof(struct log_args),
 		"Set how much log components say.",
 		"polca-ctl log level set --component 'polca.*' --level debug" },

@@ -17,7 +17,7 @@
 static bool
 find_service(struct rpc_call *call, const char *word, struct engine_service_info *info)
 {
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 	uint64_t id = 0;
 
 	if (!text_u64(word, &id))
@@ -68,26 +68,26 @@ struct listen_args {
 #define SVC offsetof(struct listen_args, svc)
 
 static const struct table_row listen_params[] = {
-	ROW(struct listen_args, kind, TABLE_STRING, .flags = TABLE_REQUIRED,
-		.max = SVC_NAME_MAX - 1,
-		.help = "kind of service: memory, echo, rping, ... (polca-ctl service kinds lists all)"),
+	ROW(struct listen_args, kind, TABLE_STRING,
+		"kind of service: memory, echo, rping, ... (polca-ctl service kinds lists all)",
+		.flags = TABLE_REQUIRED, .max = SVC_NAME_MAX - 1),
 	SERVICE_ID_ROWS(offsetof(struct listen_args, id)),
-	ROW(struct listen_args, service_mask, TABLE_UINT, .flags = TABLE_DEFAULT, .def = UINT64_MAX,
-		.def_text = "all", .help = "bits of the service ID that count"),
-	ROW(struct listen_args, name, TABLE_STRING, .max = SVC_NAME_MAX - 1, .def_text = "the kind",
-		.help = "what it is called"),
+	ROW(struct listen_args, service_mask, TABLE_UINT, "bits of the service ID that count",
+		.def = UINT64_MAX, .def_text = "all"),
+	ROW(struct listen_args, name, TABLE_STRING, "what it is called", .max = SVC_NAME_MAX - 1,
+		.def_text = "the kind"),
 	SERVICE_ROWS(SVC),
-	SERVICE_ROW(SVC, mr, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.def_text = "a new one; rcopy: none",
-		.help = "memory, rcopy: key of a region that is there"),
-	SERVICE_ROW(SVC, per_connection, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "memory: each connection has its own"),
-	SERVICE_ROW(SVC, max_connections, TABLE_UINT, KINDS_OWN,
-		.help = "more than so many are refused"),
-	SERVICE_ROW(SVC, tcp_port, TABLE_UINT, .flags = TABLE_DEFAULT, .def_text = "none",
-		.help = "perftest: TCP port for who exchanges addresses there, without rdma_cm"),
-	SERVICE_ROW(SVC, count, TABLE_UINT, KINDS_OWN,
-		.help = "end a connection after so many exchanges"),
+	SERVICE_ROW(SVC, mr, TABLE_UINT, "memory, rcopy: key of a region that is there",
+		.def_text = "a new one; rcopy: none"),
+	SERVICE_ROW(SVC, per_connection, TABLE_BOOL, "memory: each connection has its own"),
+	SERVICE_ROW(SVC, max_connections, TABLE_UINT, "more than so many are refused", KINDS_OWN),
+	SERVICE_ROW(SVC, tcp_port, TABLE_UINT,
+		"perftest: TCP port for who exchanges addresses there, without rdma_cm",
+		.def_text = "none"),
+	SERVICE_ROW(SVC, local_port, TABLE_UINT,
+		"local port that most peers come by, counted from 0: the service's memory is on its card's NUMA node",
+		.max = LINK_PORTS_MAX - 1),
+	SERVICE_ROW(SVC, count, TABLE_UINT, "end a connection after so many exchanges", KINDS_OWN),
 	ROW_END,
 };
 
@@ -98,8 +98,8 @@ struct listen_reply {
 };
 
 static const struct table_row cm_listen_results[] = {
-	ROW(struct listen_reply, service, TABLE_UINT, .help = "its number, for cm_unlisten"),
-	ROW(struct listen_reply, name, TABLE_CHARS, .help = "what it is called"),
+	ROW(struct listen_reply, service, TABLE_UINT, "its number, for cm_unlisten"),
+	ROW(struct listen_reply, name, TABLE_CHARS, "what it is called"),
 	ROW_INCLUDE(struct listen_reply, id, rows_service_id),
 	ROW_END,
 };
@@ -113,6 +113,8 @@ cm_listen_method(struct rpc_call *call)
 	int rc;
 
 	rc = service_config_of(call, "kind", a->kind, &a->svc, false, &config);
+	if (rc == 0)
+		rc = ctl_check_local_port(call, config.local_port);
 	if (rc == 0)
 		rc = service_id_of(call, &a->id, &config.service_id);
 	if (rc == 0 && config.service_id == 0 && config.tcp_port == 0)
@@ -141,10 +143,10 @@ struct unlisten_args {
 };
 
 static const struct table_row unlisten_params[] = {
-	ROW(struct unlisten_args, service, TABLE_NAME, .flags = TABLE_REQUIRED,
-		.max = SVC_NAME_MAX - 1, .help = "the service: number or name"),
-	ROW(struct unlisten_args, disconnect, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "end its connections too; else they stay until either side ends them"),
+	ROW(struct unlisten_args, service, TABLE_NAME, "the service: number or name",
+		.flags = TABLE_REQUIRED, .max = SVC_NAME_MAX - 1),
+	ROW(struct unlisten_args, disconnect, TABLE_BOOL,
+		"end its connections too; else they stay until either side ends them"),
 	ROW_END,
 };
 
@@ -201,13 +203,12 @@ static const struct table_row service_rows[] = {
 	INFO("name", config.name, TABLE_CHARS),
 	INFO("kind", config.kind, TABLE_CHARS),
 	ROW(struct service_row, state, TABLE_STRING,
-		.help = "LISTENING; ENDING: its last connections are awaited; of a connection of ours CONNECTED, or ENDED from TIMEWAIT on"),
-	INFO("connection", connection, TABLE_UINT, .flags = TABLE_NULL, .bit = SERVICE_CLIENT,
-		.help = "of ours"),
+		"LISTENING; ENDING: its last connections are awaited; of a connection of ours CONNECTED, or ENDED from TIMEWAIT on"),
+	INFO("connection", connection, TABLE_UINT, "of ours", .flags = TABLE_NULL,
+		.bit = SERVICE_CLIENT),
 	ROW_INCLUDE(struct service_row, id, service_id_or_null),
 	INFO("tcp_port", config.tcp_port, TABLE_UINT, .flags = TABLE_NULL, .min = 1),
-	ROW(struct service_row, counters, TABLE_MEMBERS,
-		.help = "stats_describe says what they mean"),
+	ROW(struct service_row, counters, TABLE_MEMBERS, "stats_describe says what they mean"),
 	ROW_END,
 };
 
@@ -222,11 +223,9 @@ next_service(struct rpc_call *call, uint64_t *cursor, void *item)
 	struct counter_sink s = counter_sink(call, false);
 	struct service_row *row = item;
 	const struct engine_service_info *info = &row->info;
-	uint32_t at = (uint32_t)*cursor;
 
-	if (!engine_service_next(call->e, &at, &row->info))
+	if (!engine_service_next(call->e, cursor, &row->info))
 		return 0;
-	*cursor = at;
 	row->state = state_word(info);
 	if (info->client)
 		row->present = SERVICE_CLIENT;
@@ -245,8 +244,8 @@ next_service(struct rpc_call *call, uint64_t *cursor, void *item)
 
 static const struct table_row kind_rows[] = {
 	KIND("kind", name, TABLE_STRING),
-	KIND("listens", server, TABLE_BOOL, .help = "cm_listen takes it"),
-	KIND("connects", client, TABLE_BOOL, .help = "cm_connect does"),
+	KIND("listens", server, TABLE_BOOL, "cm_listen takes it"),
+	KIND("connects", client, TABLE_BOOL, "cm_connect does"),
 	KIND_DEFAULT(length,
 		.help = "default; null, as in the next three: none, or it depends on others"),
 	KIND_DEFAULT(size),
@@ -291,9 +290,9 @@ const struct rpc_method methods_service[] = {
 		"polca-ctl cm unlisten rping --disconnect" },
 	{ "service_list", page_list, params_page, sizeof(struct page_args),
 		"List services: those that listen, and those that drive connections of ours, until a minute after their end.",
-		"polca-ctl service list", RESULTS(service_list_results, struct page_reply),
-		.next = next_service },
+		"polca-ctl service list", PAGES(service_list_results, next_service) },
 	{ "service_kinds", service_kinds, params_none, 0, "List the kinds of services there are.",
-		"polca-ctl service kinds", RESULTS(service_kinds_results, struct kinds_reply) },
+		"polca-ctl service kinds", RESULTS(service_kinds_results, struct kinds_reply),
+		.reads = true },
 	{ NULL },
 };

@@ -32,12 +32,12 @@ struct sm_set_args {
 };
 
 static const struct table_row sm_set_params[] = {
-	ROW(struct sm_set_args, state, TABLE_ENUM, .flags = TABLE_REQUIRED, .words = words_sm_state,
-		.help = "SMInfo.SMState from now on"),
-	ROW(struct sm_set_args, priority, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = SMA_SM_PRIORITY_MAX, .help = "SMInfo.Priority from now on"),
-	ROW(struct sm_set_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
-		.help = "the port that it is behind"),
+	ROW(struct sm_set_args, state, TABLE_ENUM, "SMInfo.SMState from now on",
+		.flags = TABLE_REQUIRED, .words = words_sm_state),
+	ROW(struct sm_set_args, priority, TABLE_UINT, "SMInfo.Priority from now on",
+		.max = SMA_SM_PRIORITY_MAX),
+	ROW(struct sm_set_args, port, TABLE_UINT, "the port that it is behind",
+		.max = LINK_PORTS_MAX - 1),
 	ROW_END,
 };
 
@@ -58,12 +58,11 @@ struct sm_take_args {
 };
 
 static const struct table_row sm_take_params[] = {
-	ROW(struct sm_take_args, port, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = LINK_PORTS_MAX - 1, .help = "the port that it is behind"),
-	ROW(struct sm_take_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1,
-		.max = ENGINE_SM_SMPS, .def = 32, .help = "rows in the reply at most"),
-	ROW(struct sm_take_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 60000,
-		.help = "wait so long for one"),
+	ROW(struct sm_take_args, port, TABLE_UINT, "the port that it is behind",
+		.max = LINK_PORTS_MAX - 1),
+	ROW(struct sm_take_args, max, TABLE_UINT, "rows in the reply at most", .min = 1,
+		.max = ENGINE_SM_SMPS, .def = 32),
+	ROW(struct sm_take_args, timeout_ms, TABLE_UINT, "wait so long for one", .max = 60000),
 	ROW_END,
 };
 
@@ -72,17 +71,16 @@ static const struct table_row sm_take_params[] = {
 	ROW_NAMED(struct sm_smp_row, name, info.field, TABLE_UINT, __VA_ARGS__)
 
 const struct table_row rows_sm_smp[] = {
-	INFO("smp", number, .help = "its number"),
+	INFO("smp", number, "its number"),
 	INFO("port", port),
-	SMP(method, TABLE_STRING, .help = "Trap, or Set of SMInfo"),
+	SMP(method, TABLE_STRING, "Trap, or Set of SMInfo"),
 	SMP(attribute, TABLE_STRING),
 	SMP(modifier, TABLE_UINT,
-		.help = "of SMInfo: 1 handover, 2 acknowledge, 3 disable, 4 standby, 5 discover"),
+		"of SMInfo: 1 handover, 2 acknowledge, 3 disable, 4 standby, 5 discover"),
 	INFO("slid", slid),
 	SMP(tid, TABLE_UINT, .digits = 16),
 	SMP(age_ms, TABLE_UINT),
-	SMP(notice, TABLE_MAP, .flags = TABLE_OPTIONAL,
-		.help = "of a Trap: object of its components"),
+	SMP(notice, TABLE_MAP, "of a Trap: object of its components", .flags = TABLE_OPTIONAL),
 	SMP(data, TABLE_BYTES),
 	ROW_END,
 };
@@ -117,7 +115,7 @@ struct sm_take_reply {
 static const struct table_row sm_take_results[] = {
 	ROW_LIST(struct sm_take_reply, smps, struct sm_smp_row, rows_sm_smp),
 	ROW(struct sm_take_reply, lost, TABLE_UINT,
-		.help = "those that found no room before they were taken, of all ports, since start"),
+		"those that found no room before they were taken, of all ports, since start"),
 	ROW_END,
 };
 
@@ -155,10 +153,9 @@ struct sm_repress_args {
 };
 
 static const struct table_row sm_repress_params[] = {
-	ROW(struct sm_repress_args, smp, TABLE_UINT, .flags = TABLE_REQUIRED,
-		.help = "number of the Trap (sm_take)"),
-	ROW(struct sm_repress_args, m_key, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.help = "M_Key of the port that sent it"),
+	ROW(struct sm_repress_args, smp, TABLE_UINT, "number of the Trap (sm_take)",
+		.flags = TABLE_REQUIRED),
+	ROW(struct sm_repress_args, m_key, TABLE_UINT, "M_Key of the port that sent it"),
 	ROW_END,
 };
 

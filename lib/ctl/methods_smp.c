@@ -46,32 +46,35 @@ struct smp_args {
 
 /* clang-format off */
 #define SMP_ROWS                                                                                   \
-	ROW(struct smp_args, attribute, TABLE_STRING, .flags = TABLE_REQUIRED, .max = 32,            \
-		.help = "attribute by name (PortInfo, NodeInfo, ... or as smpquery has it: pkeys, sl2vl, ...) or number"), \
-	ROW(struct smp_args, modifier, TABLE_UINT, .flags = TABLE_DEFAULT,                           \
-		.help = "attribute modifier: of PortInfo the port, 0 being the one asked; of tables the block"), \
-	ROW(struct smp_args, dlid, TABLE_UINT, .bit = SMP_DLID, .min = 1,                            \
-		.max = PORT_LID_MULTICAST - 1, .help = "ask the port of this LID"),                \
-	ROW(struct smp_args, path, TABLE_STRING, .max = 256,                                         \
-		.help = "ask along a directed route: 0 is this port itself, and then the ports to leave by: \"0,1,2\""), \
-	ROW(struct smp_args, port, TABLE_UINT, .bit = SMP_PORT, .max = LINK_PORTS_MAX - 1,           \
-		.def_text = "the one that path leaves by, else 0",                                 \
-		.help = "local port to ask from; in path it is this number and one"),              \
-	ROW(struct smp_args, m_key, TABLE_UINT, .flags = TABLE_DEFAULT,                              \
-		.help = "M_Key of the port asked: without it guarded ports do not answer"),        \
-	ROW(struct smp_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 1000, .min = 1,  \
-		.max = TIMEOUT_MAX_MS, .help = "wait so long for the answer to each try"),         \
-	ROW(struct smp_args, retries, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 2,                  \
-		.max = RETRIES_MAX, .help = "ask again so many times where nobody answers")
+	ROW(struct smp_args, attribute, TABLE_STRING,                                              \
+		"attribute by name (PortInfo, NodeInfo, ... or as smpquery has it: pkeys, sl2vl, ...) or number", \
+		.flags = TABLE_REQUIRED, .max = 32),                                               \
+	ROW(struct smp_args, modifier, TABLE_UINT,                                                 \
+		"attribute modifier: of PortInfo the port, 0 being the one asked; of tables the block"), \
+	ROW(struct smp_args, dlid, TABLE_UINT, "ask the port of this LID", .bit = SMP_DLID,        \
+		.min = 1, .max = PORT_LID_MULTICAST - 1),                                          \
+	ROW(struct smp_args, path, TABLE_STRING,                                                   \
+		"ask along a directed route: 0 is this port itself, and then the ports to leave by: \"0,1,2\"", \
+		.max = 256),                                                                       \
+	ROW(struct smp_args, port, TABLE_UINT,                                                     \
+		"local port to ask from; in path it is this number and one", .bit = SMP_PORT,      \
+		.max = LINK_PORTS_MAX - 1, .def_text = "the one that path leaves by, else 0"),     \
+	ROW(struct smp_args, m_key, TABLE_UINT,                                                    \
+		"M_Key of the port asked: without it guarded ports do not answer"),                \
+	ROW(struct smp_args, timeout_ms, TABLE_UINT, "wait so long for the answer to each try",    \
+		.def = 1000, .min = 1, .max = TIMEOUT_MAX_MS),                                     \
+	ROW(struct smp_args, retries, TABLE_UINT, "ask again so many times where nobody answers",  \
+		.def = 2, .max = RETRIES_MAX)
 /* clang-format on */
 
 static const struct table_row get_params[] = { SMP_ROWS, ROW_END };
 static const struct table_row set_params[] = {
 	SMP_ROWS,
 	ROW(struct smp_args, fields, TABLE_MAP,
-		.help = "components to set, by name; without data the others are read first, and stay"),
-	ROW(struct smp_args, data, TABLE_BYTES, .max = SMP_DATA_LEN,
-		.help = "the whole attribute, what is missing being 0; nothing is read first"),
+		"components to set, by name; without data the others are read first, and stay"),
+	ROW(struct smp_args, data, TABLE_BYTES,
+		"the whole attribute, what is missing being 0; nothing is read first",
+		.max = SMP_DATA_LEN),
 	ROW_END,
 };
 
@@ -232,17 +235,16 @@ struct smp_reply {
 #define REPLY(field, t, ...) ROW(struct smp_reply, field, t, __VA_ARGS__)
 
 static const struct table_row smp_results[] = {
-	REPLY(status, TABLE_STRING, .help = "OK, or the name of the status that was answered"),
-	REPLY(mad_status, TABLE_UINT, .digits = 4, .help = "the status itself"),
-	REPLY(message, TABLE_STRING, .flags = TABLE_OPTIONAL,
-		.help = "what it means, where it is not OK"),
-	REPLY(method, TABLE_STRING, .help = "what was answered: Get or Set"),
-	REPLY(attribute, TABLE_STRING, .help = "its name, or its number"),
-	REPLY(modifier, TABLE_UINT, .help = "as asked"),
-	REPLY(data, TABLE_BYTES, .help = "the attribute's 64 bytes as hex"),
-	REPLY(fields, TABLE_MAP, .flags = TABLE_OPTIONAL,
-		.help = "object of its components, where the attribute is known"),
-	REPLY(time_us, TABLE_REAL, .help = "from the request to the answer"),
+	REPLY(status, TABLE_STRING, "OK, or the name of the status that was answered"),
+	REPLY(mad_status, TABLE_UINT, "the status itself", .digits = 4),
+	REPLY(message, TABLE_STRING, "what it means, where it is not OK", .flags = TABLE_OPTIONAL),
+	REPLY(method, TABLE_STRING, "what was answered: Get or Set"),
+	REPLY(attribute, TABLE_STRING, "its name, or its number"),
+	REPLY(modifier, TABLE_UINT, "as asked"),
+	REPLY(data, TABLE_BYTES, "the attribute's 64 bytes as hex"),
+	REPLY(fields, TABLE_MAP, "object of its components, where the attribute is known",
+		.flags = TABLE_OPTIONAL),
+	REPLY(time_us, TABLE_REAL, "from the request to the answer"),
 	ROW_END,
 };
 

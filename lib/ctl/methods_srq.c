@@ -12,23 +12,20 @@ struct srq_create_args {
 };
 
 static const struct table_row srq_create_params[] = {
-	ROW(struct srq_create_args, pd, TABLE_UINT, .flags = TABLE_REQUIRED,
-		.help = "protection domain of its buffers"),
-	ROW(struct srq_create_args, max_wr, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1,
-		.def = 256, .help = "receive requests it holds"),
-	ROW(struct srq_create_args, max_sge, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .def = 1,
-		.max = RC_SGE_MAX, .help = "scatter entries of a request"),
-	ROW(struct srq_create_args, worker, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = RC_WORKERS_MAX - 1, .def = UINT64_MAX, .def_text = "the least loaded",
-		.help = "worker that owns it; the queue pairs that use it live there too"),
+	ROW(struct srq_create_args, pd, TABLE_UINT, "protection domain of its buffers",
+		.flags = TABLE_REQUIRED),
+	ROW(struct srq_create_args, max_wr, TABLE_UINT, "receive requests it holds", .min = 1,
+		.def = 256),
+	ROW(struct srq_create_args, max_sge, TABLE_UINT, "scatter entries of a request", .min = 1,
+		.def = 1, .max = RC_SGE_MAX),
+	ROW(struct srq_create_args, worker, TABLE_UINT,
+		"worker that owns it; the queue pairs that use it live there too",
+		.max = RC_WORKERS_MAX - 1, .def = UINT64_MAX, .def_text = "the least loaded"),
 	ROW_END,
 };
 
-/* clang-format off */
-#define SRQ_ROW                                                                                    \
-	{ "srq", TABLE_UINT, TABLE_REQUIRED, 0, sizeof(uint32_t),                                  \
-		.help = "number of the shared receive queue" }
-/* clang-format on */
+/* the first member of all parameters here */
+#define SRQ_ROW NUMBER_ROW("srq", "number of the shared receive queue", .flags = TABLE_REQUIRED)
 
 struct srq_modify_args {
 	uint32_t srq;
@@ -44,21 +41,22 @@ static const struct table_row srq_params[] = { SRQ_ROW, ROW_END };
 
 static const struct table_row srq_modify_params[] = {
 	SRQ_ROW,
-	ROW(struct srq_modify_args, limit, TABLE_UINT, .flags = TABLE_REQUIRED,
-		.help = "raise the event SRQ_LIMIT_REACHED once when fewer requests are posted; 0: do not"),
+	ROW(struct srq_modify_args, limit, TABLE_UINT,
+		"raise the event SRQ_LIMIT_REACHED once when fewer requests are posted; 0: do not",
+		.flags = TABLE_REQUIRED),
 	ROW_END,
 };
 
 static const struct table_row srq_post_params[] = {
 	SRQ_ROW,
-	ROW(struct srq_post_args, wr, TABLE_LIST, .flags = TABLE_REQUIRED, .min = 1, .max = 4096,
-		.fields = params_recv_wr, .item_size = sizeof(struct recv_wr_args),
-		.help = "receive requests, posted in order"),
+	ROW(struct srq_post_args, wr, TABLE_LIST, "receive requests, posted in order",
+		.flags = TABLE_REQUIRED, .min = 1, .max = 4096, .fields = params_recv_wr,
+		.item_size = sizeof(struct recv_wr_args)),
 	ROW_END,
 };
 
 static const struct table_row srq_create_results[] = {
-	NUMBER_ROW("srq", .help = "its number"),
+	NUMBER_ROW("srq", "its number"),
 	ROW_END,
 };
 
@@ -78,14 +76,6 @@ srq_modify(struct rpc_call *call)
 	const struct srq_modify_args *a = call->args;
 
 	return engine_srq_modify(call->e, a->srq, a->limit, &call->err);
-}
-
-static int
-srq_destroy(struct rpc_call *call)
-{
-	const struct number_args *a = call->args;
-
-	return engine_srq_destroy(call->e, a->number, &call->err);
 }
 
 #define SRQ(field, ...) ROW(struct rc_srq_info, field, TABLE_UINT, __VA_ARGS__)
@@ -128,12 +118,12 @@ const struct rpc_method methods_srq[] = {
 	{ "srq_modify", srq_modify, srq_modify_params, sizeof(struct srq_modify_args),
 		"Arm the limit event of a shared receive queue.",
 		"polca-ctl srq modify 1 --limit 16" },
-	{ "srq_destroy", srq_destroy, srq_params, sizeof(struct number_args),
+	{ "srq_destroy", number_method, srq_params, sizeof(struct number_args),
 		"Destroy a shared receive queue. EBUSY while a queue pair uses it.",
-		"polca-ctl srq destroy 1" },
+		"polca-ctl srq destroy 1", .verb = engine_srq_destroy },
 	{ "srq_list", page_list, params_page, sizeof(struct page_args),
 		"List shared receive queues.", "polca-ctl srq list",
-		RESULTS(srq_list_results, struct page_reply), .next = next_srq },
+		PAGES(srq_list_results, next_srq) },
 	{ "srq_post", srq_post, srq_post_params, sizeof(struct srq_post_args),
 		"Post receive requests to a shared receive queue.",
 		"polca-ctl srq post 1 --wr wr_id=7 --sg-list key=0x1a2b3c4d,length=4096",

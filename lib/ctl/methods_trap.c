@@ -28,11 +28,9 @@ struct trap_list_args {
 #define ALL_PORTS UINT32_MAX
 
 static const struct table_row trap_list_params[] = {
-	ROW(struct trap_list_args, port, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = LINK_PORTS_MAX - 1, .def = ALL_PORTS, .def_text = "all",
-		.help = "of this port only"),
-	ROW(struct trap_list_args, notice, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "each one's notice too, by its components"),
+	ROW(struct trap_list_args, port, TABLE_UINT, "of this port only", .max = LINK_PORTS_MAX - 1,
+		.def = ALL_PORTS, .def_text = "all"),
+	ROW(struct trap_list_args, notice, TABLE_BOOL, "each one's notice too, by its components"),
 	ROW_INCLUDE(struct trap_list_args, page, params_page),
 	ROW_END,
 };
@@ -48,18 +46,18 @@ struct trap_row {
 #define TRAP(field, t, ...) ROW_NAMED(struct trap_row, #field, info.field, t, __VA_ARGS__)
 
 static const struct table_row trap_rows[] = {
-	ROW_NAMED(struct trap_row, "trap", info.id, TABLE_UINT, .help = "its number here"),
+	ROW_NAMED(struct trap_row, "trap", info.id, TABLE_UINT, "its number here"),
 	TRAP(port, TABLE_UINT),
-	TRAP(number, TABLE_UINT, .help = "129, 144, 256, ..."),
-	ROW(struct trap_row, type, TABLE_STRING, .help = "urgent, security, ..."),
+	TRAP(number, TABLE_UINT, "129, 144, 256, ..."),
+	ROW(struct trap_row, type, TABLE_STRING, "urgent, security, ..."),
 	ROW(struct trap_row, state, TABLE_STRING,
-		.help = "HELD: the port is not Active or knows no SM; SENT: is repeated; REPRESSED; GIVEN_UP"),
-	TRAP(sent, TABLE_UINT, .help = "times"),
-	TRAP(raised, TABLE_UINT, .help = "times its cause came up"),
+		"HELD: the port is not Active or knows no SM; SENT: is repeated; REPRESSED; GIVEN_UP"),
+	TRAP(sent, TABLE_UINT, "times"),
+	TRAP(raised, TABLE_UINT, "times its cause came up"),
 	ROW(struct trap_row, age_ms, TABLE_UINT),
 	TRAP(tid, TABLE_UINT, .digits = 16),
-	ROW(struct trap_row, notice, TABLE_MAP, .flags = TABLE_OPTIONAL,
-		.help = "with notice: object of its components"),
+	ROW(struct trap_row, notice, TABLE_MAP, "with notice: object of its components",
+		.flags = TABLE_OPTIONAL),
 	ROW_END,
 };
 
@@ -126,12 +124,14 @@ struct trap_send_args {
 #define SEND_NUMBER 0x1
 
 static const struct table_row trap_send_params[] = {
-	ROW(struct trap_send_args, port, TABLE_UINT, .flags = TABLE_DEFAULT,
-		.max = LINK_PORTS_MAX - 1, .help = "port that sends it"),
-	ROW(struct trap_send_args, number, TABLE_UINT, .bit = SEND_NUMBER,
-		.help = "129 local link integrity, 130 buffer overrun, 131 flow control watchdog, 144 capability or local change, 145 system image GUID changed: details come from the port"),
-	ROW(struct trap_send_args, notice, TABLE_BYTES, .max = SMA_DATA_LEN,
-		.help = "any notice, what is missing being 0; its IssuerLID and toggle bit are put in"),
+	ROW(struct trap_send_args, port, TABLE_UINT, "port that sends it",
+		.max = LINK_PORTS_MAX - 1),
+	ROW(struct trap_send_args, number, TABLE_UINT,
+		"129 local link integrity, 130 buffer overrun, 131 flow control watchdog, 144 capability or local change, 145 system image GUID changed: details come from the port",
+		.bit = SEND_NUMBER),
+	ROW(struct trap_send_args, notice, TABLE_BYTES,
+		"any notice, what is missing being 0; its IssuerLID and toggle bit are put in",
+		.max = SMA_DATA_LEN),
 	ROW_END,
 };
 
@@ -142,7 +142,7 @@ raised_by_hand(uint16_t number)
 }
 
 static const struct table_row trap_send_results[] = {
-	NUMBER_ROW("trap", .help = "its number, for trap_repress"),
+	NUMBER_ROW("trap", "its number, for trap_repress"),
 	ROW_END,
 };
 
@@ -174,28 +174,19 @@ trap_send(struct rpc_call *call)
 /* --- trap_repress --- */
 
 static const struct table_row trap_repress_params[] = {
-	NUMBER_ROW("trap", .flags = TABLE_REQUIRED, .help = "number of the trap (trap_list)"),
+	NUMBER_ROW("trap", "number of the trap (trap_list)", .flags = TABLE_REQUIRED),
 	ROW_END,
 };
-
-static int
-trap_repress(struct rpc_call *call)
-{
-	const struct number_args *a = call->args;
-
-	return engine_trap_repress(call->e, a->number, &call->err);
-}
 
 const struct rpc_method methods_trap[] = {
 	{ "trap_list", page_list, trap_list_params, sizeof(struct trap_list_args),
 		"Traps of native InfiniBand ports: sent to the master SM again and again until it represses them.",
-		"polca-ctl trap list", RESULTS(trap_list_results, struct page_reply),
-		.next = next_trap },
+		"polca-ctl trap list", PAGES(trap_list_results, next_trap) },
 	{ "trap_send", trap_send, trap_send_params, sizeof(struct trap_send_args),
 		"Raise a trap by hand.", "polca-ctl trap send --port 0 --number 144",
 		RESULTS(trap_send_results, struct number_args) },
-	{ "trap_repress", trap_repress, trap_repress_params, sizeof(struct number_args),
-		"Stop repeating a trap, as the SM's TrapRepress does.",
-		"polca-ctl trap repress 3" },
+	{ "trap_repress", number_method, trap_repress_params, sizeof(struct number_args),
+		"Stop repeating a trap, as the SM's TrapRepress does.", "polca-ctl trap repress 3",
+		.verb = engine_trap_repress },
 	{ NULL },
 };

@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ctl/event_log.h"
+#include "ctl/forms.h"
 #include "ctl/rpc.h"
 #include "table/value.h"
 
@@ -117,8 +120,44 @@ fail_params(struct rpc_call *call, const struct table_error *e)
 		json_set(call->data, "allowed", json_string(e->allowed));
 }
 
+static const char *
+file_kind(mode_t mode)
+{
+	return S_ISDIR(mode)                     ? "a directory"
+		: S_ISFIFO(mode)                 ? "a pipe"
+		: S_ISSOCK(mode)                 ? "a socket"
+		: S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
+						 : "no file";
+}
+
+/*
+ * Take the descriptor that came with the request, if the call has a parameter for it. Only a
+ * regular file: reading any other may never end.
+ */
 static void
-prepare_call(struct rpc_call *call)
+take_passed_file(struct rpc_call *call, const json_t *params, int *fd)
+{
+	const struct table_row *row = call->method->params;
+	struct stat st = { 0 };
+
+	while (row->name != NULL &&
+		(row->form != &form_file || json_object_get(params, row->name) == NULL))
+		row++;
+	if (row->name == NULL)
+		return;
+	call->fd = *fd;
+	*fd = -1;
+	if (call->fd >= 0 && fstat(call->fd, &st) == 0 && S_ISREG(st.st_mode))
+		return;
+	fail(call, RPC_INVALID_PARAMS, "");
+	snprintf(call->text, sizeof(call->text),
+		"%s: got %s, allowed: the descriptor of a regular file, sent with the request (SCM_RIGHTS)",
+		row->name, call->fd < 0 ? "no descriptor" : file_kind(st.st_mode));
+	call->data = json_pack("{s:s}", "parameter", row->name);
+}
+
+static void
+prepare_call(struct rpc_call *call, int *fd)
 {
 	json_t *params = json_object_get(call->request, "params");
 	const char *name = json_string_value(json_object_get(call->request, "method"));
@@ -150,6 +189,8 @@ prepare_call(struct rpc_call *call)
 		fail(call, RPC_INTERNAL_ERROR, "out of memory");
 	else if (rc != 0)
 		fail_params(call, &d.err);
+	else
+		take_passed_file(call, params, fd);
 }
 
 struct rpc_call *
@@ -159,13 +200,14 @@ rpc_refuse(enum rpc_code code, const char *text)
 
 	if (call == NULL)
 		return NULL;
+	call->fd = -1;
 	call->id = json_null(); /* JSON-RPC 2.0, 5: the id is null when it could not be read */
 	fail(call, code, text);
 	return call;
 }
 
 struct rpc_call *
-rpc_open(struct rpc_state *s, const char *line, size_t len, uint64_t now)
+rpc_open(struct rpc_state *s, const char *line, size_t len, int *fd, uint64_t now)
 {
 	struct rpc_call *call;
 	const char *fault;
@@ -181,6 +223,8 @@ rpc_open(struct rpc_state *s, const char *line, size_t len, uint64_t now)
 		return NULL;
 	call->state = s;
 	call->e = s->engine;
+	call->fd = -1;
+	call->next_event = &s->next_event;
 	call->start = call->now = now;
 	call->request = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 	if (call->request == NULL) {
@@ -200,7 +244,7 @@ rpc_open(struct rpc_state *s, const char *line, size_t len, uint64_t now)
 	if (fault != NULL)
 		fail(call, RPC_INVALID_REQUEST, fault);
 	else
-		prepare_call(call);
+		prepare_call(call, fd);
 	return call;
 }
 
@@ -214,6 +258,18 @@ fail_errno(struct rpc_call *call, int eno)
 	if (call->data == NULL)
 		call->data = json_object();
 	json_set(call->data, "errno", json_string(name != NULL ? name : "EIO"));
+}
+
+void
+rpc_only_read(struct rpc_call *call)
+{
+	if (call->method == NULL || call->method->reads)
+		return;
+	call->done = true;
+	error_set(&call->err, EPERM,
+		"%s: the monitoring socket has only methods that change nothing; use the control socket",
+		call->method->name);
+	fail_errno(call, EPERM);
 }
 
 static void
@@ -232,6 +288,7 @@ rpc_step(struct rpc_call *call, uint64_t now)
 	if (call->done)
 		return 0;
 	call->now = now;
+	call->until = UINT64_MAX;
 	rc = call->method->handler(call);
 	if (rc > 0)
 		return rc;
@@ -312,6 +369,8 @@ rpc_close(struct rpc_call *call)
 		return;
 	if (!call->done && call->method->abandon != NULL)
 		call->method->abandon(call);
+	if (call->fd >= 0)
+		close(call->fd);
 	json_decref(call->request);
 	json_decref(call->id);
 	json_decref(call->result);

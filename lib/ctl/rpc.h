@@ -38,7 +38,8 @@ struct rpc_state;
  * Carry a call out, or a slice of it.
  *
  * @return 0: call->reply is the answer; a negative errno: call->err says why; RPC_AGAIN: there is
- *         more to do, call again at once; RPC_WAIT: nothing to do yet, call again a little later
+ *         more to do, call again at once; RPC_WAIT: nothing to do yet, call again when the engine
+ *         wakes the control thread (engine_await()), and at call->until at the latest
  */
 typedef int (*rpc_handler)(struct rpc_call *call);
 #define RPC_AGAIN 1
@@ -52,6 +53,9 @@ typedef int (*rpc_handler)(struct rpc_call *call);
  * @return 1: there is one; 0: there are none left; a negative errno: call->err says why
  */
 typedef int (*rpc_next)(struct rpc_call *call, uint64_t *cursor, void *row);
+
+/** A verb whose only argument is the number of an object. */
+typedef int rpc_verb(struct engine *e, uint32_t number, struct error *err);
 
 /** One row of the method table. Tables end with a row without name. */
 struct rpc_method {
@@ -67,6 +71,8 @@ struct rpc_method {
 	const struct table_row *results;
 	size_t result_size;
 	rpc_next next; /**< of a method that lists objects page by page */
+	rpc_verb *verb; /**< of a method that is one of the engine's verbs for one object */
+	bool reads; /**< it changes nothing: the monitoring socket has it */
 };
 
 /** The result of a method: its rows, and the structure that they describe. */
@@ -80,10 +86,13 @@ struct rpc_call {
 	void *reply; /**< zeroed structure of the method's results, for the handler to fill */
 	json_t *data; /**< members to add to an error's data, or NULL */
 	struct error err;
+	int fd; /**< the regular file that the client sent; -1: none */
 	uint64_t start; /**< milliseconds, when the call came */
 	uint64_t now;
+	uint64_t until; /**< the handler's own when it waits: it must be called by then */
 	uint64_t progress; /**< the handler's own, between slices */
 	struct arena arena;
+	uint64_t *next_event; /**< number of the first event that this reader has not read yet */
 
 	/* rpc.c's own */
 	json_t *request;
@@ -99,6 +108,9 @@ struct rpc_state {
 	struct engine *engine;
 	json_t *start_psn; /**< QPN as text -> start PSN chosen at qp_create */
 	struct event_log *events;
+	uint64_t next_event; /**< of calls that come by no connection */
+	config_reload_fn reload; /**< NULL: there is no configuration */
+	void *reload_arg;
 };
 
 int rpc_state_init(struct rpc_state *s, struct engine *e);
@@ -112,8 +124,16 @@ struct rpc_area {
 extern const struct rpc_area rpc_areas[];
 const struct rpc_method *rpc_find(const char *name);
 
-/** Read one line. @return a call, done already if it was refused; NULL: no memory */
-struct rpc_call *rpc_open(struct rpc_state *s, const char *line, size_t len, uint64_t now);
+/**
+ * Read one line.
+ *
+ * @param fd  a descriptor that came with it, or -1; a call that has a parameter of form_file takes
+ *            it and leaves -1
+ * @return a call, done already if it was refused; NULL: no memory
+ */
+struct rpc_call *rpc_open(struct rpc_state *s, const char *line, size_t len, int *fd, uint64_t now);
+/** The client may only read: refuse the call if its method changes anything. */
+void rpc_only_read(struct rpc_call *call);
 /** A call that is refused before its line could be read. */
 struct rpc_call *rpc_refuse(enum rpc_code code, const char *text);
 /** @return 0: done; RPC_AGAIN or RPC_WAIT */

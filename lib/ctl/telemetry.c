@@ -26,8 +26,9 @@ static struct engine *engine;
 
 /* DPDK 23.03 renamed the function that adds an unsigned number; 25.11 has the new name only. */
 static void
-add_counter(void *arg, const char *name, uint64_t value)
+add_counter(void *arg, const char *name, const char *help, uint64_t value)
 {
+	(void)help;
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
 	rte_tel_data_add_dict_uint(arg, name, value);
 #else
@@ -61,94 +62,6 @@ show_ports(const char *params, struct rte_tel_data *d)
 }
 
 static int
-show_port(const char *params, struct rte_tel_data *d)
-{
-	long port = index_of(params, 0, link_num_ports(engine_link(engine)));
-	struct link_counters c = { 0 };
-
-	if (port < 0)
-		return -EINVAL;
-	engine_port_counters(engine, (unsigned int)port, -1, &c);
-	rte_tel_data_start_dict(d);
-	counters_port(&c, add_counter, d);
-	counters_verdicts(&c, -1, add_counter, d);
-	return 0;
-}
-
-static int
-show_rc(const char *params, struct rte_tel_data *d)
-{
-	long worker = index_of(params, LONG_MAX, engine_workers(engine));
-	struct rc_counters c = { 0 };
-
-	if (worker < 0)
-		return -EINVAL;
-	engine_rc_counters(engine, worker == LONG_MAX ? -1 : (int)worker, &c);
-	rte_tel_data_start_dict(d);
-	counters_rc(&c, add_counter, d);
-	return 0;
-}
-
-static int
-show_sa(const char *params, struct rte_tel_data *d)
-{
-	long worker = index_of(params, LONG_MAX, engine_workers(engine));
-	struct mad_counters mad = { 0 };
-	struct sa_counters sa = { 0 };
-
-	if (worker < 0)
-		return -EINVAL;
-	engine_mad_counters(engine, worker == LONG_MAX ? -1 : (int)worker, &mad);
-	engine_sa_counters(engine, worker == LONG_MAX ? -1 : (int)worker, &sa);
-	rte_tel_data_start_dict(d);
-	counters_mad(&mad, add_counter, d);
-	counters_sa(&sa, add_counter, d);
-	return 0;
-}
-
-static int
-show_sma(const char *params, struct rte_tel_data *d)
-{
-	long port = index_of(params, 0, link_num_ports(engine_link(engine)));
-	struct sma_counters c = { 0 };
-
-	if (port < 0)
-		return -EINVAL;
-	engine_sma_counters(engine, (unsigned int)port, &c);
-	rte_tel_data_start_dict(d);
-	counters_sma(&c, add_counter, d);
-	return 0;
-}
-
-static int
-show_live(const char *params, struct rte_tel_data *d)
-{
-	long worker = index_of(params, LONG_MAX, engine_workers(engine));
-	struct live_counters c = { 0 };
-
-	if (worker < 0)
-		return -EINVAL;
-	engine_live_counters(engine, worker == LONG_MAX ? -1 : (int)worker, &c);
-	rte_tel_data_start_dict(d);
-	counters_live(&c, add_counter, d);
-	return 0;
-}
-
-static int
-show_cm(const char *params, struct rte_tel_data *d)
-{
-	long worker = index_of(params, LONG_MAX, engine_workers(engine));
-	struct cm_counters c = { 0 };
-
-	if (worker < 0)
-		return -EINVAL;
-	engine_cm_counters(engine, worker == LONG_MAX ? -1 : (int)worker, &c);
-	rte_tel_data_start_dict(d);
-	counters_cm(&c, add_counter, d);
-	return 0;
-}
-
-static int
 show_worker(const char *params, struct rte_tel_data *d)
 {
 	long worker = index_of(params, 0, engine_workers(engine));
@@ -160,19 +73,19 @@ show_worker(const char *params, struct rte_tel_data *d)
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_int(d, "lcore", (int)info.lcore);
 	rte_tel_data_add_dict_int(d, "stalled", info.stalled);
-	add_counter(d, "heartbeat_age_us", info.heartbeat_age_us);
-	add_counter(d, "busy_permille", (uint64_t)(info.busy_share * 1000));
-	add_counter(d, "longest_gap_us", (uint64_t)info.longest_gap_us);
-	add_counter(d, "polls", info.polls);
-	add_counter(d, "busy_polls", info.busy_polls);
-	add_counter(d, "sleeps", info.sleeps);
-	add_counter(d, "handoff_out", info.handoff_out);
-	add_counter(d, "handoff_in", info.handoff_in);
-	add_counter(d, "handoff_full", info.handoff_full);
-	add_counter(d, "handoff_again", info.handoff_again);
-	add_counter(d, "handoff_permille", (uint64_t)(info.handoff_percent * 10));
-	add_counter(d, "rehomed_out", info.rehomed_out);
-	add_counter(d, "rehomed_in", info.rehomed_in);
+	add_counter(d, "heartbeat_age_us", NULL, info.heartbeat_age_us);
+	add_counter(d, "busy_permille", NULL, (uint64_t)(info.busy_share * 1000));
+	add_counter(d, "longest_gap_us", NULL, (uint64_t)info.longest_gap_us);
+	add_counter(d, "polls", NULL, info.polls);
+	add_counter(d, "busy_polls", NULL, info.busy_polls);
+	add_counter(d, "sleeps", NULL, info.sleeps);
+	add_counter(d, "handoff_out", NULL, info.handoff_out);
+	add_counter(d, "handoff_in", NULL, info.handoff_in);
+	add_counter(d, "handoff_full", NULL, info.handoff_full);
+	add_counter(d, "handoff_again", NULL, info.handoff_again);
+	add_counter(d, "handoff_permille", NULL, (uint64_t)(info.handoff_percent * 10));
+	add_counter(d, "rehomed_out", NULL, info.rehomed_out);
+	add_counter(d, "rehomed_in", NULL, info.rehomed_in);
 	rte_tel_data_add_dict_int(d, "handoff_depth", (int)info.handoff_depth);
 	rte_tel_data_add_dict_int(d, "commands", (int)info.commands);
 	rte_tel_data_add_dict_int(d, "qps", (int)info.qps);
@@ -181,25 +94,53 @@ show_worker(const char *params, struct rte_tel_data *d)
 
 static const struct telemetry_row {
 	const char *path;
-	int (*show)(const char *params, struct rte_tel_data *d);
 	const char *help;
+	int (*show)(const char *params, struct rte_tel_data *d); /* NULL: counters */
+	bool of_port; /* the parameter is a port, 0 when none is given; else a worker */
+	unsigned int num_sets;
+	enum counter_set sets[3];
 } rows[] = {
-	{ "/polca/ports", show_ports, "Names of the ports. No parameters" },
-	{ "/polca/port", show_port, "Counters of a port, as stats_get. Parameters: int port" },
-	{ "/polca/rc", show_rc,
-		"Counters of the RC transport, as stats_get. Parameters: int worker (none: the sum)" },
-	{ "/polca/sa", show_sa,
-		"Counters of QP1's datagrams and of the SA, as sa_stats. Parameters: int worker (none: the sum)" },
-	{ "/polca/sma", show_sma,
-		"Counters of a port's subnet management agent, as stats_get. Parameters: int port" },
-	{ "/polca/live", show_live,
-		"Counters of the liveness agent, as stats_get. Parameters: int worker (none: the sum)" },
-	{ "/polca/cm", show_cm,
-		"Counters of the communication manager, as stats_get. Parameters: int worker (none: the sum)" },
-	{ "/polca/worker", show_worker,
-		"State of a worker, as worker_list. Parameters: int worker" },
+	{ "/polca/ports", "Names of the ports. No parameters", show_ports },
+	{ "/polca/port", "Counters of a port, as stats_get. Parameters: int port", NULL, true, 3,
+		{ COUNTERS_PORT, COUNTERS_SERVED, COUNTERS_DROPPED } },
+	{ "/polca/rc",
+		"Counters of the RC transport, as stats_get. Parameters: int worker (none: the sum)",
+		NULL, false, 1, { COUNTERS_RC } },
+	{ "/polca/sa",
+		"Counters of QP1's datagrams and of the SA, as sa_stats. Parameters: int worker (none: the sum)",
+		NULL, false, 2, { COUNTERS_MAD, COUNTERS_SA } },
+	{ "/polca/sma",
+		"Counters of a port's subnet management agent, as stats_get. Parameters: int port",
+		NULL, true, 1, { COUNTERS_SMA } },
+	{ "/polca/live",
+		"Counters of the liveness agent, as stats_get. Parameters: int worker (none: the sum)",
+		NULL, false, 1, { COUNTERS_LIVE } },
+	{ "/polca/cm",
+		"Counters of the communication manager, as stats_get. Parameters: int worker (none: the sum)",
+		NULL, false, 1, { COUNTERS_CM } },
+	{ "/polca/worker", "State of a worker, as worker_list. Parameters: int worker",
+		show_worker },
 };
 #define NUM_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static int
+show_counters(const struct telemetry_row *row, const char *params, struct rte_tel_data *d)
+{
+	long port = -1, worker = LONG_MAX;
+	unsigned int i;
+
+	if (row->of_port)
+		port = index_of(params, 0, link_num_ports(engine_link(engine)));
+	else
+		worker = index_of(params, LONG_MAX, engine_workers(engine));
+	if (row->of_port ? port < 0 : worker < 0)
+		return -EINVAL;
+	rte_tel_data_start_dict(d);
+	for (i = 0; i < row->num_sets; i++)
+		counters_read(engine, row->sets[i], (int)port,
+			worker == LONG_MAX ? -1 : (int)worker, add_counter, d);
+	return 0;
+}
 
 /*
  * The telemetry library passes a callback no argument of its own: one callback finds its row by
@@ -214,7 +155,8 @@ show(const char *cmd, const char *params, struct rte_tel_data *d)
 	pthread_mutex_lock(&lock);
 	for (i = 0; i < NUM_ROWS && engine != NULL; i++)
 		if (strcmp(cmd, rows[i].path) == 0)
-			rc = rows[i].show(params, d);
+			rc = rows[i].show != NULL ? rows[i].show(params, d)
+						  : show_counters(&rows[i], params, d);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }

@@ -13,7 +13,6 @@
 #include <rte_ring_elem.h>
 
 #include "engine/subnet.h"
-#include "wire/opcode.h"
 
 #define BAD_KEY_RING 64
 

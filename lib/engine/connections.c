@@ -13,6 +13,24 @@
 #include "engine/connections.h"
 #include "engine/subnet.h"
 
+/* After so many changes at once, so many a second are reported; the others are counted. */
+#define CONNECTION_EVENTS        200
+#define CONNECTION_EVENTS_SECOND 50
+
+static void
+connections_changed(void *worker, const struct event *ev)
+{
+	struct worker *w = worker;
+
+	if (w->connection_events.interval == 0)
+		token_bucket_init(&w->connection_events, w->engine->hz / CONNECTION_EVENTS_SECOND,
+			CONNECTION_EVENTS);
+	if (token_bucket_take(&w->connection_events, w->last))
+		events_put(w, ev);
+	else
+		w->stats.events_held++;
+}
+
 int
 connections_create(struct worker *w, struct error *err)
 {
@@ -30,6 +48,8 @@ connections_create(struct worker *w, struct error *err)
 		.ca_guid = node_guid(e),
 		.port = worker_port,
 		.port_arg = w,
+		.event = connections_changed,
+		.event_arg = w,
 		.limits = e->config.cm,
 	};
 

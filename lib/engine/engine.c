@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -37,6 +36,8 @@ const struct engine_config engine_config_default = {
 	.handoff_ring = 1024,
 	.rehome = true,
 	.stall_ms = 1000,
+	.key_errors = 64,
+	.key_error_pause_s = 60,
 	.sa = {
 		.enabled = true,
 		.map_mb = 4096,
@@ -94,7 +95,6 @@ create_device(struct engine *e, struct error *err)
 		.alloc = e->alloc,
 		.rng = &rng_kernel,
 		.grace = { engine_grace_start, engine_grace_done, e->rcu },
-		.numa_node = memory_home_node(),
 	};
 	struct rc_dev_config dev = {
 		.limits = e->config.limits,
@@ -169,11 +169,24 @@ worker_fill(struct engine *e, struct worker *w, struct error *err)
 	w->link = link_worker_create(e->link, w->id, err);
 	if (w->link == NULL)
 		return -ENODEV;
+	link_worker_tell(w->link, events_put_link, w);
 	for (port = 0; port < link_num_ports(e->link); port++) {
 		w->counters[port] = link_worker_counters(w->link, port);
 		w->port_seen[port] = link_port_attr(e->link, port);
 	}
 	return 0;
+}
+
+static void
+worker_wake_control(void *worker)
+{
+	wakeup_send(((struct worker *)worker)->engine);
+}
+
+static void
+engine_neighbour_known(void *engine)
+{
+	wakeup_send(engine);
 }
 
 static uint64_t
@@ -187,6 +200,7 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 {
 	struct rc_worker_config rc = { .id = id,
 		.event = connections_event,
+		.awaited = worker_wake_control,
 		.violation = bad_key_rc };
 	struct worker *w;
 	int ret;
@@ -306,6 +320,8 @@ engine_create_parts(struct engine *e, struct error *err)
 	e->config.link.workers = e->num_workers;
 	e->config.link.mbuf_priv = RTE_ALIGN_CEIL(sizeof(struct packet), RTE_CACHE_LINE_SIZE);
 	e->config.link.hz = e->hz;
+	e->config.link.neighbour_known = engine_neighbour_known;
+	e->config.link.neighbour_arg = e;
 	ret = create_shared(e, err);
 	if (ret == 0)
 		ret = live_agent_host_create(e, err);
@@ -459,11 +475,12 @@ engine_destroy(struct engine *e)
 	if (e == NULL)
 		return;
 	engine_stop(e, 0);
-	sa_queries_destroy(e);
-	mad_asks_destroy(e);
+	requests_destroy(&e->queries);
+	requests_destroy(&e->asks);
 	sm_inbox_destroy(e);
 	sa_import_destroy(e);
 	sa_walks_end(e);
+	wakeup_destroy(e);
 	perftest_destroy(e);
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
@@ -522,10 +539,4 @@ struct rc_worker *
 worker_rc(struct worker *w)
 {
 	return w->rc;
-}
-
-struct link_worker *
-worker_link(struct worker *w)
-{
-	return w->link;
 }

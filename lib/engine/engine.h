@@ -83,6 +83,9 @@ struct engine_config {
 	bool rehome; /**< QPs move automatically to the worker where their packets arrive */
 	uint32_t stall_ms; /**< heartbeat older than this raises EVENT_WORKER_STALL */
 	bool icrc_unchecked;
+	/** wrong keys of one address within a minute before it gets no new connections; 0: any */
+	uint32_t key_errors;
+	uint32_t key_error_pause_s; /**< for so long */
 	struct mad_limits mad; /**< .max_sessions 0: mad_limits_default */
 	struct engine_sa_config sa;
 	struct engine_sma_config sma;
@@ -126,7 +129,6 @@ typedef int (*worker_fn)(struct worker *w, void *arg);
  */
 int engine_call(struct engine *e, unsigned int worker, worker_fn fn, void *arg);
 struct rc_worker *worker_rc(struct worker *w);
-struct link_worker *worker_link(struct worker *w);
 
 struct worker_info {
 	unsigned int lcore;
@@ -136,6 +138,7 @@ struct worker_info {
 	int memory_node;
 	uint64_t polls;
 	uint64_t busy_polls;
+	uint64_t busy_us; /**< time in which it had work, since start */
 	double busy_share; /**< of time since start, 0..1 */
 	double longest_gap_us; /**< longest time between two polls since start */
 	uint64_t heartbeat_age_us;
@@ -155,21 +158,37 @@ struct worker_info {
 void engine_worker_info(const struct engine *e, unsigned int worker, struct worker_info *info);
 
 /**
+ * The event loop of the control thread, for as long as the engine lives. Sockets and timers of that
+ * thread are its events; ctl_run_once() runs it.
+ */
+struct event_base *engine_event_base(const struct engine *e);
+
+/**
+ * Control thread: from now on, the next change that a call may wait for ends a wait of the event
+ * loop, once. A completion does so if engine_cq_await() was called for its queue.
+ *
+ * @return true: it was not so before. Look at the state again before the wait: it may have changed
+ */
+bool engine_await(struct engine *e);
+
+/**
  * Control thread, a few times a second: raise EVENT_WORKER_STALL for a worker whose heartbeat has
  * stopped, and do the timed work of requests, connections, ports and the SA.
  */
 void engine_watch(struct engine *e);
+/** Control thread: a worker that does not poll for so long is stalled. */
+void engine_set_stall_ms(struct engine *e, uint32_t ms);
 /** Control thread: the number of workers that engine_watch() found stalled. */
 unsigned int engine_stalled(const struct engine *e);
 
 /**
  * Sum of a port's counters over the workers, or of one worker (>= 0). Verdicts include those given
- * after hand-off.
+ * after hand-off. The device's drops are of no worker: only the sum has them.
  */
 void engine_port_counters(const struct engine *e, unsigned int port, int worker,
 	struct link_counters *sum);
-/** Sum of the workers' rc counters, or of one worker (>= 0). */
-void engine_rc_counters(const struct engine *e, int worker, struct rc_counters *sum);
+/** Sum of the rc counters over ports and workers, or of one port or worker (>= 0). */
+void engine_rc_counters(const struct engine *e, int port, int worker, struct rc_counters *sum);
 /** Likewise the counters of management datagrams, and of the SA (all 0 if it is not enabled). */
 void engine_mad_counters(const struct engine *e, int worker, struct mad_counters *sum);
 void engine_sa_counters(const struct engine *e, int worker, struct sa_counters *sum);

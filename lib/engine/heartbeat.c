@@ -7,7 +7,6 @@
  * control thread reads it with relaxed loads.
  */
 
-#include <errno.h>
 #include <string.h>
 
 #include <rte_cycles.h>
@@ -39,6 +38,8 @@ engine_watch(struct engine *e)
 	subnet_watch(e);
 	own_ports_follow(e);
 	reconnect_watch(e);
+	events_log_watch(e);
+	lost_memory_watch(e);
 	for (i = 0; i < e->num_workers && e->running; i++) {
 		struct worker *w = e->worker[i];
 		uint64_t age = heartbeat_age_us(e, w);
@@ -55,8 +56,14 @@ engine_watch(struct engine *e)
 			"worker %u on lcore %u has not polled for %" PRIu64
 			" ms: is its CPU shared?",
 			i, w->lcore, age / 1000);
-		events_put_control(e, EVENT_WORKER_STALL, i);
+		events_put_control(e, &(struct event){ EVENT_WORKER_STALL, i });
 	}
+}
+
+void
+engine_set_stall_ms(struct engine *e, uint32_t ms)
+{
+	e->config.stall_ms = ms;
 }
 
 unsigned int
@@ -106,6 +113,7 @@ engine_worker_info(const struct engine *e, unsigned int worker, struct worker_in
 			info->cpu = cpu;
 	info->polls = relaxed(&s->polls);
 	info->busy_polls = relaxed(&s->busy_polls);
+	info->busy_us = relaxed(&s->busy_cycles) / (e->hz / 1000000);
 	life = relaxed(&s->heartbeat) - relaxed(&s->started);
 	if (life > 0 && (int64_t)life > 0)
 		info->busy_share = RTE_MIN((double)relaxed(&s->busy_cycles) / (double)life, 1.0);
@@ -148,17 +156,19 @@ engine_port_counters(const struct engine *e, unsigned int port, int worker,
 	for (i = 0; i < e->num_workers; i++)
 		if (worker < 0 || (unsigned int)worker == i)
 			add_counters(sum, e->worker[i]->counters[port], sizeof(*sum));
+	if (worker < 0)
+		add_counters(&sum->drops, &e->drops[port], sizeof(sum->drops));
 }
 
 void
-engine_rc_counters(const struct engine *e, int worker, struct rc_counters *sum)
+engine_rc_counters(const struct engine *e, int port, int worker, struct rc_counters *sum)
 {
 	unsigned int i;
 
 	memset(sum, 0, sizeof(*sum));
 	for (i = 0; i < e->num_workers; i++)
 		if (worker < 0 || (unsigned int)worker == i)
-			add_counters(sum, rc_worker_counters(e->worker[i]->rc), sizeof(*sum));
+			rc_worker_counters(e->worker[i]->rc, port, sum);
 }
 
 void

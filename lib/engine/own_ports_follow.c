@@ -8,7 +8,6 @@
  * of a port are found by its GUID, whatever LID they have. A port without LID has no records.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

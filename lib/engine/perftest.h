@@ -8,8 +8,8 @@
 /**
  * @file
  * Private to lib/engine: perftest's parameter exchange over TCP, for services of kind "perftest"
- * with a tcp_port. All functions run on the control thread, which polls the sockets by
- * engine_sockets_fd(). A session is a client: its socket and the QPs that were created for it.
+ * with a tcp_port. All functions run on the control thread, whose event loop waits for the sockets.
+ * A session is a client: its socket and the QPs that were created for it.
  */
 
 #include "engine/worker.h"
@@ -26,7 +26,7 @@ struct perftest_qp {
 
 struct perftest_session {
 	bool used;
-	int fd;
+	struct event *event;
 	struct engine *engine;
 	unsigned int place; /* place of its service */
 	uint64_t started; /* TSC */

@@ -12,10 +12,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <event2/event.h>
 #include <rte_cycles.h>
 
 #include "engine/connections.h"
@@ -24,28 +24,41 @@
 #define SESSIONS_MAX 64
 #define GREETING_S   10 /* time for the client's version */
 #define BACKLOG      16
-#define EVENTS       32
 /* TCP keep-alive: a vanished client is noticed within a minute */
 #define KEEP_IDLE_S  30
 #define KEEP_EVERY_S 10
 #define KEEP_COUNT   3
 
 struct perftest_sockets {
-	int epoll_fd;
-	int listener[ENGINE_SERVICE_PLACES]; /* by the service's place; -1: none */
+	struct event_base *base; /* the event loop of the control thread */
+	struct perftest_listener {
+		struct engine *engine;
+		struct allow_list allow;
+		struct event *event; /* NULL: none */
+	} listener[ENGINE_SERVICE_PLACES]; /* by the service's place */
 	struct perftest_session session[SESSIONS_MAX];
 };
 
-/*
- * The number is what epoll reports: a listener's place, or ENGINE_SERVICE_PLACES + a session's
- * index.
- */
-static int
-perftest_tcp_add_epoll(struct perftest_sockets *t, int fd, unsigned int number)
+/* Call @p run whenever the socket is readable. @return NULL: no memory; the socket stays open */
+static struct event *
+perftest_tcp_add(struct perftest_sockets *t, int fd, event_callback_fn run, void *arg)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = number };
+	struct event *event = event_new(t->base, fd, EV_READ | EV_PERSIST, run, arg);
 
-	return epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+	if (event != NULL && event_add(event, NULL) == 0)
+		return event;
+	if (event != NULL)
+		event_free(event);
+	return NULL;
+}
+
+static void
+perftest_tcp_close(struct event *event)
+{
+	int fd = event_get_fd(event);
+
+	event_free(event);
+	close(fd);
 }
 
 /* --- a client --- */
@@ -54,7 +67,7 @@ static void
 end_session(struct perftest_session *s)
 {
 	perftest_close_qps(s);
-	close(s->fd);
+	perftest_tcp_close(s->event);
 	s->used = false;
 }
 
@@ -76,6 +89,47 @@ set_options(int fd)
 		setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
+/*
+ * Answers are short and sent one at a time: if the socket has no room for one, the client does not
+ * read.
+ */
+static bool
+perftest_tcp_answer(struct perftest_session *s, int fd, size_t len)
+{
+	uint8_t out[PERFTEST_MESSAGE_MAX];
+	int n = perftest_answer(&s->exchange, s->in, len, out);
+
+	if (n < 0 || send(fd, out, (size_t)n, MSG_NOSIGNAL) != n)
+		return false;
+	s->len -= len;
+	memmove(s->in, s->in + len, s->len);
+	return true;
+}
+
+/* Read and answer messages. @retval false  the session has ended, with success or not */
+static bool
+perftest_tcp_serve(struct perftest_session *s, int fd)
+{
+	ssize_t got = recv(fd, s->in + s->len, sizeof(s->in) - s->len, 0);
+	int len;
+
+	if (got <= 0)
+		return got < 0 && (errno == EAGAIN || errno == EINTR);
+	s->len += (size_t)got;
+	while ((len = perftest_frame(&s->exchange, s->in, s->len)) > 0)
+		if (!perftest_tcp_answer(s, fd, (size_t)len))
+			return false;
+	return len == 0 && s->exchange.step != PERFTEST_DONE;
+}
+
+static void
+perftest_tcp_run(evutil_socket_t fd, short events, void *session)
+{
+	(void)events;
+	if (!perftest_tcp_serve(session, fd))
+		end_session(session);
+}
+
 static bool
 begin_session(struct engine *e, unsigned int place, int fd)
 {
@@ -84,13 +138,13 @@ begin_session(struct engine *e, unsigned int place, int fd)
 
 	while (s < t->session + SESSIONS_MAX && s->used)
 		s++;
-	if (s == t->session + SESSIONS_MAX ||
-		perftest_tcp_add_epoll(t, fd,
-			ENGINE_SERVICE_PLACES + (unsigned int)(s - t->session)) != 0)
+	if (s == t->session + SESSIONS_MAX)
+		return false;
+	s->event = perftest_tcp_add(t, fd, perftest_tcp_run, s);
+	if (s->event == NULL)
 		return false;
 	set_options(fd);
 	s->used = true;
-	s->fd = fd;
 	s->engine = e;
 	s->place = place;
 	s->started = rte_get_tsc_cycles();
@@ -105,77 +159,43 @@ begin_session(struct engine *e, unsigned int place, int fd)
 	return true;
 }
 
-static void
-accept_all(struct engine *e, unsigned int place)
+/* True if the service's allow list admits the client's address. */
+static bool
+perftest_tcp_admits(const struct allow_list *allow, const struct sockaddr_storage *from)
 {
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+	union gid peer;
+
+	if (from->ss_family == AF_INET6) /* an IPv4 client's address is IPv4-mapped, as in a GID */
+		memcpy(peer.raw, &in6->sin6_addr, sizeof(peer.raw));
+	else
+		peer = gid_from_ipv4((const uint8_t *)&in->sin_addr);
+	return allow_list_admits_address(allow, &peer);
+}
+
+static void
+perftest_tcp_accept(evutil_socket_t listener, short events, void *arg)
+{
+	struct perftest_listener *l = arg;
+	struct engine *e = l->engine;
+	struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
+	socklen_t len = sizeof(from);
 	int fd;
 
-	while ((fd = accept4(e->perftest->listener[place], NULL, NULL,
-			SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-		if (!begin_session(e, place, fd))
+	(void)events;
+	for (; (fd = accept4(listener, (struct sockaddr *)&from, &len,
+			SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;
+		len = sizeof(from))
+		if (!perftest_tcp_admits(&l->allow, &from) ||
+			!begin_session(e, (unsigned int)(l - e->perftest->listener), fd))
 			close(fd);
 }
 
-/*
- * Answers are short and sent one at a time: if the socket has no room for one, the client does not
- * read.
- */
-static bool
-perftest_tcp_answer(struct perftest_session *s, size_t len)
+struct event_base *
+engine_event_base(const struct engine *e)
 {
-	uint8_t out[PERFTEST_MESSAGE_MAX];
-	int n = perftest_answer(&s->exchange, s->in, len, out);
-
-	if (n < 0 || send(s->fd, out, (size_t)n, MSG_NOSIGNAL) != n)
-		return false;
-	s->len -= len;
-	memmove(s->in, s->in + len, s->len);
-	return true;
-}
-
-/* Read and answer messages. @retval false  the session has ended, with success or not */
-static bool
-perftest_tcp_serve(struct perftest_session *s)
-{
-	ssize_t got = recv(s->fd, s->in + s->len, sizeof(s->in) - s->len, 0);
-	int len;
-
-	if (got <= 0)
-		return got < 0 && (errno == EAGAIN || errno == EINTR);
-	s->len += (size_t)got;
-	while ((len = perftest_frame(&s->exchange, s->in, s->len)) > 0)
-		if (!perftest_tcp_answer(s, (size_t)len))
-			return false;
-	return len == 0 && s->exchange.step != PERFTEST_DONE;
-}
-
-/* --- the event loop of the control thread --- */
-
-int
-engine_sockets_fd(const struct engine *e)
-{
-	return e->perftest->epoll_fd;
-}
-
-void
-engine_sockets_run(void *engine)
-{
-	struct engine *e = engine;
-	struct perftest_sockets *t = e->perftest;
-	struct epoll_event ev[EVENTS];
-	struct perftest_session *s;
-	int i, n = epoll_wait(t->epoll_fd, ev, EVENTS, 0);
-
-	for (i = 0; i < n; i++) {
-		if (ev[i].data.u32 < ENGINE_SERVICE_PLACES) {
-			if (t->listener[ev[i].data.u32] >= 0)
-				accept_all(e, ev[i].data.u32);
-			continue;
-		}
-		s = &t->session[ev[i].data.u32 - ENGINE_SERVICE_PLACES];
-		if (s->used && !perftest_tcp_serve(s))
-			end_session(s);
-	}
+	return e->perftest->base;
 }
 
 void
@@ -232,10 +252,12 @@ perftest_listen(struct engine *e, unsigned int place, const struct svc_config *c
 	if (fd < 0)
 		return error_set(err, -fd, "tcp_port: cannot listen on %u: %s", config->tcp_port,
 			strerror(-fd));
-	t->listener[place] = fd;
-	if (perftest_tcp_add_epoll(t, fd, place) == 0)
+	t->listener[place].allow = config->allow;
+	t->listener[place].event =
+		perftest_tcp_add(t, fd, perftest_tcp_accept, &t->listener[place]);
+	if (t->listener[place].event != NULL)
 		return 0;
-	perftest_unlisten(e, place, false);
+	close(fd);
 	return error_set(err, ENOMEM, "tcp_port: no memory to wait for it");
 }
 
@@ -247,9 +269,9 @@ perftest_unlisten(struct engine *e, unsigned int place, bool sessions)
 
 	if (t == NULL)
 		return;
-	if (t->listener[place] >= 0)
-		close(t->listener[place]);
-	t->listener[place] = -1;
+	if (t->listener[place].event != NULL)
+		perftest_tcp_close(t->listener[place].event);
+	t->listener[place].event = NULL;
 	for (s = t->session; sessions && s < t->session + SESSIONS_MAX; s++)
 		if (s->used && s->place == place)
 			end_session(s);
@@ -264,10 +286,10 @@ perftest_create(struct engine *e, struct error *err)
 	if (e->perftest == NULL)
 		return error_set(err, ENOMEM, "no memory for the sockets of services");
 	for (i = 0; i < ENGINE_SERVICE_PLACES; i++)
-		e->perftest->listener[i] = -1;
-	e->perftest->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (e->perftest->epoll_fd < 0)
-		return error_set(err, errno, "no epoll descriptor: %s", strerror(errno));
+		e->perftest->listener[i].engine = e;
+	e->perftest->base = event_base_new();
+	if (e->perftest->base == NULL)
+		return error_set(err, ENOMEM, "no event loop: no memory or descriptor");
 	return 0;
 }
 
@@ -280,8 +302,8 @@ perftest_destroy(struct engine *e)
 		return;
 	for (i = 0; i < ENGINE_SERVICE_PLACES; i++)
 		perftest_unlisten(e, i, true);
-	if (e->perftest->epoll_fd >= 0)
-		close(e->perftest->epoll_fd);
+	if (e->perftest->base != NULL)
+		event_base_free(e->perftest->base);
 	mem_free(&allocator_malloc, e->perftest);
 	e->perftest = NULL;
 }

@@ -5,8 +5,9 @@
 /*
  * Each worker should have a CPU of its own. On a NUMA host a worker's own memory is on the node of
  * its CPU, shared memory is on the first worker's node, and a port's queues and packet buffers are
- * on the card's node. If that is not possible, or the CPUs are on another node than the card,
- * everything works but slower, and a warning says so at start.
+ * on the card's node, as are the regions and services that use the port. If that is not possible,
+ * or the CPUs are on another node than the card, everything works but slower, and a warning says so
+ * at start.
  */
 
 #include <stdio.h>
@@ -138,6 +139,17 @@ placement_node(unsigned int lcore)
 	unsigned int node = rte_lcore_to_socket_id(lcore);
 
 	return rte_socket_count() < 2 || node == (unsigned int)SOCKET_ID_ANY ? -1 : (int)node;
+}
+
+int
+placement_port_node(const struct engine *e, unsigned int port)
+{
+	struct link_state state;
+
+	link_state(e->link, port, &state);
+	return rte_socket_count() > 1 && state.physical && state.numa_node >= 0
+		? state.numa_node
+		: memory_home_node();
 }
 
 static void

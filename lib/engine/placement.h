@@ -67,5 +67,7 @@ int memory_home_node(void);
 
 /** The NUMA node of an lcore; -1: this host has only one. */
 int placement_node(unsigned int lcore);
+/** The NUMA node for memory that a port uses: its card's, without a card the first worker's. */
+int placement_port_node(const struct engine *e, unsigned int port);
 
 #endif

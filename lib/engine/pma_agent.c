@@ -56,7 +56,7 @@ pma_agent_totals(void *worker, uint16_t port, struct pma_totals *t)
 	const struct engine *e = w->engine;
 	const struct sma_counters *sma = w->sma != NULL ? sma_counters(w->sma, port) : NULL;
 	const struct port_attr *attr = link_port_attr(e->link, port);
-	uint64_t missed = relaxed(&e->rx_missed[port]);
+	uint64_t missed = relaxed(&e->drops[port].rx_missed);
 	struct link_counters c;
 
 	engine_port_counters(e, port, -1, &c);

@@ -9,12 +9,12 @@
  */
 
 #include <errno.h>
-#include <string.h>
 
 #include <rte_cycles.h>
 
 #include "engine/connections.h"
 #include "engine/perftest.h"
+#include "engine/placement.h"
 #include "engine/verbs_private.h"
 
 #define LINGER_S 60
@@ -221,7 +221,7 @@ service_add(struct engine *e, const struct svc_config *config, unsigned int firs
 		.hz = e->hz,
 		.max_cqe = e->config.limits.max_cqe,
 		.max_qp_wr = e->config.limits.max_qp_wr,
-		.numa_node = -1,
+		.numa_node = placement_port_node(e, config->local_port),
 	};
 	struct service *s = service_place(e, err);
 	/* without a service ID, clients find it by its tcp_port */
@@ -272,11 +272,14 @@ engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id
 	if (ret != 0)
 		return ret;
 	ret = perftest_listen(e, (unsigned int)(s - e->services), &c, err);
-	if (ret == 0)
-		*id = s->id;
-	else
+	if (ret != 0) {
 		engine_cm_unlisten(e, s->id, true, NULL);
-	return ret;
+		return ret;
+	}
+	*id = s->id;
+	ENGINE_LOG(INFO, "service %u, %s, listens at service ID 0x%" PRIx64, s->id, c.kind,
+		c.service_id);
+	return 0;
 }
 
 int
@@ -288,6 +291,8 @@ engine_cm_unlisten(struct engine *e, uint32_t id, bool disconnect, struct error 
 		return error_set(err, ENOENT, "there is no service %u (any more)", id);
 	on_all_workers(e, s, unlisten_here);
 	perftest_unlisten(e, (unsigned int)(s - e->services), disconnect);
+	if (s->listening)
+		ENGINE_LOG(INFO, "service %u listens no more", id);
 	s->listening = false;
 	s->ending = true;
 	if (disconnect)
@@ -311,7 +316,7 @@ service_fill_info(struct engine *e, struct service *s, struct engine_service_inf
 }
 
 bool
-engine_service_next(struct engine *e, uint32_t *cursor, struct engine_service_info *info)
+engine_service_next(struct engine *e, uint64_t *cursor, struct engine_service_info *info)
 {
 	struct service *s;
 
@@ -432,6 +437,8 @@ services_create(struct engine *e, struct error *err)
 	if (e->services == NULL)
 		return error_set(err, ENOMEM, "no memory for the table of services");
 	ret = perftest_create(e, err);
+	if (ret == 0)
+		ret = wakeup_create(e, err);
 	return ret != 0 ? ret : listen_from_the_start(e, err);
 }
 

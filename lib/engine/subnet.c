@@ -139,7 +139,7 @@ static void
 subnet_port_tick(struct worker *w, uint16_t port, uint64_t now)
 {
 	const struct engine *e = w->engine;
-	struct sma_totals t = { .overruns = relaxed(&e->rx_missed[port]) };
+	struct sma_totals t = { .overruns = relaxed(&e->drops[port].rx_missed) };
 	unsigned int i;
 
 	for (i = 0; i < w->workers; i++) {
@@ -172,9 +172,15 @@ void
 subnet_watch(struct engine *e)
 {
 	struct rte_eth_stats stats;
+	struct link_drops *drops;
 	unsigned int port;
 
-	for (port = 0; port < link_num_ports(e->link); port++)
-		if (rte_eth_stats_get(link_ethdev(e->link, port), &stats) == 0)
-			__atomic_store_n(&e->rx_missed[port], stats.imissed, __ATOMIC_RELAXED);
+	for (port = 0; port < link_num_ports(e->link); port++) {
+		if (rte_eth_stats_get(link_ethdev(e->link, port), &stats) != 0)
+			continue;
+		drops = &e->drops[port];
+		__atomic_store_n(&drops->rx_missed, stats.imissed, __ATOMIC_RELAXED);
+		__atomic_store_n(&drops->rx_errors, stats.ierrors, __ATOMIC_RELAXED);
+		__atomic_store_n(&drops->rx_nombuf, stats.rx_nombuf, __ATOMIC_RELAXED);
+	}
 }

@@ -38,9 +38,12 @@ int engine_pd_free(struct engine *e, uint32_t pd, struct error *err);
 /** Name of the service that owns the domain, and its regions and windows; "": a client's own. */
 const char *engine_pd_service(const struct engine *e, uint32_t pd);
 
-/** MEM_EXTERNAL with .path set: register the memzone of that name. */
-int engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, struct mem_mr_info *info,
-	struct error *err);
+/**
+ * MEM_EXTERNAL with .path set: register the memzone of that name. Fresh memory without .numa_node
+ * is on the NUMA node of the local port's card.
+ */
+int engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, unsigned int local_port,
+	struct mem_mr_info *info, struct error *err);
 /** Returns when no worker can access the region any more. */
 int engine_mr_deregister(struct engine *e, uint32_t key, struct error *err);
 /** Copy bytes of a region; for the control socket. */
@@ -48,12 +51,12 @@ int engine_mr_read(struct engine *e, uint32_t key, uint64_t offset, void *buf, u
 	struct error *err);
 int engine_mr_write(struct engine *e, uint32_t key, uint64_t offset, const void *buf, uint64_t len,
 	struct error *err);
-bool engine_mr_next(struct engine *e, uint32_t *cursor, struct mem_mr_info *info);
+bool engine_mr_next(struct engine *e, uint64_t *cursor, struct mem_mr_info *info);
 
 int engine_mw_alloc(struct engine *e, uint32_t pd, enum mem_mw_type type, uint32_t *key,
 	struct error *err);
 int engine_mw_free(struct engine *e, uint32_t key, struct error *err);
-bool engine_mw_next(struct engine *e, uint32_t *cursor, struct mem_mw_info *info);
+bool engine_mw_next(struct engine *e, uint64_t *cursor, struct mem_mw_info *info);
 
 int engine_cq_create(struct engine *e, uint32_t depth, uint32_t *cqn, struct error *err);
 /** Name of the service that owns the CQ; "": a client's own. */
@@ -63,14 +66,15 @@ int engine_cq_destroy(struct engine *e, uint32_t cqn, struct error *err);
 int engine_cq_poll(struct engine *e, uint32_t cqn, struct wc *wc, unsigned int n,
 	struct error *err);
 int engine_cq_arm(struct engine *e, uint32_t cqn, bool solicited_only, struct error *err);
-bool engine_cq_next(struct engine *e, uint32_t *cursor, struct rc_cq_info *info);
+/** The next completion ends the wait of engine_await(). Poll after this call. */
+int engine_cq_await(struct engine *e, uint32_t cqn, struct error *err);
+bool engine_cq_next(struct engine *e, uint64_t *cursor, struct rc_cq_info *info);
 
 /** @param worker  -1: the least loaded */
 int engine_srq_create(struct engine *e, int worker, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
 	uint32_t *srqn, struct error *err);
 int engine_srq_modify(struct engine *e, uint32_t srqn, uint32_t limit, struct error *err);
 int engine_srq_destroy(struct engine *e, uint32_t srqn, struct error *err);
-int engine_srq_query(struct engine *e, uint32_t srqn, struct rc_srq_info *info, struct error *err);
 /**
  * @return work requests posted: all, or those before the first error, which err describes; a
  * negative errno if none was posted
@@ -109,6 +113,8 @@ int engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, str
  *   QPs move
  */
 int engine_qp_rehome(struct engine *e, uint32_t qpn, unsigned int worker, struct error *err);
+/** Move a queue pair to ERR, whoever owns it. @retval -ENOENT it is gone */
+int engine_qp_fail(struct engine *e, uint32_t qpn);
 int engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err);
 bool engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info);
 
@@ -121,9 +127,15 @@ int engine_post_recv(struct engine *e, uint32_t qpn, const struct recv_wr *wr, u
 /**
  * Take asynchronous events, oldest first.
  *
+ * Each one is logged when it is taken.
+ *
  * @param lost  total of events that found a queue full
  * @return number of events stored
  */
 unsigned int engine_events(struct engine *e, struct event *ev, unsigned int n, uint64_t *lost);
+
+#define EVENT_TEXT_MAX 384
+/** Say in one line what happened. @return the level at which it is logged: RTE_LOG_NOTICE */
+uint32_t engine_event_text(const struct engine *e, const struct event *ev, char *buf, size_t size);
 
 #endif

@@ -37,6 +37,7 @@ struct attempt {
 	bool timed_out;
 	uint32_t generation;
 	enum step step;
+	struct engine *engine;
 	unsigned int worker;
 	uint64_t started; /* TSC */
 	uint64_t seen; /* TSC of the last access by a client */
@@ -80,6 +81,7 @@ attempt_note_outcome(void *user, const struct cm_info *info, const uint8_t *priv
 		memcpy(a->private_data, private_data, a->private_len);
 	a->ended = rte_get_tsc_cycles();
 	__atomic_store_n(&a->done, 1, __ATOMIC_RELEASE);
+	wakeup_send(a->engine);
 }
 
 static void
@@ -410,7 +412,7 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 	a = attempt_place(e, err);
 	if (a == NULL)
 		return -ENOSPC;
-	*a = (struct attempt){ .generation = a->generation, .used = true };
+	*a = (struct attempt){ .generation = a->generation, .used = true, .engine = e };
 	a->worker = (unsigned int)worker;
 	fill_attempt(e, c, a);
 	ret = attempt_begin(e, c, a);

@@ -36,14 +36,6 @@ int engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t
  */
 int engine_cm_unlisten(struct engine *e, uint32_t id, bool disconnect, struct error *err);
 
-/**
- * Sockets of services (perftest's exchange): a descriptor that becomes readable when
- * engine_sockets_run() has work.
- */
-int engine_sockets_fd(const struct engine *e);
-/** @param engine  the struct engine */
-void engine_sockets_run(void *engine);
-
 struct engine_service_info {
 	uint32_t id;
 	struct svc_config config;
@@ -55,7 +47,7 @@ struct engine_service_info {
 	struct svc_counters counters;
 };
 /** Walk the services: *cursor 0 starts. */
-bool engine_service_next(struct engine *e, uint32_t *cursor, struct engine_service_info *info);
+bool engine_service_next(struct engine *e, uint64_t *cursor, struct engine_service_info *info);
 
 /* --- connections that we open --- */
 

@@ -59,8 +59,19 @@ engine_cq_arm(struct engine *e, uint32_t cqn, bool solicited_only, struct error 
 	return ret == -ENOENT ? no_cq(cqn, err) : ret;
 }
 
+int
+engine_cq_await(struct engine *e, uint32_t cqn, struct error *err)
+{
+	int ret = callers_cq(e, "cq", cqn, err);
+
+	if (ret != 0)
+		return ret;
+	ret = rc_cq_await(e->dev, cqn);
+	return ret == -ENOENT ? no_cq(cqn, err) : ret;
+}
+
 bool
-engine_cq_next(struct engine *e, uint32_t *cursor, struct rc_cq_info *info)
+engine_cq_next(struct engine *e, uint64_t *cursor, struct rc_cq_info *info)
 {
 	return rc_cq_next(e->dev, cursor, info);
 }

@@ -14,38 +14,40 @@
 
 #include <rte_cycles.h>
 
+#include "engine/requests.h"
 #include "engine/verbs_mad.h"
 #include "engine/verbs_private.h"
 #include "wire/wire.h"
 
-#define FORGET_S  60 /* a request is forgotten this long after the last access by a client */
-#define REPLACE_S 1 /* the place of a finished request may be reused this long after */
-
 struct ask {
+	struct request r;
 	/* used by the control thread only */
-	bool used;
-	bool timed_out;
-	uint32_t generation;
-	unsigned int worker;
-	uint64_t started; /* TSC */
-	uint64_t seen; /* TSC of the last access by a client */
-	uint64_t total; /* time limit in TSC cycles; 0: none */
 	uint8_t *mem; /* the request's data, then room for the answer's data */
 	size_t mem_size;
 	uint32_t len; /* of the request's data */
 	uint32_t room; /* for the answer's data */
-	/* written by the worker until .done */
-	mad_handle handle;
+	/* written by the worker until .r.done */
 	uint64_t got; /* bytes of the answer */
-	struct mad_result result;
 	bool has_mad;
 	uint8_t mad[MAD_LEN];
-	uint32_t done;
 };
 
-struct mad_asks {
-	struct ask ask[ENGINE_MAD_ASKS];
-	unsigned int turn; /* round robin over the workers */
+static void
+mad_ask_release(struct request *r)
+{
+	const struct ask *a = (const struct ask *)r;
+
+	if (a->mem != NULL)
+		munmap(a->mem, a->mem_size);
+}
+
+static const struct request_kind mad_ask_kind = {
+	.size = sizeof(struct ask),
+	.num = ENGINE_MAD_ASKS,
+	.forget_s = 60,
+	.replace_s = 1,
+	.full = "there are %u requests under way already: wait",
+	.release = mad_ask_release,
 };
 
 /* --- on the worker --- */
@@ -76,11 +78,12 @@ mad_ask_take_end(void *arg, const struct mad_result *result)
 {
 	struct ask *a = arg;
 
-	a->result = *result;
+	a->r.result = *result;
 	a->has_mad = result->mad != NULL;
 	if (a->has_mad)
 		memcpy(a->mad, result->mad, MAD_LEN);
-	__atomic_store_n(&a->done, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&a->r.done, 1, __ATOMIC_RELEASE);
+	wakeup_send(a->r.engine);
 }
 
 struct call_args {
@@ -93,89 +96,7 @@ mad_ask_call_here(struct worker *w, void *arg)
 {
 	const struct call_args *c = arg;
 
-	return mad_call(w->mad, c->call, rte_get_tsc_cycles(), &c->a->handle);
-}
-
-static int
-mad_ask_cancel_here(struct worker *w, void *arg)
-{
-	struct ask *a = arg;
-
-	if (a->done == 0)
-		mad_cancel(w->mad, a->handle, rte_get_tsc_cycles());
-	return 0;
-}
-
-/* --- the table --- */
-
-static bool
-mad_ask_is_done(const struct ask *a)
-{
-	return __atomic_load_n(&a->done, __ATOMIC_ACQUIRE) != 0;
-}
-
-static uint32_t
-mad_ask_id(const struct mad_asks *all, const struct ask *a)
-{
-	return place_number(a->generation, ENGINE_MAD_ASKS, (size_t)(a - all->ask));
-}
-
-static void
-mad_ask_forget(struct engine *e, struct ask *a)
-{
-	if (!mad_ask_is_done(a))
-		engine_call(e, a->worker, mad_ask_cancel_here, a);
-	if (a->mem != NULL)
-		munmap(a->mem, a->mem_size);
-	a->mem = NULL;
-	a->used = false;
-	a->generation++;
-}
-
-static struct ask *
-mad_ask_find(struct engine *e, uint32_t id)
-{
-	struct ask *a = e->asks != NULL ? &e->asks->ask[id % ENGINE_MAD_ASKS] : NULL;
-
-	if (a == NULL || !a->used || mad_ask_id(e->asks, a) != id)
-		return NULL;
-	a->seen = rte_get_tsc_cycles();
-	return a;
-}
-
-static struct ask *
-mad_ask_oldest_done(struct mad_asks *all)
-{
-	struct ask *a, *oldest = NULL;
-
-	for (a = all->ask; a < all->ask + ENGINE_MAD_ASKS; a++)
-		if (a->used && mad_ask_is_done(a) && (oldest == NULL || a->seen < oldest->seen))
-			oldest = a;
-	return oldest;
-}
-
-static struct ask *
-mad_ask_place(struct engine *e, struct error *err)
-{
-	uint64_t now = rte_get_tsc_cycles();
-	struct ask *a;
-
-	if (e->asks == NULL)
-		e->asks = mem_zalloc(&allocator_malloc, sizeof(*e->asks), 64);
-	if (e->asks == NULL) {
-		error_set(err, ENOMEM, "no memory for requests");
-		return NULL;
-	}
-	for (a = e->asks->ask; a < e->asks->ask + ENGINE_MAD_ASKS; a++)
-		if (!a->used)
-			return a;
-	a = mad_ask_oldest_done(e->asks);
-	if (a != NULL && now > a->seen && now - a->seen > REPLACE_S * e->hz) {
-		mad_ask_forget(e, a);
-		return a;
-	}
-	error_set(err, ENOSPC, "there are %d requests under way already: wait", ENGINE_MAD_ASKS);
-	return NULL;
+	return mad_call(w->mad, c->call, rte_get_tsc_cycles(), &c->a->r.handle);
 }
 
 /* --- asking --- */
@@ -232,17 +153,14 @@ mad_ask_start(struct engine *e, struct ask *a, struct mad_call *call, struct err
 	struct call_args args = { a, call };
 	int ret;
 
-	a->worker = call->to.qpn == QPN_SMI ? 0 : e->asks->turn++ % e->num_workers;
-	a->started = a->seen = rte_get_tsc_cycles();
-	a->done = 0;
-	ret = engine_call(e, a->worker, mad_ask_call_here, &args);
+	ret = request_start(&a->r, call->to.qpn == QPN_SMI ? 0 : e->asks.turn++ % e->num_workers,
+		mad_ask_call_here, &args);
 	if (ret == 0)
 		return 0;
-	a->done = 1;
 	return error_set(err, -ret,
 		"worker %u has no session for this request: too many are under "
 		"way (mad.max_sessions, mad.max_sessions_per_peer)",
-		a->worker);
+		a->r.worker);
 }
 
 int
@@ -257,20 +175,19 @@ engine_mad_ask(struct engine *e, const struct engine_mad_ask *ask, uint32_t *id,
 	ret = mad_ask_peer(e, ask, &call.to, err);
 	if (ret != 0)
 		return ret;
-	a = mad_ask_place(e, err);
+	a = request_new(&e->asks, &mad_ask_kind, e, err);
 	if (a == NULL)
 		return -ENOSPC;
-	*a = (struct ask){ .generation = a->generation, .used = true, .done = 1 };
-	a->total = (uint64_t)ask->total_ms * (e->hz / 1000);
+	a->r.timeout = (uint64_t)ask->total_ms * (e->hz / 1000);
 	ret = mad_ask_map_memory(a, ask, err);
 	if (ret == 0) {
 		mad_ask_fill_call(e, ask, a, &call);
 		ret = mad_ask_start(e, a, &call, err);
 	}
 	if (ret != 0)
-		mad_ask_forget(e, a);
+		request_forget(&e->asks, &a->r);
 	else
-		*id = mad_ask_id(e->asks, a);
+		*id = request_id(&e->asks, &a->r);
 	return ret;
 }
 
@@ -281,68 +198,39 @@ engine_mad_look(struct engine *e, uint32_t id, struct engine_mad_answer *answer,
 {
 	struct ask *a;
 
-	engine_mad_watch(e);
-	a = mad_ask_find(e, id);
+	requests_watch(&e->asks);
+	a = request_find(&e->asks, id);
 	memset(answer, 0, sizeof(*answer));
 	if (a == NULL)
 		return error_set(err, ENOENT, "there is no request %u (any more)", id);
-	answer->done = mad_ask_is_done(a);
+	answer->done = request_is_done(&a->r);
 	if (!answer->done)
 		return 0;
-	answer->end = a->result.end;
-	answer->timed_out = a->timed_out;
-	answer->status = a->result.status;
-	answer->rmpp_status = a->result.rmpp_status;
-	answer->error = a->result.error;
+	answer->end = a->r.result.end;
+	answer->timed_out = a->r.timed_out;
+	answer->status = a->r.result.status;
+	answer->rmpp_status = a->r.result.rmpp_status;
+	answer->error = a->r.result.error;
 	answer->has_mad = a->has_mad;
 	memcpy(answer->mad, a->mad, MAD_LEN);
 	answer->data = a->mem != NULL ? a->mem + a->len : NULL;
 	answer->len = a->got;
-	answer->resent = a->result.resent;
-	answer->elapsed_ns = (uint64_t)((double)a->result.elapsed * 1e9 / (double)e->hz);
+	answer->resent = a->r.result.resent;
+	answer->elapsed_ns = (uint64_t)((double)a->r.result.elapsed * 1e9 / (double)e->hz);
 	return 0;
 }
 
 void
 engine_mad_forget(struct engine *e, uint32_t id)
 {
-	struct ask *a = mad_ask_find(e, id);
+	struct ask *a = request_find(&e->asks, id);
 
 	if (a != NULL)
-		mad_ask_forget(e, a);
-}
-
-static void
-mad_ask_watch(struct engine *e, struct ask *a, uint64_t now)
-{
-	if (!mad_ask_is_done(a) && a->total > 0 && now > a->started &&
-		now - a->started > a->total) {
-		a->timed_out = true;
-		engine_call(e, a->worker, mad_ask_cancel_here, a);
-	}
-	if (now > a->seen && now - a->seen > FORGET_S * e->hz)
-		mad_ask_forget(e, a);
+		request_forget(&e->asks, &a->r);
 }
 
 void
 engine_mad_watch(struct engine *e)
 {
-	uint64_t now = rte_get_tsc_cycles();
-	unsigned int i;
-
-	for (i = 0; e->asks != NULL && i < ENGINE_MAD_ASKS; i++)
-		if (e->asks->ask[i].used)
-			mad_ask_watch(e, &e->asks->ask[i], now);
-}
-
-void
-mad_asks_destroy(struct engine *e)
-{
-	unsigned int i;
-
-	for (i = 0; e->asks != NULL && i < ENGINE_MAD_ASKS; i++)
-		if (e->asks->ask[i].used)
-			mad_ask_forget(e, &e->asks->ask[i]);
-	mem_free(&allocator_malloc, e->asks);
-	e->asks = NULL;
+	requests_watch(&e->asks);
 }

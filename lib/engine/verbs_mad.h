@@ -68,9 +68,6 @@ void engine_mad_watch(struct engine *e);
 
 /** True for a native IB port; other ports have no SMA. */
 bool engine_sma_managed(const struct engine *e, unsigned int port);
-/** sma_read() of a port. @return MAD status, or a negative errno */
-int engine_sma_read(struct engine *e, unsigned int port, uint16_t attribute, uint32_t modifier,
-	uint8_t data[SMA_DATA_LEN], struct error *err);
 /**
  * List up to @p n of the kept traps, from *cursor on (0 starts); ages in microseconds.
  *

@@ -14,6 +14,7 @@
 #include <rte_memzone.h>
 
 #include "engine/verbs_pd.h"
+#include "engine/placement.h"
 #include "engine/verbs_private.h"
 
 void
@@ -41,7 +42,7 @@ engine_pd_free(struct engine *e, uint32_t pd, struct error *err)
 }
 
 bool
-engine_pd_next(const struct engine *e, uint32_t *cursor, struct mem_pd_info *info)
+engine_pd_next(const struct engine *e, uint64_t *cursor, struct mem_pd_info *info)
 {
 	return mem_pd_next(e->mem, cursor, info);
 }
@@ -53,29 +54,32 @@ engine_pd_next(const struct engine *e, uint32_t *cursor, struct mem_pd_info *inf
 static int
 from_memzone(struct mem_mr_attr *attr, struct error *err)
 {
-	const struct rte_memzone *mz = rte_memzone_lookup(attr->path);
+	const struct rte_memzone *mz = rte_memzone_lookup(attr->memzone);
 
 	if (mz == NULL)
-		return error_set(err, ENOENT, "path: no memzone of the name \"%s\"", attr->path);
+		return error_set(err, ENOENT, "memzone: there is none of the name \"%s\"",
+			attr->memzone);
 	if (attr->offset > mz->len || attr->length > mz->len - attr->offset)
 		return error_set(err, EINVAL,
 			"length: %" PRIu64 " bytes from %" PRIu64
 			" on do not fit memzone \"%s\" of %zu bytes",
-			attr->length, attr->offset, attr->path, mz->len);
+			attr->length, attr->offset, attr->memzone, mz->len);
 	attr->base = (uint8_t *)mz->addr + attr->offset;
 	return 0;
 }
 
 int
-engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, struct mem_mr_info *info,
-	struct error *err)
+engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, unsigned int local_port,
+	struct mem_mr_info *info, struct error *err)
 {
 	struct mem_mr_attr a = *attr;
 	int ret = callers_pd(e, a.pd, err);
 
 	if (ret != 0)
 		return ret;
-	if (a.backing == MEM_EXTERNAL && a.path != NULL) {
+	if (a.numa_node == -1)
+		a.numa_node = placement_port_node(e, local_port);
+	if (a.backing == MEM_EXTERNAL && a.memzone != NULL) {
 		ret = from_memzone(&a, err);
 		if (ret != 0)
 			return ret;
@@ -141,7 +145,7 @@ engine_mr_write(struct engine *e, uint32_t key, uint64_t offset, const void *buf
 }
 
 bool
-engine_mr_next(struct engine *e, uint32_t *cursor, struct mem_mr_info *info)
+engine_mr_next(struct engine *e, uint64_t *cursor, struct mem_mr_info *info)
 {
 	return mem_mr_next(e->mem, cursor, info);
 }
@@ -169,7 +173,7 @@ engine_mw_free(struct engine *e, uint32_t key, struct error *err)
 }
 
 bool
-engine_mw_next(struct engine *e, uint32_t *cursor, struct mem_mw_info *info)
+engine_mw_next(struct engine *e, uint64_t *cursor, struct mem_mw_info *info)
 {
 	return mem_mw_next(e->mem, cursor, info);
 }

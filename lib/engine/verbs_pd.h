@@ -12,6 +12,6 @@
 struct engine;
 
 /** mem_pd_next() of the engine's domains, including those of services (engine_pd_service()). */
-bool engine_pd_next(const struct engine *e, uint32_t *cursor, struct mem_pd_info *info);
+bool engine_pd_next(const struct engine *e, uint64_t *cursor, struct mem_pd_info *info);
 
 #endif

@@ -282,6 +282,15 @@ engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
 	return ret != 0 ? ret : qp_call_owner(e, qp_modify_here, &a);
 }
 
+int
+engine_qp_fail(struct engine *e, uint32_t qpn)
+{
+	struct qp_attr attr = { .qp_state = QPS_ERR };
+	struct qp_args a = { .qpn = qpn, .attr = &attr, .mask = QP_ATTR_STATE };
+
+	return qp_call_owner(e, qp_modify_here, &a);
+}
+
 static int
 qp_destroy_here(struct worker *w, void *arg)
 {

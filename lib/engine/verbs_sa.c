@@ -14,12 +14,54 @@
 
 #include <rte_cycles.h>
 
-#include "engine/sa_queries.h"
+#include "engine/requests.h"
 #include "engine/verbs_private.h"
+#include "engine/verbs_sa.h"
 #include "wire/wire.h"
 
-#define FORGET_S  300 /* a query is forgotten this long after the last access by a client */
-#define REPLACE_S 10 /* the place of a finished query may be reused this long after */
+/* A record in a query's memory; 8-byte aligned. */
+struct query_entry {
+	const struct sa_record_type *type;
+	uint32_t rid;
+	uint32_t spare;
+	uint8_t bytes[];
+};
+
+struct query {
+	struct request r;
+	/* used by the control thread only */
+	uint64_t page; /* number of the record after the last page read */
+	uint64_t page_at; /* its offset in .buf */
+	uint8_t *buf;
+	size_t size;
+	uint8_t *records_sent; /* a copy of the records of a Config request */
+	size_t records_size;
+	/* written by the worker until .r.done */
+	uint64_t filled; /* bytes of .buf in use; stored with release */
+	uint64_t records; /* number of records in .buf; relaxed */
+	uint64_t ended;
+	uint64_t sa_key;
+};
+
+static void
+sa_query_unmap(struct request *r)
+{
+	const struct query *q = (const struct query *)r;
+
+	if (q->buf != NULL)
+		munmap(q->buf, q->size);
+	if (q->records_sent != NULL)
+		munmap(q->records_sent, q->records_size);
+}
+
+static const struct request_kind query_kind = {
+	.size = sizeof(struct query),
+	.num = ENGINE_SA_QUERIES,
+	.forget_s = 300,
+	.replace_s = 10,
+	.full = "there are %u SA queries already: cancel one (sa_cancel) or wait",
+	.release = sa_query_unmap,
+};
 
 /* --- on the worker --- */
 
@@ -37,6 +79,7 @@ sa_query_take_record(void *arg, const struct sa_record_type *type, uint32_t rid,
 	memcpy(e->bytes, rec, type->len);
 	__atomic_store_n(&q->records, q->records + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&q->filled, q->filled + size, __ATOMIC_RELEASE);
+	wakeup_send(q->r.engine);
 	return 0;
 }
 
@@ -45,11 +88,12 @@ query_take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
 {
 	struct query *q = arg;
 
-	q->result = *result;
-	q->result.mad = NULL;
+	q->r.result = *result;
+	q->r.result.mad = NULL;
 	q->sa_key = sa_key;
 	q->ended = rte_get_tsc_cycles();
-	__atomic_store_n(&q->done, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&q->r.done, 1, __ATOMIC_RELEASE);
+	wakeup_send(q->r.engine);
 }
 
 static void
@@ -57,7 +101,7 @@ query_take_handle(void *arg, mad_handle h)
 {
 	struct query *q = arg;
 
-	q->handle = h;
+	q->r.handle = h;
 }
 
 struct ask_args {
@@ -72,17 +116,7 @@ query_ask_here(struct worker *w, void *arg)
 	const struct ask_args *a = arg;
 	struct sa_taker taker = { a->q, sa_query_take_record, query_take_end, query_take_handle };
 
-	return sa_ask(w->client, a->query, &taker, rte_get_tsc_cycles(), &a->q->handle, a->err);
-}
-
-static int
-query_cancel_here(struct worker *w, void *arg)
-{
-	struct query *q = arg;
-
-	if (q->done == 0)
-		mad_cancel(w->mad, q->handle, rte_get_tsc_cycles());
-	return 0;
+	return sa_ask(w->client, a->query, &taker, rte_get_tsc_cycles(), &a->q->r.handle, a->err);
 }
 
 struct look {
@@ -96,7 +130,7 @@ query_session_here(struct worker *w, void *arg)
 	const struct look *look = arg;
 	struct mad_session_info info;
 
-	if (!mad_session_get(w->mad, look->q->handle, rte_get_tsc_cycles(), &info))
+	if (!mad_session_get(w->mad, look->q->r.handle, rte_get_tsc_cycles(), &info))
 		return -ENOENT;
 	look->p->segment = info.segment;
 	look->p->segments = info.segments;
@@ -105,73 +139,14 @@ query_session_here(struct worker *w, void *arg)
 
 /* --- the table of queries --- */
 
-static bool
-query_is_done(const struct query *q)
-{
-	return __atomic_load_n(&q->done, __ATOMIC_ACQUIRE) != 0;
-}
-
-static void
-query_forget(struct engine *e, struct query *q)
-{
-	if (!query_is_done(q))
-		engine_call(e, q->worker, query_cancel_here, q);
-	if (q->buf != NULL)
-		munmap(q->buf, q->size);
-	if (q->records_sent != NULL)
-		munmap(q->records_sent, q->records_size);
-	q->buf = NULL;
-	q->used = false;
-	q->generation++;
-}
-
 static struct query *
 query_find(struct engine *e, uint32_t id, struct error *err)
 {
-	struct query *q = e->queries != NULL ? &e->queries->query[id % ENGINE_SA_QUERIES] : NULL;
+	struct query *q = request_find(&e->queries, id);
 
-	if (q != NULL && q->used && query_id(e->queries, q) == id) {
-		q->seen = rte_get_tsc_cycles();
-		return q;
-	}
-	error_set(err, ENOENT, "query: there is no query %u (any more)", id);
-	return NULL;
-}
-
-static struct query *
-query_oldest_done(struct sa_queries *all)
-{
-	struct query *q, *oldest = NULL;
-
-	for (q = all->query; q < all->query + ENGINE_SA_QUERIES; q++)
-		if (q->used && query_is_done(q) && (oldest == NULL || q->seen < oldest->seen))
-			oldest = q;
-	return oldest;
-}
-
-static struct query *
-query_place(struct engine *e, struct error *err)
-{
-	uint64_t now = rte_get_tsc_cycles();
-	struct query *q;
-
-	if (e->queries == NULL)
-		e->queries = mem_zalloc(&allocator_malloc, sizeof(*e->queries), 64);
-	if (e->queries == NULL) {
-		error_set(err, ENOMEM, "no memory for SA queries");
-		return NULL;
-	}
-	for (q = e->queries->query; q < e->queries->query + ENGINE_SA_QUERIES; q++)
-		if (!q->used)
-			return q;
-	q = query_oldest_done(e->queries);
-	if (q != NULL && now - q->seen > REPLACE_S * e->hz) {
-		query_forget(e, q);
-		return q;
-	}
-	error_set(err, ENOSPC, "there are %d SA queries already: cancel one (sa_cancel) or wait",
-		ENGINE_SA_QUERIES);
-	return NULL;
+	if (q == NULL)
+		error_set(err, ENOENT, "query: there is no query %u (any more)", id);
+	return q;
 }
 
 static void *
@@ -189,8 +164,6 @@ query_keep_records(struct query *q, struct sa_query *query, struct error *err)
 {
 	size_t n = query->num_records, bytes = n * SA_RECORD_MAX, rids = n * sizeof(uint32_t);
 
-	q->records_sent = NULL;
-	q->records_size = 0;
 	if (n == 0)
 		return 0;
 	q->records_size = bytes + rids;
@@ -250,29 +223,25 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *i
 	ret = query_fill_peer(e, ask, &query.to, err);
 	if (ret != 0)
 		return ret;
-	q = query_place(e, err);
+	q = request_new(&e->queries, &query_kind, e, err);
 	if (q == NULL)
 		return -ENOSPC;
-	*q = (struct query){ .generation = q->generation, .used = true };
 	q->size = e->config.sa.query_mb * (UINT64_C(1) << 20);
 	q->buf = query_map(q->size);
 	ret = q->buf != NULL ? query_keep_records(q, &query, err)
 			     : error_set(err, ENOMEM, "no memory for the records of a query");
-	q->done = 1; /* nothing to cancel yet */
 	if (ret == 0) {
-		q->worker = ask->worker >= 0 ? (unsigned int)ask->worker
-					     : e->queries->turn++ % e->num_workers;
-		q->started = q->seen = rte_get_tsc_cycles();
-		q->timeout = (uint64_t)ask->timeout_ms * (e->hz / 1000);
-		q->done = 0;
+		q->r.timeout = (uint64_t)ask->timeout_ms * (e->hz / 1000);
 		args.q = q;
-		ret = engine_call(e, q->worker, query_ask_here, &args);
-		q->done |= ret != 0;
+		ret = request_start(&q->r,
+			ask->worker >= 0 ? (unsigned int)ask->worker
+					 : e->queries.turn++ % e->num_workers,
+			query_ask_here, &args);
 	}
 	if (ret != 0)
-		query_forget(e, q);
+		request_forget(&e->queries, &q->r);
 	else
-		*id = query_id(e->queries, q);
+		*id = request_id(&e->queries, &q->r);
 	return ret;
 }
 
@@ -289,24 +258,24 @@ engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, 
 	memset(p, 0, sizeof(*p));
 	if (q == NULL)
 		return -ENOENT;
-	p->done = query_is_done(q);
+	p->done = request_is_done(&q->r);
 	p->bytes = __atomic_load_n(&q->filled, __ATOMIC_ACQUIRE);
 	p->records = relaxed(&q->records);
 	if (!p->done) {
 		look.q = q;
-		engine_call(e, q->worker, query_session_here, &look);
-		p->elapsed_us = (rte_get_tsc_cycles() - q->started) / (e->hz / 1000000);
+		engine_call(e, q->r.worker, query_session_here, &look);
+		p->elapsed_us = (rte_get_tsc_cycles() - q->r.started) / (e->hz / 1000000);
 		return 0;
 	}
-	p->end = q->result.end;
-	p->timed_out = q->timed_out;
-	p->status = q->result.status;
-	p->rmpp_status = q->result.rmpp_status;
-	p->error = q->result.error;
-	p->resent = q->result.resent;
-	p->segment = p->segments = q->result.segments;
+	p->end = q->r.result.end;
+	p->timed_out = q->r.timed_out;
+	p->status = q->r.result.status;
+	p->rmpp_status = q->r.result.rmpp_status;
+	p->error = q->r.result.error;
+	p->resent = q->r.result.resent;
+	p->segment = p->segments = q->r.result.segments;
 	p->sa_key = q->sa_key;
-	p->elapsed_us = (q->ended - q->started) / (e->hz / 1000000);
+	p->elapsed_us = (q->ended - q->r.started) / (e->hz / 1000000);
 	return 0;
 }
 
@@ -351,43 +320,13 @@ engine_sa_cancel(struct engine *e, uint32_t id, struct error *err)
 
 	if (q == NULL)
 		return -ENOENT;
-	query_forget(e, q);
+	request_forget(&e->queries, &q->r);
 	return 0;
-}
-
-/* --- deadlines --- */
-
-static void
-query_watch(struct engine *e, struct query *q, uint64_t now)
-{
-	if (!query_is_done(q) && q->timeout > 0 && now - q->started > q->timeout) {
-		q->timed_out = true;
-		engine_call(e, q->worker, query_cancel_here, q);
-	}
-	if (now > q->seen && now - q->seen > FORGET_S * e->hz)
-		query_forget(e, q);
 }
 
 void
 engine_sa_watch(struct engine *e)
 {
-	uint64_t now = rte_get_tsc_cycles();
-	unsigned int i;
-
 	sa_walks_watch(e);
-	for (i = 0; e->queries != NULL && i < ENGINE_SA_QUERIES; i++)
-		if (e->queries->query[i].used)
-			query_watch(e, &e->queries->query[i], now);
-}
-
-void
-sa_queries_destroy(struct engine *e)
-{
-	unsigned int i;
-
-	for (i = 0; e->queries != NULL && i < ENGINE_SA_QUERIES; i++)
-		if (e->queries->query[i].used)
-			query_forget(e, &e->queries->query[i]);
-	mem_free(&allocator_malloc, e->queries);
-	e->queries = NULL;
+	requests_watch(&e->queries);
 }

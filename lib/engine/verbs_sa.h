@@ -104,7 +104,7 @@ typedef int (*engine_sa_parser)(const char *text, size_t len, const struct sa_im
 	struct error *err);
 
 struct engine_sa_import {
-	const char *path; /**< a file; NULL: .text */
+	int fd; /**< a regular file, which stays the caller's; read if .text is NULL */
 	const char *text;
 	size_t len; /**< of .text */
 	engine_sa_parser parser;
@@ -126,10 +126,6 @@ int engine_sa_import_start(struct engine *e, const struct engine_sa_import *what
 	struct error *err);
 /** Read the state of the import. Once it is done, the next may start. */
 void engine_sa_import_poll(struct engine *e, struct engine_sa_imported *i, struct error *err);
-
-/** Put or remove records, all or none. Waits for the store. */
-int engine_sa_change(struct engine *e, const struct sa_change *changes, size_t n,
-	struct error *err);
 
 /**
  * Walk the records of the database as it was when *cursor was 0. The walk ends if it is not

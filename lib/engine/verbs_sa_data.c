@@ -12,7 +12,8 @@
 
 #include <rte_cycles.h>
 
-#include "engine/sa_queries.h"
+#include "engine/verbs_private.h"
+#include "engine/verbs_sa.h"
 #include "engine/verbs_private.h"
 #include "sa/tables.h"
 
@@ -162,30 +163,4 @@ sa_walks_end(struct engine *e)
 	for (i = 0; i < SA_WALKS; i++)
 		if (e->walk[i].version != NULL)
 			end_walk(e, &e->walk[i]);
-}
-
-/* --- changes --- */
-
-struct change_args {
-	const struct sa_change *changes;
-	size_t n;
-	struct error *err;
-};
-
-static int
-sa_data_change_store(struct engine *e, void *arg)
-{
-	const struct change_args *a = arg;
-
-	return sa_change(e->sa, a->changes, a->n, a->err);
-}
-
-int
-engine_sa_change(struct engine *e, const struct sa_change *changes, size_t n, struct error *err)
-{
-	struct change_args args = { changes, n, err };
-
-	if (e->sa == NULL)
-		return error_set(err, EINVAL, "this appliance serves no SA (sa.enabled)");
-	return store_thread_call(e, sa_data_change_store, &args);
 }

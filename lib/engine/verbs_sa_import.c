@@ -8,10 +8,13 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <rte_cycles.h>
 
@@ -23,7 +26,7 @@ struct sa_import {
 	struct engine *engine;
 	pthread_t thread;
 	bool joinable; /* used by the control thread only */
-	char *path;
+	int fd; /* -1: none */
 	char *text; /* a copy of the caller's text, or the contents of the file */
 	size_t len;
 	engine_sa_parser parser;
@@ -41,35 +44,27 @@ struct sa_import {
 
 /* --- on the import's thread --- */
 
+/* The size is checked first, and a file that grows meanwhile is read no further. */
 static int
 import_read_file(struct sa_import *i)
 {
-	size_t room = 0, n;
-	char *more;
-	int ret = 0;
-	FILE *f;
+	struct stat st;
+	ssize_t n = 1;
 
-	f = fopen(i->path, "r");
-	if (f == NULL)
-		return error_set(&i->err, errno, "%s: %s", i->path, strerror(errno));
-	do {
-		if (i->len == room) {
-			room = room * 2 + 65536;
-			more = room <= FILE_MAX ? realloc(i->text, room) : NULL;
-			if (more == NULL) {
-				fclose(f);
-				return error_set(&i->err, EFBIG, "%s: too large", i->path);
-			}
-			i->text = more;
-		}
-		errno = 0;
-		n = fread(i->text + i->len, 1, room - i->len, f);
-		i->len += n;
-	} while (n > 0);
-	if (ferror(f))
-		ret = error_set(&i->err, errno, "%s: %s", i->path, strerror(errno));
-	fclose(f);
-	return ret;
+	if (fstat(i->fd, &st) != 0)
+		return error_set(&i->err, errno, "file: %s", strerror(errno));
+	if (st.st_size <= 0 || (uint64_t)st.st_size > FILE_MAX)
+		return error_set(&i->err, EINVAL,
+			"file: got %" PRId64 " bytes, allowed: 1..%" PRIu64, (int64_t)st.st_size,
+			FILE_MAX);
+	i->text = malloc((size_t)st.st_size + 1);
+	if (i->text == NULL)
+		return error_set(&i->err, ENOMEM, "no memory for the file");
+	while (n > 0 && i->len < (size_t)st.st_size) {
+		n = pread(i->fd, i->text + i->len, (size_t)st.st_size - i->len, (off_t)i->len);
+		i->len += n > 0 ? (size_t)n : 0;
+	}
+	return n >= 0 ? 0 : error_set(&i->err, errno, "file: %s", strerror(errno));
 }
 
 static int
@@ -116,14 +111,19 @@ import_main(void *arg)
 {
 	struct sa_import *i = arg;
 
-	if (i->path != NULL)
+	if (i->fd >= 0)
 		i->result = import_read_file(i);
 	if (i->result == 0)
 		i->result = import_parse(i);
 	if (i->result == 0)
 		i->result = store_thread_call(i->engine, import_apply, i);
 	i->ended = rte_get_tsc_cycles();
+	if (i->result == 0)
+		ENGINE_LOG(NOTICE, "SA: %zu records were imported", (size_t)i->num);
+	else
+		ENGINE_LOG(WARNING, "SA: an import failed, nothing has changed: %s", i->err.text);
 	__atomic_store_n(&i->done, 1, __ATOMIC_RELEASE);
+	wakeup_send(i->engine);
 	return NULL;
 }
 
@@ -134,10 +134,12 @@ import_forget(struct sa_import *i)
 {
 	if (i->joinable)
 		pthread_join(i->thread, NULL);
-	free(i->path);
+	if (i->fd >= 0)
+		close(i->fd);
 	free(i->text);
 	free(i->changes);
 	memset(i, 0, sizeof(*i));
+	i->fd = -1;
 }
 
 static int
@@ -150,16 +152,17 @@ import_begin(struct sa_import *i, const struct engine_sa_import *what, struct er
 	i->replace = what->replace;
 	i->mtu = what->mtu;
 	i->started = rte_get_tsc_cycles();
-	if (what->path != NULL) {
-		i->path = strdup(what->path);
+	if (what->text == NULL) {
+		i->fd = fcntl(what->fd, F_DUPFD_CLOEXEC, 0);
+		if (i->fd < 0)
+			return error_set(err, errno, "file: %s", strerror(errno));
 	} else {
 		i->text = malloc(what->len + 1);
 		i->len = what->len;
-		if (i->text != NULL)
-			memcpy(i->text, what->text, what->len);
+		if (i->text == NULL)
+			return error_set(err, ENOMEM, "no memory for an import");
+		memcpy(i->text, what->text, what->len);
 	}
-	if (i->path == NULL && i->text == NULL)
-		return error_set(err, ENOMEM, "no memory for an import");
 	sigfillset(&all); /* signals are the control thread's */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = pthread_create(&i->thread, NULL, import_main, i);
@@ -177,10 +180,12 @@ engine_sa_import_start(struct engine *e, const struct engine_sa_import *what, st
 
 	if (e->sa == NULL)
 		return error_set(err, EINVAL, "this appliance serves no SA (sa.enabled)");
-	if (e->import == NULL)
+	if (e->import == NULL) {
 		e->import = calloc(1, sizeof(*e->import));
-	if (e->import == NULL)
-		return error_set(err, ENOMEM, "no memory for an import");
+		if (e->import == NULL)
+			return error_set(err, ENOMEM, "no memory for an import");
+		e->import->fd = -1;
+	}
 	if (e->import->joinable && __atomic_load_n(&e->import->done, __ATOMIC_ACQUIRE) == 0)
 		return error_set(err, EBUSY, "another import is under way");
 	import_forget(e->import);
@@ -210,7 +215,10 @@ engine_sa_import_poll(struct engine *e, struct engine_sa_imported *im, struct er
 	im->elapsed_us = (i->ended - i->started) / (e->hz / 1000000);
 	if (i->result != 0)
 		error_set(err, -i->result, "%s", i->err.text);
-	/* the text and the changes are no longer needed */
+	/* the file, the text and the changes are no longer needed */
+	if (i->fd >= 0)
+		close(i->fd);
+	i->fd = -1;
 	free(i->text);
 	free(i->changes);
 	i->text = NULL;

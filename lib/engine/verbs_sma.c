@@ -11,15 +11,12 @@
 
 #include <rte_cycles.h>
 
-#include "engine/subnet.h"
 #include "engine/verbs_mad.h"
 #include "engine/verbs_private.h"
 
 struct sma_args {
 	uint16_t port;
-	uint16_t attribute; /* or a trap's number */
-	uint32_t modifier;
-	uint8_t *data;
+	uint16_t trap; /* its number */
 	const uint8_t *notice;
 	uint32_t *cursor;
 	uint32_t *id;
@@ -46,29 +43,6 @@ sma_check_port(const struct engine *e, unsigned int port, struct error *err)
 			"port: %s is no native InfiniBand port: it has no subnet management agent",
 			attr->name);
 	return 0;
-}
-
-static int
-sma_read_here(struct worker *w, void *arg)
-{
-	const struct sma_args *a = arg;
-
-	return sma_read(w->sma, a->port, a->attribute, a->modifier, a->data);
-}
-
-int
-engine_sma_read(struct engine *e, unsigned int port, uint16_t attribute, uint32_t modifier,
-	uint8_t data[SMA_DATA_LEN], struct error *err)
-{
-	struct sma_args a = {
-		.port = (uint16_t)port,
-		.attribute = attribute,
-		.modifier = modifier,
-		.data = data,
-	};
-	int ret = sma_check_port(e, port, err);
-
-	return ret != 0 ? ret : engine_call(e, 0, sma_read_here, &a);
 }
 
 static int
@@ -100,7 +74,7 @@ trap_send_here(struct worker *w, void *arg)
 {
 	const struct sma_args *a = arg;
 
-	return sma_trap_send(w->sma, a->port, a->attribute, a->notice, rte_get_tsc_cycles(), a->id,
+	return sma_trap_send(w->sma, a->port, a->trap, a->notice, rte_get_tsc_cycles(), a->id,
 		a->err);
 }
 
@@ -110,7 +84,7 @@ engine_trap_send(struct engine *e, unsigned int port, uint16_t number, const uin
 {
 	struct sma_args a = {
 		.port = (uint16_t)port,
-		.attribute = number,
+		.trap = number,
 		.notice = notice,
 		.id = id,
 		.err = err,

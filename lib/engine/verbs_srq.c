@@ -19,7 +19,6 @@ struct srq_args {
 	const struct recv_wr *wr;
 	unsigned int n;
 	unsigned int posted;
-	struct rc_srq_info *info;
 	struct error *err;
 };
 
@@ -97,22 +96,6 @@ engine_srq_destroy(struct engine *e, uint32_t srqn, struct error *err)
 	struct srq_args a = { .srqn = srqn, .err = err };
 
 	return srq_call_owner(e, srq_destroy_here, &a);
-}
-
-static int
-srq_query_here(struct worker *w, void *arg)
-{
-	struct srq_args *a = arg;
-
-	return rc_srq_query(w->rc, a->srqn, a->info);
-}
-
-int
-engine_srq_query(struct engine *e, uint32_t srqn, struct rc_srq_info *info, struct error *err)
-{
-	struct srq_args a = { .srqn = srqn, .info = info, .err = err };
-
-	return srq_call_owner(e, srq_query_here, &a);
 }
 
 static int

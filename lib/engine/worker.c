@@ -105,6 +105,8 @@ worker_receive_mad(struct worker *w, struct packet *pkt, uint64_t now)
 	else
 		v = VERDICT_VL15_DROPPED;
 	worker_count(w, pkt, v);
+	if (connections_message(pkt))
+		wakeup_send(w->engine); /* a connection may have changed */
 	return true;
 }
 

@@ -18,7 +18,9 @@
 #include <rte_ring.h>
 
 #include "base/timer_wheel.h"
+#include "base/token_bucket.h"
 #include "engine/engine.h"
+#include "engine/requests.h"
 #include "engine/rehome.h"
 #include "engine/verbs_cm.h"
 #include "sa/client.h"
@@ -46,6 +48,19 @@ struct event_record {
 	struct event event;
 	uint64_t time; /* TSC, to merge the workers' rings in order */
 };
+_Static_assert(sizeof(struct event_record) % 4 == 0, "element of a ring");
+
+/* --- events_log.c --- */
+#define EVENTS_LIMITS 6
+struct events_log {
+	struct token_bucket lines;
+	uint64_t suppressed; /* lines since the last one that was logged */
+	uint64_t held; /* events_held of all workers, as last told */
+	uint64_t limits_next; /* TSC of the next look at the limits */
+	uint64_t limits[EVENTS_LIMITS]; /* how often each was reached, as last told */
+	uint64_t sa_writes; /* of all workers, as last told */
+	uint64_t sa_conflicts;
+};
 
 /* --- idle.c --- */
 struct idle {
@@ -55,6 +70,14 @@ struct idle {
 	uint32_t sleep_max_us;
 	uint32_t sleep_us; /* the next sleep */
 	uint64_t since; /* time of the last work */
+};
+
+/* --- key_guessers.c: an address whose requests had wrong keys --- */
+#define KEY_GUESSERS 256 /* counted at one time (a choice) */
+struct key_guesser {
+	union gid addr;
+	uint64_t since; /* begin of its minute, ns since 1970 */
+	uint32_t errors;
 };
 
 /** Written by the worker, read by anyone with relaxed loads. */
@@ -74,6 +97,7 @@ struct worker_stats {
 	uint64_t rehomed_in;
 	uint64_t load; /* recent share of busy time, in 1/256 (rehome_choose.c) */
 	uint64_t events_lost;
+	uint64_t events_held; /* changes of connections beyond their rate limit */
 };
 
 struct worker {
@@ -115,6 +139,7 @@ struct worker {
 	struct idle idle;
 	struct rte_ring *commands; /* of struct command * */
 	struct rte_ring *events; /* of struct event_record */
+	struct token_bucket connection_events;
 	struct rte_ring *in[LINK_WORKERS_MAX]; /* hand-off from each worker; NULL for itself */
 	/* worker 0: SMPs from each worker; may be NULL */
 	struct rte_ring *smps_in[LINK_WORKERS_MAX];
@@ -160,8 +185,6 @@ struct own_seen {
 };
 
 struct store_thread;
-struct sa_queries;
-struct mad_asks;
 struct sm_inbox;
 struct sa_import;
 struct attempts;
@@ -182,7 +205,7 @@ struct engine {
 	struct sa *sa;
 	uint64_t sa_own_key; /* the SM_Key of this process's own requests to its SA */
 	struct store_thread *store_thread;
-	struct sa_queries *queries; /* our SA queries; control thread only */
+	struct requests queries; /* our SA queries; control thread only */
 	struct sa_known sa_known; /* capabilities that other SAs announced; shared by all workers */
 	struct sa_import *import; /* control thread only */
 	struct sa_walk walk[SA_WALKS];
@@ -198,13 +221,12 @@ struct engine {
 	uint32_t last_service; /* ID of the newest service */
 	struct live_cpu *cpu; /* what the liveness agents tell ibsysstat about this host */
 	unsigned int num_cpus;
-	/*
-	 * frames that a device dropped for want of buffers; the control thread writes, worker 0
-	 * reads
-	 */
-	uint64_t rx_missed[LINK_PORTS_MAX];
-	struct mad_asks *asks; /* our single MAD requests */
+	struct link_drops drops[LINK_PORTS_MAX]; /* the control thread writes, anyone reads */
+	struct requests asks; /* our MAD requests */
 	struct sm_inbox *sm_inbox;
+	struct event *wakeup; /* libevent's; reads .wakeup_fd */
+	int wakeup_fd;
+	bool awaited; /* the control thread waits for a change; atomic */
 	bool running;
 	bool draining; /* posts and new connections are rejected */
 	/* events that the control thread raises */
@@ -212,6 +234,8 @@ struct engine {
 	unsigned int control_head;
 	unsigned int control_tail;
 	uint64_t control_lost;
+	struct events_log events_log;
+	struct key_guesser key_guessers[KEY_GUESSERS];
 };
 
 /** Count the verdict of a packet at its port. */
@@ -331,16 +355,12 @@ void own_ports_follow(struct engine *e);
 
 /* reconnect.c: control thread */
 void reconnect_watch(struct engine *e);
-
-/* verbs_sa.c */
-void sa_queries_destroy(struct engine *e);
+/* lost_memory.c */
+void lost_memory_watch(struct engine *e);
 
 /* heartbeat.c */
 /** Add the 64-bit counters of one struct to another's. */
 void add_counters(void *sum, const void *from, size_t size);
-
-/* verbs_mad.c */
-void mad_asks_destroy(struct engine *e);
 
 /* verbs_sa_data.c */
 /** End exports that no client has continued for some time. */
@@ -366,11 +386,27 @@ uint64_t idle_wait(struct worker *w, uint64_t now);
 /** Any thread: end the worker's sleep. */
 void idle_wake(struct worker *w);
 
+/* wakeup.c */
+int wakeup_create(struct engine *e, struct error *err);
+void wakeup_destroy(struct engine *e);
+/** Any thread, after a change: wake the control thread if it waits for one. */
+void wakeup_send(struct engine *e);
+
 /* events.c */
 /** On the worker: struct rc_worker_config.event. */
 void events_put(void *worker, const struct event *ev);
 /** On the control thread. */
-void events_put_control(struct engine *e, enum event_type type, uint32_t element);
+void events_put_control(struct engine *e, const struct event *ev);
+/** On the worker: link_tell_fn. */
+void events_put_link(void *worker, const struct link_news *news);
+
+/* key_guessers.c: control thread; count an event, and pause its peer if there are too many */
+void key_guessers_count(struct engine *e, const struct event *ev);
+
+/* events_log.c: control thread */
+/** Say how many events the workers did not report one by one. */
+void events_log_watch(struct engine *e);
+void events_log(struct engine *e, const struct event *ev);
 
 /* memory.c */
 const struct allocator *engine_allocator(void);

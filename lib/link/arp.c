@@ -62,7 +62,7 @@ arp_receive(struct link_worker *w, struct rx_frame *f)
 	else
 		neigh_heard(w, f->port, &sender, arp + ARP_SHA);
 	if (get_be16(arp + ARP_OP) == ARP_REQUEST && arp_is_own(f->port, arp + ARP_TPA) &&
-		token_bucket_take(&w->limits[f->port->index].arp, w->now))
+		link_may_answer(w, f->port, ANSWER_ARP, &sender))
 		arp_reply(w, f);
 	return VERDICT_ARP;
 }

@@ -230,6 +230,8 @@ device_attach(struct link_port *p, struct error *err)
 			"%s: device is missing: a PCI address or a vdev, or "
 			"back_to_back with the name of another port",
 			p->cfg.name);
+	if (strncmp(p->cfg.device, "net_memif", 9) == 0 && memif_trust(p, err) != 0)
+		return -EPERM;
 	if (rte_eth_dev_get_port_by_name(p->cfg.device, &p->ethdev) == 0)
 		return clear_socket_of(p, err);
 	if (pci_address_parse(p->cfg.device, &addr)) { /* 01:00.0 is short for 0000:01:00.0 */

@@ -120,11 +120,12 @@ no_xdp_socket(const char *device, char *text, size_t size)
 	int fd;
 
 	RTE_SET_USED(device);
+	/* libxdp looks up its program and maps by number, for which CAP_BPF is not enough */
 	if (!has_capability(CAP_NET_RAW) || !has_capability(CAP_NET_ADMIN) ||
-		(!has_capability(CAP_BPF) && !has_capability(CAP_SYS_ADMIN))) {
+		!has_capability(CAP_SYS_ADMIN)) {
 		snprintf(text, size,
 			"this user may not load AF_XDP programs: run it as root, or "
-			"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
+			"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_SYS_ADMIN");
 		return EPERM;
 	}
 	fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include <rte_common.h>
-#include <rte_version.h>
 
 #include "base/nearest.h"
 #include "link/device_cause.h"

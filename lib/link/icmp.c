@@ -144,6 +144,7 @@ icmp_receive(struct link_worker *w, struct rx_frame *f)
 	uint8_t *ip = f->l3, *icmp;
 	uint32_t header = (ip[0] & 0xF) * 4;
 	uint32_t total = get_be16(ip + IPV4_TOTAL);
+	union gid source = gid_from_ipv4(ip + IPV4_SRC);
 	uint32_t len;
 
 	if (header < IPV4_LEN || total > f->l3_len || total < header + ICMP_LEN)
@@ -152,6 +153,8 @@ icmp_receive(struct link_worker *w, struct rx_frame *f)
 		return VERDICT_IP_CHECKSUM;
 	if (get_be16(ip + IPV4_FRAG) & 0x3FFF)
 		return VERDICT_IP_FRAGMENT;
+	if (!gid_is_host(&source))
+		return VERDICT_SOURCE;
 	icmp = ip + header;
 	len = total - header;
 	if (rte_raw_cksum(icmp, len) != 0xFFFF)
@@ -159,7 +162,8 @@ icmp_receive(struct link_worker *w, struct rx_frame *f)
 	if (icmp[0] == ICMP_UNREACHABLE && icmp[1] == ICMP_PORT)
 		icmp_check_unreachable(w, f, icmp, len, false);
 	else if (icmp[0] == ICMP_ECHO && icmp[1] == 0 &&
-		token_bucket_take(&w->limits[f->port->index].icmp, w->now))
+		!icmp_is_own(f->port, ip + IPV4_SRC, false) &&
+		link_may_answer(w, f->port, ANSWER_ICMP, &source))
 		echo_reply(w, f, icmp, len);
 	return VERDICT_ICMP;
 }
@@ -187,6 +191,7 @@ icmpv6_receive(struct link_worker *w, struct rx_frame *f)
 {
 	uint8_t *ip = f->l3, *icmp = ip + IPV6_LEN;
 	uint32_t len = get_be16(ip + IPV6_PAYLEN);
+	union gid source;
 	uint32_t sum;
 
 	if (len > f->l3_len - IPV6_LEN || len < ICMP_LEN)
@@ -196,10 +201,14 @@ icmpv6_receive(struct link_worker *w, struct rx_frame *f)
 		return VERDICT_IP_CHECKSUM;
 	if (icmp[0] == ICMP6_NS || icmp[0] == ICMP6_NA)
 		return nd_receive(w, f, icmp, len);
+	memcpy(source.raw, ip + IPV6_SRC, 16);
+	if (!gid_is_host(&source))
+		return VERDICT_SOURCE;
 	if (icmp[0] == ICMP6_UNREACHABLE && icmp[1] == ICMP6_PORT)
 		icmp_check_unreachable(w, f, icmp, len, true);
-	else if (icmp[0] == ICMP6_ECHO && icmp[1] == 0 && !f->multicast && ip[IPV6_SRC] != 0xFF &&
-		token_bucket_take(&w->limits[f->port->index].icmp, w->now))
+	else if (icmp[0] == ICMP6_ECHO && icmp[1] == 0 && !f->multicast &&
+		!icmp_is_own(f->port, ip + IPV6_SRC, true) &&
+		link_may_answer(w, f->port, ANSWER_ICMP, &source))
 		echo6_reply(w, f, icmp, len);
 	return VERDICT_ICMP;
 }

@@ -12,7 +12,6 @@
  * interface's index.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>

@@ -152,7 +152,7 @@ lids_tick(struct link_worker *w, uint64_t now)
 }
 
 bool
-link_lid_next(const struct link *l, unsigned int port, uint32_t *cursor, struct link_lid_info *info)
+link_lid_next(const struct link *l, unsigned int port, uint64_t *cursor, struct link_lid_info *info)
 {
 	const struct lid_table *t;
 	uint64_t word = 0;
@@ -165,7 +165,7 @@ link_lid_next(const struct link *l, unsigned int port, uint32_t *cursor, struct 
 			return false;
 		word = __atomic_load_n(&t->route[(*cursor)++], __ATOMIC_RELAXED);
 	}
-	info->lid = *cursor - 1;
+	info->lid = (uint16_t)(*cursor - 1);
 	info->fixed = word & LID_FIXED;
 	memcpy(info->mac, &word, MAC_LEN);
 	return true;

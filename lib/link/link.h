@@ -58,6 +58,7 @@ struct link_port_config {
 	uint16_t pkeys[16];
 	unsigned int num_pkeys; /**< 0: one, 0xFFFF */
 	bool promiscuous;
+	bool trusted; /**< memif only, required there: the peer may crash this process */
 	/**
 	 * Native InfiniBand packets in Ethernet frames instead of RoCE: no IP addresses, no RoCEv1.
 	 * Subnet management sets LIDs, GIDs, P_Keys and the port's state by link_port_set().
@@ -99,6 +100,9 @@ struct link_config {
 	 * @return false: give up at once
 	 */
 	bool (*go_on_waiting)(const char *what);
+	/** A neighbour's MAC has become known; on the worker that heard it. May be NULL. */
+	void (*neighbour_known)(void *arg);
+	void *neighbour_arg;
 };
 
 /** Open, configure and start all ports. If one does not start, @p err says what to do. */
@@ -139,6 +143,14 @@ bool link_port_carrier(const struct link *l, unsigned int port);
 bool link_port_heard_data(const struct link *l, unsigned int port);
 /** ethdev id, for tools (pdump, telemetry). */
 uint16_t link_ethdev(const struct link *l, unsigned int port);
+/** Name of the port's DPDK driver, such as "net_memif". */
+const char *link_driver(const struct link *l, unsigned int port);
+/**
+ * Path of the Unix socket that link_reconnect() connects to.
+ *
+ * @retval false  the port has none
+ */
+bool link_server_socket(const struct link *l, unsigned int port, char *path, size_t size);
 
 /**
  * Control thread: find or create the neighbour entry of the next hop to dgid (the destination
@@ -167,7 +179,7 @@ struct link_lid_info {
 	bool fixed;
 };
 /** Walk them: *cursor 0 starts. Any thread. */
-bool link_lid_next(const struct link *l, unsigned int port, uint32_t *cursor,
+bool link_lid_next(const struct link *l, unsigned int port, uint64_t *cursor,
 	struct link_lid_info *info);
 /**
  * Control thread: set a fixed route, which replaces a learned one; mac NULL: remove the route.
@@ -177,9 +189,24 @@ bool link_lid_next(const struct link *l, unsigned int port, uint32_t *cursor,
 int link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t *mac,
 	struct error *err);
 
+/** What a worker reports about a port's addresses. */
+struct link_news {
+	enum {
+		LINK_NEIGHBOUR_MOVED, /**< .gid has another MAC address now, .mac */
+		LINK_NEIGHBOUR_LOST, /**< .gid does not answer any more */
+		LINK_ADDRESS_CONFLICT, /**< .mac uses our address .gid, too */
+	} what;
+	uint16_t port;
+	union gid gid;
+	uint8_t mac[6];
+};
+typedef void (*link_tell_fn)(void *arg, const struct link_news *news);
+
 /* --- per worker --- */
 struct link_worker *link_worker_create(struct link *l, unsigned int worker, struct error *err);
 void link_worker_destroy(struct link_worker *w);
+/** Before the worker runs: call @p tell on it with news. */
+void link_worker_tell(struct link_worker *w, link_tell_fn tell, void *arg);
 /** On the worker: stop to use the port's device, or use it again. */
 void link_worker_poll_port(struct link_worker *w, unsigned int port, bool poll);
 
@@ -217,6 +244,13 @@ void link_tick(struct link_worker *w, uint64_t now);
  */
 void link_port_set(struct link_worker *w, unsigned int port, const struct port_settings *s);
 
+/** Frames that a device did not pass to a worker; they are not among rx_packets. */
+struct link_drops {
+	uint64_t rx_missed; /**< its receive queue was full */
+	uint64_t rx_errors; /**< damaged */
+	uint64_t rx_nombuf; /**< no buffer for them */
+};
+
 /** Single-writer counters of a port on a worker; relaxed readers. */
 struct link_counters {
 	uint64_t rx_packets;
@@ -232,11 +266,16 @@ struct link_counters {
 	uint64_t lid_moved; /**< native IB: a learned LID was heard from another MAC */
 	/** ICMP port unreachable for RoCE traffic: a kernel holds the peer's address, or ours */
 	uint64_t port_unreachable;
+	uint64_t neighbour_moved; /**< entries moved to another MAC, the old one being silent */
+	uint64_t
+		/** claims of another MAC that were refused: the old one answered */
+		neighbour_kept;
 	/* for performance management */
 	uint64_t rx_pad; /**< native IB: bytes of rx_bytes that are padding of short frames */
 	uint64_t tx_pad; /**< bytes of tx_bytes that are padding of short frames */
 	uint64_t tx_wait; /**< ns that frames waited for a full queue */
 	uint64_t verdict[VERDICT_COUNT];
+	struct link_drops drops; /**< of the device; 0 in the counters of a worker */
 };
 struct link_counters *link_worker_counters(struct link_worker *w, unsigned int port);
 

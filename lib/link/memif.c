@@ -9,9 +9,13 @@
  * wait, but the program's own munmap() (unmap.c) waits on that thread for a grace period.
  */
 
+#include <string.h>
+#include <unistd.h>
+
 #include <rte_cycles.h>
 #include <rte_rcu_qsbr.h>
 
+#include "base/fault.h"
 #include "link/private.h"
 
 #define LOOK_US 20
@@ -41,4 +45,50 @@ link_unmapping(void)
 	token = rte_rcu_qsbr_start(pollers);
 	while (rte_rcu_qsbr_check(pollers, token, false) == 0)
 		rte_delay_us_sleep(LOOK_US);
+}
+
+/* --- a peer that crashes the driver --- */
+
+/*
+ * The driver follows the descriptors that its peer writes into the shared ring, wherever they lead.
+ * A check before would be a race with the peer, which can change them at any time. So a memif peer
+ * is trusted, like another thread of this process, and a fault in the driver ends the process: the
+ * driver may be in the middle of a change of its state, so closing the port alone is not safe.
+ */
+static struct {
+	struct code_range driver;
+	char line[512]; /* what to write before the process ends, a line for each port */
+} crash;
+
+static bool
+memif_fault(const struct fault *f)
+{
+	ssize_t rc = 0;
+
+	if (f->ip >= crash.driver.from && f->ip < crash.driver.to)
+		rc = write(STDERR_FILENO, crash.line, strlen(crash.line));
+	RTE_SET_USED(rc); /* the process ends either way */
+	return false;
+}
+
+int
+memif_trust(const struct link_port *p, struct error *err)
+{
+	size_t n = strlen(crash.line);
+	char line[160];
+
+	if (!p->cfg.trusted)
+		return error_set(err, EPERM,
+			"%s: trusted: a memif peer can crash this process. Set \"trusted\": true if "
+			"you trust it, or else use net_vhost, which checks what its peer writes",
+			p->cfg.name);
+	crash.driver = code_of_object("rte_net_memif");
+	fault_add(memif_fault);
+	snprintf(line, sizeof(line),
+		"polca: %s: the memif peer gave a descriptor outside its memory, or took the memory "
+		"away: the process ends\n",
+		p->cfg.name);
+	if (strstr(crash.line, line) == NULL) /* not opened before */
+		snprintf(crash.line + n, sizeof(crash.line) - n, "%s", line);
+	return 0;
 }

@@ -148,7 +148,7 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 	if (mac != NULL)
 		neigh_heard(w, f->port, &who, mac);
 	i = nd_find_own(f->port, icmp + ND_TARGET);
-	if (i >= 0 && token_bucket_take(&w->limits[f->port->index].nd, w->now))
+	if (i >= 0 && link_may_answer(w, f->port, ANSWER_ND, &who))
 		nd_advertise(w, f, f->port->ipv6[i].raw);
 	return VERDICT_ND;
 }

@@ -9,8 +9,6 @@
 
 #include <stdio.h>
 
-#include <rte_cycles.h>
-#include <rte_errno.h>
 #include <rte_malloc.h>
 
 #include "link/neigh.h"
@@ -22,6 +20,8 @@
 #define PROBE_MS        1000 /* RFC 4861 RETRANS_TIMER */
 #define UNICAST_PROBES  3 /* RFC 4861 MAX_UNICAST_SOLICIT, then as many by broadcast or multicast */
 #define PROBES          6
+#define MOVE_PROBES     3 /* questions to the old MAC before an entry moves (a choice) */
+#define MOVE_MS         100 /* between them */
 #define WARN_S          10
 #define TICK_ENTRIES    2048 /* a tick must be short: further entries wait for the next one */
 
@@ -223,13 +223,23 @@ void
 neigh_heard(struct link_worker *w, const struct link_port *p, const union gid *gid,
 	const uint8_t *mac)
 {
+	uint64_t said = mac_word(mac) | NEIGH_VALID, known;
 	struct neigh_table *t = w->link->neigh;
 	int i = neigh_find(t, p->index, gid);
 
 	if (i < 0 || t->entry[i].permanent || (mac[0] & 1))
 		return;
+	known = __atomic_load_n(&t->mac[i], __ATOMIC_RELAXED);
+	if ((known & NEIGH_VALID) && known != said) {
+		/* the first claim counts until the old MAC has had its time to answer */
+		if (__atomic_load_n(&t->entry[i].moving, __ATOMIC_RELAXED) == 0)
+			__atomic_store_n(&t->entry[i].moving, said, __ATOMIC_RELAXED);
+		return;
+	}
 	__atomic_store_n(&t->entry[i].confirmed, w->now, __ATOMIC_RELAXED);
-	__atomic_store_n(&t->mac[i], mac_word(mac) | NEIGH_VALID, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->mac[i], said, __ATOMIC_RELAXED);
+	if (!(known & NEIGH_VALID) && w->link->cfg.neighbour_known != NULL)
+		w->link->cfg.neighbour_known(w->link->cfg.neighbour_arg);
 }
 
 static void
@@ -243,6 +253,20 @@ neigh_ask(struct link_worker *w, const struct neigh *n, const uint8_t *mac)
 		nd_solicit(w, p, &n->source, &n->gid, mac);
 }
 
+static void
+neigh_move_end(struct neigh *n)
+{
+	n->move_probes = 0;
+	__atomic_store_n(&n->moving, 0, __ATOMIC_RELAXED);
+}
+
+static void
+neigh_tell(struct link_worker *w, const struct link_news *news)
+{
+	if (w->tell != NULL)
+		w->tell(w->tell_arg, news);
+}
+
 /*
  * A resolved entry is confirmed from time to time, by unicast first; it is cleared if nobody
  * answers.
@@ -253,17 +277,19 @@ neigh_confirm(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t no
 	uint64_t ms = w->link->cfg.hz / 1000;
 	uint64_t confirmed = __atomic_load_n(&n->confirmed, __ATOMIC_RELAXED);
 	uint64_t word = __atomic_load_n(mac, __ATOMIC_RELAXED);
-	char text[GID_STRLEN];
 
 	if (now < confirmed + REACHABLE_MS * ms) {
 		n->probes = 0;
 		n->next = confirmed + REACHABLE_MS * ms;
 	} else if (n->probes == PROBES) {
 		__atomic_store_n(mac, 0, __ATOMIC_RELAXED);
+		neigh_move_end(n);
 		n->probes = 0;
 		n->next = now + RETRY_MIN_MS * ms;
-		LINK_LOG(NOTICE, "%s: neighbour %s does not answer any more",
-			w->link->port[n->port].cfg.name, gid_print(&n->gid, text));
+		neigh_tell(w,
+			&(struct link_news){ .what = LINK_NEIGHBOUR_LOST,
+				.port = n->port,
+				.gid = n->gid });
 	} else if (token_bucket_take(&w->requests, now)) {
 		neigh_ask(w, n, n->probes < UNICAST_PROBES ? (const uint8_t *)&word : NULL);
 		n->probes++;
@@ -282,13 +308,53 @@ neigh_resolve(struct link_worker *w, struct neigh *n, uint64_t now)
 		n->probes++;
 }
 
+/*
+ * Another MAC claims the address: ask the old one. If it answers, it keeps the address; otherwise
+ * the entry moves.
+ */
+static void
+neigh_move(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t now)
+{
+	uint64_t step = MOVE_MS * (w->link->cfg.hz / 1000), to;
+	uint64_t word = __atomic_load_n(mac, __ATOMIC_RELAXED);
+	struct link_counters *count = &w->counters[n->port];
+	struct link_news news = { .what = LINK_NEIGHBOUR_MOVED, .port = n->port, .gid = n->gid };
+
+	if (n->move_probes > 0 &&
+		__atomic_load_n(&n->confirmed, __ATOMIC_RELAXED) >= n->move_began) {
+		link_count(&count->neighbour_kept, 1);
+		neigh_move_end(n);
+	} else if (now < n->move_next) {
+		return;
+	} else if (n->move_probes < MOVE_PROBES) {
+		if (!token_bucket_take(&w->requests, now))
+			return;
+		if (n->move_probes++ == 0)
+			n->move_began = now;
+		neigh_ask(w, n, (const uint8_t *)&word);
+		n->move_next = now + step;
+	} else {
+		to = __atomic_load_n(&n->moving, __ATOMIC_RELAXED);
+		__atomic_store_n(mac, to, __ATOMIC_RELAXED);
+		__atomic_store_n(&n->confirmed, now, __ATOMIC_RELAXED);
+		link_count(&count->neighbour_moved, 1);
+		memcpy(news.mac, &to, sizeof(news.mac));
+		neigh_tell(w, &news);
+		neigh_move_end(n);
+	}
+}
+
 static void
 neigh_entry_tick(struct link_worker *w, uint32_t i, uint64_t now)
 {
 	struct neigh_table *t = w->link->neigh;
 	struct neigh *n = &t->entry[i];
 
-	if (n->permanent || now < n->next || !w->link->port[n->port].attr->up)
+	if (n->permanent || !w->link->port[n->port].attr->up)
+		return;
+	if (__atomic_load_n(&n->moving, __ATOMIC_RELAXED) != 0)
+		neigh_move(w, n, &t->mac[i], now);
+	if (now < n->next)
 		return;
 	if (__atomic_load_n(&t->mac[i], __ATOMIC_RELAXED) & NEIGH_VALID)
 		neigh_confirm(w, n, &t->mac[i], now);
@@ -334,19 +400,18 @@ neigh_conflict(struct link_worker *w, const struct link_port *p, const union gid
 void
 neigh_warn(struct link_worker *w, uint64_t now)
 {
+	struct link_news news = { .what = LINK_ADDRESS_CONFLICT };
 	struct port_limits *l;
-	char text[GID_STRLEN];
-	uint8_t mac[8];
 	unsigned int i;
 
 	for (i = 0; i < w->link->num_ports; i++) {
 		l = &w->limits[i];
 		if (l->conflict_mac == 0 || now < l->conflict_next)
 			continue;
-		memcpy(mac, &l->conflict_mac, sizeof(mac));
-		LINK_LOG(WARNING, "%s: %02x:%02x:%02x:%02x:%02x:%02x uses our address %s too",
-			w->link->port[i].cfg.name, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5],
-			gid_print(&l->conflict, text));
+		memcpy(news.mac, &l->conflict_mac, sizeof(news.mac));
+		news.port = (uint16_t)i;
+		news.gid = l->conflict;
+		neigh_tell(w, &news);
 		l->conflict_mac = 0;
 		l->conflict_next = now + WARN_S * w->link->cfg.hz;
 	}

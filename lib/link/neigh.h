@@ -12,6 +12,9 @@
  * index stays valid for the life of the link. A frame needs only one 64-bit word of an entry, which
  * holds MAC and flags, so the transmit path reads it with one relaxed load and never sees half of
  * an address. Any worker that hears an answer stores the word; only worker 0 uses the timed fields.
+ *
+ * One unsolicited message must not divert a neighbour's traffic: a resolved entry moves to another
+ * MAC only when the old one no longer answers (the field .moving).
  */
 
 #include <stdbool.h>
@@ -34,6 +37,13 @@ struct neigh {
 	/* worker 0 */
 	uint8_t probes;
 	uint64_t next; /* time of the next check */
+	/* another MAC that claims the address, with NEIGH_VALID; 0: none. Any worker, relaxed */
+	uint64_t moving;
+	uint64_t
+		/* worker 0: time of the first question to the old MAC, of the next one */
+		move_began;
+	uint64_t move_next;
+	uint8_t move_probes;
 };
 
 struct neigh_table {

@@ -379,3 +379,9 @@ link_ethdev(const struct link *l, unsigned int port)
 {
 	return l->port[port].ethdev;
 }
+
+const char *
+link_driver(const struct link *l, unsigned int port)
+{
+	return l->port[port].driver;
+}

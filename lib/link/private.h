@@ -240,10 +240,12 @@ struct tx_handoff {
 };
 
 /* Limits per port on what any stranger can make one worker send or log. */
+/* What a stranger's frame may make us send, each with a budget of its own. */
+enum answer { ANSWER_ARP, ANSWER_ND, ANSWER_ICMP, ANSWERS };
+#define ANSWER_SOURCES 256 /* budgets of a kind; a source's is chosen by a keyed hash */
+
 struct port_limits {
-	struct token_bucket arp;
-	struct token_bucket nd;
-	struct token_bucket icmp;
+	struct token_bucket answers[ANSWERS][ANSWER_SOURCES];
 	union gid unreachable_from; /* sender of the last ICMP port unreachable for port 4791 */
 	union gid conflict; /* our address that another node claims */
 	uint64_t conflict_mac; /* the MAC of that node; 0: no conflict */
@@ -287,7 +289,10 @@ struct link_worker {
 	uint8_t announce_left[LINK_PORTS_MAX];
 	struct token_bucket requests; /* worker 0: ARP and ND requests */
 
+	link_tell_fn tell; /* may be NULL */
+	void *tell_arg;
 	struct port_limits *limits; /* [num_ports] */
+	uint64_t answer_key; /* secret: chooses the budget of a source */
 	struct link_counters *counters; /* [num_ports] */
 	struct smp_sink {
 		struct tx_sink sink; /* first: as above */
@@ -297,6 +302,13 @@ struct link_worker {
 	struct tx_port *tx[LINK_PORTS_MAX];
 	struct tx_port tx_ports[]; /* [num_ports] */
 };
+
+/*
+ * True if this source may have one more answer of this kind. The budget is the source's, so that
+ * one flooder does not use up the answers of the others.
+ */
+bool link_may_answer(struct link_worker *w, const struct link_port *p, enum answer kind,
+	const union gid *source);
 
 /* Add to a counter that has one writer; relaxed readers never see half of a value. */
 static inline void
@@ -427,6 +439,10 @@ void interrupts_run(void (*fn)(void *arg), void *arg);
  * with NULL it no longer waits. Only one link of a process may use this.
  */
 void memif_guard(struct rte_rcu_qsbr *rcu);
+/*
+ * Refuse a memif port that is not marked as trusted. Name the port if its peer crashes the process.
+ */
+int memif_trust(const struct link_port *p, struct error *err);
 
 /*
  * Bytes of a frame's slot in af_packet's ring that the kernel uses (TPACKET2_HDRLEN, VLAN tag,

@@ -97,16 +97,33 @@ say_waiting(const struct link *l, const struct link_port *p, const char *path)
 		LINK_LOG(NOTICE, "%s", text);
 }
 
+static void
+memif_socket(const struct link_port *p, char *path, size_t size)
+{
+	if (!device_arg(p, "socket", path, size))
+		snprintf(path, size, "/run/memif.sock"); /* the driver's own choice */
+}
+
+bool
+link_server_socket(const struct link *l, unsigned int port, char *path, size_t size)
+{
+	const struct link_port *p = &l->port[port];
+
+	if (p->reconnects)
+		memif_socket(p, path, size);
+	return p->reconnects;
+}
+
 /* A server that is just starting may reject a client, so the client tries again. */
 int
 memif_client_start(const struct link *l, struct link_port *p, struct error *err)
 {
-	char path[128] = "/run/memif.sock"; /* the driver's own choice */
+	char path[128];
 	uint64_t until = rte_get_tsc_cycles() + WAIT_S * rte_get_tsc_hz();
 	bool reached = false, told = false;
 	int rc;
 
-	device_arg(p, "socket", path, sizeof(path));
+	memif_socket(p, path, sizeof(path));
 	while (rte_get_tsc_cycles() < until) {
 		p->started = start_quietly(p->ethdev) == 0;
 		reached |= p->started;

@@ -7,11 +7,13 @@
  */
 
 #include <rte_malloc.h>
+#include <rte_random.h>
 
+#include "base/siphash.h"
 #include "link/lids.h"
 #include "link/private.h"
 
-/* Limit of ARP, ND or ICMP answers that one worker sends from one port: anybody may ask */
+/* Limit of ARP, ND or ICMP answers to one source, from one port by one worker: anybody may ask */
 #define ANSWERS_PER_S 1000
 #define ANSWERS_BURST 128
 /* Limit of ARP and ND requests that we send */
@@ -62,14 +64,24 @@ static void
 init_limits(struct link_worker *w)
 {
 	uint64_t answer = w->link->cfg.hz / ANSWERS_PER_S;
-	unsigned int i;
+	unsigned int i, kind, source;
 
+	w->answer_key = rte_rand();
 	token_bucket_init(&w->requests, w->link->cfg.hz / REQUESTS_PER_S, REQUESTS_BURST);
-	for (i = 0; i < w->link->num_ports; i++) {
-		token_bucket_init(&w->limits[i].arp, answer, ANSWERS_BURST);
-		token_bucket_init(&w->limits[i].nd, answer, ANSWERS_BURST);
-		token_bucket_init(&w->limits[i].icmp, answer, ANSWERS_BURST);
-	}
+	for (i = 0; i < w->link->num_ports; i++)
+		for (kind = 0; kind < ANSWERS; kind++)
+			for (source = 0; source < ANSWER_SOURCES; source++)
+				token_bucket_init(&w->limits[i].answers[kind][source], answer,
+					ANSWERS_BURST);
+}
+
+bool
+link_may_answer(struct link_worker *w, const struct link_port *p, enum answer kind,
+	const union gid *source)
+{
+	uint64_t hash = siphash_words(w->answer_key, source->word, 2);
+
+	return token_bucket_take(&w->limits[p->index].answers[kind][hash % ANSWER_SOURCES], w->now);
 }
 
 static unsigned int
@@ -128,6 +140,13 @@ no_memory:
 	error_set(err, ENOMEM, "worker %u: no memory for its ports", worker);
 	link_worker_destroy(w);
 	return NULL;
+}
+
+void
+link_worker_tell(struct link_worker *w, link_tell_fn tell, void *arg)
+{
+	w->tell = tell;
+	w->tell_arg = arg;
 }
 
 void

@@ -325,6 +325,10 @@ mad_dispatch(const struct mad_rx *rx)
 		 */
 	if (agent == NULL || mad_is_smp(rx->mad) != (rx->pkt->dest_qpn == QPN_SMI))
 		return answer_status(rx, MAD_STATUS_BAD_VERSION);
+	if (agent->allow != NULL &&
+		!allow_list_admits(agent->allow, rx->pkt->has_grh ? &rx->pkt->sgid : NULL,
+			rx->pkt->pkey))
+		return VERDICT_NOT_ALLOWED;
 	protocol = mad_protocol_of(agent->protocol);
 	kind = protocol->kind(rx);
 	if (kind == MAD_KIND_STRAY)

@@ -42,7 +42,7 @@ mad_key_equal(const struct mad_key *a, const struct mad_key *b)
  */
 struct mad_peer_entry {
 	union gid addr;
-	struct mad_peer_entry *chain;
+	struct hash_link link; /* by address, or of the free entries */
 	uint32_t sessions;
 	uint32_t half_open;
 	uint64_t bytes;

@@ -87,6 +87,8 @@ mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 		gsi_violation(w, pkt, true);
 		return VERDICT_QKEY;
 	}
+	if (unlikely(pkt->has_grh && !gid_is_host(&pkt->sgid)))
+		return VERDICT_SOURCE;
 	if (unlikely(pkt->payload_len != MAD_LEN))
 		return VERDICT_MAD_LENGTH;
 	if (unlikely(rx.mad[MAD_OFF_BASE_VERSION] != MAD_BASE_VERSION))

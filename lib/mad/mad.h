@@ -29,6 +29,7 @@
 #include "base/timer_wheel.h"
 #include "base/verdict.h"
 #include "mad/layout.h"
+#include "port/allow_list.h"
 #include "port/port.h"
 #include "wire/packet.h"
 #include "wire/path.h"
@@ -171,10 +172,10 @@ struct mad_request {
 	enum verdict verdict;
 };
 
-#define MAD_METHOD_SESSION        0x1 /**< open a session, so that repeated requests are recognised */
+#define MAD_METHOD_SESSION        0x1 /**< open a session, to recognise repeated requests */
 #define MAD_METHOD_MULTI_REQUEST  0x2 /**< the request may have many packets, and then a session */
 #define MAD_METHOD_MULTI_RESPONSE 0x4 /**< the answer is a stream, possibly of one packet */
-#define MAD_METHOD_LATER          0x8 /**< usually answered at once; mad_later() opens a session if needed */
+#define MAD_METHOD_LATER          0x8 /**< mostly answered at once; mad_later() opens a session */
 
 struct mad_method {
 	uint8_t method; /**< 0 ends a list */
@@ -214,6 +215,7 @@ struct mad_agent {
 	 * NULL: nothing to write. Not called for streams of MAD_SA1.
 	 */
 	void (*departs)(void *arg, uint8_t *mad, uint64_t now);
+	const struct allow_list *allow; /**< requests of others are dropped; NULL: from anybody */
 };
 
 /** @retval -EEXIST the class and version have an agent already; -ENOSPC the table is full */

@@ -42,6 +42,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/hash_table.h"
 #include "mad/mad.h"
 #include "wire/bytes.h"
 #include "wire/wire.h"
@@ -237,10 +238,8 @@ struct rmpp_session {
 struct mad_peer_entry; /* core.h: sessions and bytes of one address */
 
 struct mad_session {
-	/* key and hash chain */
 	struct mad_key key;
-	struct mad_session *chain;
-	uint64_t hash;
+	struct hash_link link; /* by key, or of the free sessions */
 
 	const struct mad_protocol *protocol;
 	struct mad_worker *w;

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 
-#include <rte_bitops.h>
 #include <rte_common.h>
 #include <rte_prefetch.h>
 
@@ -24,16 +23,15 @@ TAILQ_HEAD(rank, mad_peer_entry);
 
 struct mad_table {
 	struct mad_session *sessions;
-	struct mad_session **buckets;
+	struct hash_table by_key;
 	uint64_t *live; /* a bit for each of .sessions, so that walks skip 64 at a time */
-	struct mad_session *free; /* list linked by .chain */
+	struct hash_chain free;
 	uint32_t size;
 	uint32_t used;
-	uint32_t mask;
 	struct mad_session_list linger; /* over all addresses, oldest first */
 	struct mad_peer_entry *peers;
-	struct mad_peer_entry **peer_buckets;
-	struct mad_peer_entry *peer_free;
+	struct hash_table by_address;
+	struct hash_chain peer_free;
 	uint32_t num_peers;
 	struct rank idle_peers; /* proven addresses without sessions and bytes, oldest first */
 	struct rank *rank; /* index: number of half-open sessions, 0..max_sessions_per_peer */
@@ -88,13 +86,10 @@ fill_pools(struct mad_worker *w)
 		s->w = w;
 		s->index = i;
 		timer_init(&s->timer, timer_expired);
-		s->chain = t->free;
-		t->free = s;
+		LIST_INSERT_HEAD(&t->free, &s->link, chain);
 	}
-	for (i = t->num_peers; i-- > 0;) {
-		t->peers[i].chain = t->peer_free;
-		t->peer_free = &t->peers[i];
-	}
+	for (i = t->num_peers; i-- > 0;)
+		LIST_INSERT_HEAD(&t->peer_free, &t->peers[i].link, chain);
 	for (i = 0; i <= w->limits.max_sessions_per_peer; i++)
 		TAILQ_INIT(&t->rank[i]);
 	TAILQ_INIT(&t->linger);
@@ -111,16 +106,15 @@ mad_table_create(struct mad_worker *w)
 	w->table = t;
 	t->size = w->limits.max_sessions;
 	t->num_peers = peers_needed(w);
-	t->mask = rte_align32pow2(t->num_peers) - 1;
 	t->sessions = session_table_alloc(w, t->size, sizeof(*t->sessions));
-	t->buckets = session_table_alloc(w, (size_t)t->mask + 1, sizeof(*t->buckets));
 	t->live = session_table_alloc(w, t->size / 64 + 1, sizeof(*t->live));
 	t->peers = session_table_alloc(w, t->num_peers, sizeof(*t->peers));
-	t->peer_buckets = session_table_alloc(w, (size_t)t->mask + 1, sizeof(*t->peer_buckets));
 	t->rank = session_table_alloc(w, w->limits.max_sessions_per_peer + 1, sizeof(*t->rank));
-	if (t->sessions == NULL || t->buckets == NULL || t->live == NULL || t->peers == NULL ||
-		t->peer_buckets == NULL || t->rank == NULL)
+	if (t->sessions == NULL || t->live == NULL || t->peers == NULL || t->rank == NULL ||
+		hash_create(&t->by_key, w->config.alloc, t->num_peers) != 0 ||
+		hash_create(&t->by_address, w->config.alloc, t->num_peers) != 0)
 		return -ENOMEM;
+	t->memory += 2 * (t->by_key.mask + 1) * sizeof(struct hash_chain);
 	fill_pools(w);
 	return 0;
 }
@@ -134,10 +128,10 @@ mad_table_destroy(struct mad_worker *w)
 	if (t == NULL)
 		return;
 	mem_free(alloc, t->sessions);
-	mem_free(alloc, t->buckets);
+	mem_free(alloc, t->by_key.buckets);
 	mem_free(alloc, t->live);
 	mem_free(alloc, t->peers);
-	mem_free(alloc, t->peer_buckets);
+	mem_free(alloc, t->by_address.buckets);
 	mem_free(alloc, t->rank);
 	mem_free(alloc, t);
 	w->table = NULL;
@@ -145,36 +139,37 @@ mad_table_destroy(struct mad_worker *w)
 
 /* --- addresses --- */
 
-static uint32_t
-peer_bucket(const struct mad_worker *w, const union gid *addr)
+static uint64_t
+peer_hash(const struct mad_worker *w, const union gid *addr)
 {
 	struct mad_key key = { .addr = *addr };
 
-	return (uint32_t)mad_hash(w->config.hash_key, &key) & w->table->mask;
+	return mad_hash(w->config.hash_key, &key);
 }
 
 static struct mad_peer_entry *
 peer_find(const struct mad_worker *w, const union gid *addr)
 {
-	struct mad_peer_entry *p = w->table->peer_buckets[peer_bucket(w, addr)];
+	struct mad_peer_entry *p;
+	struct hash_link *l;
+	uint64_t hash = peer_hash(w, addr);
 
-	while (p != NULL && !gid_equal(&p->addr, addr))
-		p = p->chain;
-	return p;
+	HASH_FOREACH(l, &w->table->by_address, hash) {
+		p = container_of(l, struct mad_peer_entry, link);
+		if (gid_equal(&p->addr, addr))
+			return p;
+	}
+	return NULL;
 }
 
 static void
 peer_remove(struct mad_worker *w, struct mad_peer_entry *p)
 {
 	struct mad_table *t = w->table;
-	struct mad_peer_entry **at = &t->peer_buckets[peer_bucket(w, &p->addr)];
 
-	while (*at != p)
-		at = &(*at)->chain;
-	*at = p->chain;
+	hash_remove(&p->link);
 	TAILQ_REMOVE(&t->rank[0], p, rank_link);
-	p->chain = t->peer_free;
-	t->peer_free = p;
+	LIST_INSERT_HEAD(&t->peer_free, &p->link, chain);
 }
 
 /* The address gets a session again, or is about to be removed. */
@@ -191,23 +186,20 @@ peer_add(struct mad_worker *w, const union gid *addr)
 {
 	struct mad_table *t = w->table;
 	struct mad_peer_entry *p = TAILQ_FIRST(&t->idle_peers);
-	struct mad_peer_entry **head;
 
-	if (t->peer_free == NULL && p != NULL) {
+	if (LIST_EMPTY(&t->peer_free) && p != NULL) {
 		peer_wake(t, p);
 		peer_remove(w, p);
 	}
-	p = t->peer_free;
-	if (p == NULL)
+	if (LIST_EMPTY(&t->peer_free))
 		return NULL;
-	t->peer_free = p->chain;
+	p = container_of(LIST_FIRST(&t->peer_free), struct mad_peer_entry, link);
+	hash_remove(&p->link);
 	memset(p, 0, sizeof(*p));
 	p->addr = *addr;
 	TAILQ_INIT(&p->half_open_list);
 	TAILQ_INIT(&p->linger_list);
-	head = &t->peer_buckets[peer_bucket(w, addr)];
-	p->chain = *head;
-	*head = p;
+	hash_add(&t->by_address, &p->link, peer_hash(w, addr));
 	TAILQ_INSERT_TAIL(&t->rank[0], p, rank_link);
 	return p;
 }
@@ -330,7 +322,7 @@ session_make_room(struct mad_worker *w, const struct mad_peer_entry *p)
 		mad_session_free(TAILQ_FIRST(&p->linger_list));
 		return true;
 	}
-	if (t->free != NULL)
+	if (!LIST_EMPTY(&t->free))
 		return true;
 	if (!TAILQ_EMPTY(&t->linger)) {
 		mad_session_free(TAILQ_FIRST(&t->linger));
@@ -344,16 +336,22 @@ session_make_room(struct mad_worker *w, const struct mad_peer_entry *p)
 struct mad_session *
 mad_session_find(struct mad_worker *w, const struct mad_key *key, uint64_t hash)
 {
-	struct mad_session *s = w->table->buckets[hash & w->table->mask];
-	const char *line = (const char *)s;
+	struct hash_link *l = LIST_FIRST(hash_bucket(&w->table->by_key, hash));
+	struct mad_session *s = NULL;
+	const char *line;
 
 	/* prefetch at once what the protocol will read */
-	if (s != NULL)
-		for (; line < (const char *)s->mad; line += 64)
+	if (l != NULL) {
+		s = container_of(l, struct mad_session, link);
+		for (line = (const char *)s; line < (const char *)s->mad; line += 64)
 			rte_prefetch0(line);
-	while (s != NULL && !(s->hash == hash && mad_key_equal(&s->key, key)))
-		s = s->chain;
-	return s;
+	}
+	for (l = hash_find(l, hash); l != NULL; l = hash_find(LIST_NEXT(l, chain), hash)) {
+		s = container_of(l, struct mad_session, link);
+		if (mad_key_equal(&s->key, key))
+			return s;
+	}
+	return NULL;
 }
 
 struct mad_session *
@@ -402,7 +400,7 @@ mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash, 
 {
 	struct mad_table *t = w->table;
 	struct mad_peer_entry *p = NULL;
-	struct mad_session **bucket, *s;
+	struct mad_session *s;
 
 	if (stranger)
 		p = peer_find(w, &key->addr);
@@ -416,17 +414,14 @@ mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash, 
 		if (p == NULL)
 			return NULL;
 	}
-	s = t->free;
-	t->free = s->chain;
+	s = container_of(LIST_FIRST(&t->free), struct mad_session, link);
+	hash_remove(&s->link);
 	t->used++;
 	t->live[s->index / 64] |= UINT64_C(1) << s->index % 64;
 	session_clear(s);
 	s->state = MAD_STATE_REQUESTED;
 	s->key = *key;
-	s->hash = hash;
-	bucket = &t->buckets[hash & t->mask];
-	s->chain = *bucket;
-	*bucket = s;
+	hash_add(&t->by_key, &s->link, hash);
 	if (p != NULL) {
 		peer_wake(t, p);
 		s->peer = p;
@@ -435,16 +430,6 @@ mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash, 
 	}
 	mad_count(w, sessions_opened, 1);
 	return s;
-}
-
-static void
-unchain(struct mad_table *t, struct mad_session *s)
-{
-	struct mad_session **at = &t->buckets[s->hash & t->mask];
-
-	while (*at != s)
-		at = &(*at)->chain;
-	*at = s->chain;
 }
 
 void
@@ -464,11 +449,10 @@ mad_session_free(struct mad_session *s)
 	s->queued = false;
 	s->work = 0;
 	timer_disarm(w->config.wheel, &s->timer);
-	unchain(t, s);
+	hash_remove(&s->link);
 	s->state = MAD_STATE_FREE;
 	s->generation++;
-	s->chain = t->free;
-	t->free = s;
+	LIST_INSERT_HEAD(&t->free, &s->link, chain);
 	t->used--;
 	t->live[s->index / 64] &= ~(UINT64_C(1) << s->index % 64);
 	if (s->peer != NULL) {

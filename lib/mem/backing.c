@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "mem/backing.h"
+#include "mem/lost.h"
 
 #define HUGEPAGE ((uint64_t)2 << 20)
 
@@ -114,19 +115,23 @@ open_anonymous(struct backing *b, const struct mem_mr_attr *attr, struct error *
 }
 
 static int
-map_file(struct backing *b, const struct mem_mr_attr *attr, int fd, bool writable,
-	struct error *err)
+open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	bool writable = (fcntl(attr->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
 	struct statfs fs;
 	struct stat st;
 	void *map;
 	int rc;
 
-	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
-		return error_set(err, errno, "path: %s: %s", attr->path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return error_set(err, EINVAL, "path: %s is not a regular file", attr->path);
+	rc = numa_check(attr->numa_node, err);
+	if (rc != 0)
+		return rc;
+	if (!writable && (attr->access & MEM_ACCESS_LOCAL_WRITE) != 0)
+		return error_set(err, EACCES,
+			"file: not open for reading and writing, which LOCAL_WRITE needs");
+	if (fstat(attr->fd, &st) < 0 || fstatfs(attr->fd, &fs) < 0)
+		return error_set(err, errno, "file: %s", strerror(errno));
 	if (fs.f_type == HUGETLBFS_MAGIC) {
 		page = (uint64_t)fs.f_bsize;
 		b->hugepages = true;
@@ -140,52 +145,31 @@ map_file(struct backing *b, const struct mem_mr_attr *attr, int fd, bool writabl
 		attr->length > (uint64_t)st.st_size - attr->offset)
 		return error_set(err, EINVAL,
 			"length: %" PRIu64 " bytes from offset %" PRIu64
-			" are not in %s, which has %" PRIu64,
-			attr->length, attr->offset, attr->path, (uint64_t)st.st_size);
+			" are not in the file, which has %" PRIu64,
+			attr->length, attr->offset, (uint64_t)st.st_size);
 	if (!round_up(attr->length, page, &b->map_len))
 		return error_set(err, EINVAL, "length: got %" PRIu64, attr->length);
 	/*
 	 * A read-only file is mapped privately: local stores go to a copy, the file is not changed.
 	 */
 	map = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, writable ? MAP_SHARED : MAP_PRIVATE,
-		fd, (off_t)attr->offset);
+		attr->fd, (off_t)attr->offset);
 	if (map == MAP_FAILED)
-		return error_set(err, errno, "path: mmap of %s: %s", attr->path, strerror(errno));
+		return error_set(err, errno, "file: mmap: %s", strerror(errno));
 	numa_prefer(map, b->map_len, attr->numa_node);
 	rc = populate(map, b->map_len, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 	if (rc != 0) { /* for example a sparse file on a full disk */
 		munmap(map, b->map_len);
-		return error_set(err, -rc, "path: cannot fault in %s: %s", attr->path,
-			strerror(-rc));
+		return error_set(err, -rc, "file: cannot fault it in: %s", strerror(-rc));
+	}
+	b->watched = lost_watch(map, b->map_len, page);
+	if (b->watched == 0) {
+		munmap(map, b->map_len);
+		return error_set(err, ENOSPC, "path: too many regions of files");
 	}
 	b->map = map;
 	b->base = map;
 	return 0;
-}
-
-static int
-open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
-{
-	bool writable = true;
-	int fd, rc;
-
-	if (attr->path == NULL || attr->path[0] == '\0')
-		return error_set(err, EINVAL, "path: missing");
-	rc = numa_check(attr->numa_node, err);
-	if (rc != 0)
-		return rc;
-	/* O_NONBLOCK: opening a FIFO must not block */
-	fd = open(attr->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 && (errno == EACCES || errno == EROFS) &&
-		(attr->access & MEM_ACCESS_LOCAL_WRITE) == 0) {
-		writable = false;
-		fd = open(attr->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	}
-	if (fd < 0)
-		return error_set(err, errno, "path: %s: %s", attr->path, strerror(errno));
-	rc = map_file(b, attr, fd, writable, err);
-	close(fd);
-	return rc;
 }
 
 static int
@@ -222,15 +206,12 @@ node_of(void *addr)
 }
 
 int
-backing_open(struct backing *b, const struct mem_mr_attr *attr, int any, struct error *err)
+backing_open(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 {
-	struct mem_mr_attr a = *attr;
 	int rc;
 
-	if (a.numa_node == -1)
-		a.numa_node = any;
 	memset(b, 0, sizeof(*b));
-	rc = open_any(b, &a, err);
+	rc = open_any(b, attr, err);
 	if (rc == 0)
 		b->numa_node = node_of(b->base);
 	return rc;
@@ -239,6 +220,7 @@ backing_open(struct backing *b, const struct mem_mr_attr *attr, int any, struct 
 void
 backing_close(struct backing *b)
 {
+	lost_unwatch(b->watched);
 	if (b->map != NULL)
 		munmap(b->map, b->map_len);
 	memset(b, 0, sizeof(*b));

@@ -14,11 +14,11 @@ struct backing {
 	void *map; /* backing_close() unmaps it; NULL: the caller's memory (MEM_EXTERNAL) */
 	size_t map_len;
 	bool hugepages;
+	uint32_t watched; /* place of lost.h; 0: not a file */
 	int numa_node; /* of byte 0; -1: the kernel does not report it */
 };
 
-/* @param any  node to prefer when attr->numa_node is -1; -1: no preference */
-int backing_open(struct backing *b, const struct mem_mr_attr *attr, int any, struct error *err);
+int backing_open(struct backing *b, const struct mem_mr_attr *attr, struct error *err);
 void backing_close(struct backing *b);
 
 #endif

@@ -44,7 +44,6 @@ mem_create(const struct mem_config *config)
 		return NULL;
 	mem->alloc = config->alloc;
 	mem->grace = config->grace;
-	mem->numa_node = config->numa_node;
 	mem->max_pd = config->max_pd;
 	mem->max_mr = config->max_mr;
 	mem->max_mw = config->max_mw;

@@ -21,7 +21,6 @@
  */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/env.h"
@@ -53,7 +52,6 @@ struct mem_config {
 	const struct allocator *alloc;
 	const struct rng *rng;
 	struct mem_grace grace;
-	int numa_node; /**< for regions that name no node; -1: any */
 };
 
 struct mem *mem_create(const struct mem_config *config);
@@ -78,7 +76,7 @@ void mem_pd_release(struct mem *mem, uint32_t pd);
 enum mem_backing {
 	/** anonymous pages: hugepages if asked for and available, else ordinary pages */
 	MEM_ANONYMOUS,
-	MEM_FILE, /**< mmap of a file, shared */
+	MEM_FILE, /**< mmap of a regular file, shared */
 	/** the caller's bytes at .base (a named memzone, a static buffer); not freed here */
 	MEM_EXTERNAL,
 };
@@ -92,11 +90,13 @@ struct mem_mr_attr {
 	 */
 	uint64_t va;
 	enum mem_backing backing;
-	const char *path; /**< MEM_FILE */
+	int fd; /**< MEM_FILE: its descriptor, which stays the caller's */
+	const char
+		*memzone; /**< MEM_EXTERNAL: name of the memzone at .base; mem does not read it */
 	uint64_t offset; /**< MEM_FILE: page aligned */
 	void *base; /**< MEM_EXTERNAL */
 	bool hugepages; /**< MEM_ANONYMOUS */
-	int numa_node; /**< -1: that of struct mem_config */
+	int numa_node; /**< preferred node of fresh memory; -1: any */
 };
 
 struct mem_mr_info {
@@ -108,6 +108,7 @@ struct mem_mr_info {
 	uint8_t *base; /**< host address of byte 0 */
 	bool hugepages; /**< true if hugepages were obtained, asked for or not */
 	int numa_node; /**< node that holds byte 0; -1: the kernel does not report it */
+	bool lost; /**< its file was shortened: no access is allowed any more */
 };
 
 int mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_info *info,
@@ -122,8 +123,15 @@ int mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_
  */
 int mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err);
 int mem_mr_query(const struct mem *mem, uint32_t key, struct mem_mr_info *info);
+/**
+ * A region whose file was shortened since the last call. Accesses to lost bytes before this call
+ * have gone to empty pages; from now on every lookup fails.
+ *
+ * @retval false  there is none
+ */
+bool mem_mr_lost(struct mem *mem, struct mem_mr_info *info);
 /** Walk regions: *cursor 0 starts; @retval false at the end. */
-bool mem_mr_next(const struct mem *mem, uint32_t *cursor, struct mem_mr_info *info);
+bool mem_mr_next(const struct mem *mem, uint64_t *cursor, struct mem_mr_info *info);
 
 /* --- memory windows --- */
 enum mem_mw_type {
@@ -149,7 +157,7 @@ struct mem_mw_info {
 	uint64_t length;
 };
 int mem_mw_query(const struct mem *mem, uint32_t key, struct mem_mw_info *info);
-bool mem_mw_next(const struct mem *mem, uint32_t *cursor, struct mem_mw_info *info);
+bool mem_mw_next(const struct mem *mem, uint64_t *cursor, struct mem_mw_info *info);
 
 struct mem_bind {
 	uint32_t mw_key; /**< current key of the window */

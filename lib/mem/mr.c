@@ -9,8 +9,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
+#include "mem/lost.h"
 #include "mem/table.h"
 
 #define MR_ACCESS                                                                                  \
@@ -86,6 +86,7 @@ mr_fill_info(const struct mem_mr *mr, struct mem_mr_info *info)
 		.base = mr->backing.base,
 		.hugepages = mr->backing.hugepages,
 		.numa_node = mr->backing.numa_node,
+		.lost = mr->lost,
 	};
 }
 
@@ -106,7 +107,7 @@ mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_i
 		return rc;
 	if (mem_pd_hold(mem, attr->pd) != 0)
 		return error_set(err, ENOENT, "pd: no protection domain %u", attr->pd);
-	rc = backing_open(&backing, attr, mem->numa_node, err);
+	rc = backing_open(&backing, attr, err);
 	if (rc != 0)
 		goto release_pd;
 	rc = mr_choose_va(attr, backing.base, &va, err);
@@ -124,6 +125,7 @@ mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_i
 	mr->va = va;
 	mr->length = attr->length;
 	mr->backing = backing;
+	mr->lost = false;
 	__atomic_store_n(&mr->windows, 0, __ATOMIC_RELEASE);
 	mr_publish(mem, index, mr);
 	if (info != NULL)
@@ -206,7 +208,26 @@ mem_mr_query(const struct mem *mem, uint32_t key, struct mem_mr_info *info)
 }
 
 bool
-mem_mr_next(const struct mem *mem, uint32_t *cursor, struct mem_mr_info *info)
+mem_mr_lost(struct mem *mem, struct mem_mr_info *info)
+{
+	uint32_t count = lost_count();
+
+	for (uint32_t i = 0; i < mem->max_mr && count != mem->lost_seen; i++) {
+		struct mem_mr *mr = &mem->mrs[i];
+
+		if (mr->state != MR_LIVE || mr->lost || !lost_found(mr->backing.watched))
+			continue;
+		mr->lost = true;
+		record_retract(&mem->records.record[i]);
+		mr_fill_info(mr, info);
+		return true;
+	}
+	mem->lost_seen = count;
+	return false;
+}
+
+bool
+mem_mr_next(const struct mem *mem, uint64_t *cursor, struct mem_mr_info *info)
 {
 	while (*cursor < mem->max_mr) {
 		const struct mem_mr *mr = &mem->mrs[(*cursor)++];

@@ -316,10 +316,10 @@ mem_mw_query(const struct mem *mem, uint32_t key, struct mem_mw_info *info)
 }
 
 bool
-mem_mw_next(const struct mem *mem, uint32_t *cursor, struct mem_mw_info *info)
+mem_mw_next(const struct mem *mem, uint64_t *cursor, struct mem_mw_info *info)
 {
 	while (*cursor < mem->max_mw) {
-		uint32_t i = (*cursor)++;
+		uint32_t i = (uint32_t)(*cursor)++;
 
 		if (mw_exists(mem, i)) {
 			mw_fill_info(mem, i, info);

@@ -66,7 +66,7 @@ mem_pd_free(struct mem *mem, uint32_t pd, struct error *err)
 }
 
 bool
-mem_pd_next(const struct mem *mem, uint32_t *cursor, struct mem_pd_info *info)
+mem_pd_next(const struct mem *mem, uint64_t *cursor, struct mem_pd_info *info)
 {
 	uint32_t refs;
 
@@ -74,7 +74,7 @@ mem_pd_next(const struct mem *mem, uint32_t *cursor, struct mem_pd_info *info)
 		refs = __atomic_load_n(&mem->pd_refs[(*cursor)++], __ATOMIC_RELAXED);
 		if (refs == PD_FREE)
 			continue;
-		*info = (struct mem_pd_info){ *cursor, refs };
+		*info = (struct mem_pd_info){ (uint32_t)*cursor, refs };
 		return true;
 	}
 	return false;

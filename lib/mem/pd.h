@@ -18,6 +18,6 @@ struct mem_pd_info {
 };
 
 /** Walk the domains: *cursor 0 starts. @retval false at the end */
-bool mem_pd_next(const struct mem *mem, uint32_t *cursor, struct mem_pd_info *info);
+bool mem_pd_next(const struct mem *mem, uint64_t *cursor, struct mem_pd_info *info);
 
 #endif

@@ -127,6 +127,7 @@ struct mem_mr {
 	uint32_t access;
 	/* number bound to it; atomic: workers bind, the control thread deregisters */
 	uint32_t windows;
+	bool lost; /* mem_mr_lost() has returned it */
 	uint64_t va;
 	uint64_t length;
 	uint64_t token;
@@ -163,7 +164,6 @@ struct mem {
 	uint32_t max_mr;
 	uint32_t max_mw;
 	struct mem_grace grace;
-	int numa_node; /* for regions that name no node */
 	const struct allocator *alloc;
 
 	uint32_t *pd_refs;
@@ -173,6 +173,7 @@ struct mem {
 	struct index_fifo free_pd;
 	struct index_fifo free_mr;
 	struct index_fifo free_mw;
+	uint32_t lost_seen; /* lost_count() when no region was found */
 	uint32_t qp_windows[QP_BUCKETS]; /* bound type 2 windows by QPN modulo; atomic */
 };
 

@@ -14,7 +14,6 @@
 #include "wire/bytes.h"
 
 #define PMA_OFF_DATA 64 /* data of every attribute in a MAD */
-#define PMA_DATA_LEN 192
 
 /* attributes (pma.md 2) */
 #define PMA_CLASS_PORT_INFO    0x0001
@@ -66,7 +65,7 @@ struct pma {
 struct pma_request {
 	struct pma *pma;
 	struct pma_port *port; /* receiving port */
-	const uint8_t *in; /* the request's data, PMA_DATA_LEN bytes */
+	const uint8_t *in; /* the request's data, 192 bytes */
 	uint8_t *out; /* zeroed */
 	uint64_t now;
 };

@@ -32,6 +32,17 @@ gid_is_multicast(const union gid *gid)
 }
 
 bool
+gid_is_host(const union gid *gid)
+{
+	static const union gid loopback6 = { .raw = { [15] = 1 } };
+	uint8_t net = gid->raw[12];
+
+	if (gid_is_ipv4(gid))
+		return net != 0 && net != 127 && net < 0xE0;
+	return !gid_is_zero(gid) && !gid_equal(gid, &loopback6) && !gid_is_multicast(gid);
+}
+
+bool
 gid_is_zero(const union gid *gid)
 {
 	return gid->word[0] == 0 && gid->word[1] == 0;

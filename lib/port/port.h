@@ -11,10 +11,11 @@
  */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/packet.h"
+
+#define PKEY_FULL 0x8000 /**< membership bit of a P_Key: a full member */
 
 #define PORT_GIDS_MAX  32
 #define PORT_PKEYS_MAX 64
@@ -138,6 +139,11 @@ bool gid_is_link_local(const union gid *gid);
 /** True for a multicast group's GID, IPv4 or IPv6; no endport owns one. */
 bool gid_is_multicast(const union gid *gid);
 bool gid_is_zero(const union gid *gid);
+/**
+ * True for an address that a host can have: not zero, loopback, multicast, nor in IPv4 0/8 or 240/4
+ * (RFC 1122 3.2.1.3). Nothing is sent to any other, whatever a packet gives as its source.
+ */
+bool gid_is_host(const union gid *gid);
 union gid gid_from_ipv4(const uint8_t addr[4]);
 /**
  * "10.0.0.1" or "fe80::1" (an IPv4 address becomes ::ffff:10.0.0.1). @retval false not an address

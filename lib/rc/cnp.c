@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#include <rte_branch_prediction.h>
-
 #include "rc/qp_directory.h"
 #include "rc/qp.h"
 #include "wire/wire.h"

@@ -129,29 +129,31 @@ reach(struct rc_qp *qp, uint32_t psn, bool *moved)
 }
 
 /*
- * A response skipped una (implied NAK): retry the Read or Atomic at una. Until its response comes,
+ * A packet skipped una (implied NAK): retry the Read or Atomic at una. Until its response comes,
  * further skips belong to the same gap and use no other retry, because
  * - responses to packets sent before the retry arrive with rising PSNs;
  * - the responder acknowledges each duplicate Send or Write with its newest PSN (rc-transport 7).
- * A response with a lower PSN than the last skip answers a packet sent after the retry, so una's
- * response was lost again. If no lower PSN shows a second loss, the transport timer expires: these
- * responses do not restart it.
+ * A PSN below that of the last skip of the same kind answers a packet sent after the retry, so
+ * una's response was lost again. The kinds are compared apart: after an ACK for a duplicate, with
+ * the newest PSN, the response of a later Read is lower, and shows no loss. If no lower PSN shows a
+ * second loss, the transport timer expires: these packets do not restart it.
  */
 static void
-skipped(struct rc_qp *qp, uint32_t psn)
+skipped(struct rc_qp *qp, uint32_t psn, enum rc_skip kind)
 {
 	struct rc_requester *req = &qp->req;
-	bool same = req->gap && rc_from_una(req, psn) >= rc_from_una(req, req->gap_psn);
+	bool same = req->gap && rc_from_una(req, psn) >= rc_from_una(req, req->gap_psn[kind]);
 
 	rc_count(qp, implied_nak_seq_err, 1);
 	if (same || req->send_psn == req->una) {
-		req->gap_psn = psn;
+		req->gap_psn[kind] = psn;
 		return;
 	}
 	if (!rc_retry(qp))
 		return;
+	req->gap_psn[RC_SKIP_ACK] = req->gap_psn[RC_SKIP_RESPONSE] = req->una;
+	req->gap_psn[kind] = psn;
 	req->gap = true;
-	req->gap_psn = psn;
 }
 
 /* --- Acknowledge packets --- */
@@ -181,7 +183,7 @@ complete_ack(struct rc_qp *qp, const struct packet *pkt)
 		return VERDICT_RESPONSE;
 	/* an ACK never completes a Read or Atomic: its response was lost (rc-transport 4) */
 	if (qp->state != QPS_ERR)
-		skipped(qp, pkt->psn);
+		skipped(qp, pkt->psn, RC_SKIP_ACK);
 	return VERDICT_IMPLIED_NAK;
 }
 
@@ -197,7 +199,7 @@ nak_reaches(struct rc_qp *qp, uint32_t psn, bool *moved, enum verdict *v)
 		*v = VERDICT_RESPONSE;
 		return false;
 	case REACH_SKIPS:
-		skipped(qp, psn);
+		skipped(qp, psn, RC_SKIP_ACK);
 		*v = VERDICT_IMPLIED_NAK;
 		return false;
 	case REACHED:
@@ -371,7 +373,7 @@ completer_check_response(struct rc_qp *qp, const struct packet *pkt, bool read, 
 		return false;
 	if (r == REACH_SKIPS || req->una != pkt->psn) {
 		*v = inside ? VERDICT_READ_OUT_OF_ORDER : VERDICT_IMPLIED_NAK;
-		skipped(qp, pkt->psn);
+		skipped(qp, pkt->psn, RC_SKIP_RESPONSE);
 		return false;
 	}
 	if (read != (wqe->opcode == WR_RDMA_READ) ||

@@ -34,8 +34,10 @@
 	X(req_remote_invalid_request, "work requests the peer refused as invalid")                 \
 	X(req_remote_operation_errors, "work requests the peer failed to execute")                 \
 	X(rx_atomic_requests, "Atomics executed")                                                  \
-	X(cqe_flush_err, "completions flushed in error")                                           \
-	X(cqe_err, "completions with another error")                                               \
+	X(req_cqe_flush_error, "send completions flushed in error")                                \
+	X(req_cqe_error, "send completions with another error")                                    \
+	X(resp_cqe_flush_error, "receive completions flushed in error")                            \
+	X(resp_cqe_error, "receive completions with another error")                                \
 	X(tx_stall, "times the transmit sink had no packet")                                       \
 	X(credit_stall, "times a Send waited for end-to-end credits")                              \
 	X(np_ecn_marked_roce_packets, "packets received with ECN CE (congestion experienced)")     \

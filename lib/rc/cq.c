@@ -165,7 +165,7 @@ rc_cq_query(const struct rc_dev *dev, uint32_t cqn, struct rc_cq_info *info)
 }
 
 bool
-rc_cq_next(const struct rc_dev *dev, uint32_t *cursor, struct rc_cq_info *info)
+rc_cq_next(const struct rc_dev *dev, uint64_t *cursor, struct rc_cq_info *info)
 {
 	while (*cursor < dev->limits.max_cq) {
 		if (rc_cq_query(dev, (*cursor)++, info) == 0)
@@ -255,6 +255,19 @@ rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only)
 	return 0;
 }
 
+int
+rc_cq_await(struct rc_dev *dev, uint32_t cqn)
+{
+	struct rc_cq *cq = cq_find(dev, cqn);
+
+	if (cq == NULL)
+		return -ENOENT;
+	__atomic_store_n(&cq->awaited, 1, __ATOMIC_RELAXED);
+	/* pairs with rc_cq_notify(), as in rc_cq_arm() */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return 0;
+}
+
 /* --- a worker --- */
 
 struct rc_cq_ring *
@@ -309,12 +322,17 @@ cq_overflow(struct rc_cq *cq, struct rc_worker *w)
 }
 
 static void
-count_failure(struct rc_qp *qp, uint32_t status)
+count_failure(struct rc_qp *qp, const struct wc *wc)
 {
-	if (status == WC_WR_FLUSH_ERR)
-		rc_count(qp, cqe_flush_err, 1);
-	else
-		rc_count(qp, cqe_err, 1);
+	bool flushed = wc->status == WC_WR_FLUSH_ERR;
+
+	if ((wc->opcode & WC_RECV) != 0) {
+		rc_count(qp, resp_cqe_flush_error, flushed);
+		rc_count(qp, resp_cqe_error, !flushed);
+	} else {
+		rc_count(qp, req_cqe_flush_error, flushed);
+		rc_count(qp, req_cqe_error, !flushed);
+	}
 }
 
 /* tail_seen says that the ring is full: read the poller's tail. Still full: the CQ overruns. */
@@ -343,7 +361,7 @@ cq_push_any(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solici
 	bool failed = wc->status != WC_SUCCESS;
 
 	if (failed)
-		count_failure(qp, wc->status);
+		count_failure(qp, wc);
 	if (r->head - r->tail_seen >= cq->depth)
 		cq_refresh_tail(cq, r, w);
 	if (rc_cq_overrun(cq)) { /* caused by this worker or another */
@@ -390,6 +408,9 @@ rc_cq_notify(struct rc_worker *w)
 		if (cq_wakes(__atomic_load_n(&r->cq->armed, __ATOMIC_RELAXED), r->notify) &&
 			__atomic_exchange_n(&r->cq->armed, 0, __ATOMIC_RELAXED) != 0)
 			rc_event(w, EVENT_CQ_COMPLETION, r->cq->cqn);
+		if (__atomic_load_n(&r->cq->awaited, __ATOMIC_RELAXED) != 0 &&
+			__atomic_exchange_n(&r->cq->awaited, 0, __ATOMIC_RELAXED) != 0)
+			w->awaited(w->event_arg);
 		r->notify = 0;
 	}
 }

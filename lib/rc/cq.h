@@ -59,6 +59,7 @@ struct rc_cq {
 	uint32_t users;
 	uint32_t turn; /**< ring the next poll begins with */
 	uint8_t armed; /**< CQ_ARMED_, 0: not armed */
+	uint8_t awaited; /**< the poller waits for a completion: see rc_cq_await() */
 	uint8_t overrun;
 	unsigned int workers;
 	struct rc_cq_ring *rings[]; /**< by worker; published once, freed with the CQ */

@@ -162,10 +162,11 @@ rc_rp_may_send(struct rc_qp *qp)
 		rc_rp_release(qp);
 		return true;
 	}
+	if (timer_armed(&rp->timer))
+		return false;
 	if (now >= rp->next_send)
 		return true;
-	if (!timer_armed(&rp->timer))
-		rc_count(qp, rp_rate_limited, 1);
+	rc_count(qp, rp_rate_limited, 1);
 	rc_rp_rearm(qp);
 	return false;
 }
@@ -218,8 +219,12 @@ rc_rp_disarm(struct rc_qp *qp)
 void
 rc_rp_rearm(struct rc_qp *qp)
 {
+	uint64_t now = qp->worker->now;
+
+	/* the wait begins when the driver has taken the packets before it (rc-transport 8) */
 	if (qp->limited)
-		timer_arm(qp->worker->wheel, &qp->rp->timer, qp->rp->next_send);
+		timer_start(qp->worker->wheel, &qp->rp->timer,
+			qp->rp->next_send > now ? qp->rp->next_send - now : 0);
 }
 
 int

@@ -89,24 +89,3 @@ rc_look_ahead(const struct rc_worker *w, struct packet *const *pkts, unsigned in
 	if (i + AHEAD_QUEUES < n)
 		prefetch_queues(w, pkts[i + AHEAD_QUEUES]);
 }
-
-void
-rc_prefetch(const struct rc_worker *w, uint32_t qpn)
-{
-	const struct rc_qp *qp = rc_qp_there(w, qpn);
-
-	if (likely(qp != NULL))
-		rc_prefetch_turn(qp);
-}
-
-void
-rc_prefetch_send(const struct rc_worker *w, uint32_t qpn, unsigned int n)
-{
-	const struct rc_qp *qp = rc_qp_there(w, qpn);
-	unsigned int i;
-
-	if (unlikely(qp == NULL))
-		return;
-	for (i = 0; i < n; i++)
-		rte_prefetch0(rc_sq_at(&qp->req, qp->req.head + i));
-}

@@ -85,8 +85,8 @@ rq_bytes(const struct qp_init_attr *attr)
 }
 
 /* A QP and its rings are one allocation. */
-static size_t
-bytes_of(const struct qp_init_attr *attr)
+size_t
+rc_qp_bytes(const struct qp_init_attr *attr)
 {
 	return sizeof(struct rc_qp) + rq_bytes(attr) + rc_sq_bytes(&attr->cap);
 }
@@ -109,7 +109,7 @@ qp_release(struct rc_qp *qp)
 	if (qp->send_cq != NULL)
 		rc_cq_release(qp->send_cq);
 	mem_pd_release(w->mem, qp->pd);
-	slab_free(qp, bytes_of(&qp->init));
+	slab_free(qp, rc_qp_bytes(&qp->init));
 }
 
 int
@@ -123,7 +123,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 		return rc;
 	if (mem_pd_hold(w->mem, attr->pd) != 0)
 		return error_set(err, ENOENT, "pd: there is no protection domain %u", attr->pd);
-	qp = slab_alloc(w->slab, bytes_of(attr));
+	qp = slab_alloc(w->slab, rc_qp_bytes(attr));
 	if (qp == NULL) {
 		mem_pd_release(w->mem, attr->pd);
 		return error_set(err, ENOMEM,
@@ -131,6 +131,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 			attr->cap.max_send_wr, attr->cap.max_recv_wr);
 	}
 	qp->worker = w;
+	rc_choose_totals(qp);
 	qp->type = (uint8_t)attr->qp_type;
 	qp->pd = attr->pd;
 	qp->init = *attr;
@@ -214,6 +215,26 @@ rc_qp_error(struct rc_qp *qp)
 	rc_responder_flush(qp);
 	if (qp->srq != NULL)
 		rc_event(qp->worker, EVENT_QP_LAST_WQE_REACHED, qp->qpn);
+}
+
+void
+rc_qp_fail(struct rc_qp *qp, struct qp_failure why)
+{
+	struct event ev = { .type = EVENT_QP_ERROR, .element = qp->qpn };
+	const struct av *av = &qp->path.av;
+
+	if (qp->state == QPS_ERR)
+		return;
+	why.port = av->port;
+	why.peer_qpn = qp->attr.dest_qp_num;
+	if (av->encap == ENCAP_IB && !av->grh)
+		why.dlid = av->dlid;
+	else
+		why.peer = av->dgid;
+	ev.failure = why;
+	if (qp->worker->event != NULL)
+		qp->worker->event(qp->worker->event_arg, &ev);
+	rc_qp_error(qp);
 }
 
 int

@@ -31,8 +31,6 @@
 /* Credit a QP gets per turn: two packets of the largest PMTU, or 16 of 64 bytes */
 #define RC_QUANTUM (2 * (MTU_MAX + RC_PACKET_COST))
 
-#define PKEY_FULL 0x8000 /* the membership bit of a P_Key */
-
 /*
  * Fields used together share a cache line of 64 bytes; a WQE is one line more (rq.h, requester.h):
  *
@@ -76,7 +74,7 @@ struct rc_qp {
 	int32_t credit; /**< bytes it may still send in this turn (schedule.c) */
 	uint32_t pd;
 	struct rc_worker *worker;
-	STAILQ_ENTRY(rc_qp) run_link;
+	struct rc_counters *totals; /**< its worker's, of its port */
 	struct rc_rq *rq; /**< own_rq, or its SRQ's */
 
 	/* received Send */
@@ -92,6 +90,7 @@ struct rc_qp {
 	/* received packet (address check), sent packet */
 	struct path path __attribute__((aligned(CACHE_LINE)));
 	uint64_t bth; /**< BTH fields common to all sent packets (put_bth_of()) */
+	STAILQ_ENTRY(rc_qp) run_link;
 
 	/* sent request, received response */
 	struct rc_requester req __attribute__((aligned(CACHE_LINE)));
@@ -112,6 +111,7 @@ struct rc_qp {
 _Static_assert(RC_QP_LINE(rq) == 0, "every packet");
 _Static_assert(RC_QP_LINE(recv_cq) == RC_QP_LINE(resp.ack.owed), "a request received");
 _Static_assert(RC_QP_LINE(bth) == RC_QP_LINE(path.neighbour), "sent packet");
+_Static_assert(RC_QP_LINE(bth) == RC_QP_LINE(run_link), "sent packet");
 _Static_assert(offsetof(struct path, av.dgid) + sizeof(union gid) <= CACHE_LINE, "addresses");
 _Static_assert(offsetof(struct rc_counters, rx_read_requests) < CACHE_LINE, "the hot ones");
 
@@ -133,19 +133,27 @@ struct rc_worker {
 	bool cq_overrun; /**< a CQ has overrun: rc_cq_overruns() moves its QPs to ERR */
 	bool icrc_unchecked;
 	void (*event)(void *arg, const struct event *ev);
+	void (*awaited)(void *arg);
 	void *event_arg;
 	void (*violation)(void *arg, const struct packet *pkt, uint32_t src_qpn);
 	void *violation_arg;
-	struct rc_counters counters;
+	struct rc_counters counters[RC_PORTS_MAX];
 	struct port_violations violations[RC_PORTS_MAX];
 };
 
-/** Add to a counter of the QP and of its worker. */
+/** Add to a counter of the QP, and of its worker and port. */
 #define rc_count(qp, field, n)                                                                     \
 	do {                                                                                       \
 		(qp)->counters.field += (n);                                                       \
-		(qp)->worker->counters.field += (n);                                               \
+		(qp)->totals->field += (n);                                                        \
 	} while (0)
+
+/** Call when the QP has another worker or port. */
+static inline void
+rc_choose_totals(struct rc_qp *qp)
+{
+	qp->totals = &qp->worker->counters[qp->port];
+}
 
 /** Put the QP on its worker's run queue for the given half. */
 static inline void
@@ -217,6 +225,8 @@ struct rc_qp *rc_qp_find(const struct rc_worker *w, uint32_t qpn);
  * the responses that rc_forget_answers() keeps. With an SRQ: EVENT_QP_LAST_WQE_REACHED.
  */
 void rc_qp_error(struct rc_qp *qp);
+/** The QP fails: EVENT_QP_ERROR says why and who the peer is, then rc_qp_error(). */
+void rc_qp_fail(struct rc_qp *qp, struct qp_failure why);
 void rc_qp_free(struct rc_qp *qp);
 
 /* qp_modify.c */
@@ -248,7 +258,7 @@ void rc_cq_overruns(struct rc_worker *w); /* move the QPs of overrun CQs to ERR 
 
 /* cq.c */
 /**
- * Append a completion, and count it (cqe_err, cqe_flush_err). If the CQ is full it overruns: the
+ * Append a completion, and count it if it is an error. If the CQ is full it overruns: the
  * completion is lost, EVENT_CQ_ERR is raised once, and the CQ's QPs go to ERR after the current
  * packet or run. This call itself never changes a QP's state.
  *

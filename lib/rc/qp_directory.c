@@ -14,7 +14,8 @@
 #define QPN_BITS 24
 
 const struct rc_limits rc_limits_default = {
-	.max_qp = 32768, /* shared by the workers: 10,000 connections on each of three */
+	/* three workers share it: 10,000 connections and 8,192 half-open ones each */
+	.max_qp = 65536,
 	.max_cq = 1024,
 	.max_srq = 64,
 	.max_qp_wr = 16384,

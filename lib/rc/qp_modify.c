@@ -231,6 +231,7 @@ rc_qp_known(struct rc_qp *qp)
 
 	qp->bth = bth_common(qp->migreq ? BTH_M : 0, qp->pkey, qp->dest_qpn);
 	qp->port = av->port;
+	rc_choose_totals(qp);
 	qp->encap = plain ? av->encap : ENCAP_NONE;
 }
 

@@ -75,6 +75,7 @@ static void
 move_put_in(struct rc_worker *w, struct rc_qp *qp)
 {
 	qp->worker = w;
+	rc_choose_totals(qp);
 	LIST_INSERT_HEAD(&w->qps, qp, link);
 	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
 	timer_resume(w->wheel, &qp->req.timer);

@@ -124,6 +124,11 @@ int rc_cq_reserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker, struct 
  * thread.
  */
 int rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only);
+/**
+ * Poller: call rc_worker_config.awaited once when the next completion comes. Poll after this call:
+ * one that came before does not count. @retval -ENOENT no such CQ
+ */
+int rc_cq_await(struct rc_dev *dev, uint32_t cqn);
 struct rc_cq_info {
 	uint32_t cqn;
 	uint32_t depth;
@@ -132,13 +137,13 @@ struct rc_cq_info {
 	bool overrun;
 };
 int rc_cq_query(const struct rc_dev *dev, uint32_t cqn, struct rc_cq_info *info);
-bool rc_cq_next(const struct rc_dev *dev, uint32_t *cursor, struct rc_cq_info *info);
+bool rc_cq_next(const struct rc_dev *dev, uint64_t *cursor, struct rc_cq_info *info);
 
 /* --- a worker --- */
 
 /**
- * Counters of a QP and, summed, of a worker; named as in rdma-tool, mlx5 and rxe. One writer,
- * relaxed readers.
+ * Counters of a QP and, summed, of a worker's QPs on a port; named as in rdma-tool, mlx5 and rxe.
+ * One writer, relaxed readers.
  */
 struct rc_counters {
 	/* first cache line: counters that packets in order change */
@@ -170,8 +175,10 @@ struct rc_counters {
 	uint64_t req_remote_invalid_request;
 	uint64_t req_remote_operation_errors;
 	uint64_t rx_atomic_requests;
-	uint64_t cqe_flush_err;
-	uint64_t cqe_err;
+	uint64_t req_cqe_flush_error;
+	uint64_t req_cqe_error;
+	uint64_t resp_cqe_flush_error;
+	uint64_t resp_cqe_error;
 	uint64_t tx_stall; /**< times the transmit sink had no packet */
 	uint64_t credit_stall; /**< times a Send waited for end-to-end credits */
 	uint64_t np_ecn_marked_roce_packets; /**< received with ECN CE */
@@ -196,6 +203,8 @@ struct rc_worker_config {
 	struct tx_sink *tx;
 	/** Asynchronous events; called on the worker, must not call back into lib/rc. */
 	void (*event)(void *arg, const struct event *ev);
+	/** A CQ of rc_cq_await() has new completions; same rules, same argument. */
+	void (*awaited)(void *arg);
 	void *event_arg;
 	bool icrc_unchecked; /**< trust the link: do not verify ICRCs */
 	/**
@@ -236,12 +245,6 @@ void rc_prefetch_place(const struct rc_worker *w, uint32_t qpn);
  */
 void rc_look_ahead(const struct rc_worker *w, struct packet *const *pkts, unsigned int n,
 	unsigned int i);
-/**
- * Second and third step for posting: prefetch what rc_post_send() and the following rc_run() use of
- * the QP; prefetch the places of its next n WQEs.
- */
-void rc_prefetch(const struct rc_worker *w, uint32_t qpn);
-void rc_prefetch_send(const struct rc_worker *w, uint32_t qpn, unsigned int n);
 
 /**
  * Send packets of the QPs with work, by deficit round robin in bytes (schedule.c). The caller runs
@@ -254,9 +257,12 @@ unsigned int rc_run(struct rc_worker *w, uint64_t now, unsigned int budget);
 /** Is there work that rc_run() could do at once? */
 bool rc_pending(const struct rc_worker *w);
 
-const struct rc_counters *rc_worker_counters(const struct rc_worker *w);
+/** Add what the worker counted for the QPs of a port (>= 0), or of all. Any lcore. */
+void rc_worker_counters(const struct rc_worker *w, int port, struct rc_counters *sum);
 /** Number of QPs the worker owns. Any lcore. */
 uint32_t rc_worker_qps(const struct rc_worker *w);
+/** Memory that a QP takes. */
+size_t rc_qp_bytes(const struct qp_init_attr *attr);
 /** P_Key violations that this worker counted for a port; NULL: no such port. Any lcore. */
 const struct port_violations *rc_worker_violations(const struct rc_worker *w, uint16_t port);
 
@@ -306,6 +312,16 @@ struct rc_qp_received {
 	bool partial; /**< a message is in progress */
 };
 int rc_qp_received(const struct rc_worker *w, uint32_t qpn, struct rc_qp_received *r);
+
+/**
+ * Send a zero-length Send with the PSN before the oldest unacknowledged one and AckReq: a
+ * duplicate, which a living responder acknowledges without any other effect. The reply shows in
+ * rc_qp_received().packets. Nothing is repeated and no timer starts.
+ *
+ * @retval -EINVAL  the QP is not in RTS
+ * @retval -EAGAIN  the transmit sink is full
+ */
+int rc_qp_keepalive(struct rc_worker *w, uint32_t qpn);
 
 /**
  * Entry @p index of the port's P_Keys; 0, which matches nothing, if it is gone (rc-transport 5.6).

@@ -59,6 +59,12 @@ enum rc_rnr {
 	RC_RNR_PROBE = 2, /**< only the packet at una is sent until it is acknowledged */
 };
 
+/** Packets that can skip an unanswered Read or Atomic. */
+enum rc_skip {
+	RC_SKIP_ACK, /**< ACK or NAK: has the responder's newest PSN */
+	RC_SKIP_RESPONSE, /**< Read or Atomic response: has its request's PSN */
+};
+
 /*
  * Four free-running indices into the SQ ring: tail <= ack <= send <= head. The WQEs from tail to
  * ack are done, but their completion waits for a local operation's grace period; usually tail ==
@@ -108,7 +114,8 @@ struct rc_requester {
 	struct rc_cursor scatter; /**< Read: next byte in */
 
 	/* rarely used */
-	uint32_t gap_psn; /**< PSN of the last response that skipped una, see skipped() */
+	uint32_t gap_psn
+		[2]; /**< enum rc_skip: PSN of the last one that skipped una, see skipped() */
 	uint32_t round_psn; /**< una at the last rewind */
 	bool drain_notify; /**< EVENT_SQ_DRAINED wanted */
 };

@@ -145,8 +145,12 @@ responder_refuse(struct resp_ctx *c, uint8_t syndrome, enum wc_status status)
 		rc_event(qp->worker,
 			syndrome == AETH_NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR : EVENT_QP_REQ_ERR,
 			qp->qpn);
-	rc_qp_error(qp);
 	c->verdict = VERDICT_NAK_SENT;
+	rc_qp_fail(qp,
+		(struct qp_failure){ .psn = c->pkt->psn,
+			.syndrome = syndrome,
+			.status = uses ? status : 0,
+			.verdict = VERDICT_NAK_SENT });
 	return RESP_DONE;
 }
 

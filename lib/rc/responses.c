@@ -276,7 +276,10 @@ read_refused(struct rc_qp *qp, struct rc_saved *s)
 	if (qp->state == QPS_ERR)
 		return; /* an earlier fatal NAK, owed after this Read, moved the QP to ERR */
 	rc_event(qp->worker, EVENT_QP_ACCESS_ERR, qp->qpn);
-	rc_qp_error(qp);
+	rc_qp_fail(qp,
+		(struct qp_failure){ .psn = psn,
+			.syndrome = AETH_NAK_REMOTE_ACCESS,
+			.verdict = VERDICT_NAK_SENT });
 }
 
 static uint8_t

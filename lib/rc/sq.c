@@ -456,15 +456,38 @@ sq_retire_held(struct rc_qp *qp)
 	}
 }
 
+/* The NAK that a completion status stands for; 0: it comes from no NAK. */
+static uint8_t
+sq_syndrome(enum wc_status status)
+{
+	switch (status) {
+	case WC_REM_INV_REQ_ERR:
+		return AETH_NAK_INVALID_REQUEST;
+	case WC_REM_ACCESS_ERR:
+		return AETH_NAK_REMOTE_ACCESS;
+	case WC_REM_OP_ERR:
+		return AETH_NAK_REMOTE_OP;
+	default:
+		return 0;
+	}
+}
+
 void
 rc_sq_fail(struct rc_qp *qp, enum wc_status status)
 {
 	struct rc_requester *req = &qp->req;
+	struct qp_failure why = { .psn = req->una,
+		.status = status,
+		.syndrome = sq_syndrome(status) };
 
+	why.verdict =
+		why.syndrome != 0 || status == WC_BAD_RESP_ERR || status == WC_RNR_RETRY_EXC_ERR
+		? VERDICT_RESPONSE
+		: VERDICT_COUNT;
 	sq_retire_held(qp);
 	sq_complete(qp, rc_sq_at(req, req->ack++), status);
 	req->tail = req->ack;
-	rc_qp_error(qp);
+	rc_qp_fail(qp, why);
 }
 
 void

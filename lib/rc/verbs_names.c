@@ -6,7 +6,11 @@
  * Names of the enum values in verbs_types.h, as in libibverbs without prefix.
  */
 
+#include <stdio.h>
+
+#include "base/verdict.h"
 #include "rc/verbs_types.h"
+#include "wire/opcode.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -96,18 +100,46 @@ const char *
 event_type_name(enum event_type t)
 {
 	static const char *const names[] = { "CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR",
-		"COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR", "DEVICE_FATAL", "PORT_ACTIVE",
-		"PORT_ERR", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR",
-		"SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE" };
+		"COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR", NULL, "PORT_ACTIVE",
+		"PORT_ERR", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", NULL, "SRQ_LIMIT_REACHED",
+		"QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE" };
+
+	static const char *const own[] = { "CQ_COMPLETION", "WORKER_STALL", "RQ_EMPTY", "SM_SMP",
+		"QP_ERROR", "NEIGHBOUR_MOVED", "NEIGHBOUR_LOST", "ADDRESS_CONFLICT",
+		"CONNECTION_MADE", "CONNECTION_REFUSED", "CONNECTION_ENDED", "PEER_PAUSED" };
 
 	_Static_assert(COUNT(names) == EVENT_GID_CHANGE + 1, "one name per event");
-	if (t == EVENT_CQ_COMPLETION)
-		return "CQ_COMPLETION";
-	if (t == EVENT_WORKER_STALL)
-		return "WORKER_STALL";
-	if (t == EVENT_RQ_EMPTY)
-		return "RQ_EMPTY";
-	if (t == EVENT_SM_SMP)
-		return "SM_SMP";
+	if (t >= EVENT_CQ_COMPLETION)
+		return name_pick(own, COUNT(own), t - EVENT_CQ_COMPLETION);
 	return name_pick(names, COUNT(names), t);
+}
+
+static const char *
+syndrome_name(uint8_t syndrome)
+{
+	static const char *const names[] = { "PSN sequence error", "invalid request",
+		"remote access error", "remote operational error" };
+
+	return name_pick(names, COUNT(names), syndrome - AETH_NAK_PSN_SEQUENCE);
+}
+
+const char *
+qp_failure_print(const struct qp_failure *f, char buf[QP_FAILURE_MAX])
+{
+	if (f->cq_overrun)
+		snprintf(buf, QP_FAILURE_MAX, "its completion queue has overrun");
+	else if (f->syndrome != 0)
+		snprintf(buf, QP_FAILURE_MAX, "%s NAK 0x%02x (%s)",
+			f->verdict == VERDICT_NAK_SENT ? "it refused a request: sent"
+						       : "the peer refused its request: received",
+			f->syndrome, syndrome_name(f->syndrome));
+	else if (f->status == WC_RETRY_EXC_ERR)
+		snprintf(buf, QP_FAILURE_MAX, "the peer did not answer, in spite of all retries");
+	else if (f->status == WC_RNR_RETRY_EXC_ERR)
+		snprintf(buf, QP_FAILURE_MAX,
+			"the peer had no receive posted, in spite of all retries");
+	else
+		snprintf(buf, QP_FAILURE_MAX, "a work request failed: %s",
+			wc_status_name(f->status));
+	return buf;
 }

@@ -240,13 +240,11 @@ enum event_type { /* ibv_event_type */
 	EVENT_SQ_DRAINED = 5,
 	EVENT_PATH_MIG = 6,
 	EVENT_PATH_MIG_ERR = 7,
-	EVENT_DEVICE_FATAL = 8,
 	EVENT_PORT_ACTIVE = 9,
 	EVENT_PORT_ERR = 10,
 	EVENT_LID_CHANGE = 11,
 	EVENT_PKEY_CHANGE = 12,
 	EVENT_SM_CHANGE = 13,
-	EVENT_SRQ_ERR = 14,
 	EVENT_SRQ_LIMIT_REACHED = 15,
 	EVENT_QP_LAST_WQE_REACHED = 16,
 	EVENT_CLIENT_REREGISTER = 17,
@@ -260,12 +258,60 @@ enum event_type { /* ibv_event_type */
 	 * An SMP for the subnet manager behind a port has arrived; the element is the port number.
 	 */
 	EVENT_SM_SMP = 0x103,
+	/** A QP has gone to ERR for the reason in .failure, not because a consumer moved it. */
+	EVENT_QP_ERROR = 0x104,
+	/** A neighbour, .gid, has another MAC address now, .mac. The element is the port number. */
+	EVENT_NEIGHBOUR_MOVED = 0x105,
+	EVENT_NEIGHBOUR_LOST = 0x106, /**< it does not answer any more */
+	EVENT_ADDRESS_CONFLICT = 0x107, /**< .mac uses our address .gid, too */
+	/** Connections, .connection; the element is our QPN, if there is one. */
+	EVENT_CONNECTION_MADE = 0x108,
+	EVENT_CONNECTION_REFUSED = 0x109, /**< our REJ of a REQ */
+	EVENT_CONNECTION_ENDED = 0x10A, /**< or it was not made: .end says why */
+	/** A peer, .gid, has used wrong keys too often: no new connections. Element: a port. */
+	EVENT_PEER_PAUSED = 0x10B,
+};
+
+struct connection_change {
+	union gid peer; /**< zero: the peer is dlid */
+	uint64_t service_id;
+	uint32_t peer_qpn;
+	uint16_t dlid;
+	uint16_t port;
+	uint16_t reason; /**< of a REJ */
+	uint8_t end; /**< enum cm_end */
+};
+
+/** Why a QP went to ERR, and who its peer is. */
+struct qp_failure {
+	union gid peer; /**< zero: the peer is dlid */
+	uint32_t peer_qpn;
+	uint32_t psn; /**< of the request that failed, or of the oldest without an answer */
+	uint16_t dlid;
+	uint16_t port;
+	uint8_t status; /**< enum wc_status of a failed work request; 0: none failed */
+	uint8_t syndrome; /**< AETH syndrome of the NAK sent or received; 0: none */
+	uint8_t verdict; /**< enum verdict of the packet; VERDICT_COUNT: no packet is the cause */
+	bool cq_overrun;
 };
 
 struct event {
 	enum event_type type;
 	uint32_t element; /**< QPN, CQ, SRQ or port number, as the type says */
+	uint64_t time; /**< engine_events(): nanoseconds since 1970 */
+	union {
+		struct qp_failure failure;
+		struct connection_change connection;
+		struct {
+			union gid gid;
+			uint8_t mac[6];
+		};
+	};
 };
+
+#define QP_FAILURE_MAX 128
+/** Say in words why a QP failed. @return buf */
+const char *qp_failure_print(const struct qp_failure *f, char buf[QP_FAILURE_MAX]);
 
 const char *qp_state_name(enum qp_state s); /* "RTS" */
 const char *wc_status_name(uint32_t status); /* "RETRY_EXC_ERR" */

@@ -41,6 +41,7 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w->id = config->id;
 	w->icrc_unchecked = config->icrc_unchecked;
 	w->event = config->event;
+	w->awaited = config->awaited;
 	w->event_arg = config->event_arg;
 	w->violation = config->violation;
 	w->violation_arg = config->violation_arg;
@@ -76,10 +77,18 @@ rc_event(struct rc_worker *w, enum event_type type, uint32_t element)
 		w->event(w->event_arg, &ev);
 }
 
-const struct rc_counters *
-rc_worker_counters(const struct rc_worker *w)
+void
+rc_worker_counters(const struct rc_worker *w, int port, struct rc_counters *sum)
 {
-	return &w->counters;
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from;
+	unsigned int p, i;
+
+	for (p = 0; p < RC_PORTS_MAX; p++) {
+		from = (const uint64_t *)&w->counters[p];
+		for (i = 0; (port < 0 || (unsigned int)port == p) && i < RC_COUNTER_COUNT; i++)
+			to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	}
 }
 
 uint32_t
@@ -190,9 +199,11 @@ rc_cq_overruns(struct rc_worker *w)
 
 	w->cq_overrun = false;
 	LIST_FOREACH(qp, &w->qps, link) {
-		if (qp->state != QPS_RESET &&
-			(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
-			rc_qp_error(qp);
+		if (qp->state == QPS_RESET || qp->state == QPS_ERR ||
+			!(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
+			continue;
+		rc_event(w, EVENT_QP_FATAL, qp->qpn);
+		rc_qp_fail(qp, (struct qp_failure){ .verdict = VERDICT_COUNT, .cq_overrun = true });
 	}
 	w->cq_overrun = false; /* flushed completions that found no room may have set it again */
 }

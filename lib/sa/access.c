@@ -97,6 +97,9 @@ sa_requester(const struct sa_config *config, struct fabric *f, const struct mad_
 
 	who->trusted = all || own || key;
 	who->manager = all || own || (key && sm_key != SA_SM_KEY_WELL_KNOWN);
+	who->sight = own || (key && sm_key != SA_SM_KEY_WELL_KNOWN) ? SA_SEES_KEYS
+		: who->trusted                                      ? SA_SEES_NO_KEYS
+								    : SA_SEES_PARTITIONS;
 	if (!who->trusted && sm_key != 0)
 		return false;
 	own_address(config, f, peer, who);
@@ -205,10 +208,27 @@ sa_visible(struct fabric *f, const struct store_version *v, const struct request
 	}
 }
 
-void
-sa_redact(const struct sa_record_type *t, uint64_t guid, uint8_t *rec)
+bool
+sa_redacts(const struct sa_record_type *t, enum sa_sight sight)
 {
 	if (!t->stored)
+		return false;
+	switch (t->table) {
+	case SA_TABLE_PORT_INFO:
+	case SA_TABLE_SM_INFO:
+	case SA_TABLE_SERVICE:
+		return sight != SA_SEES_KEYS;
+	case SA_TABLE_MCMEMBER:
+		return sight == SA_SEES_PARTITIONS;
+	default:
+		return false;
+	}
+}
+
+void
+sa_redact(const struct sa_record_type *t, enum sa_sight sight, uint64_t guid, uint8_t *rec)
+{
+	if (!sa_redacts(t, sight))
 		return;
 	switch (t->table) {
 	case SA_TABLE_PORT_INFO:

@@ -23,8 +23,16 @@
 #include "sa/port_view.h"
 #include "sa/sa.h"
 
+/** What a requester may see of a record that it may see at all. */
+enum sa_sight {
+	SA_SEES_PARTITIONS, /**< no keys, and not whose membership of a group a record is */
+	SA_SEES_NO_KEYS, /**< trusted: everything but M_Keys, SM_Keys and ServiceKeys */
+	SA_SEES_KEYS, /**< holds an SM_Key that is the operator's own, not the well-known one */
+};
+
 struct requester {
-	bool trusted; /**< sees everything */
+	enum sa_sight sight;
+	bool trusted; /**< sees all records */
 	bool manager; /**< changes everything */
 	bool stranger; /**< not a port of the database */
 	union gid gid; /**< owner of its records; for an unknown LID ::ffff:ffff:ffff:LID */
@@ -47,10 +55,13 @@ bool sa_shares(const struct store_version *v, const struct requester *who,
 bool sa_visible(struct fabric *f, const struct store_version *v, const struct requester *who,
 	const struct sa_record_type *t, const uint8_t *rec);
 /**
- * Remove what only trusted requesters may know: keys, and whose membership of a group a record is.
+ * Remove what the requester may not see. Security: also before its template is compared with the
+ * record, or it could find a key or a member by asking for each.
  *
  * @param guid  the requester's
  */
-void sa_redact(const struct sa_record_type *t, uint64_t guid, uint8_t *rec);
+void sa_redact(const struct sa_record_type *t, enum sa_sight sight, uint64_t guid, uint8_t *rec);
+/** True if sa_redact() may change records of this type. */
+bool sa_redacts(const struct sa_record_type *t, enum sa_sight sight);
 
 #endif

@@ -85,11 +85,13 @@ inform_subscribe(struct write_batch *b, struct sa_write *w, const struct store_r
 	put_be16(rec + INFORM_OFF_ENUM, number);
 	memcpy(rec + INFORM_OFF_INFO, w->rec, INFO_LEN);
 	memset(&s, 0, sizeof(s));
+	s.origin = b->origin;
 	s.peer = w->peer;
 	/* the index is not valid after a restart: use the MAC */
 	s.peer.neighbour = PATH_NO_NEIGHBOUR;
 	s.class_version = w->version;
 	s.trusted = w->who.trusted;
+	s.sees_keys = w->who.sight == SA_SEES_KEYS;
 	return write_put(b, t, w->rid, rec, &s, sizeof(s));
 }
 
@@ -111,7 +113,9 @@ write_subscribe(struct write_batch *b, struct sa_write *w)
 			return SA_STATUS_REQ_INVALID;
 		return write_del(b, sa_table_type(SA_TABLE_INFORM), same->rid);
 	}
-	if (same == NULL && (n >= SUBSCRIPTIONS_PER_PORT || number >= SUBSCRIPTIONS_PER_PORT))
+	if (same == NULL &&
+		(n >= SUBSCRIPTIONS_PER_PORT || number >= SUBSCRIPTIONS_PER_PORT ||
+			!share_has_room(b, w, SA_TABLE_INFORM, w->who.gid.raw)))
 		return SA_STATUS_NO_RESOURCES;
 	return inform_subscribe(b, w, same, number);
 }
@@ -122,6 +126,7 @@ write_subscriber(struct write_batch *b, const struct store_record *r, const uint
 	const struct sa_record_type *t = sa_table_type(SA_TABLE_INFORM);
 	const struct store_record *same;
 	uint8_t rec[SA_RECORD_MAX];
+	struct subscriber s;
 	uint16_t number;
 
 	inform_look_up(b, gid, r->bytes + INFORM_OFF_INFO, &same, &number);
@@ -130,5 +135,8 @@ write_subscriber(struct write_batch *b, const struct store_record *r, const uint
 	memcpy(rec, r->bytes, t->len);
 	memcpy(rec + INFORM_OFF_GID, gid, 16);
 	put_be16(rec + INFORM_OFF_ENUM, number);
-	return write_put(b, t, r->rid, rec, r->bytes + t->len, r->len - t->len);
+	if (!subscriber_of(r, &s))
+		return write_put(b, t, r->rid, rec, NULL, 0);
+	s.origin = 0;
+	return write_put(b, t, r->rid, rec, &s, sizeof(s));
 }

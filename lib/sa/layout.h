@@ -31,10 +31,7 @@
 #define NODE_OFF_NODE_GUID 16
 #define NODE_OFF_PORT_GUID 24
 #define NODE_OFF_PORT      40
-#define NODE_BIT_NODE_GUID 7
-#define NODE_BIT_PORT_GUID 8
 
-#define PORT_OFF_LID       0
 #define PORT_OFF_PORT      2
 #define PORT_OFF_M_KEY     4
 #define PORT_OFF_WIDTH     35
@@ -106,20 +103,17 @@
 #define MC_BIT_QKEY        2
 #define MC_BIT_MLID        3
 #define MC_BIT_MTU_SEL     4
-#define MC_BIT_MTU         5
 #define MC_BIT_TCLASS      6
 #define MC_BIT_PKEY        7
 #define MC_BIT_RATE_SEL    8
-#define MC_BIT_RATE        9
 #define MC_BIT_LIFE_SEL    10
-#define MC_BIT_LIFE        11
 #define MC_BIT_SL          12
 #define MC_BIT_FLOW        13
 #define MC_BIT_HOP         14
 #define MC_BIT_SCOPE       15
 #define MC_BIT_STATE       16
-#define MC_BIT_PROXY       17
 #define MC_FULL_MEMBER     0x1
+#define MC_LEN             52
 
 #define INFORM_OFF_GID     0
 #define INFORM_OFF_ENUM    16
@@ -136,7 +130,6 @@
 #define INFO_OFF_QPN       28 /* QPN 24, rsvd 3, RespTime 5 */
 #define INFO_OFF_PRODUCER  33 /* 24 bits */
 
-#define PR_OFF_SERVICE_ID 0
 #define PR_OFF_DGID       8
 #define PR_OFF_SGID       24
 #define PR_OFF_DLID       40
@@ -180,7 +173,6 @@
 #define MPR_PATH_BITS      0xFFFF /* shifted left by PR_BIT_RAW they are PathRecord's bits */
 
 /* ClassPortInfo */
-#define CPI_LEN               72
 #define CPI_OFF_BASE_VERSION  0
 #define CPI_OFF_CLASS_VERSION 1
 #define CPI_OFF_CAPABILITY    2
@@ -190,7 +182,6 @@
 #define CPI_CAP_MULTI_PATH    0x0400
 
 /* Notice, as a Report of the SA carries it */
-#define NOTICE_LEN               80
 #define NOTICE_OFF_TYPE          0 /* IsGeneric 1, Type 7 */
 #define NOTICE_OFF_PRODUCER      1 /* 24 bits */
 #define NOTICE_OFF_TRAP          4

@@ -20,10 +20,9 @@
 #define CREATE_MASK                                                                                \
 	(SA_BIT(MC_BIT_QKEY) | SA_BIT(MC_BIT_TCLASS) | SA_BIT(MC_BIT_PKEY) | SA_BIT(MC_BIT_FLOW) | \
 		SA_BIT(MC_BIT_SL))
-#define PROXY           0x80
-#define EXACTLY         (SELECT_EXACTLY << 6)
-#define SCOPE_LOCAL     2
-#define GROUPS_PER_PORT 1024 /* most groups of a port whose requester may not change everything */
+#define PROXY       0x80
+#define EXACTLY     (SELECT_EXACTLY << 6)
+#define SCOPE_LOCAL 2
 /* defaults of a group created without values by a port without known limits: 2048 bytes, 10 Gb/s */
 #define MTU_USUAL  4
 #define MTU_TOP    5
@@ -56,11 +55,18 @@ mc_find_member(const struct write_batch *b, const uint8_t *rec)
 }
 
 static bool
-mc_too_many(const struct write_batch *b, const struct sa_write *w)
+mc_has_room(const struct write_batch *b, struct sa_write *w)
 {
-	return !w->who.manager &&
-		write_crowded(b, SA_INDEX_MC_PORT, sa_gid_key(w->rec + MC_OFF_PORT_GID),
-			GROUPS_PER_PORT);
+	return share_has_room(b, w, SA_TABLE_MCMEMBER, w->rec + MC_OFF_PORT_GID);
+}
+
+/* Put the member that the change is about. */
+static uint16_t
+mc_put(struct write_batch *b, const struct sa_write *w)
+{
+	struct member_tail tail = { b->origin };
+
+	return write_put(b, w->type, w->rid, w->rec, &tail, sizeof(tail));
 }
 
 /* Find the port that joins or leaves. @return a MAD status */
@@ -150,7 +156,7 @@ mc_join(struct write_batch *b, struct sa_write *w, const struct port_view *port,
 		return SA_STATUS_REQ_INVALID;
 	if (port_member(write_view(b), port, get_be16(group + MC_OFF_PKEY)) == 0)
 		return SA_STATUS_DENIED;
-	if (member == NULL && mc_too_many(b, w))
+	if (member == NULL && !mc_has_room(b, w))
 		return SA_STATUS_NO_RESOURCES;
 	memcpy(rec, group, w->type->len);
 	memcpy(rec + MC_OFF_PORT_GID, w->rec + MC_OFF_PORT_GID, 16);
@@ -167,7 +173,7 @@ mc_join(struct write_batch *b, struct sa_write *w, const struct port_view *port,
 	if (w->rid == 0)
 		return SA_STATUS_NO_RESOURCES;
 	memcpy(w->rec, rec, w->type->len);
-	return write_put(b, w->type, w->rid, rec, NULL, 0);
+	return mc_put(b, w);
 }
 
 /* --- creating a group --- */
@@ -285,7 +291,7 @@ mc_create(struct write_batch *b, struct sa_write *w, const struct port_view *por
 		return SA_STATUS_REQ_INVALID;
 	if (port_member(write_view(b), port, pkey) == 0)
 		return SA_STATUS_DENIED;
-	if (mc_too_many(b, w))
+	if (!mc_has_room(b, w))
 		return SA_STATUS_NO_RESOURCES;
 	mlid = new_mlid(b);
 	w->rid = write_new_rid(b, w->type->table);
@@ -303,7 +309,7 @@ mc_create(struct write_batch *b, struct sa_write *w, const struct port_view *por
 		: PROXY;
 	memset(rec + MC_OFF_PROXY + 1, 0, 2);
 	write_event(b, TRAP_GROUP_CREATED, pkey, rec + MC_OFF_MGID);
-	return write_put(b, w->type, w->rid, rec, NULL, 0);
+	return mc_put(b, w);
 }
 
 uint16_t
@@ -368,8 +374,7 @@ mc_remove_member(struct write_batch *b, struct sa_write *w, const struct store_r
 	w->rid = r->rid;
 	memcpy(w->rec, r->bytes, w->type->len);
 	w->rec[MC_OFF_SCOPE_STATE] = (w->rec[MC_OFF_SCOPE_STATE] & 0xF0) | left;
-	status = left != 0 ? write_put(b, w->type, w->rid, w->rec, NULL, 0)
-			   : write_del(b, w->type, w->rid);
+	status = left != 0 ? mc_put(b, w) : write_del(b, w->type, w->rid);
 	if (status != MAD_STATUS_OK || has_full_member(b, w->rec + MC_OFF_MGID))
 		return status;
 	return mc_delete_group(b, w->type, w->rec);

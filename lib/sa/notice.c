@@ -13,7 +13,6 @@
 
 #include "sa/layout.h"
 #include "sa/server.h"
-#include "sa/tables.h"
 #include "wire/bytes.h"
 
 #define GENERIC      0x80
@@ -253,7 +252,7 @@ asks_for(const uint8_t *info, const struct matter *m, const struct subscriber *s
 
 /*
  * Security: report only what the subscriber may see: groups and ports of its partitions. Security
- * traps contain keys and go to trusted subscribers only.
+ * traps contain keys and go only to subscribers that may see keys.
  */
 static bool
 may_know(struct sa_worker *w, const uint8_t *gid, const struct matter *m,
@@ -263,10 +262,10 @@ may_know(struct sa_worker *w, const uint8_t *gid, const struct matter *m,
 	struct requester who = { .stranger = false };
 	const struct port_view *p;
 
+	if (m->type == NOTICE_SECURITY)
+		return s->sees_keys;
 	if (s->trusted)
 		return true;
-	if (m->type == NOTICE_SECURITY)
-		return false;
 	p = fabric_gid(w->fabric, gid);
 	if (p != NULL) {
 		who.port = *p;

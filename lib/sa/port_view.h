@@ -18,7 +18,6 @@
 #define PORT_VIEW_PKEYS 20
 #define PORT_VIEW_MANY  0xFF /* .num_pkeys: too many to keep, read them from the store */
 #define PKEY_DEFAULT    0xFFFF
-#define PKEY_FULL       0x8000
 #define GID_LINK_LOCAL  UINT64_C(0xFE80000000000000) /* prefix valid in every subnet */
 
 struct port_view {

@@ -6,7 +6,6 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/line.h"
 #include "sa/layout.h"

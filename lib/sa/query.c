@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "sa/layout.h"
-#include "sa/select.h"
 #include "sa/server.h"
 #include "sa/tables.h"
 #include "wire/bytes.h"
@@ -188,7 +187,7 @@ query_answer_get(struct query *q, uint8_t *reply)
 		path_record(&q->path.common, &q->one_path, path);
 		sa_encode(q->type, q->version, path, 0, data);
 	} else {
-		result_encode(q->type, q->version, q->one->bytes, q->one->rid, !q->who.trusted,
+		result_encode(q->type, q->version, q->one->bytes, q->one->rid, q->who.sight,
 			get_be64(q->who.gid.raw + 8), data);
 	}
 	q->w->counters.records_sent++;

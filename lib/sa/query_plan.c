@@ -61,17 +61,15 @@ selectors_hold(const struct query *q, const uint8_t *rec)
 	return true;
 }
 
-/*
- * Security: match redacted records, or a requester could find a group's members by asking for each.
- */
+/* Compare with what the requester would be shown, see sa_redact(). */
 static bool
 query_matches(const struct query *q, const uint8_t *rec)
 {
 	uint8_t shown[SA_RECORD_MAX];
 
-	if (!q->who.trusted && q->type->table == SA_TABLE_MCMEMBER) {
+	if (sa_redacts(q->type, q->who.sight)) {
 		memcpy(shown, rec, q->type->len);
-		sa_redact(q->type, get_be64(q->who.gid.raw + 8), shown);
+		sa_redact(q->type, q->who.sight, get_be64(q->who.gid.raw + 8), shown);
 		rec = shown;
 	}
 	return sa_match(&q->match, rec) && selectors_hold(q, rec);
@@ -166,7 +164,7 @@ query_plan(struct query *q, const struct query_spec *spec)
 	q->result = result_new(q->w, query_result_kind(q->plan), q->type, q->version);
 	if (q->result == NULL)
 		return SA_STATUS_NO_RESOURCES;
-	q->result->redact = !q->who.trusted;
+	q->result->sight = q->who.sight;
 	q->result->guid = get_be64(q->who.gid.raw + 8);
 	q->result->tables = spec->bulk_tables;
 	return MAD_STATUS_OK;

@@ -266,13 +266,13 @@ record_at(struct result *r, uint64_t i)
 
 void
 result_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec, uint32_t rid,
-	bool redact, uint64_t guid, uint8_t *wire)
+	enum sa_sight sight, uint64_t guid, uint8_t *wire)
 {
 	uint8_t copy[SA_RECORD_MAX];
 
-	if (redact) {
+	if (sa_redacts(t, sight)) {
 		memcpy(copy, rec, t->len);
-		sa_redact(t, guid, copy);
+		sa_redact(t, sight, guid, copy);
 		rec = copy;
 	}
 	sa_encode(t, v, rec, rid, wire);
@@ -291,7 +291,7 @@ result_encode_entry(struct result *r, uint64_t i, uint8_t *wire)
 		return;
 	}
 	rec = record_at(r, i);
-	result_encode(r->type, r->class_version, rec->bytes, rec->rid, r->redact, r->guid, wire);
+	result_encode(r->type, r->class_version, rec->bytes, rec->rid, r->sight, r->guid, wire);
 }
 
 /* Read bytes [offset, offset + len) of the encoded records. */

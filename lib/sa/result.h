@@ -51,7 +51,7 @@ struct result {
 	uint16_t tables; /**< RESULT_BULK: a bit for each table included */
 	uint8_t kind;
 	uint8_t class_version;
-	bool redact;
+	uint8_t sight; /**< enum sa_sight */
 	bool held;
 };
 
@@ -76,8 +76,8 @@ uint64_t result_length(const struct result *r);
 /** Make the result a source, which frees it on release. */
 void result_source(struct result *r, struct mad_source *source);
 
-/** Encode one record; @p redact: without what the requester may not know. */
+/** Encode one record, without what the requester may not see. */
 void result_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec,
-	uint32_t rid, bool redact, uint64_t guid, uint8_t *wire);
+	uint32_t rid, enum sa_sight sight, uint64_t guid, uint8_t *wire);
 
 #endif

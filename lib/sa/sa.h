@@ -20,6 +20,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "mad/mad.h"
+#include "port/allow_list.h"
 #include "sa/record.h"
 #include "store/store.h"
 
@@ -53,6 +54,7 @@ struct sa_config {
 	enum sa_trust trust;
 	uint64_t sm_key; /**< 0: none */
 	uint64_t own_key; /**< secret SM_Key for the appliance's own requests; 0: none */
+	struct allow_list allow; /**< who is answered */
 	uint16_t master_sm_lid; /**< may send Config (A6) with any SM_Key; 0: none */
 	uint8_t edit_codes[3]; /**< EditModifier for add, delete, edit (A6: UNCONFIRMED) */
 	uint64_t gid_prefix;
@@ -170,6 +172,7 @@ int sa_replace(struct sa *sa, enum sa_replaced what, const struct sa_change *cha
 	X(stale, "transfers ended because their version was given up")                             \
 	X(writes, "changes submitted to the store")                                                \
 	X(write_conflicts, "changes refused by the store's contents")                              \
+	X(share_full, "changes refused: the address or all strangers have their share of a table")  \
 	X(reports_sent, "Reports sent to subscribers")                                             \
 	X(reports_answered, "ReportResps received")                                                \
 	X(reports_given_up, "Reports never answered")                                              \

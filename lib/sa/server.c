@@ -134,6 +134,7 @@ sa_add_agents(struct sa_worker *w)
 		struct mad_agent agent = agents[i];
 
 		agent.arg = w;
+		agent.allow = &w->sa->config.allow;
 		rc = mad_agent_add(w->mad, &agent);
 	}
 	return rc;
@@ -349,6 +350,7 @@ sa_write_done(struct sa_worker *w, struct sa_write *write, uint64_t now)
 		mad_body_free(w->mad, write->body);
 	if (write->status != MAD_STATUS_OK) {
 		w->counters.write_conflicts++;
+		w->counters.share_full += write->share_full;
 		sa_refuse(w, write->reply, write->status);
 	} else if (write->kind == WRITE_SUBSCRIBE) {
 		memcpy(data, write->rec, t->len);

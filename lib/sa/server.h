@@ -10,8 +10,6 @@
  * a part.
  */
 
-#include <sys/queue.h>
-
 #include "base/token_bucket.h"
 #include "sa/access.h"
 #include "sa/fabric.h"

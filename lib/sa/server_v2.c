@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "sa/layout.h"
 #include "sa/server.h"
 #include "wire/bytes.h"
 

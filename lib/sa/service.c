@@ -9,21 +9,24 @@
 
 #include <string.h>
 
+#include "base/secret.h"
 #include "sa/layout.h"
 #include "sa/server.h"
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-#define SERVICES_PER_PORT 1024 /* limit for requesters that may not change everything */
+/* Longest lease of a stranger, in seconds (a choice): one that is gone does not hold its place. */
+#define STRANGER_LEASE 3600
 
 struct service_tail
-service_tail(const uint8_t *rec, uint64_t now)
+service_tail(const struct write_batch *b, const uint8_t *rec)
 {
 	uint32_t lease = get_be32(rec + SERVICE_OFF_LEASE);
+	struct service_tail tail = { SERVICE_NEVER, b->origin };
 
-	if (lease == SERVICE_FOREVER)
-		return (struct service_tail){ SERVICE_NEVER };
-	return (struct service_tail){ now != 0 ? now + lease : 0 };
+	if (lease != SERVICE_FOREVER)
+		tail.expiry = b->now != 0 ? b->now + lease : 0;
+	return tail;
 }
 
 static bool
@@ -32,20 +35,12 @@ service_key_fits(const struct sa_write *w, const uint8_t *stored, const uint8_t 
 	static const uint8_t none[SERVICE_KEY_LEN];
 
 	return w->who.manager || memcmp(stored + SERVICE_OFF_KEY, none, SERVICE_KEY_LEN) == 0 ||
-		memcmp(stored + SERVICE_OFF_KEY, given + SERVICE_OFF_KEY, SERVICE_KEY_LEN) == 0;
+		secret_equal(stored + SERVICE_OFF_KEY, given + SERVICE_OFF_KEY, SERVICE_KEY_LEN);
 }
 
-static bool
-service_too_many(const struct write_batch *b, const struct sa_write *w)
-{
-	return !w->who.manager &&
-		write_crowded(b, SA_INDEX_SERVICE_GID, sa_gid_key(w->rec + SERVICE_OFF_GID),
-			SERVICES_PER_PORT);
-}
-
-/* Default components: the requester's GID, all partitions, an endless lease. */
+/* Default components: the requester's GID, all partitions, the longest lease. */
 static void
-service_fill_in(struct sa_write *w)
+service_fill_in(const struct write_batch *b, struct sa_write *w)
 {
 	if ((w->mask & SA_BIT(SERVICE_BIT_GID)) == 0)
 		memcpy(w->rec + SERVICE_OFF_GID, w->who.gid.raw, 16);
@@ -53,6 +48,8 @@ service_fill_in(struct sa_write *w)
 		put_be16(w->rec + SERVICE_OFF_PKEY, 0);
 	if ((w->mask & SA_BIT(SERVICE_BIT_LEASE)) == 0)
 		put_be32(w->rec + SERVICE_OFF_LEASE, SERVICE_FOREVER);
+	if (b->origin != 0 && get_be32(w->rec + SERVICE_OFF_LEASE) > STRANGER_LEASE)
+		put_be32(w->rec + SERVICE_OFF_LEASE, STRANGER_LEASE);
 }
 
 uint16_t
@@ -64,7 +61,7 @@ write_service_set(struct write_batch *b, struct sa_write *w)
 
 	if ((w->mask & SA_BIT(SERVICE_BIT_ID)) == 0)
 		return SA_STATUS_INSUFFICIENT;
-	service_fill_in(w);
+	service_fill_in(b, w);
 	pkey = get_be16(w->rec + SERVICE_OFF_PKEY);
 	if (get_be32(w->rec + SERVICE_OFF_LEASE) == 0)
 		return SA_STATUS_REQ_INVALID;
@@ -79,7 +76,7 @@ write_service_set(struct write_batch *b, struct sa_write *w)
 		if (!service_key_fits(w, old->bytes, w->rec))
 			return SA_STATUS_DENIED;
 	} else {
-		if (service_too_many(b, w))
+		if (!share_has_room(b, w, SA_TABLE_SERVICE, w->rec + SERVICE_OFF_GID))
 			return SA_STATUS_NO_RESOURCES;
 		w->rid = write_new_rid(b, w->type->table);
 		if (w->rid == 0)
@@ -132,13 +129,15 @@ uint16_t
 write_service_owner(struct write_batch *b, const struct store_record *r, const uint8_t *gid)
 {
 	const struct sa_record_type *t = sa_table_type(SA_TABLE_SERVICE);
+	struct service_tail tail = { 0 };
 	uint8_t rec[SA_RECORD_MAX];
 
 	memcpy(rec, r->bytes, t->len);
 	memcpy(rec + SERVICE_OFF_GID, gid, 16);
 	if (write_same(b, t, rec) != 0)
 		return write_del(b, t, r->rid);
-	return write_put(b, t, r->rid, rec, r->bytes + t->len, r->len - t->len);
+	tail.expiry = service_lease_end(r);
+	return write_put(b, t, r->rid, rec, &tail, sizeof(tail));
 }
 
 /* Version 1, by RID: the request has no ServiceKey, so only the owner's address is checked. */
@@ -158,16 +157,33 @@ write_rid_delete(struct write_batch *b, struct sa_write *w)
 	return write_del(b, w->type, w->rid);
 }
 
+/* False for a record without a tail (imported). */
+static bool
+service_tail_of(const struct store_record *r, struct service_tail *tail)
+{
+	if (r->len != SERVICE_LEN + sizeof(*tail))
+		return false;
+	memcpy(tail, r->bytes + SERVICE_LEN, sizeof(*tail));
+	return true;
+}
+
 uint64_t
 service_lease_end(const struct store_record *r)
 {
-	struct service_tail tail = { 0 };
+	bool endless = get_be32(r->bytes + SERVICE_OFF_LEASE) == SERVICE_FOREVER;
+	struct service_tail tail;
 
-	if (r->len == SERVICE_LEN + sizeof(tail))
-		memcpy(&tail, r->bytes + SERVICE_LEN, sizeof(tail));
-	else if (get_be32(r->bytes + SERVICE_OFF_LEASE) == SERVICE_FOREVER)
-		tail.expiry = SERVICE_NEVER;
-	return tail.expiry;
+	if (service_tail_of(r, &tail))
+		return tail.expiry;
+	return endless ? SERVICE_NEVER : 0;
+}
+
+uint64_t
+service_origin(const struct store_record *r)
+{
+	struct service_tail tail;
+
+	return service_tail_of(r, &tail) ? tail.origin : 0;
 }
 
 /* @return false: the store is full */

@@ -36,7 +36,6 @@
 #define NODE_INFO_LEN    40
 #define PORT_LID         16
 #define PORT_STATE       32 /* low 4 bits */
-#define PORT_OPER_VLS    43 /* high 4 bits */
 #define PORT_GUID_CAP    50
 #define SWITCH_LINEAR    0
 #define SWITCH_RANDOM    2

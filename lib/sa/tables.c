@@ -6,6 +6,8 @@
  * Store indexes, and which index a template's components can use.
  */
 
+#include <string.h>
+
 #include "sa/layout.h"
 #include "sa/sa.h"
 #include "sa/tables.h"
@@ -130,6 +132,38 @@ keys_lease_end(const struct store_record *r, uint64_t *keys)
 	return keys[0] != SERVICE_NEVER;
 }
 
+/* All three tails of records by strangers contain an origin. */
+static unsigned int
+stranger_key(uint64_t origin, uint64_t *keys)
+{
+	keys[0] = origin;
+	return origin != 0;
+}
+
+static unsigned int
+keys_stranger_service(const struct store_record *r, uint64_t *keys)
+{
+	return stranger_key(service_origin(r), keys);
+}
+
+static unsigned int
+keys_stranger_member(const struct store_record *r, uint64_t *keys)
+{
+	struct member_tail tail = { 0 };
+
+	if (r->len == MC_LEN + sizeof(tail))
+		memcpy(&tail, r->bytes + MC_LEN, sizeof(tail));
+	return stranger_key(tail.origin, keys);
+}
+
+static unsigned int
+keys_stranger_subscriber(const struct store_record *r, uint64_t *keys)
+{
+	struct subscriber s;
+
+	return subscriber_of(r, &s) ? stranger_key(s.origin, keys) : 0;
+}
+
 const struct store_index sa_indexes[] = {
 	[SA_INDEX_PORT_GUID] = { SA_TABLE_NODE, keys_port_guid },
 	[SA_INDEX_NODE_GUID] = { SA_TABLE_NODE, keys_node_guid },
@@ -142,6 +176,9 @@ const struct store_index sa_indexes[] = {
 	[SA_INDEX_MLID] = { SA_TABLE_MCMEMBER, keys_mlid },
 	[SA_INDEX_SUBSCRIBER] = { SA_TABLE_INFORM, keys_subscriber },
 	[SA_INDEX_LEASE_END] = { SA_TABLE_SERVICE, keys_lease_end },
+	[SA_INDEX_STRANGER_SERVICE] = { SA_TABLE_SERVICE, keys_stranger_service },
+	[SA_INDEX_STRANGER_MEMBER] = { SA_TABLE_MCMEMBER, keys_stranger_member },
+	[SA_INDEX_STRANGER_SUBSCRIBER] = { SA_TABLE_INFORM, keys_stranger_subscriber },
 };
 const unsigned int sa_num_indexes = SA_INDEXES;
 

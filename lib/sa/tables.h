@@ -29,6 +29,10 @@ enum sa_index {
 	SA_INDEX_MLID,
 	SA_INDEX_SUBSCRIBER,
 	SA_INDEX_LEASE_END, /**< services, by end in seconds, 0: not known; no endless ones */
+	/* records of strangers, by share_origin() */
+	SA_INDEX_STRANGER_SERVICE,
+	SA_INDEX_STRANGER_MEMBER,
+	SA_INDEX_STRANGER_SUBSCRIBER,
 	SA_INDEXES
 };
 

@@ -184,7 +184,7 @@ write_put_plain(struct write_batch *b, const struct sa_record_type *t, uint32_t 
 		return write_put(b, t, rid, rec, &s, sizeof(s));
 	if (t->table != SA_TABLE_SERVICE)
 		return write_put(b, t, rid, rec, NULL, 0);
-	tail = service_tail(rec, b->now);
+	tail = service_tail(b, rec);
 	if (tail.expiry < b->sa->writer.next_expiry)
 		b->sa->writer.next_expiry = tail.expiry;
 	return write_put(b, t, rid, rec, &tail, sizeof(tail));
@@ -233,19 +233,6 @@ write_find(const struct store_version *v, unsigned int index, uint64_t key, unsi
 	return NULL;
 }
 
-bool
-write_crowded(const struct write_batch *b, unsigned int index, uint64_t key, unsigned int max)
-{
-	struct store_cursor c;
-	unsigned int n = 0;
-	uint64_t at;
-
-	store_seek_index(&c, write_view(b), index, key);
-	while (n < max && store_next(&c, &at) != NULL && at == key)
-		n++;
-	return n == max;
-}
-
 uint32_t
 write_same(const struct write_batch *b, const struct sa_record_type *t, const uint8_t *rec)
 {
@@ -288,6 +275,7 @@ execute_one(struct write_batch *b, struct sa_write *w)
 	unsigned int events = b->events, changes = b->changes;
 
 	b->mark = events;
+	b->origin = share_origin(&w->who, &w->peer);
 	store_save(b->txn, &sp);
 	w->status = kinds[w->kind](b, w);
 	if (w->status == MAD_STATUS_OK)

@@ -51,6 +51,7 @@ struct sa_write {
 	uint8_t data[SA1_AREA]; /**< data of a single-packet Config */
 	uint8_t rec[SA_RECORD_MAX]; /**< in: record of the request; out: record of the answer */
 	uint16_t status; /**< out */
+	bool share_full; /**< out: refused, because the requester has its share of the table */
 };
 
 #define WRITE_EVENTS 1024 /* most events of one batch; if there are more, all are dropped */
@@ -79,6 +80,7 @@ struct write_batch {
 	unsigned int events; /**< events so far, in sa->writer.event */
 	unsigned int mark; /**< events before this request */
 	unsigned int changes; /**< records put or removed */
+	uint64_t origin; /**< where the stranger is that asks; 0: a known port or the operator */
 };
 
 /**
@@ -126,27 +128,48 @@ uint32_t write_same(const struct write_batch *b, const struct sa_record_type *t,
 /** First record with an index key whose bytes [offset, offset + len) are @p bytes. */
 const struct store_record *write_find(const struct store_version *v, unsigned int index,
 	uint64_t key, unsigned int offset, const uint8_t *bytes, size_t len);
-/** True if an index key has at least @p max records. */
-bool write_crowded(const struct write_batch *b, unsigned int index, uint64_t key, unsigned int max);
 void write_event(struct write_batch *b, uint16_t trap, uint16_t pkey, const uint8_t *gid);
 /** True if the requester may change records that belong to this GID. */
 bool write_allowed(const struct write_batch *b, const struct sa_write *w, const uint8_t *gid);
 
-/** Tail of a ServiceRecord: when its lease ends, in seconds; 0: the lease has not started yet. */
+/* share.c: the share of a table that requesters may have which may not change everything */
+/**
+ * Where a stranger is: the key of the indexes that count strangers' records. In InfiniBand its LID,
+ * as it may put any GID into a GRH; with RoCE our address that it talks to. 0: not a stranger.
+ */
+uint64_t share_origin(const struct requester *who, const struct mad_peer *peer);
+/**
+ * True if the requester may put one more record into the table. A manager always may.
+ *
+ * @param gid  owner of the record
+ */
+bool share_has_room(const struct write_batch *b, struct sa_write *w, unsigned int table,
+	const uint8_t *gid);
+
+/** Tail of a ServiceRecord. */
 struct service_tail {
-	uint64_t expiry;
+	uint64_t expiry; /**< when its lease ends, in seconds; 0: the lease has not started yet */
+	uint64_t origin; /**< as share_origin() */
 };
 #define SERVICE_NEVER UINT64_MAX
-struct service_tail service_tail(const uint8_t *rec, uint64_t now);
+struct service_tail service_tail(const struct write_batch *b, const uint8_t *rec);
 uint64_t service_lease_end(const struct store_record *r);
+uint64_t service_origin(const struct store_record *r);
 /** Remove services whose lease has ended. @return changes made; *next: when the next lease ends */
 unsigned int service_expire(struct write_batch *b, uint64_t *next);
 
+/** Tail of an MCMemberRecord that a requester wrote. */
+struct member_tail {
+	uint64_t origin; /**< as share_origin() */
+};
+
 /** Tail of an InformInfoRecord: where to send Reports. */
 struct subscriber {
+	uint64_t origin; /**< as share_origin() */
 	struct mad_peer peer;
 	uint8_t class_version;
 	bool trusted;
+	bool sees_keys;
 };
 /** @return false: the record has no tail (imported), so no Report can be sent */
 bool subscriber_of(const struct store_record *r, struct subscriber *s);

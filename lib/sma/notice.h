@@ -51,9 +51,6 @@ enum sma_trap_number {
 #define NOTICE_OFF_CAP_MASK      16
 #define NOTICE_OFF_CHANGE_FLAGS  20
 #define NOTICE_OFF_CAP_MASK2     22
-#define NOTICE_CHANGED_NODE_DESC 0x0001
-#define NOTICE_CHANGED_WIDTH     0x0002
-#define NOTICE_CHANGED_SPEED     0x0004
 /* 145 */
 #define NOTICE_OFF_IMAGE_GUID 16
 /* 256 */

@@ -24,8 +24,6 @@ struct sma_set {
 	bool reregister;
 };
 
-typedef bool rule_fn(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value);
-
 /* --- fields as numbers --- */
 
 static uint64_t
@@ -55,7 +53,7 @@ sma_pi_put(uint8_t *info, enum sma_port_info_id id, uint64_t value)
 /* --- rules --- */
 
 static bool
-rule_any(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+store_any(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
 {
 	bits_put(set->p->info, f, value);
 	return true;
@@ -70,7 +68,7 @@ unicast(uint64_t lid)
 static bool
 rule_lid(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
 {
-	return unicast(value) && rule_any(set, f, value);
+	return unicast(value) && store_any(set, f, value);
 }
 
 /* LMC belongs to the LID: ignore it if the Set's LID is not valid. */
@@ -92,7 +90,7 @@ rule_subset(struct sma_set *set, const struct sma_port_info_field *f, uint64_t v
 		return true;
 	if (value == (1ull << f->bits) - 1)
 		value = supported;
-	return (value & ~supported) == 0 && rule_any(set, f, value);
+	return (value & ~supported) == 0 && store_any(set, f, value);
 }
 
 static bool
@@ -100,20 +98,21 @@ rule_down_default(struct sma_set *set, const struct sma_port_info_field *f, uint
 {
 	if (value == 0)
 		return true;
-	return (value == SMA_PHYS_SLEEP || value == SMA_PHYS_POLLING) && rule_any(set, f, value);
+	return (value == SMA_PHYS_SLEEP || value == SMA_PHYS_POLLING) && store_any(set, f, value);
 }
 
 static bool
 rule_mtu(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
 {
-	return value >= 1 && value <= sma_pi_get(set->p->info, f->bound) && rule_any(set, f, value);
+	return value >= 1 && value <= sma_pi_get(set->p->info, f->bound) &&
+		store_any(set, f, value);
 }
 
 static bool
 rule_vls(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
 {
 	return value == 0 ||
-		(value <= sma_pi_get(set->p->info, f->bound) && rule_any(set, f, value));
+		(value <= sma_pi_get(set->p->info, f->bound) && store_any(set, f, value));
 }
 
 static bool
@@ -154,8 +153,8 @@ rule_reregister(struct sma_set *set, const struct sma_port_info_field *f, uint64
 
 const struct sma_port_info_field sma_port_info_fields[PI_COUNT] = {
 /* clang-format off */
-#define X(id, name, byte, skip, bits, access, rule, bound)                                         \
-	[PI_##id] = { #name, (byte)*8 + (skip), bits, SMA_##access, bound, rule_##rule },
+#define X(id, name, byte, skip, bits, access, ...)                                                 \
+	[PI_##id] = { #name, (byte)*8 + (skip), bits, SMA_##access, ##__VA_ARGS__ },
 	/* clang-format on */
 	SMA_PORT_INFO_FIELDS(X)
 #undef X
@@ -195,7 +194,7 @@ port_info_set_field(struct sma_set *set, const struct sma_port_info_field *f)
 	uint64_t value = bits_get(set->data, f);
 
 	if (f->access == SMA_RW || (f->access == SMA_CLEAR && value == 0))
-		return f->rule(set, f, value);
+		return f->rule != NULL ? f->rule(set, f, value) : store_any(set, f, value);
 	return true;
 }
 

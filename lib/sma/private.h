@@ -7,8 +7,6 @@
 
 /* Private to lib/sma: a managed port, and the functions its files share. */
 
-#include <string.h>
-
 #include "base/token_bucket.h"
 #include "sma/sma.h"
 #include "wire/bytes.h"

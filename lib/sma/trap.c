@@ -11,8 +11,8 @@
 #include "base/time.h"
 #include "sma/trap.h"
 
-#define QP0       0
-#define PKEY_FULL 0xFFFF
+#define QP0          0
+#define PKEY_DEFAULT 0xFFFF
 
 /* --- timing --- */
 
@@ -97,7 +97,7 @@ trap_transmit(struct sma_trap *t, uint64_t now)
 				.vlan = PATH_NO_VLAN,
 			},
 			.qpn = QP0,
-			.pkey = PKEY_FULL,
+			.pkey = PKEY_DEFAULT,
 			.neighbour = PATH_NO_NEIGHBOUR,
 		},
 		.protocol = MAD_SINGLE,

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +26,7 @@
 
 #include <lmdb.h>
 
+#include "base/fault.h"
 #include "store/store.h"
 
 #define KEY_LEN    5
@@ -114,55 +114,32 @@ stop_reading(struct lmdb *l)
 /* Where a fault of this thread returns to; NULL: faults are not caught. */
 static _Thread_local sigjmp_buf *fault_out;
 
-static void
-on_fault(int sig)
-{
-	if (fault_out != NULL)
-		siglongjmp(*fault_out, 1);
-	signal(sig, SIG_DFL); /* it comes again */
-}
-
-static const int faults[] = { SIGBUS, SIGSEGV };
-
 /*
  * Catch faults of reading calls: a damaged page may point anywhere, and lmdb_run_load() reads every
  * page.
  */
-static void
-catch_faults(const struct call *c, sigjmp_buf *out, struct sigaction before[2])
+static bool
+lmdb_fault(const struct fault *f)
 {
-	struct sigaction sa = { .sa_handler = on_fault };
-	unsigned int i;
-
-	for (i = 0; c->ops == NULL && i < 2; i++)
-		sigaction(faults[i], &sa, &before[i]);
-	fault_out = c->ops == NULL ? out : NULL;
-}
-
-static void
-leave_faults(const struct call *c, const struct sigaction before[2])
-{
-	unsigned int i;
-
-	fault_out = NULL;
-	for (i = 0; c->ops == NULL && i < 2; i++)
-		sigaction(faults[i], &before[i], NULL);
+	(void)f;
+	if (fault_out != NULL)
+		siglongjmp(*fault_out, 1);
+	return false;
 }
 
 /* Call LMDB, unless it has found its file damaged before. */
 static int
 make_call(struct lmdb *l, struct call *c)
 {
-	struct sigaction before[2];
 	sigjmp_buf out;
 
 	l->out = &out;
-	catch_faults(c, &out, before);
+	fault_out = c->ops == NULL ? &out : NULL;
 	if (!l->damaged && sigsetjmp(out, 1) == 0)
 		c->rc = c->fn(l, c);
 	else
 		l->damaged = true;
-	leave_faults(c, before);
+	fault_out = NULL;
 	l->out = NULL;
 	stop_reading(l);
 	return l->damaged ? damaged(l, "a page is not what it should be", c->err) : c->rc;
@@ -452,6 +429,7 @@ store_lmdb_open(const char *path, uint64_t map_bytes, struct store_backend *back
 		return error_set(err, ENOMEM, "%s: no memory to open it", path);
 	strcpy(l->path, path);
 	l->lock = -1;
+	fault_add(lmdb_fault);
 	rc = take_lock(l, err);
 	if (rc == 0)
 		rc = open_env(l, map_bytes, err);

@@ -15,16 +15,16 @@
 
 #define TREES_MAX (STORE_TABLES_MAX + STORE_INDEXES_MAX)
 
-/* All a version is: roots. Tables first, then indexes. Numbers start at 1. */
+/* A version: the root of each table, then of each index. Numbers start at 1. */
 struct store_version {
 	uint64_t number;
 	struct store *store;
 	uint64_t changed[STORE_TABLES_MAX]; /* number of the version that last changed a table */
 	struct tree tree[TREES_MAX];
-	uint64_t seen_held; /* the writer's: the last look at who holds what that found it held */
+	uint64_t seen_held; /* value of store.looks when the writer last found it held */
 };
 
-/* A block of memory, and the first version that has it. */
+/* A block of memory, and the first version that contains it. */
 struct block {
 	void *mem;
 	uint64_t born;
@@ -59,39 +59,39 @@ struct store_reader {
 	struct store *store;
 	struct held *held; /* store.slots of them */
 	unsigned int top; /* those from here on are unused; the writer reads it */
-	unsigned int last; /* held or let go last */
+	unsigned int last; /* index of the version held or released last */
 } __attribute__((aligned(64)));
 
 struct store_txn {
 	struct tree_writer writer;
 	struct store *store;
 	struct store_version *next; /* working roots */
-	struct blocks made; /* in this transaction */
-	struct blocks retired; /* out of use from it on */
-	struct tree_node *spare[2]; /* set aside: inner nodes, leaves; linked by child[0] */
+	struct blocks made; /* allocated by this transaction */
+	struct blocks retired; /* not used by the next version any more */
+	struct tree_node *spare[2]; /* reserved inner nodes and leaves, linked by child[0] */
 	unsigned int num_spare[2];
-	struct store_op *ops; /* what the backend is to make durable, in order */
+	struct store_op *ops; /* changes for the backend, in order */
 	size_t num_ops;
 	size_t room_ops;
-	struct retired *old; /* set aside for the commit */
+	struct retired *old; /* reserved for the commit */
 	bool open;
 };
 
 struct store {
 	struct store_config config;
 	const struct store_version *current; /* published */
-	uint64_t stale_below; /* versions with a smaller number are given up; published */
+	uint64_t stale_below; /* versions with a smaller number are stale; published */
 	uint64_t stale_grace;
-	uint64_t stale_done; /* and no reader looks at them any more */
+	uint64_t stale_done; /* no reader reads versions below it any more */
 	struct store_reader *readers;
 	unsigned int slots; /* of each reader */
-	uint64_t looks; /* at who holds what */
+	uint64_t looks; /* number of times that the writer looked for held versions */
 	struct retired *old;
 	struct retired **old_tail;
 	struct retired *in_grace; /* the first whose grace period may not be over */
-	uint64_t graced; /* number of the last whose is */
-	unsigned int settled; /* versions that were held when last looked at */
-	unsigned int commits; /* since then */
+	uint64_t graced; /* number of the last version whose grace period is over */
+	unsigned int settled; /* number of held versions at the last look */
+	unsigned int commits; /* commits since the last look */
 	struct store_txn txn;
 	/* written by the writer, read by anyone */
 	struct store_stats stats;
@@ -106,7 +106,7 @@ table_key(uint32_t rid)
 	return (struct tree_key){ 0, rid };
 }
 
-/* memory.c: counted */
+/* alloc.c: memory, counted in stats.bytes */
 void *store_alloc(struct store *s, uint32_t size);
 void store_free(struct store *s, void *mem, uint32_t size);
 /* Room for n more. @retval -ENOMEM */
@@ -120,9 +120,9 @@ void txn_fini(struct store *s);
 /* reclaim.c */
 /* Version v is no longer the newest; txn.retired was last used by it. */
 void retire_version(struct store *s, const struct store_version *v);
-/* After a commit: a look at who holds what costs as much as versions are held, and is shared. */
+/* After a commit. The search for held versions costs O(held), so one serves several commits. */
 void reclaim_after_commit(struct store *s);
-/* Free everything, whoever holds it. */
+/* Free everything, also held versions. */
 void reclaim_all(struct store *s);
 
 #endif

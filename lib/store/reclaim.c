@@ -85,7 +85,7 @@ retire_version(struct store *s, const struct store_version *v)
 		s->in_grace = r;
 }
 
-/* --- who holds what --- */
+/* --- held versions --- */
 
 /* Mark the versions that are held. Only the writer frees versions, so those it finds exist. */
 static void

@@ -2,76 +2,44 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Create and destroy a store; load records from the backend, publish batches of others. */
+/* Create and destroy a store; load records from the backend. */
 
 #include <errno.h>
 
 #include "store/private.h"
 
-/* Put one change into the transaction that is already in the backend. */
+/* Put a record of the backend into the transaction. */
 static int
 store_take_version(void *to, const struct store_op *op)
 {
 	struct store *s = to;
-	int rc;
 
-	if (op == NULL || op->table >= s->config.tables)
-		return op == NULL ? 0 : -EBADMSG;
-	if (op->bytes == NULL) {
-		rc = store_del(&s->txn, op->table, op->rid);
-		return rc == -ENOENT ? 0 : rc;
-	}
+	if (op->table >= s->config.tables)
+		return -EBADMSG;
 	return store_put(&s->txn, op->table, op->rid, op->bytes, op->len);
 }
 
-/* Publish what store_take_version() has gathered: the backend has it. */
-static int
-store_publish(struct store *s, struct error *err)
-{
-	struct store_backend backend = s->config.backend;
-	int rc;
-
-	s->config.backend.apply = NULL;
-	rc = store_commit(&s->txn, err);
-	s->config.backend = backend;
-	return rc;
-}
-
+/* The records come from the backend: they are not applied to it again. */
 static int
 store_load(struct store *s, struct error *err)
 {
-	const struct store_backend *b = &s->config.backend;
+	struct store_backend b = s->config.backend;
 	int rc;
 
-	if (b->load == NULL)
+	if (b.load == NULL)
 		return 0;
 	if (store_begin(s) == NULL)
 		return error_set(err, ENOMEM, "no memory to load the record store");
 	error_set(err, EIO, "the records that are stored cannot be loaded");
-	rc = b->load(b->arg, store_take_version, s, err);
-	if (rc == 0)
-		return store_publish(s, err);
-	store_abort(&s->txn);
-	return rc;
-}
-
-int
-store_watch(struct store *s, struct error *err)
-{
-	const struct store_backend *b = &s->config.backend;
-	int rc, batches;
-
-	if (b->watch == NULL)
-		return 0;
-	if (store_begin(s) == NULL)
-		return error_set(err, ENOMEM, "no memory for changes that others made");
-	batches = b->watch(b->arg, store_take_version, s, err);
-	if (batches <= 0) {
+	rc = b.load(b.arg, store_take_version, s, err);
+	if (rc != 0) {
 		store_abort(&s->txn);
-		return batches;
+		return rc;
 	}
-	rc = store_publish(s, err);
-	return rc != 0 ? rc : batches;
+	s->config.backend.apply = NULL;
+	rc = store_commit(&s->txn, err);
+	s->config.backend = b;
+	return rc;
 }
 
 static int

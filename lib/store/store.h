@@ -74,12 +74,6 @@ struct store_backend {
 		struct error *err);
 	/** Store all changes or none; they are durable when it returns 0. */
 	int (*apply)(void *arg, const struct store_op *ops, size_t n, struct error *err);
-	/**
-	 * Report batches that others committed since the last call: for each batch one each() per
-	 * change, then one with op NULL. NULL if nobody else can commit. @return batches
-	 */
-	int (*watch)(void *arg, int (*each)(void *to, const struct store_op *op), void *to,
-		struct error *err);
 	void (*close)(void *arg);
 };
 
@@ -138,6 +132,9 @@ uint64_t store_count(const struct store_version *v, unsigned int table);
 /** @return the record, or NULL */
 const struct store_record *store_get(const struct store_version *v, unsigned int table,
 	uint32_t rid);
+/** Number of an index's entries whose keys are between two, both included: O(log n). */
+uint64_t store_index_count(const struct store_version *v, unsigned int index, uint64_t first,
+	uint64_t last);
 /** Number of records with a smaller RID. */
 uint64_t store_rank(const struct store_version *v, unsigned int table, uint32_t rid);
 
@@ -187,8 +184,6 @@ int store_commit(struct store_txn *t, struct error *err);
 void store_abort(struct store_txn *t);
 /** Free memory that no reader can reach; the writer calls it from time to time. */
 void store_reclaim(struct store *s);
-/** Publish batches that others committed (backend.watch). @return batches or a negative errno */
-int store_watch(struct store *s, struct error *err);
 
 struct store_stats {
 	uint64_t version;

@@ -172,28 +172,116 @@ svc_conn_of_wr(const struct svc_worker *w, uint64_t wr_id, bool *recv)
 
 /* --- struct cm_user: called by the CM --- */
 
+static bool
+svc_has_room(const struct svc_worker *w)
+{
+	return w->room >= w->svc->sends + w->svc->recvs && svc_places_left(&w->svc->places);
+}
+
+static void
+svc_opening_add(struct svc_conn *c)
+{
+	c->request = c->w->requests;
+	c->w->num_opening++;
+	TAILQ_INSERT_TAIL(&c->w->opening, c, opening);
+}
+
+static void
+svc_opening_remove(struct svc_conn *c)
+{
+	if (c->request == 0)
+		return;
+	c->request = 0;
+	c->w->num_opening--;
+	TAILQ_REMOVE(&c->w->opening, c, opening);
+}
+
+/*
+ * Strangers hold at most half of the places of a service that gives them at the REQ; then the
+ * oldest one gives way, but only after some more REQs, since its RTU may be on its way.
+ */
+#define OPENING_REQUESTS 16
+static void
+svc_opening_limit(struct svc_worker *w)
+{
+	uint32_t most = w->svc->config.max_connections / 2 / w->svc->env.workers;
+	struct svc_conn *c = TAILQ_FIRST(&w->opening);
+
+	if (c != NULL && w->num_opening >= most && w->requests - c->request >= OPENING_REQUESTS)
+		cm_give_way(w->cm, c->id, w->now);
+}
+
+static uint16_t
+svc_request_early(struct svc_worker *w, const struct cm_request *req, struct cm_conn_param *param,
+	void **user)
+{
+	struct svc_conn *c;
+	uint16_t reason;
+
+	w->requests++;
+	svc_opening_limit(w);
+	c = svc_conn_new(w, false, param, NULL);
+	if (c == NULL)
+		return CM_REJ_NO_RESOURCES;
+	c->id = req->id;
+	reason = w->svc->ops->request != NULL ? w->svc->ops->request(c, req, param) : 0;
+	if (reason != 0) {
+		svc_conn_free(c);
+		return reason;
+	}
+	svc_opening_add(c);
+	*user = c;
+	return 0;
+}
+
+static bool
+svc_admits(const struct svc *s, const struct cm_request *req)
+{
+	const struct av *av = &req->path.av;
+
+	return allow_list_admits(&s->config.allow,
+		av->encap != ENCAP_IB || av->grh ? &av->dgid : NULL, req->path.pkey);
+}
+
 static uint16_t
 svc_cm_request(void *listener, const struct cm_request *req, struct cm_conn_param *param,
 	void **user)
 {
 	struct svc_worker *w = listener;
-	const struct svc_ops *ops = w->svc->ops;
-	struct svc_conn *c = svc_conn_new(w, false, param, NULL);
-	uint16_t reason = CM_REJ_NO_RESOURCES;
+	uint16_t reason = 0;
 
-	if (c == NULL)
-		goto refused;
-	c->id = req->id;
-	reason = ops->request != NULL ? ops->request(c, req, param) : 0;
-	if (reason == 0) {
-		*user = c;
+	if (!svc_admits(w->svc, req))
+		reason = CM_REJ_INVALID_SERVICE_ID; /* for others, it does not exist */
+	else if (w->svc->early)
+		reason = svc_request_early(w, req, param, user);
+	else if (svc_has_room(w))
+		svc_conn_shape(&w->asked, param);
+	else
+		reason = CM_REJ_NO_RESOURCES;
+	if (reason == 0)
 		return 0;
-	}
 	param->private_len = 0; /* private data, such as an R_Key, only for accepted peers */
-	svc_conn_free(c);
-refused:
 	svc_count(w->counters, refused, 1);
 	return reason;
+}
+
+/* The peer has answered our REP: now its connection takes a place. */
+static int
+svc_cm_seat(void *listener, const struct cm_request *req, void **user)
+{
+	struct svc_worker *w = listener;
+	struct cm_conn_param param;
+	struct svc_conn *c = svc_conn_new(w, false, &param, NULL);
+
+	if (c == NULL) {
+		svc_count(w->counters, refused, 1);
+		return -ENOSPC;
+	}
+	c->id = req->id;
+	if (w->svc->ops->request != NULL)
+		w->svc->ops->request(c, req, &param);
+	*user = c;
+	return 0;
 }
 
 static int
@@ -211,6 +299,7 @@ svc_cm_established(void *user, const struct cm_info *info, const uint8_t *privat
 {
 	struct svc_conn *c = user;
 
+	svc_opening_remove(c);
 	svc_conn_stands(c);
 	if (c->svc->ops->established != NULL)
 		c->svc->ops->established(c, private_data, len);
@@ -223,6 +312,7 @@ svc_cm_ended(void *user, const struct cm_info *info, const uint8_t *private_data
 {
 	struct svc_conn *c = user;
 
+	svc_opening_remove(c);
 	if (c->state == SVC_CONN_STANDING)
 		svc_count(c->w->counters, connections, -1);
 	c->state = SVC_CONN_ENDED;
@@ -237,6 +327,7 @@ svc_cm_released(void *user)
 {
 	struct svc_conn *c = user;
 
+	svc_opening_remove(c); /* cm_destroy() does not call ended() */
 	svc_conn_gone(c);
 	if (c->watcher != NULL && c->watcher->released != NULL)
 		c->watcher->released(c->watcher_user);
@@ -256,6 +347,7 @@ svc_cm_receives_wanted(void *user)
 const struct cm_user svc_cm_user = {
 	.name = "service",
 	.request = svc_cm_request,
+	.seat = svc_cm_seat,
 	.prepare = svc_cm_prepare,
 	.established = svc_cm_established,
 	.ended = svc_cm_ended,
@@ -369,12 +461,6 @@ bool
 svc_conn_active(const struct svc_conn *c)
 {
 	return c->active;
-}
-
-cm_id
-svc_conn_id(const struct svc_conn *c)
-{
-	return c->id;
 }
 
 uint32_t

@@ -42,13 +42,17 @@ struct svc_windows {
 	uint32_t *keys; /**< by place */
 	uint32_t count;
 };
-int svc_windows_make(struct svc *s, struct svc_windows *w, struct error *err);
+int svc_windows_make(struct svc *s, struct svc_windows *w, enum mem_mw_type type,
+	struct error *err);
 /** @retval -EAGAIN */
 int svc_windows_free(struct svc *s, struct svc_windows *w);
-/** The key that svc_window_bind() will give the connection. */
+/** The key that svc_window_bind() will give the connection; type 2. */
 uint32_t svc_window_key(const struct svc_windows *w, const struct svc_conn *c);
-/** Bind the connection's window; call it in prepare(). */
-int svc_window_bind(struct svc_windows *w, const struct svc_conn *c, uint64_t length,
-	uint32_t access);
+/**
+ * Bind the connection's window to @p length bytes at @p offset of its buffer; call it in prepare().
+ * Then w->keys[place] is the key.
+ */
+int svc_window_bind(struct svc_windows *w, const struct svc_conn *c, uint64_t offset,
+	uint64_t length, uint32_t access);
 
 #endif

@@ -62,8 +62,9 @@ open_region(struct svc *s, struct memory *m, struct error *err)
 		return svc_adopt_region(s, c->mr_key, &m->all, err);
 	if (!c->per_connection)
 		return svc_region(s, c->length, c->access | local, &m->all, err);
+	svc_place_early(s);
 	ret = svc_buffers(s, c->length, local | MEM_ACCESS_MW_BIND, err);
-	return ret != 0 ? ret : svc_windows_make(s, &m->windows, err);
+	return ret != 0 ? ret : svc_windows_make(s, &m->windows, MEM_MW_TYPE_2, err);
 }
 
 static int
@@ -108,7 +109,7 @@ memory_prepare(struct svc_conn *c)
 
 	if (!config->per_connection)
 		return 0;
-	return svc_window_bind(&m->windows, c, config->length, config->access);
+	return svc_window_bind(&m->windows, c, 0, config->length, config->access);
 }
 
 /* Zero the place's part, so that the next connection does not see this one's data. */

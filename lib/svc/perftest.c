@@ -6,7 +6,7 @@
  * perftest: one server for ib_send_bw, ib_send_lat, ib_write_bw, ib_write_lat, ib_read_bw,
  * ib_read_lat, ib_atomic_bw and ib_atomic_lat. It offers memory for Writes, Reads and Atomics,
  * posts receives for Sends, answers each Send of a client that waits for an answer
- * (perftest_pace.h), and exchanges Writes with a client that waits for the first one
+ * (perftest_send.h), and exchanges Writes with a client that waits for the first one
  * (perftest_write.h). The parameter size is the size of ib_write_lat's Writes if they are larger
  * than 4096 bytes (-s).
  *
@@ -20,7 +20,7 @@
 #include "svc/kinds.h"
 #include "svc/perftest.h"
 #include "svc/perftest_exchange.h"
-#include "svc/perftest_pace.h"
+#include "svc/perftest_send.h"
 #include "svc/perftest_target.h"
 #include "svc/perftest_write.h"
 
@@ -42,7 +42,7 @@ struct perftest_conn {
 	enum role role;
 	bool direct; /* without the CM */
 	struct perftest_exchange exchange;
-	struct perftest_pace pace;
+	struct perftest_send send;
 	struct perftest_write write;
 	struct perftest_target target; /* destination of our Writes */
 	uint64_t sends; /* received */
@@ -52,12 +52,22 @@ struct perftest_conn {
 	uint32_t peer_qpn;
 };
 
+/*
+ * Each connection's memory has an R_Key of its own, so that a client cannot write to another's. A
+ * type 1 window: with -R the traffic of other connections goes to that of the exchange.
+ */
+struct perftest_state {
+	struct svc_windows windows;
+	struct perftest_targets targets[]; /* by place */
+};
+
 /* --- memory --- */
 
 static int
 perftest_open(struct svc *s, struct error *err)
 {
 	const struct svc_config *c = svc_config(s);
+	struct perftest_state *state;
 	int ret;
 
 	ret = svc_check("length", c->length, PERFTEST_WRITE_FIRST, UINT32_MAX, err);
@@ -65,19 +75,34 @@ perftest_open(struct svc *s, struct error *err)
 		ret = svc_check("size", c->size, 0, c->length, err);
 	if (ret != 0)
 		return ret;
-	if (svc_make_state(s, c->max_connections * sizeof(struct perftest_targets), err) == NULL)
+	state = svc_make_state(s, sizeof(*state) + c->max_connections * sizeof(state->targets[0]),
+		err);
+	if (state == NULL)
 		return -ENOMEM;
 	svc_queues(s, SENDS, c->depth);
-	return svc_buffers(s, TARGET_AT + c->length, MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
+	ret = svc_buffers(s, TARGET_AT + c->length, MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND,
 		err);
+	return ret != 0 ? ret : svc_windows_make(s, &state->windows, MEM_MW_TYPE_1, err);
+}
+
+static int
+perftest_close(struct svc *s)
+{
+	struct perftest_state *state = svc_state(s);
+
+	return state != NULL ? svc_windows_free(s, &state->windows) : 0;
+}
+
+static struct perftest_state *
+perftest_state(struct svc_conn *c)
+{
+	return svc_state(svc_conn_service(c));
 }
 
 static struct perftest_targets *
 targets_of(struct svc_conn *c)
 {
-	struct perftest_targets *all = svc_state(svc_conn_service(c));
-
-	return &all[svc_conn_place(c)];
+	return &perftest_state(c)->targets[svc_conn_place(c)];
 }
 
 static int
@@ -96,7 +121,7 @@ say_ours(struct svc_conn *c, const struct perftest_dest *theirs, struct perftest
 
 	ours->out_reads = theirs->out_reads < RD_ATOMIC ? theirs->out_reads : RD_ATOMIC;
 	ours->qpn = svc_conn_qpn(c);
-	ours->rkey = r.rkey;
+	ours->rkey = perftest_state(c)->windows.keys[svc_conn_place(c)];
 	ours->va = r.va + TARGET_AT;
 }
 
@@ -151,7 +176,8 @@ perftest_prepare(struct svc_conn *c)
 {
 	const struct svc_config *config = svc_config(svc_conn_service(c));
 	uint32_t i;
-	int ret = 0;
+	int ret = svc_window_bind(&perftest_state(c)->windows, c, TARGET_AT, config->length,
+		MEM_ACCESS_REMOTE);
 
 	perftest_targets_clear(targets_of(c));
 	for (i = 0; i < config->depth && ret == 0; i++)
@@ -238,7 +264,7 @@ perftest_received(struct svc_conn *c, uint32_t len)
 		return;
 	p->sends++;
 	p->send_length = len;
-	if (p->pace.mode != PERFTEST_BANDWIDTH)
+	if (p->send.mode != PERFTEST_BANDWIDTH)
 		svc_want_turn(c);
 }
 
@@ -250,7 +276,7 @@ perftest_completion(struct svc_conn *c, const struct wc *wc)
 	if (wc->opcode == WC_RECV || wc->opcode == WC_RECV_RDMA_WITH_IMM)
 		perftest_received(c, wc->byte_len);
 	else
-		p->pace.acknowledged++;
+		p->send.acknowledged++;
 }
 
 /* --- traffic --- */
@@ -263,8 +289,8 @@ look_up_target(struct svc_conn *c)
 	struct svc *s = svc_conn_service(c);
 
 	if (!p->direct)
-		perftest_target_find(svc_state(s), svc_config(s)->max_connections, &p->peer_gid,
-			p->peer_qpn, &p->target);
+		perftest_target_find(perftest_state(c)->targets, svc_config(s)->max_connections,
+			&p->peer_gid, p->peer_qpn, &p->target);
 }
 
 /* Write length bytes of our memory to the client's memory. */
@@ -338,7 +364,7 @@ answer_write(struct svc_conn *c, const struct rc_qp_received *in)
 	struct perftest_write_answer a;
 	uint64_t size;
 
-	if (!perftest_write_look(&p->write, in->writes, in->bytes, in->partial, &a) ||
+	if (!perftest_write_answers(&p->write, in->writes, in->bytes, in->partial, &a) ||
 		a.length > config->length)
 		return;
 	for (size = PERFTEST_WRITE_BEYOND; a.prepare && size <= PERFTEST_WRITE_LARGEST; size *= 2)
@@ -354,7 +380,7 @@ answer_send(struct svc_conn *c, const struct rc_qp_received *in)
 	struct svc_region r = svc_conn_buffer(c);
 	uint64_t patience = svc_env(svc_conn_service(c))->hz / PATIENCE_HZ;
 
-	if (perftest_pace(&p->pace, p->sends, in->partial, svc_conn_now(c), patience))
+	if (perftest_send_answers(&p->send, p->sends, in->partial, svc_conn_now(c), patience))
 		svc_send(c, 0, &r, 0, p->send_length);
 }
 
@@ -367,7 +393,7 @@ must_look(const struct perftest_conn *p, const struct rc_qp_received *in)
 {
 	if (p->write.begun)
 		return true;
-	return p->sends != 0 ? p->pace.mode == PERFTEST_LEARNING : in->requests == 0;
+	return p->sends != 0 ? p->send.mode == PERFTEST_LEARNING : in->requests == 0;
 }
 
 static bool
@@ -376,7 +402,7 @@ perftest_turn(struct svc_conn *c)
 	struct perftest_conn *p = svc_conn_priv(c);
 	struct rc_qp_received in;
 
-	if (p->role == ROLE_EXCHANGE || p->pace.mode == PERFTEST_BANDWIDTH)
+	if (p->role == ROLE_EXCHANGE || p->send.mode == PERFTEST_BANDWIDTH)
 		return false;
 	if (svc_conn_received(c, &in) != 0)
 		return true;
@@ -396,6 +422,7 @@ const struct svc_ops svc_perftest = {
 	.defaults = { .length = LENGTH, .depth = DEPTH, .max_connections = CONNECTIONS },
 	.conn_size = sizeof(struct perftest_conn),
 	.open = perftest_open,
+	.close = perftest_close,
 	.shape = perftest_shape,
 	.request = perftest_request,
 	.prepare = perftest_prepare,

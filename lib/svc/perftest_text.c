@@ -9,7 +9,6 @@
 #include "wire/bytes.h"
 
 #define GID_AT         50 /* offset of the GID, or in a text without GID of the SRQ number */
-#define GID_END        (GID_AT + 16 * 3)
 #define GID_INDEX_NONE UINT32_MAX
 
 /* Fields of a text up to the address: offset and number of digits. */

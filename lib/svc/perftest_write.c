@@ -5,7 +5,7 @@
 #include "svc/perftest_write.h"
 
 bool
-perftest_write_look(struct perftest_write *p, uint64_t writes, uint64_t bytes, bool partial,
+perftest_write_answers(struct perftest_write *p, uint64_t writes, uint64_t bytes, bool partial,
 	struct perftest_write_answer *a)
 {
 	uint64_t size = bytes - p->bytes;

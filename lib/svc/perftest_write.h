@@ -50,7 +50,7 @@ struct perftest_write_answer {
  * further ones.
  * @retval true  write *a
  */
-bool perftest_write_look(struct perftest_write *p, uint64_t writes, uint64_t bytes, bool partial,
+bool perftest_write_answers(struct perftest_write *p, uint64_t writes, uint64_t bytes, bool partial,
 	struct perftest_write_answer *a);
 
 #endif

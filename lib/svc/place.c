@@ -34,6 +34,12 @@ svc_places_destroy(struct svc_places *p, const struct allocator *alloc)
 	p->next = NULL;
 }
 
+bool
+svc_places_left(const struct svc_places *p)
+{
+	return (uint32_t)__atomic_load_n(&p->head, __ATOMIC_RELAXED) != 0;
+}
+
 int64_t
 svc_place_take(struct svc_places *p)
 {

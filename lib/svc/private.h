@@ -51,6 +51,8 @@ struct svc_conn {
 	void *watcher_user;
 	TAILQ_ENTRY(svc_conn) link; /* on .conns; on .gone in state GONE */
 	TAILQ_ENTRY(svc_conn) turn; /* on .turning */
+	TAILQ_ENTRY(svc_conn) opening; /* on .opening */
+	uint64_t request; /* on .opening: number of its REQ */
 } __attribute__((aligned(SVC_CACHE_LINE)));
 TAILQ_HEAD(svc_conn_list, svc_conn);
 
@@ -65,6 +67,10 @@ struct svc_worker {
 	uint64_t now;
 	uint64_t polled; /* completions since the start */
 	struct svc_counters *counters;
+	struct svc_conn asked; /* no place: for the parameters of a REP, until a place is taken */
+	uint64_t requests;
+	uint32_t num_opening;
+	struct svc_conn_list opening; /* passive, with a place, not yet established; oldest first */
 	struct svc_conn_list conns;
 	struct svc_conn_list gone; /* oldest first */
 	struct svc_conn_list turning; /* those that want turns */
@@ -96,6 +102,7 @@ struct svc {
 	struct svc_region buffers;
 	uint64_t buffer_length; /* of one place */
 
+	bool early; /* a REP tells the place: it is taken at the REQ */
 	uint32_t sends, recvs; /* of a connection */
 	uint32_t cq_depth;
 	uint32_t *cqs; /* by worker */
@@ -112,6 +119,7 @@ struct svc {
 
 int svc_places_create(struct svc_places *p, const struct allocator *alloc, uint32_t n);
 void svc_places_destroy(struct svc_places *p, const struct allocator *alloc);
+bool svc_places_left(const struct svc_places *p);
 /* @retval -1 none left */
 int64_t svc_place_take(struct svc_places *p);
 void svc_place_give(struct svc_places *p, uint32_t place);

@@ -11,8 +11,6 @@
  * the list and of the first half (rsocket_wire.c).
  */
 
-#include <errno.h>
-
 #include "svc/rsocket_private.h"
 
 int
@@ -22,10 +20,11 @@ rsocket_open(struct svc *s, uint64_t half, struct error *err)
 	int ret;
 
 	rs->half = half;
+	svc_place_early(s);
 	svc_queues(s, SENDS, CREDITS + CONTROLS);
 	ret = svc_buffers(s, AT_BUFFER + 2 * half, MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND,
 		err);
-	return ret != 0 ? ret : svc_windows_make(s, &rs->windows, err);
+	return ret != 0 ? ret : svc_windows_make(s, &rs->windows, MEM_MW_TYPE_2, err);
 }
 
 int
@@ -122,7 +121,8 @@ rsocket_prepare(struct svc_conn *c)
 	if (!r->known)
 		rsocket_put_entry(list, (struct rsocket_entry){ 0 }, false);
 	rsocket_put_entry(list + RSOCKET_ENTRY, (struct rsocket_entry){ 0 }, false);
-	ret = svc_window_bind(&rs->windows, c, AT_BUFFER + 2 * rs->half, MEM_ACCESS_REMOTE_WRITE);
+	ret = svc_window_bind(&rs->windows, c, 0, AT_BUFFER + 2 * rs->half,
+		MEM_ACCESS_REMOTE_WRITE);
 	for (i = 0; i < CREDITS + CONTROLS && ret == 0; i++)
 		ret = svc_post_recv(c, &(struct recv_wr){ .num_sge = 0 });
 	return ret;

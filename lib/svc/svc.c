@@ -232,12 +232,6 @@ svc_has_cq(const struct svc *s, uint32_t cqn)
 	return false;
 }
 
-const struct svc_ops *
-svc_ops_of(const struct svc *s)
-{
-	return s->ops;
-}
-
 const struct svc_env *
 svc_env(const struct svc *s)
 {
@@ -263,6 +257,12 @@ svc_make_state(struct svc *s, size_t size, struct error *err)
 	if (s->state == NULL)
 		error_set(err, ENOMEM, "no memory for a service");
 	return s->state;
+}
+
+void
+svc_place_early(struct svc *s)
+{
+	s->early = true;
 }
 
 void

@@ -29,6 +29,7 @@
 #include "base/error.h"
 #include "cm/cm.h"
 #include "mem/mem.h"
+#include "port/allow_list.h"
 #include "rc/rc.h"
 
 #define SVC_NAME_MAX 32
@@ -56,6 +57,8 @@ struct svc_config {
 	uint64_t count; /**< client: exchanges; 0: the kind's default, mostly unlimited */
 	bool verify; /**< rping, echo, rstream as clients: check the data */
 	char path[SVC_PATH_MAX]; /**< rcopy as client: the server's file, "": polca.rcopy */
+	uint16_t local_port; /**< its memory is on the NUMA node of this port's card */
+	struct allow_list allow; /**< who may connect */
 	bool active; /**< client; max_connections 0 stands for 1 */
 };
 
@@ -123,7 +126,11 @@ struct svc_ops {
 	/** A REQ. @return 0 or a REJ reason; may be NULL */
 	uint16_t (*request)(struct svc_conn *c, const struct cm_request *req,
 		struct cm_conn_param *param);
-	/** The QP is in INIT: post receives. @retval negative errno: refuse it. May be NULL. */
+	/**
+	 * The QP is in INIT, or established: post receives. May be NULL.
+	 *
+	 * @retval negative errno  refuse it
+	 */
 	int (*prepare)(struct svc_conn *c);
 	/** Completions may come before this call (a lost RTU). May be NULL. */
 	void (*established)(struct svc_conn *c, const uint8_t *private_data, uint8_t len);
@@ -176,7 +183,6 @@ struct svc *svc_create(const struct svc_env *env, const struct svc_config *confi
  */
 int svc_destroy(struct svc *s);
 const struct svc_config *svc_config(const struct svc *s);
-const struct svc_ops *svc_ops_of(const struct svc *s);
 /**
  * True if the service owns this protection domain (not an adopted region's) or completion queue.
  */
@@ -224,6 +230,12 @@ void svc_direct_close(struct svc_conn *c);
 
 #define SVC_INLINE 64
 
+/**
+ * Control thread, in open(): shape() or request() tells the peer of the connection's place, which
+ * is therefore taken at the REQ. Otherwise the place is taken when the connection is established,
+ * and both functions may be called without a place before that.
+ */
+void svc_place_early(struct svc *s);
 /** Control thread, in open(): sizes of each QP's send and receive queue. Default: 1 and 1. */
 void svc_queues(struct svc *s, uint32_t sends, uint32_t recvs);
 /** The state of svc_make_state(), shared by all connections; NULL: none. */
@@ -258,7 +270,6 @@ struct svc *svc_conn_service(const struct svc_conn *c);
 struct svc_region svc_conn_buffer(const struct svc_conn *c);
 uint32_t svc_conn_place(const struct svc_conn *c); /**< 0 to max_connections - 1 */
 bool svc_conn_active(const struct svc_conn *c); /**< opened by us */
-cm_id svc_conn_id(const struct svc_conn *c);
 uint32_t svc_conn_qpn(const struct svc_conn *c);
 /** What the connection's QP has received so far, including RDMA Writes. */
 int svc_conn_received(const struct svc_conn *c, struct rc_qp_received *r);

@@ -9,8 +9,6 @@
  * posted before the connection is established.
  */
 
-#include <errno.h>
-
 #include "svc/kinds.h"
 
 #define COUNT_MAX 4096

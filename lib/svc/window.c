@@ -3,9 +3,10 @@
  */
 
 /*
- * An R_Key for each connection: one type 2 memory window per place, bound to the place's part of
- * svc_buffers() and to the connection's QP. The key works on that QP only, becomes invalid with it,
- * and the next connection gets a different one.
+ * An R_Key for each connection: one memory window per place, bound to the place's part of
+ * svc_buffers(). The key of type 2 works on the connection's QP only and becomes invalid with it;
+ * that of type 1 works on all QPs of the service until the place's next connection. The next
+ * connection gets a different key in both cases.
  */
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "svc/kinds.h"
 
 int
-svc_windows_make(struct svc *s, struct svc_windows *w, struct error *err)
+svc_windows_make(struct svc *s, struct svc_windows *w, enum mem_mw_type type, struct error *err)
 {
 	uint32_t n = svc_config(s)->max_connections;
 	int ret;
@@ -22,8 +23,7 @@ svc_windows_make(struct svc *s, struct svc_windows *w, struct error *err)
 	if (w->keys == NULL)
 		return error_set(err, ENOMEM, "no memory for %u windows", n);
 	for (; w->count < n; w->count++) {
-		ret = mem_mw_alloc(svc_env(s)->mem, svc_pd(s), MEM_MW_TYPE_2, &w->keys[w->count],
-			err);
+		ret = mem_mw_alloc(svc_env(s)->mem, svc_pd(s), type, &w->keys[w->count], err);
 		if (ret != 0)
 			return ret;
 	}
@@ -52,7 +52,8 @@ svc_window_key(const struct svc_windows *w, const struct svc_conn *c)
 }
 
 int
-svc_window_bind(struct svc_windows *w, const struct svc_conn *c, uint64_t length, uint32_t access)
+svc_window_bind(struct svc_windows *w, const struct svc_conn *c, uint64_t offset, uint64_t length,
+	uint32_t access)
 {
 	struct svc *s = svc_conn_service(c);
 	struct svc_region r = svc_conn_buffer(c);
@@ -64,7 +65,7 @@ svc_window_bind(struct svc_windows *w, const struct svc_conn *c, uint64_t length
 		.pd = svc_pd(s),
 		.qpn = svc_conn_qpn(c),
 		.access = access,
-		.va = r.va,
+		.va = r.va + offset,
 		.length = length,
 	};
 	uint64_t token;

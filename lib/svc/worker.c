@@ -28,6 +28,8 @@ svc_worker_create(struct svc *s, struct cm *cm, struct rc_worker *rc, unsigned i
 	w->cqn = s->cqs[worker];
 	w->room = s->cq_depth;
 	w->counters = &s->counters[worker].c;
+	w->asked = (struct svc_conn){ .svc = s, .w = w };
+	TAILQ_INIT(&w->opening);
 	TAILQ_INIT(&w->conns);
 	TAILQ_INIT(&w->gone);
 	TAILQ_INIT(&w->turning);

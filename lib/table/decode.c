@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/field.h"
 #include "base/nearest.h"
 #include "table/value.h"
 
@@ -91,25 +92,6 @@ reject_name(struct table_decoder *d, const struct table_row *rows, const char *n
 
 /* --- single values --- */
 
-/* A field takes the number by its own width. */
-static void
-store_number(void *field, size_t size, uint64_t v)
-{
-	switch (size) {
-	case 1:
-		*(uint8_t *)field = (uint8_t)v;
-		break;
-	case 2:
-		*(uint16_t *)field = (uint16_t)v;
-		break;
-	case 4:
-		*(uint32_t *)field = (uint32_t)v;
-		break;
-	default:
-		*(uint64_t *)field = v;
-	}
-}
-
 uint64_t
 table_largest(const struct table_row *row)
 {
@@ -126,7 +108,7 @@ decode_uint(struct table_decoder *d, const struct table_row *row, const json_t *
 	if (!value_u64(v, &u) || u < row->min || u > table_largest(row) ||
 		((row->flags & TABLE_POWER2) != 0 && (u & (u - 1)) != 0))
 		return reject_value(d, row, v);
-	store_number(field, row->size, u);
+	field_store(field, row->size, u);
 	return 0;
 }
 
@@ -137,27 +119,27 @@ decode_int(struct table_decoder *d, const struct table_row *row, const json_t *v
 
 	if (!json_is_integer(v) || i < (int64_t)row->min || i > (int64_t)row->max)
 		return reject_value(d, row, v);
-	store_number(field, row->size, (uint64_t)i);
+	field_store(field, row->size, (uint64_t)i);
 	return 0;
 }
 
 static int
-decode_real(struct table_decoder *d, const struct table_row *row, const json_t *v, double *field)
+decode_real(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {
 	double r = json_number_value(v);
 
-	if (!json_is_number(v) || r < (double)row->min || (row->max != 0 && r > (double)row->max))
+	if (!json_is_number(v) || r <= (double)row->min || (row->max != 0 && r > (double)row->max))
 		return reject_value(d, row, v);
-	*field = r;
+	*(double *)field = r;
 	return 0;
 }
 
 static int
-decode_bool(struct table_decoder *d, const struct table_row *row, const json_t *v, bool *field)
+decode_bool(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {
 	if (!json_is_boolean(v))
 		return reject_value(d, row, v);
-	*field = json_is_true(v);
+	*(bool *)field = json_is_true(v);
 	return 0;
 }
 
@@ -179,7 +161,7 @@ decode_enum(struct table_decoder *d, const struct table_row *row, const json_t *
 
 	if (!table_word_value(row->words, json_string_value(v), &value))
 		return reject_value(d, row, v);
-	store_number(field, row->size, value);
+	field_store(field, row->size, value);
 	return 0;
 }
 
@@ -197,25 +179,24 @@ decode_flags(struct table_decoder *d, const struct table_row *row, const json_t 
 			return reject_value(d, row, item);
 		flags |= bit;
 	}
-	store_number(field, row->size, flags);
+	field_store(field, row->size, flags);
 	return 0;
 }
 
 static int
-decode_string(struct table_decoder *d, const struct table_row *row, const json_t *v,
-	const char **field)
+decode_string(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {
 	size_t len = json_string_length(v);
 
 	/* text with a NUL inside cannot come: the parser rejects it */
 	if (!json_is_string(v) || len == 0 || len > row->max)
 		return reject_value(d, row, v);
-	*field = json_string_value(v); /* lives as long as the JSON */
+	*(const char **)field = json_string_value(v); /* lives as long as the JSON */
 	return 0;
 }
 
 static int
-decode_chars(struct table_decoder *d, const struct table_row *row, const json_t *v, char *field)
+decode_chars(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {
 	if (!json_is_string(v) || json_string_length(v) >= row->size)
 		return reject_value(d, row, v);
@@ -224,18 +205,19 @@ decode_chars(struct table_decoder *d, const struct table_row *row, const json_t 
 }
 
 static int
-decode_name(struct table_decoder *d, const struct table_row *row, const json_t *v,
-	const char **field)
+decode_name(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {
+	const char *name;
+
 	if (!json_is_integer(v) || json_integer_value(v) < 0)
 		return decode_string(d, row, v, field);
-	*field = arena_printf(d->arena, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
-	return *field != NULL ? 0 : -ENOMEM;
+	name = arena_printf(d->arena, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+	*(const char **)field = name;
+	return name != NULL ? 0 : -ENOMEM;
 }
 
 static int
-decode_bytes(struct table_decoder *d, const struct table_row *row, const json_t *v,
-	struct table_bytes *field)
+decode_bytes(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {
 	size_t len = json_string_length(v) / 2;
 	uint8_t *data;
@@ -247,7 +229,7 @@ decode_bytes(struct table_decoder *d, const struct table_row *row, const json_t 
 		return -ENOMEM;
 	if (hex_decode(json_string_value(v), json_string_length(v), data, len) < 0)
 		return reject_value(d, row, v);
-	*field = (struct table_bytes){ data, len };
+	*(struct table_bytes *)field = (struct table_bytes){ data, len };
 	return 0;
 }
 
@@ -261,7 +243,7 @@ decode_form(struct table_decoder *d, const struct table_row *row, const json_t *
 
 /* What the names are is the caller's to check. */
 static int
-decode_map(struct table_decoder *d, const struct table_row *row, const json_t *v, json_t **field)
+decode_map(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {
 	const json_t *item;
 	size_t i;
@@ -274,7 +256,7 @@ decode_map(struct table_decoder *d, const struct table_row *row, const json_t *v
 		if (!json_is_object(item))
 			return reject_value(d, row, item);
 	}
-	*field = (json_t *)(uintptr_t)v;
+	*(json_t **)field = (json_t *)(uintptr_t)v;
 	return 0;
 }
 
@@ -297,6 +279,15 @@ find_row(const struct table_row *rows, const char *name)
 	return NULL;
 }
 
+/* Note an error in @p ret. @return false: decoding ends with it */
+static bool
+go_on(const struct table_decoder *d, int rc, int *ret)
+{
+	if (rc != 0)
+		*ret = rc;
+	return rc == 0 || d->on_error != NULL;
+}
+
 static int
 check_names(struct table_decoder *d, const struct table_row *rows, const json_t *obj)
 {
@@ -305,9 +296,7 @@ check_names(struct table_decoder *d, const struct table_row *rows, const json_t 
 	int ret = 0;
 
 	json_object_foreach((json_t *)(uintptr_t)obj, name, v) {
-		if (find_row(rows, name) == NULL)
-			ret = reject_name(d, rows, name);
-		if (ret != 0 && d->on_error == NULL)
+		if (find_row(rows, name) == NULL && !go_on(d, reject_name(d, rows, name), &ret))
 			break;
 	}
 	return ret;
@@ -321,7 +310,7 @@ store_default(const struct table_row *row, void *field)
 	else if (row->type == TABLE_REAL)
 		*(double *)field = (double)row->def;
 	else
-		store_number(field, row->size, row->def);
+		field_store(field, row->size, row->def);
 }
 
 static int decode_members(struct table_decoder *d, const struct table_row *rows, const json_t *obj,
@@ -341,7 +330,7 @@ decode_member(struct table_decoder *d, const struct table_row *row, const json_t
 		rc = table_decode_value(d, row, v, base);
 	else if ((row->flags & TABLE_REQUIRED) != 0)
 		rc = reject_value(d, row, NULL);
-	else if ((row->flags & TABLE_DEFAULT) != 0)
+	else if (row->def != 0)
 		store_default(row, (char *)base + row->offset);
 	d->path[len] = '\0';
 	return rc;
@@ -350,31 +339,25 @@ decode_member(struct table_decoder *d, const struct table_row *row, const json_t
 static int
 decode_members(struct table_decoder *d, const struct table_row *rows, const json_t *obj, void *base)
 {
-	int rc, ret = 0;
+	int ret = 0;
 
-	for (; rows->name != NULL; rows++) {
-		rc = decode_member(d, rows, obj, base);
-		if (rc != 0 && d->on_error == NULL)
-			return rc;
-		ret = rc != 0 ? rc : ret;
-	}
+	while (rows->name != NULL && go_on(d, decode_member(d, rows, obj, base), &ret))
+		rows++;
 	return ret;
 }
 
 static int
 decode_object(struct table_decoder *d, const struct table_row *row, const json_t *v, void *base)
 {
-	int ret, rc;
+	int ret = 0;
 
 	if ((row->flags & TABLE_ONE_ALONE) != 0 && !json_is_object(v))
 		return table_decode_value(d, &row->fields[0], v, base);
 	if (!json_is_object(v))
 		return reject_value(d, row, v);
-	ret = check_names(d, row->fields, v);
-	if (ret != 0 && d->on_error == NULL)
-		return ret;
-	rc = decode_members(d, row->fields, v, base);
-	return rc != 0 ? rc : ret;
+	if (go_on(d, check_names(d, row->fields, v), &ret))
+		go_on(d, decode_members(d, row->fields, v, base), &ret);
+	return ret;
 }
 
 static int
@@ -394,32 +377,29 @@ static int
 decode_items(struct table_decoder *d, const struct table_row *row, const json_t *v, char *items)
 {
 	size_t i, len = strlen(d->path), n = json_array_size(v);
-	int rc, ret = 0;
+	int rc = 0, ret = 0;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && go_on(d, rc, &ret); i++) {
 		snprintf(d->path + len, sizeof(d->path) - len, "[%zu]", i);
 		rc = decode_item(d, row, json_array_get(v, i), items + i * row->item_size);
 		d->path[len] = '\0';
-		if (rc != 0 && d->on_error == NULL)
-			return rc;
-		ret = rc != 0 ? rc : ret;
 	}
+	go_on(d, rc, &ret);
 	return ret;
 }
 
 /* An array in the structure takes lists only; a list in the arena one object alone, too. */
 static int
-decode_list(struct table_decoder *d, const struct table_row *row, const json_t *v, void *base)
+decode_list(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {
 	bool in_place = (row->flags & TABLE_INLINE) != 0;
 	size_t n = json_is_array(v) ? json_array_size(v) : 1;
-	void *field = (char *)base + row->offset;
 	struct table_list *list = field;
 
 	if (n < row->min || n > row->max || (in_place && !json_is_array(v)))
 		return reject_value(d, row, v);
 	if (in_place) {
-		*(unsigned int *)((char *)base + row->count) = (unsigned int)n;
+		*(unsigned int *)((char *)field - row->offset + row->count) = (unsigned int)n;
 		return decode_items(d, row, v, field);
 	}
 	list->items = arena_alloc(d->arena, (n + 1) * row->item_size);
@@ -431,54 +411,34 @@ decode_list(struct table_decoder *d, const struct table_row *row, const json_t *
 	return decode_items(d, row, v, list->items);
 }
 
-static int
-decode_by_type(struct table_decoder *d, const struct table_row *row, const json_t *v, void *base)
-{
-	void *field = (char *)base + row->offset;
-
-	switch (row->type) {
-	case TABLE_UINT:
-		return decode_uint(d, row, v, field);
-	case TABLE_INT:
-		return decode_int(d, row, v, field);
-	case TABLE_REAL:
-		return decode_real(d, row, v, field);
-	case TABLE_BOOL:
-		return decode_bool(d, row, v, field);
-	case TABLE_STRING:
-		return decode_string(d, row, v, field);
-	case TABLE_CHARS:
-		return decode_chars(d, row, v, field);
-	case TABLE_NAME:
-		return decode_name(d, row, v, field);
-	case TABLE_BYTES:
-		return decode_bytes(d, row, v, field);
-	case TABLE_ENUM:
-		return decode_enum(d, row, v, field);
-	case TABLE_FLAGS:
-		return decode_flags(d, row, v, field);
-	case TABLE_FORM:
-		return decode_form(d, row, v, field);
-	case TABLE_OBJECT:
-		return decode_object(d, row, v, field);
-	case TABLE_LIST:
-		return decode_list(d, row, v, base);
-	case TABLE_MAP:
-	case TABLE_MAPS:
-		return decode_map(d, row, v, field);
-	case TABLE_COUNTS:
-	case TABLE_INCLUDE:
-	case TABLE_MEMBERS:
-		break; /* only encoded */
-	}
-	return reject_value(d, row, v);
-}
+/* Without a function: only encoded. */
+static int (*const decoders[])(struct table_decoder *d, const struct table_row *row,
+	const json_t *v, void *field) = {
+	[TABLE_UINT] = decode_uint,
+	[TABLE_INT] = decode_int,
+	[TABLE_REAL] = decode_real,
+	[TABLE_BOOL] = decode_bool,
+	[TABLE_STRING] = decode_string,
+	[TABLE_CHARS] = decode_chars,
+	[TABLE_NAME] = decode_name,
+	[TABLE_BYTES] = decode_bytes,
+	[TABLE_ENUM] = decode_enum,
+	[TABLE_FLAGS] = decode_flags,
+	[TABLE_FORM] = decode_form,
+	[TABLE_OBJECT] = decode_object,
+	[TABLE_LIST] = decode_list,
+	[TABLE_MAP] = decode_map,
+	[TABLE_MAPS] = decode_map,
+	[TABLE_MEMBERS] = NULL,
+};
 
 int
 table_decode_value(struct table_decoder *d, const struct table_row *row, const json_t *v,
 	void *base)
 {
-	int rc = decode_by_type(d, row, v, base);
+	int rc = decoders[row->type] != NULL
+		? decoders[row->type](d, row, v, (char *)base + row->offset)
+		: reject_value(d, row, v);
 
 	if (rc == 0 && row->bit != 0)
 		*(uint32_t *)base |= row->bit;

@@ -113,7 +113,10 @@ table_allowed(const struct table_row *row, char *buf, size_t size)
 		table_append(buf, size, "integer %" PRId64 "..%" PRId64, row->min, row->max);
 		break;
 	case TABLE_REAL:
-		table_append(buf, size, "number from %" PRIu64, row->min);
+		table_append(buf, size, "number");
+		if (row->max != 0)
+			table_append(buf, size, " above %" PRIu64 ", at most %" PRIu64, row->min,
+				row->max);
 		break;
 	case TABLE_BOOL:
 		table_append(buf, size, "true or false");
@@ -165,6 +168,16 @@ table_allowed(const struct table_row *row, char *buf, size_t size)
 	return buf;
 }
 
+/* True for a value that is 0, false or empty when it is not given. */
+static bool
+may_be_zero(const struct table_row *row)
+{
+	if ((row->flags & TABLE_REQUIRED) != 0 || row->bit != 0 || row->min != 0)
+		return false;
+	return row->type == TABLE_UINT || row->type == TABLE_BOOL || row->type == TABLE_ENUM ||
+		row->type == TABLE_FLAGS;
+}
+
 const char *
 table_default(const struct table_row *row, char *buf, size_t size)
 {
@@ -173,7 +186,7 @@ table_default(const struct table_row *row, char *buf, size_t size)
 
 	if (row->def_text != NULL)
 		return row->def_text;
-	if ((row->flags & TABLE_DEFAULT) == 0)
+	if (row->def == 0 && !may_be_zero(row))
 		return NULL;
 	buf[0] = '\0';
 	if (row->type == TABLE_BOOL)
@@ -201,16 +214,17 @@ describe_words(const struct table_word *words)
 }
 
 static json_t *
-describe_row(const struct table_row *row)
+describe_row(const struct table_row *row, enum table_way way)
 {
 	json_t *v = json_object();
-	const char *def;
+	const char *def = NULL;
 	char buf[768];
 
 	json_set(v, "name", json_string(row->name));
 	json_set(v, "type", json_string(table_type_name(row)));
 	json_set(v, "required", json_boolean((row->flags & TABLE_REQUIRED) != 0));
-	def = table_default(row, buf, sizeof(buf));
+	if (way == TABLE_IN)
+		def = table_default(row, buf, sizeof(buf));
 	if (def != NULL)
 		json_set(v, "default", json_string(def));
 	json_set(v, "allowed", json_string(table_allowed(row, buf, sizeof(buf))));
@@ -220,70 +234,53 @@ describe_row(const struct table_row *row)
 	if (row->words != NULL)
 		json_set(v, "words", describe_words(row->words));
 	if (row->fields != NULL && (row->flags & TABLE_VALUES) == 0)
-		json_set(v, "fields", table_describe(row->fields));
+		json_set(v, "fields", table_describe(row->fields, way));
 	return v;
 }
 
 json_t *
-table_describe(const struct table_row *rows)
+table_describe(const struct table_row *rows, enum table_way way)
 {
 	json_t *list = json_array(), *more;
 
 	for (; rows->name != NULL; rows++) {
 		if (rows->type == TABLE_INCLUDE) {
-			more = table_describe(rows->fields);
+			more = table_describe(rows->fields, way);
 			json_array_extend(list, more);
 			json_decref(more);
 		} else {
-			json_array_append_new(list, describe_row(rows));
+			json_array_append_new(list, describe_row(rows, way));
 		}
 	}
 	return list;
 }
 
-/* What a list or object consists of: "a, b (help), c (object of d, e)". */
+/* Members as lines "a: help", or within a list or object as "a (help), c (object of d, e)". */
 static void
-append_members(FILE *f, const struct table_row *rows, const char *comma)
+print_members(FILE *f, const struct table_row *rows, const char *first, bool lines)
 {
+	const char *between = first, *help;
 	bool objects;
 
-	for (; rows->name != NULL; rows++, comma = ", ") {
+	for (; rows->name != NULL; rows++, between = lines ? "\n" : ", ") {
 		if (rows->type == TABLE_INCLUDE) {
-			append_members(f, rows->fields, comma);
+			print_members(f, rows->fields, between, lines);
 			continue;
 		}
-		fprintf(f, "%s%s", comma, rows->type == TABLE_MEMBERS ? "counters" : rows->name);
+		fprintf(f, "%s%s", between, rows->type == TABLE_MEMBERS ? "counters" : rows->name);
 		objects = rows->fields != NULL && (rows->flags & TABLE_VALUES) == 0;
-		if (rows->help == NULL && !objects)
+		help = rows->help != NULL ? rows->help : "";
+		if (!lines && help[0] == '\0' && !objects)
 			continue;
-		fprintf(f, " (%s", rows->help != NULL ? rows->help : "");
+		fprintf(f, "%s%s%s", lines ? ": " : " (", help,
+			help[0] != '\0' && objects ? ": " : "");
 		if (objects) {
-			fprintf(f, "%s%s of ", rows->help != NULL ? ": " : "",
-				table_type_name(rows));
-			append_members(f, rows->fields, "");
+			fprintf(f, "%s of ", table_type_name(rows));
+			print_members(f, rows->fields, "", false);
+		} else if (help[0] == '\0') {
+			fputs(table_type_name(rows), f);
 		}
-		fprintf(f, ")");
-	}
-}
-
-static void
-print_lines(FILE *f, const struct table_row *rows, const char *newline)
-{
-	for (; rows->name != NULL; rows++, newline = "\n") {
-		if (rows->type == TABLE_INCLUDE) {
-			print_lines(f, rows->fields, newline);
-			continue;
-		}
-		fprintf(f, "%s%s: %s", newline,
-			rows->type == TABLE_MEMBERS ? "counters" : rows->name,
-			rows->help != NULL ? rows->help : "");
-		if (rows->fields != NULL && (rows->flags & TABLE_VALUES) == 0) {
-			fprintf(f, "%s%s of ", rows->help != NULL ? ": " : "",
-				table_type_name(rows));
-			append_members(f, rows->fields, "");
-		} else if (rows->help == NULL) {
-			fprintf(f, "%s", table_type_name(rows));
-		}
+		fputs(lines ? "" : ")", f);
 	}
 }
 
@@ -297,7 +294,7 @@ table_summary(const struct table_row *rows)
 
 	if (f == NULL)
 		return NULL;
-	print_lines(f, rows, "");
+	print_members(f, rows, "", true);
 	fclose(f);
 	v = json_string(text);
 	free(text);
@@ -408,13 +405,10 @@ schema_of_type(const struct table_row *row, enum table_way way, const void *base
 	case TABLE_UINT:
 		return schema_uint(row);
 	case TABLE_INT:
-		return json_pack("{s:s}", "type", "integer");
 	case TABLE_REAL:
-		return json_pack("{s:s}", "type", "number");
 	case TABLE_BOOL:
-		return json_pack("{s:s}", "type", "boolean");
 	case TABLE_STRING:
-		return json_pack("{s:s}", "type", "string");
+		return json_pack("{s:s}", "type", table_type_name(row));
 	case TABLE_CHARS:
 		return json_pack("{s:s, s:I}", "type", "string", "maxLength",
 			(json_int_t)(row->size - 1));

@@ -4,33 +4,17 @@
 
 /* From a structure to JSON. */
 
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
+#include "base/field.h"
 #include "table/value.h"
-
-uint64_t
-table_number(const void *field, size_t size)
-{
-	switch (size) {
-	case 1:
-		return *(const uint8_t *)field;
-	case 2:
-		return *(const uint16_t *)field;
-	case 4:
-		return *(const uint32_t *)field;
-	default:
-		return *(const uint64_t *)field;
-	}
-}
 
 static json_int_t
 signed_number(const void *field, size_t size)
 {
 	unsigned int spare = 64 - 8 * (unsigned int)size;
 
-	return (json_int_t)(table_number(field, size) << spare) >> spare;
+	return (json_int_t)(field_load(field, size) << spare) >> spare;
 }
 
 static bool
@@ -52,7 +36,7 @@ table_empty(const struct table_row *row, const void *base)
 		return true;
 	switch (row->type) {
 	case TABLE_UINT:
-		n = table_number(field, row->size);
+		n = field_load(field, row->size);
 		return n < row->min || (row->max != 0 && n > row->max);
 	case TABLE_STRING:
 	case TABLE_NAME:
@@ -119,7 +103,7 @@ table_encode_value(const struct table_row *row, const void *base)
 
 	switch (row->type) {
 	case TABLE_UINT:
-		n = table_number(field, row->size);
+		n = field_load(field, row->size);
 		return row->digits == 0 ? json_u64(n)
 					: json_sprintf("0x%0*" PRIx64, row->digits, n);
 	case TABLE_INT:
@@ -136,9 +120,9 @@ table_encode_value(const struct table_row *row, const void *base)
 	case TABLE_BYTES:
 		return json_hex(bytes->data, bytes->len);
 	case TABLE_ENUM:
-		return json_word(row->words, (uint32_t)table_number(field, row->size));
+		return json_word(row->words, (uint32_t)field_load(field, row->size));
 	case TABLE_FLAGS:
-		return json_flags(row->words, (uint32_t)table_number(field, row->size));
+		return json_flags(row->words, (uint32_t)field_load(field, row->size));
 	case TABLE_FORM:
 		return json_string(row->form->print(field, text));
 	case TABLE_OBJECT:

@@ -24,7 +24,7 @@
 enum table_type {
 	TABLE_UINT, /**< uintN_t (or int, for a default of -1) <-> integer, or "0x..." text */
 	TABLE_INT, /**< intN_t <-> integer */
-	TABLE_REAL, /**< double <-> number */
+	TABLE_REAL, /**< double <-> number above .min, at most .max unless that is 0 */
 	TABLE_BOOL, /**< bool */
 	TABLE_STRING, /**< const char * <-> text of 1 to .max bytes */
 	TABLE_CHARS, /**< char[] <-> text that fits into it with its NUL */
@@ -44,7 +44,6 @@ enum table_type {
 };
 
 #define TABLE_REQUIRED  0x1 /**< must be given */
-#define TABLE_DEFAULT   0x2 /**< .def stands when it is not given */
 #define TABLE_OPTIONAL  0x4 /**< encode: an empty value is left out */
 #define TABLE_NULL      0x8 /**< encode: an empty value is null */
 #define TABLE_POWER2    0x10 /**< UINT: a power of two */
@@ -53,6 +52,8 @@ enum table_type {
 /** LIST: in place, an array; its length is an unsigned int at .count */
 #define TABLE_INLINE 0x80
 #define TABLE_VALUES 0x100 /**< LIST: of values like .fields[0] rather than of objects */
+#define TABLE_RELOAD 0x200 /**< configuration: may change while polca runs */
+#define TABLE_SECRET 0x400 /**< configuration: never shown in messages */
 
 struct table_word {
 	const char *name;
@@ -84,12 +85,13 @@ struct table_form {
 struct table_row {
 	const char *name;
 	enum table_type type;
-	uint32_t flags;
 	size_t offset; /**< of the field in the structure */
 	size_t size; /**< of the field */
+	const char *help; /**< follows .size, so that ROW() takes it without its name */
+	uint32_t flags;
 	uint64_t min; /**< of a number, or of a list's length */
 	uint64_t max; /**< 0: as much as the field holds */
-	uint64_t def;
+	uint64_t def; /**< decode: stands when it is not given */
 	const char *def_text; /**< how help words the default, where a number does not */
 	const char *unit; /**< of a number: "ms" */
 	const struct table_word *words;
@@ -105,10 +107,9 @@ struct table_row {
 	uint32_t bit;
 	/** encode a UINT as "0x..." text of at least so many digits; 0: as a number */
 	uint8_t digits;
-	const char *help;
 };
 
-/** ROW(struct cq_args, depth, TABLE_UINT, .min = 1, .help = "...") */
+/** ROW(struct cq_args, depth, TABLE_UINT, "what it means", .min = 1) */
 /* clang-format off */
 #define ROW_NAMED(S, text, field, t, ...)                                                          \
 	{ .name = text, .type = t, .offset = offsetof(S, field), .size = sizeof(((S *)0)->field),  \
@@ -183,8 +184,6 @@ bool table_word_value(const struct table_word *words, const char *text, uint32_t
 json_t *table_encode(const struct table_row *rows, const void *base);
 /** The value of one row. @return NULL: it is left out, or no memory */
 json_t *table_encode_value(const struct table_row *row, const void *base);
-/** The number in a UINT's field. */
-uint64_t table_number(const void *field, size_t size);
 /** True if the value is left out, or null, when encoded. */
 bool table_empty(const struct table_row *row, const void *base);
 
@@ -192,11 +191,9 @@ bool table_empty(const struct table_row *row, const void *base);
 
 /** What a row allows, in words: "integer 0..31". @return buf */
 const char *table_allowed(const struct table_row *row, char *buf, size_t size);
-/** Its default in words, or NULL when it has none. @return buf or a constant */
+/** Its default in words; NULL: it has none, or its absence is a case of its own (.bit, .min). */
 const char *table_default(const struct table_row *row, char *buf, size_t size);
 const char *table_type_name(const struct table_row *row);
-/** Rows as JSON, for programs that help: list of name, type, required, default, allowed, ... */
-json_t *table_describe(const struct table_row *rows);
 /** Members of a result in one text: lines "name: meaning", lists as "name: list of a, b (help)". */
 json_t *table_summary(const struct table_row *rows);
 /** Append the names of all rows. */
@@ -209,6 +206,8 @@ enum table_way {
 	TABLE_IN, /**< what may be decoded */
 	TABLE_OUT, /**< what is encoded */
 };
+/** Rows as JSON, for programs that help: list of name, type, required, default, allowed, ... */
+json_t *table_describe(const struct table_row *rows, enum table_way way);
 /**
  * The JSON schema (draft 7) of an object.
  *

@@ -18,7 +18,6 @@
 #define IPV4_LEN_MAX  60
 #define IPV4_TOS      1
 #define IPV4_TOTAL    2
-#define IPV4_ID       4
 #define IPV4_FRAG     6
 #define IPV4_TTL      8
 #define IPV4_PROTO    9

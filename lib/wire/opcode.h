@@ -16,7 +16,6 @@
 /* service classes, top three bits */
 #define OPCODE_RC        0x00
 #define OPCODE_UC        0x20
-#define OPCODE_RD        0x40
 #define OPCODE_UD        0x60
 #define OPCODE_CNP_CLASS 0x80
 /* clang-format off */
@@ -65,7 +64,7 @@ enum opcode {
 #define OP_ATOMIC     0x0040
 #define OP_REQUEST    0x0080
 #define OP_RESPONSE   0x0100
-#define OP_RQ_WQE     0x0200 /* takes a receive WQE: starts a Send, or carries a Write's immediate */
+#define OP_RQ_WQE     0x0200 /* takes a receive WQE: starts a Send, or has a Write's immediate */
 #define OP_INVALIDATE 0x0400
 #define OP_VALID      0x8000 /* a defined opcode */
 

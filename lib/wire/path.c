@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
 #include "wire/bytes.h"
 #include "wire/crc32_kernels.h"
 #include "wire/layout.h"

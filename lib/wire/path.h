@@ -11,7 +11,6 @@
  * before its BTHs. lib/link fills in the next hop's MAC when it sends the frame.
  */
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/packet.h"

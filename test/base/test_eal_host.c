@@ -3,8 +3,8 @@
  */
 
 /*
- * What the EAL needs from the host, and the runtime directories it leaves. Here they are in a
- * directory of the test.
+ * Check what the EAL needs from the host, and remove the runtime directories it leaves. In these
+ * tests they are below a directory of the test.
  */
 
 #include <errno.h>
@@ -64,7 +64,7 @@ start_eal(const char *prefix)
 	return rte_eal_init(RTE_DIM(args), (char **)args);
 }
 
-/* A process that no longer exists. */
+/* @return the id of a process that no longer exists */
 static pid_t
 dead_pid(void)
 {
@@ -77,8 +77,8 @@ dead_pid(void)
 }
 
 /*
- * Run the EAL in a process of its own. @param leave  what somebody else puts into its directory;
- * NULL: nothing
+ * Run the EAL in a process of its own.
+ * @param leave  name of a file that somebody else puts into its runtime directory; NULL: none
  */
 static void
 run_eal(const char *prefix, const char *leave)
@@ -139,7 +139,7 @@ test_host_without_sys_module_is_named(void **state)
 
 	(void)state;
 	if (geteuid() != 0)
-		skip(); /* only root can leave the host's tree */
+		skip(); /* only root may call chroot() */
 	host = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(host >= 0);
 	if (chroot(root) != 0) {
@@ -156,7 +156,7 @@ test_host_without_sys_module_is_named(void **state)
 		"container or sandbox the host's /sys, read-only is enough");
 }
 
-/* From here on this process has an EAL. */
+/* The following tests start an EAL in this process, so they come last. */
 
 static void
 test_without_an_eal_there_is_nothing_to_remove(void **state)
@@ -220,7 +220,7 @@ test_directory_that_is_gone_is_no_failure(void **state)
 {
 	(void)state;
 	rmdir(eal_host_path_of("test-eal"));
-	assert_int_equal(rmdir(eal_host_path_of("")), 0); /* nothing else was left */
+	assert_int_equal(rmdir(eal_host_path_of("")), 0); /* the directory is empty */
 	runtime_dir_remove_stale(NAME);
 	assert_false(is_there(""));
 }

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Allocator, generator, error text and token bucket: the small things every room leans on. */
+/* Allocator, random generator, error text, verdict names and token bucket. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -27,7 +27,8 @@ test_memory_is_zeroed_and_aligned(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(aligns) / sizeof(aligns[0]); i++) {
-		for (round = 0; round < 3; round++) { /* later rounds get dirtied memory back */
+		for (round = 0; round < 3;
+			round++) { /* later rounds get memory that was written to */
 			p = mem_zalloc(&allocator_malloc, 777, aligns[i]);
 			assert_non_null(p);
 			if (aligns[i] > 0)
@@ -47,7 +48,7 @@ test_memory_of_no_byte_is_there(void **state)
 	void *p = mem_zalloc(&allocator_malloc, 0, 0);
 
 	(void)state;
-	assert_non_null(p); /* NULL always says that there is no memory */
+	assert_non_null(p); /* NULL always means that memory has run out */
 	mem_free(&allocator_malloc, p);
 }
 
@@ -78,7 +79,7 @@ test_random_fill_covers_every_byte(void **state)
 		for (round = 0; round < 40; round++) {
 			memset(buf, 0, sizeof(buf));
 			rng_kernel.fill(rng_kernel.arg, buf + 1, lens[i]);
-			assert_int_equal(buf[0], 0); /* and no byte more */
+			assert_int_equal(buf[0], 0); /* not a byte before or behind */
 			assert_int_equal(buf[1 + lens[i]], 0);
 			for (j = 0; j < lens[i]; j++)
 				ored[j] |= buf[1 + j];
@@ -149,7 +150,7 @@ test_token_bucket_burst_then_rate(void **state)
 	assert_false(token_bucket_take(&b, 1099));
 	assert_true(token_bucket_take(&b, 1100)); /* one back after one interval */
 	assert_false(token_bucket_take(&b, 1100));
-	for (i = 0; i < 5; i++) /* never more than the burst, however long the rest */
+	for (i = 0; i < 5; i++) /* never more than the burst, however long nothing was taken */
 		assert_true(token_bucket_take(&b, 1000000));
 	assert_false(token_bucket_take(&b, 1000000));
 	for (now = 1000001; now <= 1010000; now++)

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Log components by name or shell pattern, and what is said of a pattern that matches none. */
+/* Log components by name or shell pattern, and the error for a pattern that matches none. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -55,7 +55,7 @@ test_components_of_the_same_kind_are_named(void **state)
 		"got \"zoo.cat\", allowed zoo.ape (all: polca-ctl log level get)");
 }
 
-/* A kind that nobody has, or none at all: ours are named. */
+/* If no component is of the pattern's kind, or it names no kind, the error lists our components. */
 static void
 test_unknown_kind_gets_our_components(void **state)
 {
@@ -79,7 +79,7 @@ count_until(void *arg, const char *component, const char *level)
 }
 
 static void
-test_listing_stops_when_told(void **state)
+test_listing_stops_when_the_callback_says_so(void **state)
 {
 	unsigned int left = 2;
 
@@ -106,7 +106,10 @@ test_listing_has_the_level(void **state)
 	assert_string_equal(level, "error");
 }
 
-/* The list ends before its text is full. Last: what is registered stays. */
+/*
+ * The error lists as many components as fit. This test is the last one, as registered components
+ * cannot be removed.
+ */
 static void
 test_long_list_of_components_is_cut(void **state)
 {
@@ -143,7 +146,7 @@ main(void)
 		cmocka_unit_test(test_level_is_set_where_the_pattern_matches),
 		cmocka_unit_test(test_components_of_the_same_kind_are_named),
 		cmocka_unit_test(test_unknown_kind_gets_our_components),
-		cmocka_unit_test(test_listing_stops_when_told),
+		cmocka_unit_test(test_listing_stops_when_the_callback_says_so),
 		cmocka_unit_test(test_listing_has_the_level),
 		cmocka_unit_test(test_long_list_of_components_is_cut),
 	};

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The nearest of some words, as "did you mean" names it. */
+/* The word that "did you mean" proposes. */
 
 #include <limits.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ test_distance_counts_edits(void **state)
 	assert_int_equal(nearest_distance("port", "ports"), 1);
 	assert_int_equal(nearest_distance("port", "pot"), 1);
 	assert_int_equal(nearest_distance("port", "part"), 1);
-	assert_int_equal(nearest_distance("port", "prot"), 1); /* neighbours swapped */
+	assert_int_equal(nearest_distance("port", "prot"), 1); /* two adjacent letters swapped */
 	assert_int_equal(nearest_distance("crate", "create"), 1);
 	assert_int_equal(nearest_distance("kitten", "sitting"), 3);
 	assert_int_equal(nearest_distance("RDMA-Write", "rdma_write"), 0);
@@ -54,7 +54,7 @@ test_only_what_is_near_is_named(void **state)
 	assert_string_equal(nearest("stat"), "stats");
 	assert_string_equal(nearest("neighbor"), "neighbour");
 	assert_string_equal(nearest("rdma_writ"), "RDMA_WRITE");
-	assert_string_equal(nearest("nei"), "neighbour"); /* its beginning */
+	assert_string_equal(nearest("nei"), "neighbour"); /* a beginning that only one word has */
 	assert_string_equal(nearest("RDMA-R"), "RDMA_READ");
 	assert_null(nearest("ne")); /* many words begin so */
 	assert_null(nearest("--n"));
@@ -63,7 +63,7 @@ test_only_what_is_near_is_named(void **state)
 	assert_null(nearest(""));
 }
 
-/* However many characters may be wrong in a long word, it is like no other. */
+/* A word longer than the limit resembles none, although a long word may have more wrong letters. */
 static void
 test_a_word_that_is_too_long_is_like_nothing(void **state)
 {

@@ -29,7 +29,7 @@ test_address_with_and_without_domain_and_arguments(void **state)
 	assert_true(pci_address_parse("3b:00.0", NULL));
 }
 
-/* A colon in an argument makes no PCI address of a virtual device. */
+/* A virtual device with a colon in an argument is not a PCI address. */
 static void
 test_other_devices(void **state)
 {
@@ -60,7 +60,7 @@ test_address_without_function(void **state)
 	assert_false(pci_address_complete("02:00:00:00:00:01", full, sizeof(full)));
 }
 
-/* Longer than any address: not cut to one. */
+/* A name longer than any address is not cut to one. */
 static void
 test_name_that_is_too_long(void **state)
 {

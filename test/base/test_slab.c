@@ -13,7 +13,7 @@
 
 #include "base/slab.h"
 
-/* An allocator that counts and, asked to, refuses. */
+/* An allocator that counts its allocations and fails when told to. */
 struct counted {
 	unsigned int calls, live;
 	bool refuse;
@@ -56,7 +56,7 @@ slab_all_zero(const uint8_t *p, size_t n)
 	return true;
 }
 
-/* sizes around each boundary: zeroed, aligned, apart from each other, and freed without rest */
+/* Objects of sizes around each size class do not overlap, and all memory is freed at the end. */
 static void
 test_objects_are_zeroed_aligned_and_apart(void **state)
 {
@@ -95,7 +95,11 @@ test_objects_are_zeroed_aligned_and_apart(void **state)
 	assert_int_equal(c.live, 0);
 }
 
-/* 100,000 objects of 4 KiB: chunks double to 8 MiB, so 11 up to 2047 objects, then 49 more */
+/*
+ * 100,000 objects of 4 KiB: chunks double in size up to 8 MiB, so the first 11 hold 2047 objects,
+ * and
+ * 49 more hold the rest.
+ */
 static void
 test_many_objects_take_few_allocations(void **state)
 {
@@ -116,7 +120,7 @@ test_many_objects_take_few_allocations(void **state)
 	free(mem);
 }
 
-/* an odd number of lines apart */
+/* Objects are an odd number of cache lines apart. */
 static void
 test_objects_spread_over_the_sets_of_a_cache(void **state)
 {
@@ -137,7 +141,7 @@ test_objects_spread_over_the_sets_of_a_cache(void **state)
 }
 
 static void
-test_a_place_given_back_is_used_again(void **state)
+test_freed_object_is_used_again(void **state)
 {
 	struct counted c = { .calls = 0 };
 	const struct allocator alloc = COUNTED(c);
@@ -159,7 +163,7 @@ test_a_place_given_back_is_used_again(void **state)
 }
 
 static void
-test_no_memory_changes_nothing(void **state)
+test_failed_allocation_changes_nothing(void **state)
 {
 	struct counted c = { .calls = 0 };
 	const struct allocator alloc = COUNTED(c);
@@ -189,8 +193,8 @@ main(void)
 		cmocka_unit_test(test_objects_are_zeroed_aligned_and_apart),
 		cmocka_unit_test(test_many_objects_take_few_allocations),
 		cmocka_unit_test(test_objects_spread_over_the_sets_of_a_cache),
-		cmocka_unit_test(test_a_place_given_back_is_used_again),
-		cmocka_unit_test(test_no_memory_changes_nothing),
+		cmocka_unit_test(test_freed_object_is_used_again),
+		cmocka_unit_test(test_failed_allocation_changes_nothing),
 	};
 
 	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);

@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The wheel against its header's promises, then against a naive model on a virtual clock. */
+/*
+ * The timer wheel: the promises of its header one by one, then random operations compared with a
+ * naive model, on a virtual clock.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,16 +18,16 @@
 #include "base/timer_wheel.h"
 
 #define TICK 1024
-#define TURN (65536 * (uint64_t)TICK) /* well over one turn is 2 * TURN for any sane slot count */
+#define TURN (65536 * (uint64_t)TICK) /* more than one turn of a wheel with up to 65536 slots */
 
 struct probe {
-	struct timer timer; /* first: the callback gets it back */
+	struct timer timer; /* the first member: the callback casts it to struct probe */
 	struct timer_wheel *w;
 	unsigned int fired;
 	uint64_t fired_at;
-	uint64_t rearm; /* non-zero: from the callback, at this deadline */
-	struct probe *victim; /* disarmed from the callback */
-	struct probe *delayed; /* re-armed from the callback, at delay_to */
+	uint64_t rearm; /* non-zero: the callback arms the timer again at this deadline */
+	struct probe *victim; /* the callback disarms it */
+	struct probe *delayed; /* the callback arms it again at delay_to */
 	uint64_t delay_to;
 };
 
@@ -129,7 +132,8 @@ test_later_deadline_only_stores(void **state)
 	timer_arm(w, &p.timer, 20 * TICK);
 	assert_ptr_equal(p.timer.prev, prev);
 	assert_int_equal(p.timer.slot_time, 10 * TICK);
-	assert_int_equal(timer_wheel_run(w, 20 * TICK - 1), 0); /* looked at and moved */
+	assert_int_equal(timer_wheel_run(w, 20 * TICK - 1),
+		0); /* moved to the slot of its deadline */
 	assert_int_equal(p.timer.slot_time, 20 * TICK);
 	assert_int_equal(timer_wheel_run(w, 20 * TICK), 1);
 	timer_wheel_destroy(w);
@@ -199,7 +203,7 @@ test_disarm_forgets(void **state)
 	timer_arm(w, &p.timer, 100);
 	timer_disarm(w, &p.timer);
 	assert_false(timer_armed(&p.timer));
-	memset(&p.timer, 0xa5, sizeof(p.timer)); /* the wheel may not look at it any more */
+	memset(&p.timer, 0xa5, sizeof(p.timer)); /* the wheel must not access it any more */
 	assert_int_equal(timer_wheel_run(w, TURN), 0);
 	timer_wheel_destroy(w);
 }
@@ -220,7 +224,7 @@ test_arm_at_infinity_disarms(void **state)
 }
 
 static void
-test_rearm_inside_callback(void **state)
+test_callback_may_arm_its_timer_again(void **state)
 {
 	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
 	struct probe p;
@@ -236,7 +240,7 @@ test_rearm_inside_callback(void **state)
 	timer_wheel_destroy(w);
 }
 
-/* else a timer that keeps re-arming itself in the past would hold the worker for ever */
+/* Otherwise a timer that always arms itself in the past would block the worker for ever. */
 static void
 test_rearm_in_the_past_waits_for_next_run(void **state)
 {
@@ -266,7 +270,7 @@ test_callback_disarms_another_that_is_due(void **state)
 	b.victim = &a;
 	timer_arm(w, &a.timer, 10);
 	timer_arm(w, &b.timer, 10);
-	assert_int_equal(timer_wheel_run(w, 10), 1); /* whichever came first stopped the other */
+	assert_int_equal(timer_wheel_run(w, 10), 1); /* the first to fire disarmed the other */
 	assert_int_equal(a.fired + b.fired, 1);
 	assert_int_equal(timer_wheel_run(w, TURN), 0);
 	timer_wheel_destroy(w);
@@ -304,7 +308,7 @@ test_next_is_a_lower_bound_that_converges(void **state)
 	probe_init(&p, w);
 	assert_true(timer_wheel_next(w) == UINT64_MAX);
 	timer_arm(w, &p.timer, deadline);
-	while (p.fired == 0) { /* a worker that sleeps exactly as long as it may */
+	while (p.fired == 0) { /* as a worker that sleeps until the reported time */
 		next = timer_wheel_next(w);
 		assert_true(next <= deadline);
 		timer_wheel_run(w, next);
@@ -427,9 +431,12 @@ test_equals_naive_model(void **state)
 		run_model(seed * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* A wait that begins with a packet sent: it counts from when the packet has left. */
+/*
+ * A wait for an answer begins when its packet has left (timer_wheel_begin()), not when it was
+ * built.
+ */
 static void
-test_started_waits_from_its_begin(void **state)
+test_started_timer_waits_from_when_the_packet_left(void **state)
 {
 	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
 	struct probe p, q, r;
@@ -438,15 +445,15 @@ test_started_waits_from_its_begin(void **state)
 	probe_init(&p, w);
 	probe_init(&q, w);
 	probe_init(&r, w);
-	timer_arm(w, &p.timer, 50); /* which timer_start() moves */
+	timer_arm(w, &p.timer, 50); /* timer_start() moves it */
 	timer_start(w, &p.timer, 1000);
 	timer_start(w, &q.timer, 2000);
 	assert_true(timer_armed(&p.timer));
-	assert_int_equal(timer_wheel_next(w), 0); /* nobody sleeps meanwhile */
+	assert_int_equal(timer_wheel_next(w), 0); /* the worker must not sleep yet */
 	assert_int_equal(timer_wheel_run(w, 5000), 0);
 	assert_true(timer_wheel_seal(w));
 	assert_true(timer_wheel_sealed(w));
-	timer_start(w, &r.timer, 10); /* its packet is a later one */
+	timer_start(w, &r.timer, 10); /* started by a later packet */
 	assert_false(timer_wheel_seal(w));
 	assert_int_equal(timer_wheel_run(w, 10000), 0);
 	timer_wheel_begin(w, 10000);
@@ -462,7 +469,7 @@ test_started_waits_from_its_begin(void **state)
 }
 
 static void
-test_started_may_be_moved_or_disarmed(void **state)
+test_started_timer_may_be_moved_or_disarmed(void **state)
 {
 	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
 	struct probe p, q, r;
@@ -477,16 +484,16 @@ test_started_may_be_moved_or_disarmed(void **state)
 	timer_disarm(w, &p.timer);
 	timer_arm(w, &q.timer, 300);
 	timer_move(w, &r.timer, 400);
-	assert_false(timer_wheel_seal(w)); /* none is left */
+	assert_false(timer_wheel_seal(w)); /* no started timer is left */
 	assert_int_equal(timer_wheel_run(w, 300), 1);
 	assert_int_equal(timer_wheel_run(w, 400), 1);
 	assert_int_equal(p.fired, 0);
 	timer_wheel_destroy(w);
 }
 
-/* To another wheel: as a deadline, or as a wait that has not begun. */
+/* A timer moves to another wheel, with its deadline or before its wait has begun. */
 static void
-test_suspended_goes_on_elsewhere(void **state)
+test_suspended_timer_goes_on_in_another_wheel(void **state)
 {
 	struct timer_wheel *from = timer_wheel_create(&allocator_malloc, TICK, 0);
 	struct timer_wheel *to = timer_wheel_create(&allocator_malloc, TICK, 0);
@@ -528,14 +535,14 @@ main(void)
 		cmocka_unit_test(test_long_pause_fires_everything_due),
 		cmocka_unit_test(test_disarm_forgets),
 		cmocka_unit_test(test_arm_at_infinity_disarms),
-		cmocka_unit_test(test_rearm_inside_callback),
+		cmocka_unit_test(test_callback_may_arm_its_timer_again),
 		cmocka_unit_test(test_rearm_in_the_past_waits_for_next_run),
 		cmocka_unit_test(test_callback_disarms_another_that_is_due),
 		cmocka_unit_test(test_callback_delays_another_that_is_due),
 		cmocka_unit_test(test_next_is_a_lower_bound_that_converges),
-		cmocka_unit_test(test_started_waits_from_its_begin),
-		cmocka_unit_test(test_started_may_be_moved_or_disarmed),
-		cmocka_unit_test(test_suspended_goes_on_elsewhere),
+		cmocka_unit_test(test_started_timer_waits_from_when_the_packet_left),
+		cmocka_unit_test(test_started_timer_may_be_moved_or_disarmed),
+		cmocka_unit_test(test_suspended_timer_goes_on_in_another_wheel),
 		cmocka_unit_test(test_clock_that_went_back_fires_what_is_past),
 		cmocka_unit_test(test_equals_naive_model),
 	};

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* polca-bench's samples: percentiles against a sorted list. */
+/* polca-bench's histogram of samples: its percentiles compared with those of a sorted list. */
 
 #include <math.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ test_small_values_are_exact(void **state)
 	assert_true(histogram_percentile(h, 99) == 198);
 	assert_true(histogram_percentile(h, 99.5) == 199);
 	assert_true(histogram_percentile(h, 99.99) == 200);
-	/* of 1..n: sqrt((n * n - 1) / 12 * n / (n - 1)) */
+	/* standard deviation of 1..n: sqrt((n * n - 1) / 12 * n / (n - 1)) */
 	assert_true(fabs(histogram_stdev(h) - 57.879) < 0.001);
 	histogram_destroy(h);
 }
@@ -60,7 +60,7 @@ histogram_by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* To 1/128 of the sample that has the rank, whatever the size of the values. */
+/* A percentile differs from the sample of that rank by at most 1/128, for values of any size. */
 static void
 test_percentiles_of_wide_values(void **state)
 {
@@ -73,7 +73,7 @@ test_percentiles_of_wide_values(void **state)
 	(void)state;
 	for (i = 0; i < SAMPLES; i++) {
 		x = x * UINT64_C(6364136223846793005) + 1442695040888963407u;
-		sample[i] = x >> 24 >> (x & 31); /* eight bits to forty */
+		sample[i] = x >> 24 >> (x & 31); /* values of 8 to 40 bits */
 		histogram_add(h, sample[i]);
 	}
 	qsort(sample, SAMPLES, sizeof(*sample), histogram_by_value);

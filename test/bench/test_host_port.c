@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* HOST, HOST:PORT, [ADDRESS]:PORT: what options name other programs by. */
+/* HOST, HOST:PORT and [ADDRESS]:PORT in options that name another program. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ splits(const char *text, uint16_t standard, const char *host, uint16_t port)
 }
 
 static void
-test_a_port_that_is_named_and_the_standard_one(void **state)
+test_given_port_and_standard_port(void **state)
 {
 	(void)state;
 	splits("host", 18515, "host", 18515);
@@ -43,12 +43,12 @@ test_an_ipv6_address_with_and_without_port(void **state)
 	splits("[fd00::2]", 18515, "fd00::2", 18515);
 	splits("[fd00::2]:7", 18515, "fd00::2", 7);
 	splits("[fd00::2]:7", 0, "fd00::2", 7);
-	/* a port is needed: the last number is it */
+	/* a port is required: it is the last number */
 	splits("::1:7000", 0, "::1", 7000);
 }
 
 static void
-test_what_is_none(void **state)
+test_bad_addresses_are_refused(void **state)
 {
 	static const char *const none[] = { "host:", "host:x", "host:0", "host:65536", "host:-1",
 		"host:7 ", "[fd00::2]x:", "[fd00::2]:0" };
@@ -68,7 +68,7 @@ test_what_is_none(void **state)
 }
 
 static void
-test_the_words_name_option_and_what_is_allowed(void **state)
+test_errors_name_the_option_and_what_is_allowed(void **state)
 {
 	char text[HOST_PORT_TEXT];
 	struct error err;
@@ -77,11 +77,11 @@ test_the_words_name_option_and_what_is_allowed(void **state)
 	assert_null(host_port_resolve("--perftest", "10.0.0.2:99999", 18515, false, &w, &err));
 	assert_string_equal(err.text,
 		"--perftest: got \"10.0.0.2:99999\", "
-		"allowed HOST, HOST:PORT, [ADDRESS]:PORT, ports 1 to 65535");
+		"allowed: HOST, HOST:PORT, [ADDRESS]:PORT, ports 1 to 65535");
 	assert_null(host_port_resolve("--perftest", "", 18515, false, &w, &err));
 	assert_null(host_port_resolve("--peer", "host:x", 0, false, &w, &err));
 	assert_string_equal(err.text,
-		"--peer: got \"host:x\", allowed HOST:PORT, [ADDRESS]:PORT, ports 1 to 65535");
+		"--peer: got \"host:x\", allowed: HOST:PORT, [ADDRESS]:PORT, ports 1 to 65535");
 	splits("[fd00::2]:7", 18515, "fd00::2", 7);
 	assert_string_equal(host_port_print(&w, text), "[fd00::2]:7");
 	splits("10.0.0.2", 18515, "10.0.0.2", 18515);
@@ -92,10 +92,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_port_that_is_named_and_the_standard_one),
+		cmocka_unit_test(test_given_port_and_standard_port),
 		cmocka_unit_test(test_an_ipv6_address_with_and_without_port),
-		cmocka_unit_test(test_what_is_none),
-		cmocka_unit_test(test_the_words_name_option_and_what_is_allowed),
+		cmocka_unit_test(test_bad_addresses_are_refused),
+		cmocka_unit_test(test_errors_name_the_option_and_what_is_allowed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* polca-bench --loss: where packets are lost; and the middle of a few values. */
+/* polca-bench --loss: which packets are lost. Also the median and quantiles of a few values. */
 
 #include <math.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 #define LOSSES 200000
 
-/* Geometric: the mean is N, and 1 of e gaps is longer than that. */
+/* Gaps have a geometric distribution: the mean is N, and a fraction 1/e is longer than N. */
 static void
 test_one_of_n_at_random(void **state)
 {
@@ -42,7 +42,7 @@ test_one_of_n_at_random(void **state)
 }
 
 static void
-test_the_same_places_each_time(void **state)
+test_losses_are_reproducible(void **state)
 {
 	uint64_t a = 42, b = 42, other = 43;
 	unsigned int i, same = 0;
@@ -79,7 +79,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_of_n_at_random),
-		cmocka_unit_test(test_the_same_places_each_time),
+		cmocka_unit_test(test_losses_are_reproducible),
 		cmocka_unit_test(test_median_and_quantiles),
 	};
 

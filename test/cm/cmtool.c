@@ -3,8 +3,9 @@
  */
 
 /*
- * Messages for another program to read: each of vectors.c, encoded, its private data 1, 2, 3 ...;
- * then the REQ once more with each RDMA-CM header. One MAD a line, hex.
+ * Print messages for test_message_tshark.py: each message of vectors.c, encoded with private data
+ * 1, 2,
+ * 3 ..., then the REQ with each RDMA-CM header. One MAD per line, in hex.
  */
 
 #include <stdio.h>

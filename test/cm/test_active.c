@@ -2,7 +2,9 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* cm.md 6, active side, against a peer that the test plays; times of section 5, values of 4. */
+/*
+ * cm.md 6, active side; the test acts as peer. Times are those of section 5, values of section 4.
+ */
 
 #include <errno.h>
 #include <string.h>
@@ -19,7 +21,7 @@ active_begin(struct world *w, struct life **l)
 	return next_message(&w->a, CM_REQ);
 }
 
-/* Established with a REP of the peer's. */
+/* Connect: the peer answers with REP. */
 static struct life *
 active_connected(struct world *w)
 {
@@ -34,10 +36,10 @@ active_connected(struct world *w)
 	return l;
 }
 
-/* --- what the messages say --- */
+/* --- contents of the messages --- */
 
 static void
-test_req_says_how_we_connect(void **state)
+test_contents_of_the_req(void **state)
 {
 	struct world *w = *state;
 	struct life *l;
@@ -86,13 +88,13 @@ test_req_on_native_ib_has_lids(void **state)
 	assert_int_equal(m.req.primary.local_lid, 1);
 	assert_int_equal(m.req.primary.remote_lid, 2);
 	assert_true(m.req.primary.subnet_local);
-	/* PacketLifeTime 14 of the path: max(15, 15), both alike: + 1 */
+	/* PacketLifeTime 14 of the path: max(15, 15), and + 1 as both are equal */
 	assert_int_equal(m.req.primary.ack_timeout, 16);
 }
 
-/* cm.md 4: crossed and clipped, the peer's PSN is where we start */
+/* cm.md 4: Read limits are exchanged and limited; rq_psn is the peer's starting PSN */
 static void
-test_rep_makes_the_qp(void **state)
+test_qp_has_the_values_of_the_rep(void **state)
 {
 	struct world *w = *state;
 	struct rc_qp_info qp;
@@ -112,10 +114,10 @@ test_rep_makes_the_qp(void **state)
 	assert_int_equal(qp.attr.dest_qp_num, PEER_QPN);
 	assert_int_equal(qp.attr.sq_psn, PEER_PSN);
 	assert_int_equal(qp.attr.rq_psn, req.req.psn);
-	assert_int_equal(qp.attr.max_rd_atomic, 3); /* of 4 wanted the peer has 3 */
-	assert_int_equal(qp.attr.max_dest_rd_atomic, 2); /* of 4 offered it uses 2 */
+	assert_int_equal(qp.attr.max_rd_atomic, 3); /* 4 wanted, the peer allows 3 */
+	assert_int_equal(qp.attr.max_dest_rd_atomic, 2); /* 4 offered, the peer uses 2 */
 	assert_int_equal(qp.attr.retry_cnt, 7);
-	assert_int_equal(qp.attr.rnr_retry, 5); /* the REP's */
+	assert_int_equal(qp.attr.rnr_retry, 5); /* of the REP */
 	assert_int_equal(qp.attr.path_mtu, 1024);
 	assert_int_equal(qp.attr.timeout, 19);
 	assert_int_equal(l->info.responder_resources, 2);
@@ -123,7 +125,7 @@ test_rep_makes_the_qp(void **state)
 	assert_int_equal(l->private_len, CM_REP_PRIVATE);
 }
 
-/* cm.md 4: TargetAckDelay of the REP: max(18, 19), both near: + 1 */
+/* cm.md 4: TargetAckDelay of the REP: max(18, 19), and + 1 as both are close */
 static void
 test_rep_ack_delay_counts(void **state)
 {
@@ -156,7 +158,7 @@ test_connection_ids_and_psns_differ(void **state)
 
 /* --- REQ_SENT --- */
 
-/* cm.md 5: 1 + MaxCMRetries times, then REJ 4 with our GUID, and the end */
+/* cm.md 5: the REQ is sent 1 + MaxCMRetries times, then REJ 4 with our GUID ends the attempt */
 static void
 test_req_repeats_exactly_and_gives_up(void **state)
 {
@@ -218,7 +220,7 @@ test_mra_of_req_waits_longer(void **state)
 	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
 }
 
-/* MessageMRAed must be REQ */
+/* An MRA with another MessageMRAed than REQ is ignored. */
 static void
 test_mra_of_another_message_is_ignored(void **state)
 {
@@ -320,7 +322,7 @@ test_repeated_rep_has_rtu_again(void **state)
 	assert_int_equal(counters_of(&w->a).duplicates, 1);
 }
 
-/* its IDs are no connection's: the peer need not wait */
+/* A REP with unknown IDs is rejected, so that the peer need not wait. */
 static void
 test_rep_of_no_connection_is_rejected(void **state)
 {
@@ -358,22 +360,23 @@ test_rep_with_a_qpn_in_use_is_stale(void **state)
 {
 	struct world *w = *state;
 	struct life *old = active_connected(w), *l;
-	struct cm_msg req, rep, rej, dreq;
+	struct cm_msg req, rep, rej;
+	unsigned int i;
 
 	req = active_begin(w, &l);
 	peer_rep(w, &rep, &req);
 	rep.local_id = PEER_ID + 1;
 	peer_say(w, &rep);
-	dreq = next_message(&w->a, CM_DREQ);
-	assert_int_equal(dreq.dreq.qpn, PEER_QPN);
-	assert_int_equal(dreq.remote_id, PEER_ID);
 	rej = next_message(&w->a, CM_REJ);
 	assert_int_equal(rej.rej.reason, CM_REJ_STALE);
 	assert_int_equal(rej.rej.answers, CM_ANSWERS_REP);
-	expect_log(old, "prepare established stale");
 	expect_log(l, "prepare refused released");
 	assert_int_equal(l->info.reason, CM_REJ_STALE);
-	expect_state(&w->a, old->id, CM_STATE_DREQ_SENT);
+	/* the old connection stays while its peer's QP is probed */
+	expect_log(old, "prepare established");
+	for (i = 0; i < 3; i++)
+		pass(w, 10 * SECOND);
+	expect_log(old, "prepare established stale");
 	assert_int_equal(counters_of(&w->a).stale, 1);
 }
 
@@ -397,7 +400,7 @@ test_rep_with_an_id_in_use_is_rejected(void **state)
 /* --- established --- */
 
 static void
-test_rej_ends_what_stands(void **state)
+test_rej_ends_an_established_connection(void **state)
 {
 	struct world *w = *state;
 	struct life *l = active_connected(w);
@@ -408,9 +411,9 @@ test_rej_ends_what_stands(void **state)
 	expect_state(&w->a, l->id, CM_STATE_TIMEWAIT);
 }
 
-/* of the right ID of ours but another's of the peer */
+/* The message has our ID, but another ID of the peer. */
 static void
-test_messages_of_a_stranger_do_nothing(void **state)
+test_messages_with_another_peer_id_are_ignored(void **state)
 {
 	struct world *w = *state;
 	struct life *l = active_connected(w);
@@ -419,11 +422,11 @@ test_messages_of_a_stranger_do_nothing(void **state)
 	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
 	peer_dreq(w, l->id, PEER_ID + 1, l->qpn);
 	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
-	expect_messages(&w->a, "DREP"); /* of no context, as far as it goes */
+	expect_messages(&w->a, "DREP"); /* as for an unknown connection */
 	expect_log(l, "prepare established");
 }
 
-/* of what we do not know to stand: no context, DREP */
+/* A DREQ for a connection that is not established is answered with DREP. */
 static void
 test_dreq_before_rep(void **state)
 {
@@ -451,10 +454,10 @@ test_unmatched_messages_are_dropped(void **state)
 	assert_int_equal(counters_of(&w->a).unmatched, 6);
 }
 
-/* --- what cannot begin --- */
+/* --- attempts that cannot begin --- */
 
 static void
-test_connect_refuses_what_it_cannot_say(void **state)
+test_connect_refuses_values_that_a_req_cannot_have(void **state)
 {
 	struct world *w = *state;
 	struct error err = { "" };
@@ -483,7 +486,7 @@ test_connect_refuses_what_it_cannot_say(void **state)
 	expect_nothing_left(&w->a);
 }
 
-/* Our part of the QP fails: the peer is told. */
+/* If the QP cannot use the REP's values, the peer gets a REJ. */
 static void
 test_rep_that_our_qp_cannot_take(void **state)
 {
@@ -515,7 +518,7 @@ test_req_waits_for_the_sink(void **state)
 	for (i = 0; i < 70; i++)
 		l[i] = start(&w->a);
 	expect_silence(&w->a);
-	/* lib/mad keeps 64 */
+	/* lib/mad queues 64 */
 	assert_int_equal(counters_of(&w->a).sent[CM_REQ], 64);
 	assert_true(cm_pending(w->a.cm));
 	w->a.room = UINT32_MAX;
@@ -528,16 +531,17 @@ test_req_waits_for_the_sink(void **state)
 }
 
 /*
- * Subnet management comes between path, REQ and REP: the QP has what the port has when it is made.
+ * Subnet management changes the port between path, REQ and REP: the QP has the port's attributes at
+ * its creation.
  */
 static void
-test_port_changes_meanwhile(void **state)
+test_port_changes_during_an_attempt(void **state)
 {
 	struct world *w = *state;
 	struct rc_qp_info qp;
 	struct life *l;
 
-	w->a.port.pkey[0] = 0x7FFF; /* the path says 0xFFFF still */
+	w->a.port.pkey[0] = 0x7FFF; /* the path still has 0xFFFF */
 	l = start(&w->a);
 	assert_int_equal(rc_qp_query(w->a.rc, l->qpn, &qp), 0);
 	assert_int_equal(qp.attr.pkey, 0x7FFF);
@@ -559,10 +563,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_req_says_how_we_connect),
+		T(test_contents_of_the_req),
 		cmocka_unit_test_setup_teardown(test_req_on_native_ib_has_lids, world_setup_ib,
 			world_teardown),
-		T(test_rep_makes_the_qp),
+		T(test_qp_has_the_values_of_the_rep),
 		T(test_rep_ack_delay_counts),
 		T(test_connection_ids_and_psns_differ),
 		T(test_req_repeats_exactly_and_gives_up),
@@ -577,14 +581,14 @@ main(void)
 		T(test_rep_without_qpn_is_dropped),
 		T(test_rep_with_a_qpn_in_use_is_stale),
 		T(test_rep_with_an_id_in_use_is_rejected),
-		T(test_rej_ends_what_stands),
-		T(test_messages_of_a_stranger_do_nothing),
+		T(test_rej_ends_an_established_connection),
+		T(test_messages_with_another_peer_id_are_ignored),
 		T(test_dreq_before_rep),
 		T(test_unmatched_messages_are_dropped),
-		T(test_connect_refuses_what_it_cannot_say),
+		T(test_connect_refuses_values_that_a_req_cannot_have),
 		T(test_rep_that_our_qp_cannot_take),
 		T(test_req_waits_for_the_sink),
-		cmocka_unit_test_setup_teardown(test_port_changes_meanwhile, world_setup_ib,
+		cmocka_unit_test_setup_teardown(test_port_changes_during_an_attempt, world_setup_ib,
 			world_teardown),
 	};
 

@@ -3,8 +3,8 @@
  */
 
 /*
- * Linux's own words: the client's side of the captured exchanges is replayed before our passive
- * side. Our REP is the captured server's, but for the numbers that are each side's own.
+ * Replay the client's messages of captures between Linux hosts to our passive side. Our REP must
+ * equal the captured server's, except for numbers that each side chooses.
  */
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #define MESSAGES_MAX 16
 
-/* The CM messages of a capture, as frames from the client, MADs otherwise. */
+/* The CM messages of a capture: frames from the client, and MADs. */
 struct exchange {
 	unsigned int num;
 	struct {
@@ -59,7 +59,7 @@ nth(const struct exchange *e, unsigned int i, enum cm_message type)
 	return &e->at[i].m;
 }
 
-/* Linux's frame as it is: ICRC, addresses, P_Key, AckReq, all of it. */
+/* Deliver the captured frame unchanged, with its ICRC, addresses and P_Key. */
 static void
 capture_replay(struct world *w, const struct exchange *e, unsigned int i)
 {
@@ -74,7 +74,7 @@ capture_replay(struct world *w, const struct exchange *e, unsigned int i)
 	run(&w->a);
 }
 
-/* The same with our numbers in it. */
+/* Deliver it with our connection's numbers. */
 static void
 replay_for(struct world *w, const struct cm_msg *captured, const struct life *l)
 {
@@ -92,7 +92,7 @@ linux_server(void **state, const struct cm_msg *req, const struct cm_msg *rep)
 {
 	struct world like = { .scripted = true, .limits = cm_limits_default }, *w;
 
-	like.limits.max_rd_atomic = 128; /* as soft-RoCE */
+	like.limits.max_rd_atomic = 128; /* as soft-RoCE has */
 	w = *state = world_create(&like);
 	w->a.port.gid[0].gid = gid_from_ipv4((const uint8_t[]){ 10, 99, 0, 1 });
 	assert_int_equal(cm_listen(w->a.cm, req->req.service_id, UINT64_MAX, &world_user, &w->a),
@@ -111,7 +111,7 @@ expect_same_rep(const struct cm_msg *ours, const struct cm_msg *theirs)
 	uint8_t got[MAD_LEN], want[MAD_LEN];
 	struct cm_msg m = *ours;
 
-	/* each side's own */
+	/* each side chooses these */
 	m.local_id = theirs->local_id;
 	m.rep.qpn = theirs->rep.qpn;
 	m.rep.psn = theirs->rep.psn;
@@ -174,9 +174,9 @@ test_rstream(void **state)
 	replay_exchange(state, "rstream", 3);
 }
 
-/* its service ID is WORLD_SERVICE's neighbour: nobody listens, the client is refused */
+/* The service ID is the next after WORLD_SERVICE: nobody listens, the client is rejected. */
 static void
-test_nobody_listens(void **state)
+test_captured_req_without_a_listener(void **state)
 {
 	static struct exchange e;
 	struct cm_msg rej;
@@ -192,9 +192,9 @@ test_nobody_listens(void **state)
 	assert_true(rej.tid == e.at[0].m.tid);
 }
 
-/* What our active side sends for the same connection is what Linux sent. */
+/* Our active side sends the same REQ as Linux for the same connection. */
 static void
-test_our_req_is_linux_s(void **state)
+test_our_req_equals_that_of_linux(void **state)
 {
 	static const struct world scripted = { .scripted = true };
 	static struct exchange e;
@@ -247,8 +247,8 @@ main(void)
 		N(test_rping),
 		N(test_rdma_client),
 		N(test_rstream),
-		N(test_nobody_listens),
-		N(test_our_req_is_linux_s),
+		N(test_captured_req_without_a_listener),
+		N(test_our_req_equals_that_of_linux),
 	};
 
 	return cmocka_run_group_tests_name("cm: capture", tests, NULL, NULL);

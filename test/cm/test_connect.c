@@ -53,7 +53,7 @@ test_connect_transfer_disconnect(void **state)
 	assert_int_equal(counters_of(&w->b).disconnects, 1);
 }
 
-/* Two ports of one CA, one manager: the IDs of both sides are in its tables. */
+/* A node connects to itself: one manager has both sides' IDs in its tables. */
 static void
 test_connect_to_itself(void **state)
 {

@@ -2,14 +2,14 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* cm.md 6, either side: DREQ and DREP, lost, repeated, crossing; and QPs that end by themselves. */
+/* cm.md 6, both sides: DREQ and DREP lost, repeated or crossing, and QPs that fail. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "world.h"
 
-/* a's REQ interval, b's REP interval: each side's own (cm.md 5) */
+/* intervals of a's REQ and of b's REP (cm.md 5) */
 #define A_INTERVAL (6144 * MS)
 #define B_INTERVAL (4096 * MS)
 
@@ -98,7 +98,7 @@ test_lost_dreq_comes_again(void **state)
 	expect_log(a, "prepare established disconnected");
 }
 
-/* the peer in TIMEWAIT answers again */
+/* The peer in TIMEWAIT answers again. */
 static void
 test_lost_drep(void **state)
 {
@@ -111,7 +111,7 @@ test_lost_drep(void **state)
 	exchange(w);
 	expect_state(&w->a, a->id, CM_STATE_TIMEWAIT);
 	expect_state(&w->b, b->id, CM_STATE_DREQ_SENT);
-	/* when it asks again a has forgotten: no context, yet a DREP */
+	/* when b repeats the DREQ, a has forgotten the connection, but still sends a DREP */
 	pass(w, B_INTERVAL);
 	expect_messages(&w->b, "DREQ", "DREQ");
 	expect_messages(&w->a, "DREP", "DREP");
@@ -162,7 +162,7 @@ test_every_message_twice(void **state)
 	assert_int_equal(counters_of(&w->b).unmatched, 0);
 }
 
-/* --- of a peer that the test plays --- */
+/* --- the test acts as peer --- */
 
 static struct life *
 disconnect_connected(struct world *w)
@@ -221,9 +221,9 @@ test_rej_of_dreq_ends_it(void **state)
 	expect_log(l, "request prepare established disconnected");
 }
 
-/* a DREQ that waits for the sink is not sent any more once it has ended otherwise */
+/* A DREQ that waits for the sink is not sent if the connection ends before. */
 static void
-test_dreq_that_waits_is_taken_back(void **state)
+test_waiting_dreq_is_not_sent_after_the_end(void **state)
 {
 	struct world *w = *state;
 	struct life *l = disconnect_connected(w);
@@ -244,7 +244,7 @@ test_dreq_that_waits_is_taken_back(void **state)
 	expect_silence(&w->a);
 }
 
-/* --- users that act from inside --- */
+/* --- users that call the manager in a callback --- */
 
 static void
 disconnect_now(struct life *l)
@@ -280,9 +280,9 @@ test_user_disconnects_from_established(void **state)
 	expect_nothing_left(&w->b);
 }
 
-/* --- what lib/rc says --- */
+/* --- events of lib/rc --- */
 
-/* An RDMA Write to a key that is none: NAK, and EVENT_QP_ACCESS_ERR at b. */
+/* An RDMA Write with a wrong R_Key: NAK, and EVENT_QP_ACCESS_ERR at b. */
 static void
 test_qp_error_disconnects(void **state)
 {
@@ -305,7 +305,7 @@ test_qp_error_disconnects(void **state)
 	expect_nothing_left(&w->b);
 }
 
-/* cm.md 6: data stand for a lost RTU */
+/* cm.md 6: data establish the connection if the RTU was lost */
 static void
 test_data_before_rtu(void **state)
 {
@@ -338,9 +338,9 @@ test_events_of_other_qps_are_ignored(void **state)
 	expect_log(a, "prepare established");
 }
 
-/* an event that was noted, and the connection gone before cm_run() */
+/* The connection has ended before cm_run() handles its event. */
 static void
-test_event_of_a_connection_that_is_gone(void **state)
+test_event_of_an_ended_connection(void **state)
 {
 	struct world *w = *state;
 	struct life *l = disconnect_connected(w);
@@ -374,12 +374,12 @@ main(void)
 		S(test_dreq_of_no_context),
 		S(test_dreq_with_a_wrong_qpn),
 		S(test_rej_of_dreq_ends_it),
-		S(test_dreq_that_waits_is_taken_back),
+		S(test_waiting_dreq_is_not_sent_after_the_end),
 		T(test_user_disconnects_from_established),
 		T(test_qp_error_disconnects),
 		T(test_data_before_rtu),
 		T(test_events_of_other_qps_are_ignored),
-		S(test_event_of_a_connection_that_is_gone),
+		S(test_event_of_an_ended_connection),
 	};
 
 	return cmocka_run_group_tests_name("cm: disconnect", tests, NULL, NULL);

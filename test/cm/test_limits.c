@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What strangers may cost, and whose messages go to which worker. */
+/* Limits against floods of REQs, and the choice of a message's worker. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,18 +26,27 @@ limited(void **state, uint32_t half_open, uint32_t per_peer, uint32_t connection
 	return *state;
 }
 
-/* The n-th REQ of a host, each with IDs of its own. */
+/* Deliver the n-th REQ of a host; each has its own IDs. */
 static void
-req_from(struct world *w, uint8_t host, uint32_t n)
+req_of(struct world *w, uint8_t net, uint8_t host, uint32_t n)
 {
 	struct cm_msg req;
+	union gid *from;
 
 	peer_req(w, &req);
 	req.local_id = (uint32_t)host << 16 | n;
-	req.req.ca_guid = host;
+	req.req.ca_guid = (uint64_t)net << 8 | host;
 	req.req.qpn = 1000 + n;
-	req.req.primary.local_gid.raw[15] = host;
-	peer_say_from(w, &req, host);
+	from = &req.req.primary.local_gid;
+	from->raw[14] = net;
+	from->raw[15] = host;
+	peer_say_as(w, &req, from);
+}
+
+static void
+req_from(struct world *w, uint8_t host, uint32_t n)
+{
+	req_of(w, 0, host, n);
 }
 
 static void
@@ -56,24 +65,21 @@ test_half_open_per_peer(void **state)
 	assert_int_equal(w->a.requests, 5);
 }
 
-/* the oldest goes once a REP of it has been let go by, and for nobody else */
+/* the oldest of a peer that has its share goes once it had a second */
 static void
 test_oldest_of_the_same_peer_is_evicted(void **state)
 {
-	struct world *w = limited(state, 4, 4, 64);
+	struct world *w = limited(state, 8, 4, 64);
 	struct cm_msg rej;
 	unsigned int i;
 
 	for (i = 0; i < 4; i++)
 		req_from(w, 7, i);
-	pass(w, REP_INTERVAL - 1);
+	pass(w, SECOND - 1);
 	req_from(w, 7, 4);
 	assert_int_equal(counters_of(&w->a).half_open_limit, 1);
 	pass(w, 1);
 	skip_messages(&w->a);
-	req_from(w, 8, 0);
-	expect_silence(&w->a);
-	assert_int_equal(counters_of(&w->a).half_open_limit, 2);
 	req_from(w, 7, 5);
 	rej = next_message(&w->a, CM_REJ);
 	assert_int_equal(rej.rej.reason, CM_REJ_NO_RESOURCES);
@@ -85,7 +91,112 @@ test_oldest_of_the_same_peer_is_evicted(void **state)
 	assert_int_equal(count_qps(&w->a), 4);
 }
 
-/* an established one is half open no more */
+/* An address whose peers guess keys gets no new connection for a while, and others do. */
+static void
+test_paused_address(void **state)
+{
+	struct world *w = limited(state, 64, 4, 64);
+	struct cm_msg req, rej;
+	union gid addr;
+	unsigned int i;
+
+	peer_req(w, &req);
+	addr = req.req.primary.local_gid;
+	addr.raw[14] = 0;
+	for (i = 0; i < CM_PAUSED; i++) { /* those whose pause ends first give way */
+		addr.raw[15] = (uint8_t)(100 + i);
+		cm_pause_peer(w->a.cm, &addr, w->now + MS);
+	}
+	addr.raw[15] = 7;
+	cm_pause_peer(w->a.cm, &addr, w->now + SECOND);
+	req_from(w, 7, 0);
+	rej = next_message(&w->a, CM_REJ);
+	assert_int_equal(rej.rej.reason, CM_REJ_NO_RESOURCES);
+	assert_int_equal(counters_of(&w->a).paused, 1);
+	assert_int_equal(w->a.requests, 0);
+	req_from(w, 8, 0);
+	assert_int_equal(w->a.requests, 1);
+	pass(w, SECOND);
+	req_from(w, 7, 1);
+	assert_int_equal(w->a.requests, 2);
+	assert_int_equal(counters_of(&w->a).paused, 1);
+}
+
+/* Whose connection ended last. */
+static void
+expect_evicted(struct world *w, uint8_t net, uint8_t host, uint32_t n)
+{
+	const struct cm_info *info;
+	unsigned int i, found = 0;
+
+	for (i = 0; i < w->a.num_lives; i++) {
+		info = &life_of(&w->a, i)->info;
+		if (info->remote_ca_guid == ((uint64_t)net << 8 | host) &&
+			info->remote_id == ((uint32_t)host << 16 | n))
+			found += strcmp(life_of(&w->a, i)->log,
+					 "request prepare timeout released") == 0;
+	}
+	assert_int_equal(found, 1);
+}
+
+/* The pool is full: first an address with several gives way, then a prefix, then the oldest. */
+static void
+test_those_with_most_give_way(void **state)
+{
+	struct world *w = limited(state, 6, 2, 64);
+	unsigned int i;
+
+	req_of(w, 1, 1, 0);
+	req_of(w, 2, 1, 0);
+	req_of(w, 3, 1, 0);
+	req_of(w, 3, 2, 0);
+	req_of(w, 4, 1, 0);
+	req_of(w, 4, 1, 1);
+	for (i = 2; i < 8; i++) /* as many REQs as the pool holds: all may give way now */
+		req_of(w, 4, 1, i);
+	assert_int_equal(counters_of(&w->a).half_open_limit, 6);
+	req_of(w, 5, 1, 0);
+	expect_evicted(w, 4, 1, 0);
+	req_of(w, 6, 1, 0);
+	expect_evicted(w, 3, 1, 0);
+	req_of(w, 7, 1, 0);
+	expect_evicted(w, 1, 1, 0);
+	assert_int_equal(counters_of(&w->a).half_open_evicted, 3);
+	assert_int_equal(count_qps(&w->a), 6);
+}
+
+/* An address has most, but fewer REQs than the pool holds have come since: the oldest goes. */
+static void
+test_young_ones_stay(void **state)
+{
+	struct world *w = limited(state, 4, 4, 64);
+	unsigned int i;
+
+	req_of(w, 1, 1, 0);
+	for (i = 0; i < 3; i++)
+		req_of(w, 2, 1, i);
+	req_of(w, 3, 1, 0);
+	expect_evicted(w, 1, 1, 0);
+	req_of(w, 4, 1, 0);
+	expect_evicted(w, 2, 1, 0);
+}
+
+/* Strangers hold all that is for half-open connections: one of ours still has room. */
+static void
+test_half_open_ones_do_not_count(void **state)
+{
+	struct world *w = limited(state, 64, 64, 64);
+	unsigned int i;
+
+	for (i = 0; i < 64; i++)
+		req_from(w, (uint8_t)(3 + i), i);
+	assert_int_equal(count_conns(&w->a), 64);
+	for (i = 0; i < 64; i++)
+		start(&w->a);
+	assert_int_equal(count_conns(&w->a), 128);
+}
+
+/* An established connection does not count as half open. */
 static void
 test_established_ones_leave_room(void **state)
 {
@@ -103,7 +214,7 @@ test_established_ones_leave_room(void **state)
 	assert_int_equal(counters_of(&w->a).half_open_limit, 0);
 }
 
-/* nor is one that was refused */
+/* Nor does a refused one. */
 static void
 test_refused_ones_leave_room(void **state)
 {
@@ -136,10 +247,11 @@ test_connections_per_peer(void **state)
 }
 
 /*
- * MRAs and long intervals buy no more than a minute in all: 2^16 ms, all that Linux's retries take
+ * With MRAs and long intervals a connection is half open for at most 2^16 ms, which is as long as
+ * all retries of Linux take.
  */
 static void
-test_half_open_for_a_minute_at_most(void **state)
+test_half_open_for_at_most_65_seconds(void **state)
 {
 	struct world *w = limited(state, 64, 64, 64);
 	struct cm_msg req,
@@ -173,9 +285,9 @@ test_half_open_for_a_minute_at_most(void **state)
 	expect_nothing_left(&w->a);
 }
 
-/* what TIMEWAIT has held is given back in slices, whatever ends at once */
+/* If many connections leave TIMEWAIT at once, they are freed in slices. */
 static void
-test_many_are_forgotten_in_turns(void **state)
+test_many_connections_are_freed_in_slices(void **state)
 {
 	struct world *w = limited(state, 64, 64, 64);
 	struct cm_msg m = { .type = CM_RTU };
@@ -205,13 +317,17 @@ test_many_are_forgotten_in_turns(void **state)
 	expect_nothing_left(&w->a);
 }
 
-/* random IDs from many addresses: what stands goes on, and new ones come after the flood */
+/* A flood with random IDs and addresses: connections stay, and new ones are possible afterwards. */
 static void
 test_flood_of_reqs(void **state)
 {
 	struct world *w = limited(state, 32, 8, 64);
-	struct cm_msg req, drep;
-	struct life l; /* the first: a copy, they are remembered for a while only */
+	struct wc wcs[16];
+	const union gid gid_8_9 = {
+		.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [14] = 8, [15] = 9 },
+	};
+	struct cm_msg req, drep, rtu = { .type = CM_RTU, .local_id = 9u << 16 };
+	struct life l, ours; /* the first: a copy, they are remembered for a while only */
 	unsigned int i;
 
 	peer_req(w, &req);
@@ -223,11 +339,24 @@ test_flood_of_reqs(void **state)
 		if (i % 1000 == 999)
 			pass(w, SECOND);
 		w->a.delivered = w->a.sent;
+		while (rc_cq_poll(w->a.dev, w->a.recv_cq, wcs, RTE_DIM(wcs)) > 0)
+			; /* flushed receives */
 	}
 	assert_int_equal(counters_of(&w->a).received[CM_REQ], 20001);
-	assert_int_equal(counters_of(&w->a).half_open_limit + w->a.requests, 20001);
-	assert_true(counters_of(&w->a).half_open_limit > 19000);
+	assert_int_equal(counters_of(&w->a).half_open_limit, 0);
+	assert_int_equal(w->a.requests, 20001);
+	assert_true(counters_of(&w->a).half_open_evicted > 19000);
 	assert_true(count_conns(&w->a) <= 33);
+	req_of(w, 8, 9, 0); /* a peer that means it connects amid the flood */
+	ours = *last_life(&w->a);
+	for (i = 0; i < 31; i++)
+		req_from(w, (uint8_t)(3 + i), 0x8000 + i);
+	rtu.remote_id = ours.id;
+	peer_say_as(w, &rtu, &gid_8_9);
+	expect_state(&w->a, ours.id, CM_STATE_ESTABLISHED);
+	rtu.type = CM_DREQ;
+	rtu.dreq.qpn = ours.qpn;
+	peer_say_as(w, &rtu, &gid_8_9);
 	expect_state(&w->a, l.id, CM_STATE_ESTABLISHED);
 	skip_messages(&w->a);
 	peer_dreq(w, l.id, PEER_ID, l.qpn);
@@ -240,7 +369,7 @@ test_flood_of_reqs(void **state)
 	expect_state(&w->a, last_life(&w->a)->id, CM_STATE_REP_SENT);
 }
 
-/* no memory, no state for what nobody listens to */
+/* REQs without a listener use no memory. */
 static void
 test_flood_without_listener(void **state)
 {
@@ -260,7 +389,7 @@ test_flood_without_listener(void **state)
 }
 
 static void
-test_pool_is_the_limit(void **state)
+test_number_of_connections_is_limited(void **state)
 {
 	struct world *w = limited(state, 64, 64, 64);
 	struct error err = { "" };
@@ -292,14 +421,14 @@ test_ids_are_a_permutation(void **state)
 		seen[id & 0xFFFF]++;
 	}
 	assert_true(same < 4);
-	/* the low half of those of neighbours is spread: no value comes often */
+	/* the low halves of consecutive IDs are spread: no value is frequent */
 	for (i = 0; i < 1 << 16; i++)
 		assert_true(seen[i] < 16);
 	free(seen);
 }
 
 static void
-test_ids_do_not_come_again_soon(void **state)
+test_ids_are_not_used_again_soon(void **state)
 {
 	struct world *w = limited(state, 64, 64, 64);
 	cm_id ids[200];
@@ -321,7 +450,7 @@ test_ids_do_not_come_again_soon(void **state)
 
 #define WORKERS 3
 
-/* A message for worker w's connection, whatever it is, goes there. */
+/* Every kind of message for a connection goes to the worker that owns it. */
 static void
 test_owner_is_in_the_id(void **state)
 {
@@ -348,7 +477,7 @@ test_owner_is_in_the_id(void **state)
 	}
 }
 
-/* REQs by CA GUID and QPN, whatever else is in them; spread over the workers */
+/* CA GUID and QPN of a REQ choose the worker; REQs are spread over all workers. */
 static void
 test_owner_of_reqs(void **state)
 {
@@ -379,7 +508,7 @@ test_owner_of_reqs(void **state)
 		assert_in_range(count[i], 850, 1150);
 }
 
-/* any bytes have an owner */
+/* Any bytes have a valid owner. */
 static void
 test_owner_of_any_bytes(void **state)
 {
@@ -405,16 +534,20 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		N(test_half_open_per_peer),
 		N(test_oldest_of_the_same_peer_is_evicted),
+		N(test_paused_address),
+		N(test_those_with_most_give_way),
+		N(test_young_ones_stay),
+		N(test_half_open_ones_do_not_count),
 		N(test_established_ones_leave_room),
 		N(test_refused_ones_leave_room),
 		N(test_connections_per_peer),
-		N(test_half_open_for_a_minute_at_most),
-		N(test_many_are_forgotten_in_turns),
+		N(test_half_open_for_at_most_65_seconds),
+		N(test_many_connections_are_freed_in_slices),
 		N(test_flood_of_reqs),
 		N(test_flood_without_listener),
-		N(test_pool_is_the_limit),
+		N(test_number_of_connections_is_limited),
 		cmocka_unit_test(test_ids_are_a_permutation),
-		N(test_ids_do_not_come_again_soon),
+		N(test_ids_are_not_used_again_soon),
 		cmocka_unit_test(test_owner_is_in_the_id),
 		cmocka_unit_test(test_owner_of_reqs),
 		cmocka_unit_test(test_owner_of_any_bytes),

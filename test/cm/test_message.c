@@ -16,9 +16,9 @@
 #include "../wire/hex.h"
 #include "vectors.h"
 
-/* cm.md 2, the last column */
+/* cm.md 2, the last column: offsets of private data */
 static const struct {
-	unsigned int offset; /* behind the MAD header */
+	unsigned int offset; /* from the end of the MAD header */
 	unsigned int len;
 } private_areas[CM_MESSAGES] = {
 	[CM_REQ] = { 140, 92 },
@@ -77,9 +77,9 @@ test_each_message_decodes_to_the_sheets_fields(void **state)
 	}
 }
 
-/* No field is wider or narrower than the sheet says; lengths of information end at 72. */
+/* Each field has the width of the sheet; a length of information is at most 72. */
 static void
-test_reserved_bits_are_not_looked_at_and_sent_as_zero(void **state)
+test_reserved_bits_are_ignored_and_sent_as_zero(void **state)
 {
 	uint8_t mad[MAD_LEN], want[MAD_LEN], got[MAD_LEN];
 	struct cm_msg m;
@@ -101,7 +101,7 @@ test_reserved_bits_are_not_looked_at_and_sent_as_zero(void **state)
 }
 
 static void
-test_what_is_wider_than_its_field_spares_the_neighbours(void **state)
+test_too_wide_values_do_not_change_other_fields(void **state)
 {
 	struct cm_msg m = { .type = CM_REQ };
 	uint8_t mad[MAD_LEN];
@@ -135,7 +135,7 @@ test_private_data_end_with_zeros_and_with_their_area(void **state)
 }
 
 static void
-test_other_mads_are_refused(void **state)
+test_mads_of_other_kinds_are_refused(void **state)
 {
 	static const struct {
 		unsigned int byte;
@@ -162,14 +162,14 @@ test_other_mads_are_refused(void **state)
 		mad[rows[i].byte] = rows[i].value;
 		assert_int_equal(cm_msg_decode(mad, &m), rows[i].error);
 	}
-	/* status, modifier and the reserved bytes of the header do not matter */
+	/* status, modifier and reserved bytes of the header are ignored */
 	cm_vector_mad(&cm_vectors[CM_REQ], mad);
 	mad[4] = mad[6] = mad[18] = mad[20] = 0xFF;
 	assert_int_equal(cm_msg_decode(mad, &m), 0);
 }
 
 static void
-test_a_path_with_neither_lids_nor_gids_is_none(void **state)
+test_path_without_lids_and_gids_is_none(void **state)
 {
 	struct cm_msg_path path = { .flow_label = 1, .sl = 1, .ack_timeout = 1 };
 
@@ -191,11 +191,11 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_message_encodes_to_the_sheets_bytes),
 		cmocka_unit_test(test_each_message_decodes_to_the_sheets_fields),
-		cmocka_unit_test(test_reserved_bits_are_not_looked_at_and_sent_as_zero),
-		cmocka_unit_test(test_what_is_wider_than_its_field_spares_the_neighbours),
+		cmocka_unit_test(test_reserved_bits_are_ignored_and_sent_as_zero),
+		cmocka_unit_test(test_too_wide_values_do_not_change_other_fields),
 		cmocka_unit_test(test_private_data_end_with_zeros_and_with_their_area),
-		cmocka_unit_test(test_other_mads_are_refused),
-		cmocka_unit_test(test_a_path_with_neither_lids_nor_gids_is_none),
+		cmocka_unit_test(test_mads_of_other_kinds_are_refused),
+		cmocka_unit_test(test_path_without_lids_and_gids_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

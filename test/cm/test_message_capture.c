@@ -3,8 +3,8 @@
  */
 
 /*
- * Every CM message of the captures: what Linux sends decodes to what stands here, and encodes to
- * the same 256 bytes.
+ * Every CM message of the captures, sent by Linux, decodes to the values in this file, and encodes
+ * to the same 256 bytes.
  */
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 #include "wire/bytes.h"
 #include "wire/wire.h"
 
-/* as an independent dissector shows them; 0 where a message has no such field */
+/* values as an independent dissector shows them; 0 if a message has no such field */
 struct seen {
 	unsigned int frame;
 	enum cm_message type;
@@ -42,7 +42,7 @@ static const struct seen rping[] = {
 	{ 43, CM_DREP, 0x2f9bf7f17, 0x35c987a9, 0x177fbff9, 0, 0, 0, 0 },
 	{ 0 },
 };
-/* the passive side disconnects: a TID of its own */
+/* the passive side disconnects, with a TID of its own */
 static const struct seen ucmatose[] = {
 	{ 1, CM_REQ, 0x2f9bf7f16, 0x167fbff9, 0, 0x18, 0x925374, 0x01061d2f, 42861 },
 	{ 2, CM_REP, 0x2f9bf7f16, 0x37c987a9, 0x167fbff9, 0x18, 0xf5a5b4, 0, 0 },
@@ -51,7 +51,7 @@ static const struct seen ucmatose[] = {
 	{ 17, CM_DREP, 0x2a987c937, 0x167fbff9, 0x37c987a9, 0, 0, 0, 0 },
 	{ 0 },
 };
-/* both sides do, one DREP */
+/* both sides disconnect; one DREP */
 static const struct seen rdma_client[] = {
 	{ 3, CM_REQ, 0x2f9bf7f14, 0x147fbff9, 0, 0x1a, 0xa5e21b, 0x01061d2f, 56500 },
 	{ 4, CM_REP, 0x2f9bf7f14, 0x33c987a9, 0x147fbff9, 0x1a, 0x84e56a, 0, 0 },
@@ -118,7 +118,7 @@ check_rdma_header(const struct cm_msg *m, uint16_t src_port)
 	assert_memory_equal(again, m->private_data, CM_RDMA_LEN);
 }
 
-/* what all REQs of these captures say */
+/* Values that all REQs of these captures have. */
 static void
 check_req(const struct cm_msg *m, const struct seen *s)
 {
@@ -253,7 +253,7 @@ test_every_message_of_the_captures(void **state)
 	check_capture("write_bw_cm", write_bw_cm);
 }
 
-/* Message of that number in the capture */
+/* Decode message `number` of the capture. */
 static void
 open_message(const char *name, unsigned int number, struct cm_msg *m)
 {
@@ -269,9 +269,9 @@ open_message(const char *name, unsigned int number, struct cm_msg *m)
 	pcap_close(&pcap);
 }
 
-/* Where programs differ */
+/* Values that differ between programs. */
 static void
-test_what_programs_ask_for(void **state)
+test_values_of_different_programs(void **state)
 {
 	/* REQ, REP: responder resources, initiator depth, flow control; the REQ's retry counts */
 	static const struct {
@@ -301,10 +301,10 @@ test_what_programs_ask_for(void **state)
 		assert_int_equal(m.rep.initiator_depth, rows[i].rep[1]);
 		assert_int_equal(m.rep.flow_control, rows[i].rep[2]);
 	}
-	/* rsocket's own header is a REP's private data from their first byte on */
+	/* private data of a REP begin with rsocket's header */
 	open_message("rstream", 2, &m);
 	assert_memory_equal(m.private_data, "\x01\x02\x01\x80\x00\x00\x00\x00", 8);
-	/* and a REQ's behind RDMA-CM's */
+	/* in a REQ it follows the RDMA-CM header */
 	open_message("rstream", 1, &m);
 	assert_memory_equal(m.private_data + CM_RDMA_LEN, "\x01\x02\x01\x80\x00\x00\x00\x00", 8);
 }
@@ -314,7 +314,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_message_of_the_captures),
-		cmocka_unit_test(test_what_programs_ask_for),
+		cmocka_unit_test(test_values_of_different_programs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The layout tables of CM messages: sound in themselves, and right for any values. */
+/* The layout tables of CM messages are consistent, and encode and decode any values. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,8 +46,7 @@ test_no_two_fields_share_a_bit_or_a_member(void **state)
 		bool bits[232 * 8] = { false }, bytes[sizeof(struct cm_msg)] = { false };
 
 		for (const struct cm_msg_field *f = l->fields; f < l->fields + l->num_fields; f++) {
-			for (unsigned int b = f->byte * 8u + f->bit;
-				b < f->byte * 8u + f->bit + f->width; b++) {
+			for (unsigned int b = f->offset; b < f->offset + f->width; b++) {
 				if (b >= l->private_offset * 8u || bits[b])
 					fail_msg("%s: bit %u", member_of(type, f), b);
 				bits[b] = true;
@@ -73,7 +72,7 @@ test_members_are_as_wide_as_their_fields_or_wider(void **state)
 			bool bytes = f->width >= 128;
 			bool number = f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8;
 
-			if (bytes ? f->bit != 0 || f->size * 8u != f->width
+			if (bytes ? f->offset % 8 != 0 || f->size * 8u != f->width
 				  : !number || f->size * 8u < f->width)
 				fail_msg("%s: %u bits, %u bytes", member_of(type, f), f->width,
 					f->size);
@@ -110,7 +109,7 @@ random_field(const struct cm_msg_field *f, uint8_t *m)
 		memcpy(member, &value, 8);
 }
 
-/* Encoding cannot know; decoding cuts what is longer than the information. */
+/* Limit lengths of information, as decoding does but encoding does not. */
 static void
 keep_info_lengths(struct cm_msg *m)
 {
@@ -123,7 +122,7 @@ keep_info_lengths(struct cm_msg *m)
 }
 
 static void
-test_what_is_encoded_is_decoded(void **state)
+test_encoded_message_decodes_to_the_same(void **state)
 {
 	uint8_t mad[MAD_LEN], again[MAD_LEN], private[CM_PRIVATE_MAX];
 	struct cm_msg m, got;
@@ -153,9 +152,9 @@ test_what_is_encoded_is_decoded(void **state)
 	}
 }
 
-/* Any bytes behind a header of ours are a message, and it encodes to one that means the same. */
+/* Any bytes behind a valid header decode to a message, which encodes to an equivalent one. */
 static void
-test_any_bytes_decode(void **state)
+test_any_bytes_decode_to_a_message(void **state)
 {
 	uint8_t mad[MAD_LEN], again[MAD_LEN];
 	struct cm_msg m, got;
@@ -181,8 +180,8 @@ main(void)
 		cmocka_unit_test(test_no_two_fields_share_a_bit_or_a_member),
 		cmocka_unit_test(test_members_are_as_wide_as_their_fields_or_wider),
 		cmocka_unit_test(test_private_data_end_the_mad),
-		cmocka_unit_test(test_what_is_encoded_is_decoded),
-		cmocka_unit_test(test_any_bytes_decode),
+		cmocka_unit_test(test_encoded_message_decodes_to_the_same),
+		cmocka_unit_test(test_any_bytes_decode_to_a_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ test_one_ipv6_address_makes_it_ipv6(void **state)
 	assert_int_equal(data[1], 0x60);
 }
 
-/* What an IPv4 address does not fill, and the reserved bits, are not looked at. */
+/* Bytes beside an IPv4 address, and reserved bits, are ignored. */
 static void
 test_reserved_bits_of_the_header(void **state)
 {

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* LAP and APR, alternate paths of REQs (cm.md 2, 3, 4). b has a second GID, 10.0.0.3. */
+/* LAP and APR, alternate paths of REQs (cm.md 2, 3, 4). A node may have a second GID, 10.0.0.3. */
 
 #include <errno.h>
 #include <string.h>
@@ -33,11 +33,11 @@ migrate_alternate_of(struct world *w)
 }
 
 static void
-give_b_two(struct world *w)
+give_second_gid(struct node *n)
 {
-	w->b.port.gid[1] = w->b.port.gid[0];
-	w->b.port.gid[1].gid = second_gid();
-	w->b.port.num_gids = 2;
+	n->port.gid[1] = n->port.gid[0];
+	n->port.gid[1].gid = second_gid();
+	n->port.num_gids = 2;
 }
 
 static enum mig_state
@@ -77,7 +77,7 @@ test_lap_arms_both_sides(void **state)
 	struct life *a, *b;
 	struct cm_msg lap, apr;
 
-	give_b_two(w);
+	give_second_gid(&w->b);
 	establish(w, &a, &b);
 	migrate_load(w, a);
 	lap = next_message(&w->a, CM_LAP);
@@ -101,7 +101,7 @@ test_lap_arms_both_sides(void **state)
 	pass(w, 100 * SECOND);
 	expect_silence(&w->a);
 	expect_state(&w->a, a->id, CM_STATE_ESTABLISHED);
-	/* and another one may follow */
+	/* another LAP may follow */
 	migrate_load(w, a);
 	expect_messages(&w->a, "LAP");
 }
@@ -112,7 +112,7 @@ test_lost_lap_and_apr(void **state)
 	struct world *w = *state;
 	struct life *a, *b;
 
-	give_b_two(w);
+	give_second_gid(&w->b);
 	establish(w, &a, &b);
 	lose(&w->a, CM_LAP);
 	lose(&w->b, CM_APR);
@@ -129,7 +129,7 @@ test_lost_lap_and_apr(void **state)
 	assert_int_equal(counters_of(&w->b).duplicates, 1);
 }
 
-/* the connection goes on without */
+/* The connection goes on without the alternate path. */
 static void
 test_lap_gives_up(void **state)
 {
@@ -180,7 +180,7 @@ test_mra_of_lap_waits_longer(void **state)
 	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
 }
 
-/* --- a LAP of the peer's --- */
+/* --- LAPs from the peer --- */
 
 static struct life *
 migrate_connected(struct world *w, struct cm_msg *lap)
@@ -200,7 +200,8 @@ migrate_connected(struct world *w, struct cm_msg *lap)
 		.remote_id = l->id,
 		.lap = { .qpn = l->qpn, .alternate = req.req.primary },
 	};
-	lap->lap.alternate.local_gid = second_gid();
+	give_second_gid(&w->a);
+	lap->lap.alternate.remote_gid = second_gid();
 	return l;
 }
 
@@ -239,8 +240,13 @@ test_lap_statuses(void **state)
 	expect_apr(w, &lap, CM_APR_INVALID_RATE);
 	lap = good;
 	lap.tid = 4;
-	lap.lap.alternate.local_gid.raw[15] = 2;
+	lap.lap.alternate.remote_gid.raw[15] = 1;
 	expect_apr(w, &lap, CM_APR_IS_CURRENT);
+	/* an alternate path to another host */
+	lap = good;
+	lap.tid = 5;
+	lap.lap.alternate.local_gid.raw[15] = 9;
+	expect_apr(w, &lap, CM_APR_INVALID_GID);
 	lap = good;
 	lap.remote_id = 0x1234;
 	expect_apr(w, &lap, CM_APR_INVALID_ID);
@@ -248,11 +254,11 @@ test_lap_statuses(void **state)
 	expect_apr(w, &good, CM_APR_OK);
 	assert_true(migrate_info_of(l).alternate.present);
 	assert_int_equal(mig_of(&w->a, l->qpn), MIG_REARM);
-	expect_apr(w, &good, CM_APR_OK); /* again */
+	expect_apr(w, &good, CM_APR_OK); /* the LAP is repeated */
 	assert_int_equal(counters_of(&w->a).duplicates, 1);
 }
 
-/* of an earlier LAP */
+/* An APR of an earlier LAP is ignored. */
 static void
 test_apr_of_another_lap(void **state)
 {
@@ -272,7 +278,7 @@ test_apr_of_another_lap(void **state)
 	assert_true(migrate_info_of(l).alternate.present);
 }
 
-/* the peer wants none */
+/* The peer refuses the alternate path. */
 static void
 test_apr_refuses(void **state)
 {
@@ -296,9 +302,9 @@ test_apr_refuses(void **state)
 	expect_silence(&w->a);
 }
 
-/* the port's MTU has become less than the connection's */
+/* The port's MTU has become smaller than the connection's. */
 static void
-test_lap_to_a_port_that_cannot(void **state)
+test_lap_to_a_port_with_a_smaller_mtu(void **state)
 {
 	struct world *w = *state;
 	struct cm_msg lap;
@@ -323,7 +329,7 @@ test_alternate_path_of_the_req(void **state)
 	struct life *b;
 	struct cm_msg rep;
 
-	give_b_two(w);
+	give_second_gid(&w->b);
 	a = (struct life){ .node = &w->a };
 	connect_init(&w->a, &c);
 	c.user = &a;
@@ -366,15 +372,15 @@ test_peer_without_migration(void **state)
 	assert_int_equal(mig_of(&w->a, a.qpn), MIG_MIGRATED);
 }
 
-/* EVENT_PATH_MIG: what was the alternate path is the path */
+/* EVENT_PATH_MIG: the alternate path has become the connection's path. */
 static void
-test_migrated(void **state)
+test_migrated_connection_has_the_new_path(void **state)
 {
 	struct world *w = *state;
 	struct event ev = { .type = EVENT_PATH_MIG };
 	struct life *a, *b;
 
-	give_b_two(w);
+	give_second_gid(&w->b);
 	establish(w, &a, &b);
 	migrate_load(w, a);
 	exchange(w);
@@ -385,7 +391,7 @@ test_migrated(void **state)
 	assert_false(migrate_info_of(a).alternate.present);
 }
 
-/* what ends it goes by the path that works, and is taken by it */
+/* After a migration DREQ and DREP use the new path. */
 static void
 test_messages_follow_the_migration(void **state)
 {
@@ -396,7 +402,7 @@ test_messages_follow_the_migration(void **state)
 	struct packet pkt;
 	struct life *a, *b;
 
-	give_b_two(w);
+	give_second_gid(&w->b);
 	establish(w, &a, &b);
 	migrate_load(w, a);
 	exchange(w);
@@ -425,18 +431,18 @@ migrate_to(struct world *w, struct life *l, struct cm_msg *lap, uint8_t from, ui
 	struct cm_msg apr;
 
 	lap->tid++;
-	lap->lap.alternate.local_gid.raw[15] = to;
+	lap->lap.alternate.local_lid = to;
 	peer_say_from(w, lap, from);
 	apr = next_message(&w->a, CM_APR);
 	assert_int_equal(apr.apr.status, CM_APR_OK);
 	cm_qp_event(w->a.cm, &ev);
 	run(&w->a);
-	assert_int_equal(migrate_info_of(l).path.av.dgid.raw[15], to);
+	assert_int_equal(migrate_info_of(l).path.av.dlid, to);
 }
 
 /*
- * a repeated REQ that was long on its way is known where its address is neither path's any more;
- * it would open a second connection with the same queue pair
+ * A repeated REQ that arrives late is recognised, although its address belongs to neither path any
+ * more. Otherwise it would open a second connection with the same QP.
  */
 static void
 test_late_req_after_two_migrations(void **state)
@@ -462,7 +468,7 @@ test_alternate_path_fails(void **state)
 	struct event ev = { .type = EVENT_PATH_MIG_ERR };
 	struct life *a, *b;
 
-	give_b_two(w);
+	give_second_gid(&w->b);
 	establish(w, &a, &b);
 	migrate_load(w, a);
 	exchange(w);
@@ -474,8 +480,9 @@ test_alternate_path_fails(void **state)
 	expect_state(&w->a, a->id, CM_STATE_ESTABLISHED);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
-#define S(name) cmocka_unit_test_setup_teardown(name, scripted_setup, world_teardown)
+#define T(name)  cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+#define S(name)  cmocka_unit_test_setup_teardown(name, scripted_setup, world_teardown)
+#define IB(name) cmocka_unit_test_setup_teardown(name, world_setup_ib, world_teardown)
 
 int
 main(void)
@@ -486,14 +493,14 @@ main(void)
 		T(test_lap_gives_up),
 		S(test_mra_of_lap_waits_longer),
 		S(test_lap_statuses),
-		S(test_lap_to_a_port_that_cannot),
+		S(test_lap_to_a_port_with_a_smaller_mtu),
 		S(test_apr_of_another_lap),
 		S(test_apr_refuses),
 		T(test_alternate_path_of_the_req),
 		S(test_peer_without_migration),
-		T(test_migrated),
+		T(test_migrated_connection_has_the_new_path),
 		T(test_messages_follow_the_migration),
-		T(test_late_req_after_two_migrations),
+		IB(test_late_req_after_two_migrations),
 		T(test_alternate_path_fails),
 	};
 

@@ -3,9 +3,9 @@
  */
 
 /*
- * Whose word counts: what names a connection's IDs, or its peer's CA, from another address than the
- * peer's. IDs are 32 bits and GUIDs no secret, so a stranger may hit on them. Host 7 is the
- * stranger.
+ * Forged messages: they have a connection's IDs, or its peer's CA GUID, but come from another
+ * address than the peer's. An attacker can guess 32-bit IDs and knows GUIDs, so such messages must
+ * have no effect. Host 7 is the attacker.
  */
 
 #include <string.h>
@@ -35,7 +35,7 @@ peer_connected(struct world *w)
 	return l;
 }
 
-/* Of the connection in all, but for where it comes from. */
+/* Deliver a message that fits the connection, from the attacker's address. */
 static void
 peer_forge(struct world *w, const struct life *l, struct cm_msg m)
 {
@@ -48,7 +48,7 @@ peer_forge(struct world *w, const struct life *l, struct cm_msg m)
 }
 
 static void
-test_stranger_does_not_end_what_stands(void **state)
+test_stranger_does_not_end_a_connection(void **state)
 {
 	static const struct cm_msg rej = {
 		.type = CM_REJ,
@@ -60,11 +60,11 @@ test_stranger_does_not_end_what_stands(void **state)
 
 	peer_forge(w, l, rej);
 	expect_silence(&w->a);
-	/* found by our ID alone (cm.md 2): one guess less to make */
+	/* a REJ that needs only our ID (cm.md 2) */
 	short_rej.remote_id = l->id;
 	peer_say_from(w, &short_rej, STRANGER);
 	expect_silence(&w->a);
-	/* answered as if there were none */
+	/* answered as if the connection did not exist */
 	peer_forge(w, l, (struct cm_msg){ .type = CM_DREQ });
 	expect_messages(&w->a, "DREP");
 	expect_log(l, "request prepare established");
@@ -121,7 +121,7 @@ test_stranger_does_not_end_our_dreq(void **state)
 	expect_state(&w->a, l->id, CM_STATE_TIMEWAIT);
 }
 
-/* nor by LAP move it elsewhere */
+/* A forged LAP does not load another path. */
 static void
 test_stranger_does_not_load_a_path(void **state)
 {
@@ -139,7 +139,7 @@ test_stranger_does_not_load_a_path(void **state)
 	assert_int_equal(apr.apr.status, CM_APR_INVALID_ID);
 }
 
-/* The REQ of who says to be the same CA. */
+/* Deliver a REQ of the attacker with the peer's CA GUID. */
 static void
 claim(struct world *w, uint32_t id, uint32_t qpn)
 {
@@ -154,10 +154,11 @@ claim(struct world *w, uint32_t id, uint32_t qpn)
 }
 
 /*
- * cm.md 6, stale and duplicate, by address too: others' connections stay, and so does room for them
+ * cm.md 6: a REQ is stale or a duplicate only if its address is the peer's, too. Connections of
+ * others stay, and do not prevent new ones.
  */
 static void
-test_guid_of_another_is_no_new_life(void **state)
+test_forged_guid_does_not_end_connections(void **state)
 {
 	struct world *w = *state;
 	struct life *l = peer_connected(w);
@@ -171,7 +172,7 @@ test_guid_of_another_is_no_new_life(void **state)
 }
 
 static void
-test_guid_claimed_by_another_is_no_obstacle(void **state)
+test_forged_guid_does_not_prevent_connections(void **state)
 {
 	struct world *w = *state;
 
@@ -181,9 +182,9 @@ test_guid_claimed_by_another_is_no_obstacle(void **state)
 	peer_connected(w);
 }
 
-/* a REJ that knows only the GUID and the peer's ID (cm.md 2) */
+/* A forged REJ with only the GUID and the peer's ID (cm.md 2) ends no attempt. */
 static void
-test_stranger_does_not_give_up_for_another(void **state)
+test_stranger_does_not_end_a_half_open_connection(void **state)
 {
 	struct world *w = *state;
 	struct cm_msg rej = {
@@ -220,17 +221,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_stranger_does_not_end_what_stands),
-		I(test_stranger_does_not_end_what_stands),
+		T(test_stranger_does_not_end_a_connection),
+		I(test_stranger_does_not_end_a_connection),
 		T(test_stranger_does_not_complete_a_connection),
 		T(test_stranger_does_not_answer_our_req),
 		I(test_stranger_does_not_answer_our_req),
 		T(test_stranger_does_not_end_our_dreq),
 		T(test_stranger_does_not_load_a_path),
-		T(test_guid_of_another_is_no_new_life),
-		I(test_guid_of_another_is_no_new_life),
-		T(test_guid_claimed_by_another_is_no_obstacle),
-		T(test_stranger_does_not_give_up_for_another),
+		T(test_forged_guid_does_not_end_connections),
+		I(test_forged_guid_does_not_end_connections),
+		T(test_forged_guid_does_not_prevent_connections),
+		T(test_stranger_does_not_end_a_half_open_connection),
 	};
 
 	return cmocka_run_group_tests_name("cm: peer", tests, NULL, NULL);

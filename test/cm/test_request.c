@@ -2,7 +2,9 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Which REQs are rejected, and why (cm.md 3, 6, 7); listeners; what is answered without a REQ. */
+/*
+ * Reasons to reject a REQ (cm.md 3, 6, 7); listeners; SIDR and other messages without connection.
+ */
 
 #include <errno.h>
 #include <string.h>
@@ -39,7 +41,7 @@ test_no_listener(void **state)
 	peer_req(w, &req);
 	req.req.service_id++;
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_SERVICE_ID);
-	/* nor is anything looked at that is of no use then */
+	/* other errors of the REQ are not checked then */
 	req.req.transport = CM_TRANSPORT_UC;
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_SERVICE_ID);
 	assert_int_equal(counters_of(&w->a).rej_sent[CM_REJ_INVALID_SERVICE_ID], 2);
@@ -61,7 +63,7 @@ test_transport_type(void **state)
 }
 
 static void
-test_qpn_that_is_none(void **state)
+test_invalid_qpn(void **state)
 {
 	static const uint32_t qpns[] = { 0, 1, 0xFFFFFF };
 	struct world *w = *state;
@@ -76,7 +78,7 @@ test_qpn_that_is_none(void **state)
 	assert_int_equal(counters_of(&w->a).malformed, 3);
 }
 
-/* the port can 1024, code 3: so says the ARI */
+/* The port's MTU is 1024 (code 3), which the ARI contains. */
 static void
 test_path_mtu(void **state)
 {
@@ -118,20 +120,20 @@ test_gids(void **state)
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_GID);
 	if (w->ib)
 		return;
-	/* Ethernet knows no LIDs */
+	/* LIDs are ignored on Ethernet */
 	req.req.primary.subnet_local = true;
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_GID);
-	/* data would go to somebody who has not asked */
+	/* another GID than the sender's: data would go to a host that has not asked */
 	req = good;
 	req.req.primary.local_gid.raw[15] = 9;
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_GID);
-	/* an IPv6 peer of an IPv4 address of ours */
+	/* an IPv6 GID of the peer with an IPv4 GID of ours */
 	req = good;
 	req.req.primary.local_gid.raw[0] = 0x20;
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_GID);
 }
 
-/* cm.md 2: within a native IB subnet LIDs will do */
+/* cm.md 2: within a native IB subnet LIDs are sufficient */
 static void
 test_lids_without_gids(void **state)
 {
@@ -186,7 +188,7 @@ test_lids_on_native_ib(void **state)
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_LID);
 }
 
-/* SL 8 has no VL here */
+/* SL 8 is mapped to no VL here */
 static void
 test_sl_and_hops_on_native_ib(void **state)
 {
@@ -203,7 +205,7 @@ test_sl_and_hops_on_native_ib(void **state)
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_HOP_LIMIT);
 }
 
-/* cm.md 7: on RoCE nobody looks at LIDs, SubnetLocal and HopLimit say what they like */
+/* cm.md 7: on RoCE LIDs, SubnetLocal and HopLimit are ignored */
 static void
 test_lids_on_roce_are_ignored(void **state)
 {
@@ -246,6 +248,43 @@ test_alternate_path(void **state)
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_ALT_HOP_LIMIT);
 }
 
+/* A REQ whose source is no host's address is not answered, not even by a REJ. */
+static void
+test_req_from_an_impossible_source_is_not_answered(void **state)
+{
+	static const uint8_t none[][4] = { { 0 }, { 127, 0, 0, 1 }, { 224, 0, 0, 1 },
+		{ 255, 255, 255, 255 } };
+	struct world *w = *state;
+	struct cm_msg req;
+	union gid source;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(none); i++) {
+		peer_req(w, &req);
+		source = gid_from_ipv4(none[i]);
+		req.req.primary.local_gid = source;
+		peer_say_as(w, &req, &source);
+		expect_silence(&w->a);
+	}
+	assert_int_equal(count_conns(&w->a), 0);
+}
+
+/* On RoCE a REQ must not name an alternate path to another host. */
+static void
+test_alternate_path_to_another_host_is_rejected(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg req;
+
+	peer_req(w, &req);
+	req.req.alternate = req.req.primary;
+	req.req.alternate.local_gid.raw[15] = 9;
+	say_and_be_rejected(w, &req, CM_REJ_INVALID_ALT_GID);
+	req.req.alternate.local_gid = req.req.primary.local_gid;
+	peer_say(w, &req);
+	expect_messages(&w->a, "REP");
+}
+
 static void
 test_pkey(void **state)
 {
@@ -278,7 +317,7 @@ test_rdma_cm_header(void **state)
 	expect_messages(&w->a, "REP");
 }
 
-/* another's service ID has no header: all private data are the user's */
+/* A service ID outside of RDMA-CM has no header: all private data belong to the user. */
 static void
 test_service_without_rdma_cm(void **state)
 {
@@ -298,7 +337,7 @@ test_service_without_rdma_cm(void **state)
 }
 
 static void
-test_no_place_for_a_qp(void **state)
+test_no_room_for_a_qp(void **state)
 {
 	struct world like = { .scripted = true, .max_qp = 1 }, *w = world_create(&like);
 	struct cm_msg req, rej;
@@ -307,6 +346,7 @@ test_no_place_for_a_qp(void **state)
 	peer_req(w, &req);
 	peer_say(w, &req);
 	expect_messages(&w->a, "REP");
+	peer_answer(w, CM_RTU, last_life(&w->a)->id);
 	req.local_id++;
 	req.req.qpn++;
 	peer_say(w, &req);
@@ -325,7 +365,7 @@ test_more_exact_mask_wins(void **state)
 	struct cm_user any = { .name = "any" };
 	struct cm_msg req;
 
-	/* all TCP ports; without request() it could not be called */
+	/* listens on all TCP ports; it has no request(), so it must not be chosen */
 	assert_int_equal(cm_listen(w->a.cm, 0x01060000, 0xFFFFFFFFFFFF0000, &any, NULL), 0);
 	peer_req(w, &req);
 	peer_say(w, &req);
@@ -353,7 +393,7 @@ test_mask_takes_a_range(void **state)
 	req.req.qpn++;
 	peer_say(w, &req);
 	expect_messages(&w->a, "REJ");
-	/* what stands stays */
+	/* the present connection stays */
 	expect_state(&w->a, last_life(&w->a)->id, CM_STATE_REP_SENT);
 }
 
@@ -433,7 +473,7 @@ test_class_port_info(void **state)
 	assert_int_equal(get_be16(got + MAD_OFF_STATUS), 0);
 	assert_int_equal(got[24], 1); /* BaseVersion */
 	assert_int_equal(got[25], 2); /* ClassVersion */
-	assert_int_equal(got[31], 11); /* RespTimeValue: the manager's */
+	assert_int_equal(got[31], 11); /* RespTimeValue of the manager */
 	mad[MAD_OFF_ATTRIBUTE + 1] = 0x10;
 	peer_say_raw(w, mad);
 	assert_int_equal(get_be16(last_mad(w, &pkt) + MAD_OFF_STATUS), MAD_STATUS_BAD_METHOD_ATTR);
@@ -442,7 +482,7 @@ test_class_port_info(void **state)
 	assert_int_equal(get_be16(last_mad(w, &pkt) + MAD_OFF_STATUS), MAD_STATUS_BAD_METHOD);
 }
 
-/* reason 31, in the class version of the REQ; the ARI says which we speak */
+/* Reason 31, in the class version of the REQ; the ARI has our version. */
 static void
 test_class_version(void **state)
 {
@@ -464,18 +504,18 @@ test_class_version(void **state)
 	assert_true(get_be64(got + MAD_OFF_TID) == PEER_TID);
 	assert_int_equal(get_be32(got + 24), 0);
 	assert_int_equal(get_be32(got + 28), PEER_ID);
-	assert_int_equal(got[24 + 8] >> 6, 0); /* of a REQ */
+	assert_int_equal(got[24 + 8] >> 6, 0); /* message rejected: REQ */
 	assert_int_equal(got[24 + 9] >> 1, 1); /* one byte of ARI */
 	assert_int_equal(get_be16(got + 24 + 10), 31);
 	assert_int_equal(got[24 + 12], 2);
 	assert_int_equal(w->a.requests, 0);
 	assert_int_equal(w->a.sent, 1);
-	/* of the others nothing is known: a DREQ of version 1 */
+	/* other messages of another version are dropped: a DREQ of version 1 */
 	mad[MAD_OFF_ATTRIBUTE + 1] = 0x15;
 	peer_say_raw(w, mad);
 	assert_int_equal(w->a.sent, 1);
 	assert_int_equal(counters_of(&w->a).malformed, 1);
-	/* a request wants its status */
+	/* a Get is answered with an error status */
 	mad[MAD_OFF_METHOD] = MAD_GET;
 	peer_say_raw(w, mad);
 	assert_int_equal(get_be16(last_mad(w, &pkt) + MAD_OFF_STATUS), MAD_STATUS_BAD_VERSION);
@@ -511,7 +551,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_no_listener),
 		T(test_transport_type),
-		T(test_qpn_that_is_none),
+		T(test_invalid_qpn),
 		T(test_path_mtu),
 		T(test_gids),
 		IB(test_gids),
@@ -521,10 +561,12 @@ main(void)
 		IB(test_sl_and_hops_on_native_ib),
 		T(test_lids_on_roce_are_ignored),
 		IB(test_alternate_path),
+		T(test_alternate_path_to_another_host_is_rejected),
+		T(test_req_from_an_impossible_source_is_not_answered),
 		T(test_pkey),
 		T(test_rdma_cm_header),
 		T(test_service_without_rdma_cm),
-		cmocka_unit_test_teardown(test_no_place_for_a_qp, world_teardown),
+		cmocka_unit_test_teardown(test_no_room_for_a_qp, world_teardown),
 		T(test_more_exact_mask_wins),
 		T(test_mask_takes_a_range),
 		T(test_listeners_are_limited),

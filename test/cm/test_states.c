@@ -3,8 +3,8 @@
  */
 
 /*
- * cm.md 6 as a whole: each state with each message that the connection's peer can send, the state
- * that follows and what is answered. Written from the sheet, not from lib/cm/states.c.
+ * All of cm.md 6: for each state and each message that the peer can send, the next state and the
+ * answer. Written from the sheet, not from lib/cm/states.c.
  */
 
 #include <string.h>
@@ -20,12 +20,12 @@ struct row {
 	const char *answer; /* NULL: none */
 };
 
-/* --- into a state --- */
+/* --- reaching a state --- */
 
 struct subject {
 	struct world *w;
 	struct life *l;
-	struct cm_msg req; /* ours or the peer's */
+	struct cm_msg req; /* our REQ or the peer's */
 };
 
 static void
@@ -122,7 +122,7 @@ to_timewait(struct subject *s)
 	peer_dreq(s->w, s->l->id, PEER_ID, s->l->qpn);
 }
 
-/* --- what comes in it --- */
+/* --- messages in a state --- */
 
 static void
 say_message(struct subject *s, enum cm_message type)
@@ -133,7 +133,7 @@ say_message(struct subject *s, enum cm_message type)
 	case CM_REQ:
 		peer_say(s->w, &s->req);
 		return;
-	case CM_MRA: /* the one that fits */
+	case CM_MRA: /* with the MessageMRAed of the state */
 		m = mra(s->l->info.active || s->req.local_id == s->l->id ? CM_ANSWERS_REQ
 									 : CM_ANSWERS_REP);
 		break;
@@ -146,7 +146,7 @@ say_message(struct subject *s, enum cm_message type)
 	case CM_DREQ:
 		m.dreq.qpn = s->l->qpn;
 		break;
-	case CM_LAP: /* of a QPN that is none: refused, but only where a LAP may come */
+	case CM_LAP: /* with an invalid QPN: refused, but only in states that allow a LAP */
 		m.lap.qpn = 1;
 		break;
 	default:
@@ -186,7 +186,7 @@ check_state(enum cm_state state, void (*into)(struct subject *), const struct ro
 	}
 }
 
-/* What no state cares about, SIDR aside, which has none. */
+/* SIDR messages belong to no connection, so they change no state. */
 #define SIDR                                                                                       \
 	{ CM_SIDR_REQ, SAME, "SIDR_REP" },                                                         \
 	{                                                                                          \
@@ -204,7 +204,7 @@ test_req_sent(void **state)
 {
 	static const struct row rows[] = { { CM_MRA, CM_STATE_MRA_REQ_RCVD, NULL },
 		{ CM_REJ, GONE, NULL }, { CM_REP, CM_STATE_ESTABLISHED, "RTU" },
-		{ CM_RTU, SAME, NULL }, { CM_DREQ, SAME, "DREP" }, /* no context */
+		{ CM_RTU, SAME, NULL }, { CM_DREQ, SAME, "DREP" }, /* unknown connection */
 		{ CM_DREP, SAME, NULL }, { CM_LAP, SAME, NULL }, { CM_APR, SAME, NULL }, SIDR,
 		END };
 
@@ -254,7 +254,7 @@ test_mra_rep_rcvd(void **state)
 	check_state(CM_STATE_MRA_REP_RCVD, to_mra_rep_rcvd, rows);
 }
 
-/* --- either --- */
+/* --- both sides --- */
 
 static void
 test_established(void **state)

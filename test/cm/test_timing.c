@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* cm.md 4 and 5: codes of times. */
+/* cm.md 4 and 5: time codes. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ test_codes_in_milliseconds(void **state)
 	assert_int_equal(cm_ms(255), 8388608);
 }
 
-/* t = max(D, L + 1), one more if the smaller is at least max - 1, 31 at most */
+/* t = max(D, L + 1), plus 1 if the smaller one is at least max - 1; at most 31 */
 static void
 test_local_ack_timeout(void **state)
 {
@@ -36,9 +36,9 @@ test_local_ack_timeout(void **state)
 		uint8_t packet_life, delay, code;
 	} rows[] = {
 		{ 18, 15, 19 }, /* RoCE in Linux: the captures */
-		{ 16, 15, 17 }, /* newer kernels: 17 and 15 are not about the same ... */
-		{ 15, 15, 17 }, /* ... 16 and 15 are */
-		{ 14, 15, 16 }, /* the same */
+		{ 16, 15, 17 }, /* newer kernels: 17 and 15 differ by more than 1 */
+		{ 15, 15, 17 }, /* 16 and 15 differ by 1: plus 1 */
+		{ 14, 15, 16 }, /* 15 and 15: plus 1 */
 		{ 13, 15, 16 }, /* 14 and 15 */
 		{ 12, 15, 15 }, /* 13 and 15: the delay alone */
 		{ 0, 0, 2 }, /* 1 and 0 */
@@ -62,7 +62,7 @@ test_intervals(void **state)
 	assert_int_equal(cm_req_interval_ms(18, 20), 6144);
 	assert_int_equal(cm_req_interval_ms(0, 0), 3);
 	assert_int_equal(cm_rep_interval_ms(20), 4096);
-	/* its MRA: 24; the QP's timeout 19 */
+	/* Linux's MRA: 24; the QP's timeout 19 */
 	assert_int_equal(cm_mra_interval_ms(24, 19), 65536 + 2048);
 	assert_int_equal(cm_timewait_ms(19), 2048);
 	/* nothing overflows */

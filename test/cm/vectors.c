@@ -94,7 +94,8 @@ const struct cm_vector cm_vectors[CM_MESSAGES] = {
 			.remote_id = 0x21222324,
 			.rep = {
 				.qkey = 0x31323334, .qpn = 0x414243, .local_eecn = 0x515253,
-				.psn = 0x616263, .responder_resources = 0x10, .initiator_depth = 0x20,
+				.psn = 0x616263,
+				.responder_resources = 0x10, .initiator_depth = 0x20,
 				.target_ack_delay = 15, .failover = 1, .flow_control = false,
 				.rnr_retry_count = 5, .srq = true, .ca_guid = 0x7172737475767778,
 			},
@@ -141,7 +142,8 @@ const struct cm_vector cm_vectors[CM_MESSAGES] = {
 		.msg = {
 			.type = CM_SIDR_REP, .tid = 0x1112131415161718,
 			.sidr_rep = {
-				.request_id = 0xE1E2E3E4, .status = 4, .info_len = 72, .qpn = 0xF1F2F3,
+				.request_id = 0xE1E2E3E4, .status = 4, .info_len = 72,
+				.qpn = 0xF1F2F3,
 				.service_id = 0x0000000001111C07, .qkey = 0x01234567, .info = INFO,
 			},
 		},
@@ -169,7 +171,8 @@ const struct cm_vector cm_vectors[CM_MESSAGES] = {
 	[CM_APR] = {
 		.msg = {
 			.type = CM_APR, .tid = 0x111213141516171A, .local_id = 0x1B2B3B4B,
-			.remote_id = 0x5B6B7B8B, .apr = { .info_len = 10, .status = 5, .info = INFO },
+			.remote_id = 0x5B6B7B8B,
+			.apr = { .info_len = 10, .status = 5, .info = INFO },
 		},
 		.hex = "1b2b3b4b 5b6b7b8b 0a 05 0000" INFO_HEX,
 		.ones = ONES8 "48 ff 0000" ONES72,

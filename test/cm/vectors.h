@@ -6,8 +6,8 @@
 #define TEST_CM_VECTORS_H
 
 /*
- * Each message once, with a value of its own in each field, and its bytes as cm.md 2 has them: hex
- * from behind the MAD header up to the private data, which fill the rest.
+ * One example of each message, with a different value in each field, and its bytes by cm.md 2: hex
+ * from the end of the MAD header to the private data, which fill the rest.
  */
 
 #include "cm/message.h"
@@ -15,10 +15,7 @@
 struct cm_vector {
 	struct cm_msg msg; /* without private data */
 	const char *hex;
-	/*
-	 * which bits are fields: what is left of a message of ones, its information lengths cut to
-	 * 72
-	 */
+	/* mask of the fields: a message of ones, decoded and encoded; information lengths are 72 */
 	const char *ones;
 };
 extern const struct cm_vector cm_vectors[CM_MESSAGES];
@@ -30,7 +27,7 @@ struct cm_rdma_vector {
 };
 extern const struct cm_rdma_vector cm_rdma_v4, cm_rdma_v6;
 
-/* A vector with private data 1, 2, 3 ... as a MAD. @return where private data begin in it */
+/* Encode a vector with private data 1, 2, 3 ... @return offset of the private data in the MAD */
 unsigned int cm_vector_mad(const struct cm_vector *v, uint8_t mad[MAD_LEN]);
 
 #endif

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The wire, and what stands at its ends. */
+/* The wire, and the nodes at its ends. */
 
 #include <stdlib.h>
 
@@ -130,7 +130,7 @@ run(struct node *n)
 	if (n->cm == NULL)
 		return;
 	do {
-		/* a NAK is on its way before the DREQ that follows from it */
+		/* send a NAK before the DREQ that it causes */
 		done = rc_run(n->rc, now, 64);
 		done += mad_run(n->mad, now, 64);
 		done += cm_run(n->cm, now, 64);

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Users of connections, what they do; and the peer that the test plays. */
+/* Users of connections, their actions, and the peer that the test acts as. */
 
 #include <stdio.h>
 #include <string.h>
@@ -136,7 +136,7 @@ const struct cm_user world_user = {
 	.released = user_released,
 };
 
-/* --- acts --- */
+/* --- actions of users --- */
 
 struct av
 world_av(const struct node *from)
@@ -263,7 +263,7 @@ received(struct node *n)
 	return count;
 }
 
-/* --- b, played by the test --- */
+/* --- the test acts as b --- */
 
 static void
 peer_mad(struct world *w, const struct av *av, const uint8_t *mad)

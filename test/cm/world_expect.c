@@ -6,7 +6,7 @@
 
 /* --- expectations --- */
 
-/* The next CM message of n, or false. */
+/* Decode the next CM message that n has sent. @return false: there is none */
 static bool
 next_cm(struct node *n, struct cm_msg *m)
 {

@@ -20,6 +20,7 @@ desk_setup(void **state)
 {
 	struct desk *d = calloc(1, sizeof(*d));
 
+	d->fd = -1;
 	d->e = fake_engine_create();
 	assert_int_equal(rpc_state_init(&d->state, d->e), 0);
 	*state = d;
@@ -57,7 +58,7 @@ check_result(const struct rpc_method *m, const json_t *result)
 const char *
 ask(struct desk *d, const char *line)
 {
-	struct rpc_call *c = rpc_open(&d->state, line, strlen(line), d->now);
+	struct rpc_call *c = rpc_open(&d->state, line, strlen(line), &d->fd, d->now);
 	uint64_t end = d->now + 1001;
 	const struct rpc_method *m;
 	size_t len;
@@ -127,6 +128,21 @@ call_fails(struct desk *d, const char *method, const char *params, ...)
 	v = json_object_get(d->json, "error");
 	if (v == NULL)
 		print_error("%s: %s\n", method, d->reply);
+	assert_non_null(v);
+	return v;
+}
+
+const char *
+fails(struct desk *d, const char *method, const char *params)
+{
+	return str(call_fails(d, method, "%s", params), "message");
+}
+
+const json_t *
+row(const json_t *result, const char *list, size_t i)
+{
+	const json_t *v = json_array_get(json_object_get(result, list), i);
+
 	assert_non_null(v);
 	return v;
 }

@@ -19,6 +19,7 @@ struct desk {
 	struct engine *e;
 	struct rpc_state state;
 	uint64_t now;
+	int fd; /* goes with the next request; -1: none */
 	char *reply; /* of the last request; NULL: none */
 	json_t *json; /* the same, parsed */
 };
@@ -37,6 +38,10 @@ json_t *call(struct desk *d, const char *method, const char *params, ...)
 /** The same, of a call that must fail. @return its error */
 json_t *call_fails(struct desk *d, const char *method, const char *params, ...)
 	__attribute__((format(printf, 3, 4)));
+/** Call a method that must fail, with parameters as above. @return the error's message */
+const char *fails(struct desk *d, const char *method, const char *params);
+/** Element @p i of the list @p list of a result: must be there. */
+const json_t *row(const json_t *result, const char *list, size_t i);
 /** Member of an object: must be there. */
 json_int_t num(const json_t *obj, const char *key);
 const char *str(const json_t *obj, const char *key);

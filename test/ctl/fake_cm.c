@@ -78,7 +78,7 @@ engine_cm_unlisten(struct engine *e, uint32_t id, bool disconnect, struct error 
 }
 
 bool
-engine_service_next(struct engine *e, uint32_t *cursor, struct engine_service_info *info)
+engine_service_next(struct engine *e, uint64_t *cursor, struct engine_service_info *info)
 {
 	if (*cursor >= e->cm.services)
 		return false;
@@ -93,7 +93,7 @@ engine_service_next(struct engine *e, uint32_t *cursor, struct engine_service_in
  * ended.
  */
 static void
-fill(const struct fake_cm *cm, cm_id id, struct cm_info *info)
+fake_cm_fill(const struct fake_cm *cm, cm_id id, struct cm_info *info)
 {
 	*info = (struct cm_info){
 		.id = id,
@@ -164,7 +164,7 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 		.private_data = { 0xde, 0xad, 0 },
 		.private_len = 3,
 	};
-	fill(cm, endless ? 2 : 1, &o->info);
+	fake_cm_fill(cm, endless ? 2 : 1, &o->info);
 	/* nobody listens on ports from 9000 on; from 9100 nobody answers */
 	if (c->rdma && (c->service_id & 0xffff) >= 9000) {
 		o->established = false;
@@ -190,6 +190,7 @@ engine_cm_outcome(struct engine *e, uint32_t attempt, struct engine_cm_outcome *
 	if (e->cm.looks > 0) {
 		e->cm.looks--;
 		o->done = false;
+		fake_wake(e);
 	}
 	return 0;
 }
@@ -205,7 +206,7 @@ engine_cm_get(struct engine *e, cm_id id, struct cm_info *info, struct error *er
 {
 	if (id == 0 || id > e->cm.connections)
 		return error_set(err, ENOENT, "there is no connection 0x%08x (any more)", id);
-	fill(&e->cm, id, info);
+	fake_cm_fill(&e->cm, id, info);
 	return 0;
 }
 
@@ -214,7 +215,7 @@ engine_cm_next(struct engine *e, uint64_t *cursor, struct cm_info *info)
 {
 	if (*cursor >= e->cm.connections)
 		return false;
-	fill(&e->cm, (cm_id)++ * cursor, info);
+	fake_cm_fill(&e->cm, (cm_id)++ * cursor, info);
 	return true;
 }
 

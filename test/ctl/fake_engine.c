@@ -6,12 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <event2/event.h>
 #include <rte_ethdev.h>
 
 #include "engine/verbs_pd.h"
 #include "fake_engine.h"
 
 #define QPN_BASE 0x100
+
+static void
+fake_wakeup(evutil_socket_t fd, short events, void *arg)
+{
+	(void)fd;
+	(void)events;
+	(void)arg;
+}
 
 struct engine *
 fake_engine_create(void)
@@ -26,6 +35,8 @@ fake_engine_create(void)
 	struct engine *e = calloc(1, sizeof(*e));
 	unsigned int p;
 
+	e->base = event_base_new();
+	e->wakeup = evtimer_new(e->base, fake_wakeup, NULL);
 	e->mem = mem_create(&config);
 	for (p = 0; p < 2; p++) {
 		strcpy(e->port[p].name, p == 0 ? "port0" : "port1");
@@ -51,20 +62,47 @@ fake_engine_create(void)
 void
 fake_engine_destroy(struct engine *e)
 {
+	event_free(e->wakeup);
+	event_base_free(e->base);
 	mem_destroy(e->mem);
 	free(e);
+}
+
+struct event_base *
+engine_event_base(const struct engine *e)
+{
+	return e->base;
+}
+
+bool
+engine_await(struct engine *e)
+{
+	bool was = e->awaited;
+
+	e->awaited = true;
+	return !was;
+}
+
+void
+fake_wake(struct engine *e)
+{
+	if (e->awaited)
+		event_active(e->wakeup, EV_TIMEOUT, 0);
+	e->awaited = false;
 }
 
 void
 fake_complete(struct engine *e, uint32_t cqn, const struct wc *wc)
 {
 	e->cq[cqn].wc[e->cq[cqn].tail++ % 1024] = *wc;
+	fake_wake(e);
 }
 
 void
 fake_event(struct engine *e, enum event_type type, uint32_t element)
 {
 	e->event[e->event_tail++ % FAKE_EVENTS] = (struct event){ type, element };
+	fake_wake(e);
 }
 
 /* --- memory: the real thing --- */
@@ -82,15 +120,16 @@ engine_pd_free(struct engine *e, uint32_t pd, struct error *err)
 }
 
 bool
-engine_pd_next(const struct engine *e, uint32_t *cursor, struct mem_pd_info *info)
+engine_pd_next(const struct engine *e, uint64_t *cursor, struct mem_pd_info *info)
 {
 	return mem_pd_next(e->mem, cursor, info);
 }
 
 int
-engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, struct mem_mr_info *info,
-	struct error *err)
+engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, unsigned int local_port,
+	struct mem_mr_info *info, struct error *err)
 {
+	e->mr_local_port = local_port;
 	return mem_mr_register(e->mem, attr, info, err);
 }
 
@@ -147,7 +186,7 @@ engine_pd_service(const struct engine *e, uint32_t pd)
 }
 
 bool
-engine_mr_next(struct engine *e, uint32_t *cursor, struct mem_mr_info *info)
+engine_mr_next(struct engine *e, uint64_t *cursor, struct mem_mr_info *info)
 {
 	return mem_mr_next(e->mem, cursor, info);
 }
@@ -166,7 +205,7 @@ engine_mw_free(struct engine *e, uint32_t key, struct error *err)
 }
 
 bool
-engine_mw_next(struct engine *e, uint32_t *cursor, struct mem_mw_info *info)
+engine_mw_next(struct engine *e, uint64_t *cursor, struct mem_mw_info *info)
 {
 	return mem_mw_next(e->mem, cursor, info);
 }
@@ -214,6 +253,14 @@ engine_cq_poll(struct engine *e, uint32_t cqn, struct wc *wc, unsigned int n, st
 }
 
 int
+engine_cq_await(struct engine *e, uint32_t cqn, struct error *err)
+{
+	return find_cq(e, cqn) != NULL
+		? 0
+		: error_set(err, ENOENT, "cq: there is no completion queue %u", cqn);
+}
+
+int
 engine_cq_arm(struct engine *e, uint32_t cqn, bool solicited_only, struct error *err)
 {
 	if (find_cq(e, cqn) == NULL)
@@ -232,7 +279,7 @@ engine_cq_service(const struct engine *e, uint32_t cqn)
 }
 
 bool
-engine_cq_next(struct engine *e, uint32_t *cursor, struct rc_cq_info *info)
+engine_cq_next(struct engine *e, uint64_t *cursor, struct rc_cq_info *info)
 {
 	for (; *cursor < FAKE_CQS; ++*cursor)
 		if (e->cq[*cursor].used) {
@@ -467,6 +514,14 @@ engine_events(struct engine *e, struct event *ev, unsigned int n, uint64_t *lost
 	return i;
 }
 
+uint32_t
+engine_event_text(const struct engine *e, const struct event *ev, char *buf, size_t size)
+{
+	(void)e;
+	snprintf(buf, size, "%s of 0x%x", event_type_name(ev->type), ev->element);
+	return 0;
+}
+
 unsigned int
 engine_workers(const struct engine *e)
 {
@@ -502,16 +557,24 @@ engine_port_counters(const struct engine *e, unsigned int port, int worker,
 	sum->rx_packets = 10 * (port + 1);
 	sum->verdict[VERDICT_REQUEST] = sum->rx_packets - 1;
 	sum->verdict[VERDICT_ICRC] = 1;
+	sum->drops.rx_missed = 5;
 	if (worker >= 0)
 		sum->tx_packets = (uint64_t)worker;
 }
 
 void
-engine_rc_counters(const struct engine *e, int worker, struct rc_counters *sum)
+engine_rc_counters(const struct engine *e, int port, int worker, struct rc_counters *sum)
 {
 	(void)e, (void)worker;
 	memset(sum, 0, sizeof(*sum));
-	sum->rcvd_pkts = 28;
+	sum->rcvd_pkts = port >= 0 ? 14 : 28;
+}
+
+uint16_t
+link_ethdev(const struct link *l, unsigned int port)
+{
+	(void)l, (void)port;
+	return UINT16_MAX;
 }
 
 unsigned int

@@ -158,6 +158,9 @@ struct engine {
 	struct fake_mad mad;
 	struct fake_sma sma;
 	struct fake_cm cm;
+	struct event_base *base;
+	bool awaited;
+	struct event *wakeup; /* libevent's */
 	struct mem *mem;
 	struct port_attr port[2];
 	struct fake_qp qp[FAKE_QPS];
@@ -168,11 +171,14 @@ struct engine {
 	bool hop_silent; /* the next hop does not answer ARP */
 	bool modify_fails; /* the RTR -> RTS step */
 	uint32_t srq_limit;
+	unsigned int mr_local_port; /* of the last region */
 };
 
 struct engine *fake_engine_create(void);
 void fake_engine_destroy(struct engine *e);
 void fake_complete(struct engine *e, uint32_t cqn, const struct wc *wc);
 void fake_event(struct engine *e, enum event_type type, uint32_t element);
+/** End the wait of the event loop, if the control thread awaits a change. */
+void fake_wake(struct engine *e);
 
 #endif

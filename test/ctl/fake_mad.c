@@ -143,6 +143,7 @@ engine_mad_look(struct engine *e, uint32_t id, struct engine_mad_answer *a, stru
 		*a = smp->answer;
 		a->done = smp->looks == 0;
 		smp->looks -= !a->done;
+		fake_wake(e);
 		return 0;
 	}
 	if (e->mad.subnet != NULL || e->mad.forgotten || id != 0x40 + e->mad.asks - 1)
@@ -150,6 +151,7 @@ engine_mad_look(struct engine *e, uint32_t id, struct engine_mad_answer *a, stru
 	*a = e->mad.answer;
 	a->done = e->mad.looks == 0;
 	e->mad.looks -= !a->done;
+	fake_wake(e);
 	return 0;
 }
 
@@ -274,7 +276,7 @@ engine_sm_set(struct engine *e, unsigned int port, uint8_t state, uint8_t priori
 /* --- routes --- */
 
 bool
-link_lid_next(const struct link *l, unsigned int port, uint32_t *cursor, struct link_lid_info *info)
+link_lid_next(const struct link *l, unsigned int port, uint64_t *cursor, struct link_lid_info *info)
 {
 	const struct fake_sma *s = &((const struct engine *)l)->sma;
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fake_engine.h"
 
@@ -29,7 +30,7 @@ no_services(const struct fake_sa *sa)
 
 /* Who asks for VL arbitration is never answered. */
 static bool
-no_answer(const struct fake_sa *sa)
+sa_is_silent(const struct fake_sa *sa)
 {
 	return sa->asked.type != NULL && sa->asked.type->attribute == SA_VLARB;
 }
@@ -66,8 +67,8 @@ engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, 
 	memset(p, 0, sizeof(*p));
 	if (sa->id == 0 || id != sa->id)
 		return error_set(err, ENOENT, "query: there is no query %u (any more)", id);
-	p->done = !sa->running && !no_answer(sa);
-	p->records = no_services(sa) || no_answer(sa) ? 0 : sa->num;
+	p->done = !sa->running && !sa_is_silent(sa);
+	p->records = no_services(sa) || sa_is_silent(sa) ? 0 : sa->num;
 	p->segment = sa->running ? 3 : 4;
 	p->segments = 4;
 	p->elapsed_us = 1234;
@@ -97,7 +98,7 @@ engine_sa_next(struct engine *e, uint32_t id, uint64_t *cursor, struct engine_sa
 {
 	static uint8_t rec[SA_RECORD_MAX];
 
-	if (id != e->sa.id || *cursor >= e->sa.num || no_services(&e->sa) || no_answer(&e->sa))
+	if (id != e->sa.id || *cursor >= e->sa.num || no_services(&e->sa) || sa_is_silent(&e->sa))
 		return false;
 	node(rec, ++*cursor);
 	r->type = sa_record_type(SA_NODE);
@@ -169,8 +170,8 @@ engine_sa_import_start(struct engine *e, const struct engine_sa_import *import, 
 	e->sa.import = *import;
 	if (import->text != NULL)
 		strncpy(e->sa.import_text, import->text, sizeof(e->sa.import_text) - 1);
-	else
-		strncpy(e->sa.import_text, import->path, sizeof(e->sa.import_text) - 1);
+	else if (pread(import->fd, e->sa.import_text, sizeof(e->sa.import_text) - 1, 0) < 0)
+		return error_set(err, errno, "file");
 	e->sa.import_polls = 3;
 	return 0;
 }
@@ -180,8 +181,10 @@ engine_sa_import_poll(struct engine *e, struct engine_sa_imported *i, struct err
 {
 	memset(i, 0, sizeof(*i));
 	i->done = --e->sa.import_polls == 0;
-	if (!i->done)
+	if (!i->done) {
+		fake_wake(e);
 		return;
+	}
 	i->result = e->sa.import_result;
 	i->records = 42;
 	i->elapsed_us = 1500;

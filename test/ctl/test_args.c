@@ -40,7 +40,7 @@ parse(const char *line)
 }
 
 static void
-gives(const char *line, const char *params)
+line_gives(const char *line, const char *params)
 {
 	json_t *got = parse(line), *want = json_loads(params, 0, NULL);
 	char *text;
@@ -74,28 +74,28 @@ static void
 test_nouns_and_verbs_name_methods(void **state)
 {
 	(void)state;
-	gives("pd create", "{}");
-	gives("pd_create", "{}");
-	gives("log level get", "{}");
-	gives("log_level get", "{}");
-	gives("log-level get", "{}");
-	gives("events --max 3", "{\"max\": 3}");
+	line_gives("pd create", "{}");
+	line_gives("pd_create", "{}");
+	line_gives("log level get", "{}");
+	line_gives("log_level get", "{}");
+	line_gives("log-level get", "{}");
+	line_gives("events --max 3", "{\"max\": 3}");
 }
 
 static void
 test_numbers(void **state)
 {
 	(void)state;
-	gives("mr register --pd 1 --length 4096", "{\"pd\": 1, \"length\": 4096}");
-	gives("mr register --pd 0x10 --length=4K", "{\"pd\": 16, \"length\": 4096}");
-	gives("mr register --pd 1 --length 3M", "{\"pd\": 1, \"length\": 3145728}");
-	gives("mr register --pd 1 --length 2g", "{\"pd\": 1, \"length\": 2147483648}");
-	gives("mr register --pd 010", "{\"pd\": 10}"); /* no octal surprise */
-	gives("mr register --pd 1 --va 0x7fffffffffffffff",
+	line_gives("mr register --pd 1 --length 4096", "{\"pd\": 1, \"length\": 4096}");
+	line_gives("mr register --pd 0x10 --length=4K", "{\"pd\": 16, \"length\": 4096}");
+	line_gives("mr register --pd 1 --length 3M", "{\"pd\": 1, \"length\": 3145728}");
+	line_gives("mr register --pd 1 --length 2g", "{\"pd\": 1, \"length\": 2147483648}");
+	line_gives("mr register --pd 010", "{\"pd\": 10}"); /* no octal surprise */
+	line_gives("mr register --pd 1 --va 0x7fffffffffffffff",
 		"{\"pd\": 1, \"va\": 9223372036854775807}");
-	gives("mr register --pd 1 --va 0x8000000000000000",
+	line_gives("mr register --pd 1 --va 0x8000000000000000",
 		"{\"pd\": 1, \"va\": \"0x8000000000000000\"}");
-	gives("mr register --pd 1 --va 18446744073709551615",
+	line_gives("mr register --pd 1 --va 18446744073709551615",
 		"{\"pd\": 1, \"va\": \"0xffffffffffffffff\"}");
 	refuses("mr register --pd one", "wanted a number");
 	refuses("mr register --pd 1+", "wanted a number");
@@ -114,13 +114,13 @@ static void
 test_sums(void **state)
 {
 	(void)state;
-	gives("post send 5 --opcode RDMA_WRITE --remote-addr 0x7f0000000000+1024 --rkey 1",
+	line_gives("post send 5 --opcode RDMA_WRITE --remote-addr 0x7f0000000000+1024 --rkey 1",
 		"{\"qp_num\": 5, \"wr\": [{\"opcode\": \"RDMA_WRITE\", \"rkey\": 1,"
 		" \"remote_addr\": 139637976728576}]}");
-	gives("post send 5 --opcode READ --sg-list key=1,addr=4096+0x10+1K,length=4K",
+	line_gives("post send 5 --opcode READ --sg-list key=1,addr=4096+0x10+1K,length=4K",
 		"{\"qp_num\": 5, \"wr\": [{\"opcode\": \"READ\", \"sg_list\":"
 		" [{\"key\": 1, \"addr\": 5136, \"length\": 4096}]}]}");
-	gives("mr register 1 --va 0x7fffffffffffffff+1",
+	line_gives("mr register 1 --va 0x7fffffffffffffff+1",
 		"{\"pd\": 1, \"va\": \"0x8000000000000000\"}");
 }
 
@@ -129,14 +129,14 @@ static void
 test_addresses(void **state)
 {
 	(void)state;
-	gives("live ping 10.0.0.2", "{\"dgid\": \"10.0.0.2\"}");
-	gives("live ping fe80::2 --count 2", "{\"dgid\": \"fe80::2\", \"count\": 2}");
-	gives("live ping lid:0x5", "{\"dlid\": 5}");
-	gives("live ping 5", "{\"dlid\": 5}");
-	gives("live ping --dlid 5", "{\"dlid\": 5}");
-	gives("qp connect 17 5 18 1",
+	line_gives("live ping 10.0.0.2", "{\"dgid\": \"10.0.0.2\"}");
+	line_gives("live ping fe80::2 --count 2", "{\"dgid\": \"fe80::2\", \"count\": 2}");
+	line_gives("live ping lid:0x5", "{\"dlid\": 5}");
+	line_gives("live ping 5", "{\"dlid\": 5}");
+	line_gives("live ping --dlid 5", "{\"dlid\": 5}");
+	line_gives("qp connect 17 5 18 1",
 		"{\"qp_num\": 17, \"dlid\": 5, \"dest_qp_num\": 18, \"rq_psn\": 1}");
-	gives("sa table node --to lid:5", "{\"record\": \"node\", \"dlid\": 5}");
+	line_gives("sa table node --to lid:5", "{\"record\": \"node\", \"dlid\": 5}");
 	refuses("live ping nobody",
 		"got \"nobody\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5");
 	refuses("live ping lid:0xc000", "up to 0xbfff");
@@ -147,9 +147,9 @@ static void
 test_flags_and_switches(void **state)
 {
 	(void)state;
-	gives("mr register 1 --access LOCAL_WRITE,REMOTE_READ --hugepages",
+	line_gives("mr register 1 --access LOCAL_WRITE,REMOTE_READ --hugepages",
 		"{\"pd\": 1, \"access\": [\"LOCAL_WRITE\", \"REMOTE_READ\"], \"hugepages\": true}");
-	gives("qp create 1 2 --no-sq-sig-all --flow-control=no --migreq=true",
+	line_gives("qp create 1 2 --no-sq-sig-all --flow-control=no --migreq=true",
 		"{\"pd\": 1, \"send_cq\": 2, \"sq_sig_all\": false, \"flow_control\": false,"
 		" \"migreq\": true}");
 	refuses("qp create 1 2 --migreq=maybe", "wanted true or false");
@@ -160,23 +160,23 @@ static void
 test_first_values_are_the_required_parameters(void **state)
 {
 	(void)state;
-	gives("qp connect 17 10.0.0.2 18 4711 --port 1",
+	line_gives("qp connect 17 10.0.0.2 18 4711 --port 1",
 		"{\"qp_num\": 17, \"dgid\": \"10.0.0.2\", \"dest_qp_num\": 18, \"rq_psn\": 4711,"
 		" \"port\": 1}");
-	gives("qp connect --dgid 10.0.0.2 17 18 --rq-psn 1",
+	line_gives("qp connect --dgid 10.0.0.2 17 18 --rq-psn 1",
 		"{\"qp_num\": 17, \"dgid\": \"10.0.0.2\", \"dest_qp_num\": 18, \"rq_psn\": 1}");
 	refuses("qp connect 17 10.0.0.2 18", "--rq-psn is missing");
 	/* of a native InfiniBand port a LID in the address' place, or an option of its own */
-	gives("qp connect 17 lid:0x10 18 4711",
+	line_gives("qp connect 17 lid:0x10 18 4711",
 		"{\"qp_num\": 17, \"dlid\": 16, \"dest_qp_num\": 18, \"rq_psn\": 4711}");
-	gives("qp connect 17 18 4711 --dlid 2",
+	line_gives("qp connect 17 18 4711 --dlid 2",
 		"{\"qp_num\": 17, \"dlid\": 2, \"dest_qp_num\": 18, \"rq_psn\": 4711}");
-	gives("qp connect 17 18 4711 --dgid fe80::2 --dlid 2",
+	line_gives("qp connect 17 18 4711 --dgid fe80::2 --dlid 2",
 		"{\"qp_num\": 17, \"dgid\": \"fe80::2\", \"dlid\": 2, \"dest_qp_num\": 18,"
 		" \"rq_psn\": 4711}");
 	refuses("qp connect 17 lid: 18 4711", "dgid: got \"lid:\", allowed: an IPv4");
 	refuses("qp connect 17 --dest-qp-num 18 --rq-psn 4711", "--dgid is missing");
-	gives("qp connect 10.0.0.2 18 4711 --qp-num 17",
+	line_gives("qp connect 10.0.0.2 18 4711 --qp-num 17",
 		"{\"qp_num\": 17, \"dgid\": \"10.0.0.2\", \"dest_qp_num\": 18, \"rq_psn\": 4711}");
 	refuses("qp show 17 18", "\"18\" is one value too many: \"qp show\" takes qp_num,");
 	refuses("pd create 5", "\"pd create\" takes no value");
@@ -188,31 +188,35 @@ static void
 test_fields_of_objects_are_options_too(void **state)
 {
 	(void)state;
-	gives("post send 17 --opcode RDMA_WRITE --sg-list key=0x10,length=4K --sg-list lkey=1,addr=0x1000,length=1"
-	      " --remote-addr 0x2000 --rkey 7 --send-flags FENCE,SIGNALED",
+	line_gives(
+		"post send 17 --opcode RDMA_WRITE --sg-list key=0x10,length=4K --sg-list lkey=1,addr=0x1000,length=1"
+		" --remote-addr 0x2000 --rkey 7 --send-flags FENCE,SIGNALED",
 		"{\"qp_num\": 17, \"wr\": [{\"opcode\": \"RDMA_WRITE\", \"sg_list\": [{\"key\": 16,"
 		" \"length\": 4096}, {\"lkey\": 1, \"addr\": 4096, \"length\": 1}],"
 		" \"remote_addr\": 8192, \"rkey\": 7, \"send_flags\": [\"FENCE\", \"SIGNALED\"]}]}");
-	gives("post send 17 --wr opcode=SEND,wr_id=1 --wr opcode=SEND --wr-id 2 --inline-data 00ff",
+	line_gives(
+		"post send 17 --wr opcode=SEND,wr_id=1 --wr opcode=SEND --wr-id 2 --inline-data 00ff",
 		"{\"qp_num\": 17, \"wr\": [{\"opcode\": \"SEND\", \"wr_id\": 1},"
 		" {\"opcode\": \"SEND\", \"wr_id\": 2, \"inline_data\": \"00ff\"}]}");
-	gives("post send 17 --opcode BIND_MW --bind-mw mw_key=1,mr_key=2,access=REMOTE_READ+REMOTE_WRITE",
+	line_gives(
+		"post send 17 --opcode BIND_MW --bind-mw mw_key=1,mr_key=2,access=REMOTE_READ+REMOTE_WRITE",
 		"{\"qp_num\": 17, \"wr\": [{\"opcode\": \"BIND_MW\", \"bind_mw\": {\"mw_key\": 1,"
 		" \"mr_key\": 2, \"access\": [\"REMOTE_READ\", \"REMOTE_WRITE\"]}}]}");
-	gives("post recv 17 --wr [{\"wr_id\":5},{\"wr_id\":6}] --wr {\"wr_id\":7}",
+	line_gives("post recv 17 --wr [{\"wr_id\":5},{\"wr_id\":6}] --wr {\"wr_id\":7}",
 		"{\"qp_num\": 17, \"wr\": [{\"wr_id\": 5}, {\"wr_id\": 6}, {\"wr_id\": 7}]}");
-	gives("qp modify 17 --dgid 10.0.0.9 --sl 3",
+	line_gives("qp modify 17 --dgid 10.0.0.9 --sl 3",
 		"{\"qp_num\": 17, \"ah_attr\": {\"dgid\": \"10.0.0.9\", \"sl\": 3}}");
 	/* of the address and of the alternate one */
-	gives("qp modify 17 --alt-dgid 10.0.1.9 --alt-port 1 --alt_timeout 15 --path-mig-state REARM",
+	line_gives(
+		"qp modify 17 --alt-dgid 10.0.1.9 --alt-port 1 --alt_timeout 15 --path-mig-state REARM",
 		"{\"qp_num\": 17, \"alt_ah_attr\": {\"dgid\": \"10.0.1.9\", \"port\": 1},"
 		" \"alt_timeout\": 15, \"path_mig_state\": \"REARM\"}");
-	gives("qp modify 17 --dgid 10.0.0.9 --alt-ah-attr dgid=10.0.1.9,sl=2",
+	line_gives("qp modify 17 --dgid 10.0.0.9 --alt-ah-attr dgid=10.0.1.9,sl=2",
 		"{\"qp_num\": 17, \"ah_attr\": {\"dgid\": \"10.0.0.9\"},"
 		" \"alt_ah_attr\": {\"dgid\": \"10.0.1.9\", \"sl\": 2}}");
 	refuses("qp modify 17 --alt-qp-state RTS", "is no option");
 	/* its own parameter comes before the one inside ah_attr */
-	gives("qp modify 17 --port 1", "{\"qp_num\": 17, \"port\": 1}");
+	line_gives("qp modify 17 --port 1", "{\"qp_num\": 17, \"port\": 1}");
 	/* length is a field of sg_list and of bind_mw */
 	refuses("post send 17 --opcode SEND --length 5", "could mean several fields");
 	refuses("post send 17 --opcode SEND --sg-list key=1,size=5", "got \"size=5\"");
@@ -304,9 +308,10 @@ static void
 test_options_of_one_letter(void **state)
 {
 	(void)state;
-	gives("ping 5 -c 3 -W 0.5", "{\"dest\": \"5\", \"count\": 3, \"timeout\": \"0.5\"}");
-	gives("ping -c3 -s 1K 5", "{\"dest\": \"5\", \"count\": 3, \"size\": 1024}");
-	gives("ping 5 -qfc 3", "{\"dest\": \"5\", \"count\": 3, \"quiet\": true, \"flood\": true}");
+	line_gives("ping 5 -c 3 -W 0.5", "{\"dest\": \"5\", \"count\": 3, \"timeout\": \"0.5\"}");
+	line_gives("ping -c3 -s 1K 5", "{\"dest\": \"5\", \"count\": 3, \"size\": 1024}");
+	line_gives("ping 5 -qfc 3",
+		"{\"dest\": \"5\", \"count\": 3, \"quiet\": true, \"flood\": true}");
 	refuses("ping 5 -c", "-c, --count wants a value: integer from 1");
 	refuses("ping 5 -q3", "-q takes no value");
 	refuses("ping 5 -z 3", "-z is no option of \"ping\"");

@@ -44,7 +44,7 @@ stop(int sig)
 }
 
 static void
-serve(int ready)
+cli_serve(int ready)
 {
 	struct sigaction sa = { .sa_handler = stop };
 	struct engine *e = fake_engine_create();
@@ -72,7 +72,7 @@ serve(int ready)
 }
 
 static int
-start(void **state)
+cli_start(void **state)
 {
 	int fd[2];
 	char c;
@@ -84,13 +84,13 @@ start(void **state)
 	setenv("POLCA_SOCKET", path, 1);
 	server = fork();
 	if (server == 0)
-		serve(fd[1]);
+		cli_serve(fd[1]);
 	close(fd[1]);
 	return read(fd[0], &c, 1) == 1 ? close(fd[0]) : -1;
 }
 
 static int
-finish(void **state)
+cli_finish(void **state)
 {
 	int status;
 
@@ -118,7 +118,7 @@ shell(const char *command)
 }
 
 static int
-run(const char *line)
+cli_run(const char *line)
 {
 	char command[2048];
 
@@ -127,9 +127,9 @@ run(const char *line)
 }
 
 static void
-gives(const char *line, int status, const char *words)
+cli_gives(const char *line, int status, const char *words)
 {
-	int got = run(line);
+	int got = cli_run(line);
 
 	if (got != status || strstr(out, words) == NULL)
 		print_error("%s: status %d\n%s\n", line, got, out);
@@ -141,15 +141,15 @@ static void
 test_tables_align(void **state)
 {
 	(void)state;
-	assert_int_equal(run("cq create --depth 4096"), 0);
+	assert_int_equal(cli_run("cq create --depth 4096"), 0);
 	assert_string_equal(out, "cq  1\n");
-	assert_int_equal(run("cq create --depth 16"), 0);
-	assert_int_equal(run("cq list"), 0);
+	assert_int_equal(cli_run("cq create --depth 16"), 0);
+	assert_int_equal(cli_run("cq list"), 0);
 	assert_string_equal(out,
 		"cq  depth  pending  users  overrun  service\n"
 		" 1   4096        0      0  no             -\n"
 		" 2     16        0      0  no             -\n");
-	assert_int_equal(run("cq destroy 2"), 0);
+	assert_int_equal(cli_run("cq destroy 2"), 0);
 	assert_string_equal(out, "ok\n");
 }
 
@@ -159,13 +159,13 @@ test_a_wide_table_parts_its_names(void **state)
 {
 	(void)state;
 	setenv("COLUMNS", "146", 1);
-	assert_int_equal(run("sa sessions"), 0);
+	assert_int_equal(cli_run("sa sessions"), 0);
 	assert_non_null(strstr(out,
 		"                       qp                       mgmt    class                                                                    retries  \n"
 		"worker  peer          num  tid                 class  version  method    attribute  role       state  segment  segments  window     left    age\n"
 		"     1  fe80::9  0x000001  0x000000000000abc0      3        2  GetTable  node       requester  RECV         5         9      16        7  2.5 s\n"));
 	setenv("COLUMNS", "80", 1);
-	assert_int_equal(run("sa sessions"), 0);
+	assert_int_equal(cli_run("sa sessions"), 0);
 	unsetenv("COLUMNS");
 	assert_non_null(
 		strstr(out, "class_version  2\nmethod         GetTable\nattribute      node\n"));
@@ -179,31 +179,31 @@ test_ids_look_the_same_everywhere(void **state)
 	const char *at;
 
 	(void)state;
-	assert_int_equal(run("qp create 1 1"), 0);
+	assert_int_equal(cli_run("qp create 1 1"), 0);
 	at = strstr(out, "0x");
 	assert_non_null(at);
 	snprintf(id, sizeof(id), "%.8s", at);
 	snprintf(line, sizeof(line), "qp show %s", id);
-	gives(line, 0, id);
+	cli_gives(line, 0, id);
 	snprintf(line, sizeof(line), "qp show %ld", strtol(id, NULL, 16));
-	gives(line, 0, id);
+	cli_gives(line, 0, id);
 	snprintf(line, sizeof(line), "qp destroy %s", id);
-	gives(line, 0, "ok");
-	gives(line, 1, id); /* the error names it as the table did */
-	gives("mr checksum 77", 1, "0x0000004d");
-	gives("cm disconnect 9", 1, "0x00000009");
-	gives("cm list", 0, "0x00000002");
-	gives("cm show 0x2", 0, "0x00000002");
-	gives("cm unlisten 0x77", 1, "there is no service \"0x77\"");
+	cli_gives(line, 0, "ok");
+	cli_gives(line, 1, id); /* the error names it as the table did */
+	cli_gives("mr checksum 77", 1, "0x0000004d");
+	cli_gives("cm disconnect 9", 1, "0x00000009");
+	cli_gives("cm list", 0, "0x00000002");
+	cli_gives("cm show 0x2", 0, "0x00000002");
+	cli_gives("cm unlisten 0x77", 1, "there is no service \"0x77\"");
 }
 
 static void
 test_json_is_the_result_itself(void **state)
 {
 	(void)state;
-	assert_int_equal(run("--json cq poll 1"), 0);
+	assert_int_equal(cli_run("--json cq poll 1"), 0);
 	assert_string_equal(out, "{\n  \"wc\": []\n}\n");
-	assert_int_equal(run("cq poll 1 --json"), 0);
+	assert_int_equal(cli_run("cq poll 1 --json"), 0);
 	assert_string_equal(out, "{\n  \"wc\": []\n}\n");
 }
 
@@ -211,23 +211,23 @@ static void
 test_exit_status_tells_what_failed(void **state)
 {
 	(void)state;
-	gives("version get", 0, "version  " POLCA_VERSION);
-	gives("cq destroy 7", 1,
+	cli_gives("version get", 0, "version  " POLCA_VERSION);
+	cli_gives("cq destroy 7", 1,
 		"polca-ctl: cq destroy: cq: there is no completion queue 7 (ENOENT)");
-	gives("cq create --depth 0", 1, "depth: got 0, allowed: integer 1..16777216");
-	gives("cq create --depth 0", 1, "see polca-ctl cq create --help");
-	gives("cq create --size 5", 2, "--size is no option of \"cq create\"");
-	gives("qp crate", 2, "there is no command \"qp crate\"");
-	gives("qp crate", 2, "qp create");
-	gives("qp", 2, "qp create");
-	gives("coffee make", 2, "there is no command \"coffee\"; see polca-ctl --help");
-	gives("", 2, "Usage:");
-	gives("--socket", 2, "wants a value");
-	gives("--socket=/nowhere/s version get", 3, "/nowhere/s");
-	gives("--wait=0.05 version get", 0, "version");
-	gives("-s /nowhere/s version get", 3, "polca is not running");
-	gives("-s /nowhere/s cq create --size 5", 2, "no option");
-	gives("--wait 0.05 cq poll 1 --timeout-ms 100", 0, "wc  -"); /* waits in addition */
+	cli_gives("cq create --depth 0", 1, "depth: got 0, allowed: integer 1..16777216");
+	cli_gives("cq create --depth 0", 1, "see polca-ctl cq create --help");
+	cli_gives("cq create --size 5", 2, "--size is no option of \"cq create\"");
+	cli_gives("qp crate", 2, "there is no command \"qp crate\"");
+	cli_gives("qp crate", 2, "qp create");
+	cli_gives("qp", 2, "qp create");
+	cli_gives("coffee make", 2, "there is no command \"coffee\"; see polca-ctl --help");
+	cli_gives("", 2, "Usage:");
+	cli_gives("--socket", 2, "wants a value");
+	cli_gives("--socket=/nowhere/s version get", 3, "/nowhere/s");
+	cli_gives("--wait=0.05 version get", 0, "version");
+	cli_gives("-s /nowhere/s version get", 3, "polca is not running");
+	cli_gives("-s /nowhere/s cq create --size 5", 2, "no option");
+	cli_gives("--wait 0.05 cq poll 1 --timeout-ms 100", 0, "wc  -"); /* waits in addition */
 }
 
 static void
@@ -235,9 +235,9 @@ test_a_server_that_does_not_answer_is_no_reply(void **state)
 {
 	(void)state;
 	kill(server, SIGSTOP);
-	gives("--wait 0.1 version get", 3, "no reply");
+	cli_gives("--wait 0.1 version get", 3, "no reply");
 	kill(server, SIGCONT);
-	gives("version get", 0, "version");
+	cli_gives("version get", 0, "version");
 }
 
 /*
@@ -277,7 +277,7 @@ test_a_late_reply_is_not_taken_for_another(void **state)
 	if (pid == 0)
 		serve_late(fd);
 	snprintf(line, sizeof(line), "-s %s version get", addr.sun_path);
-	assert_int_equal(run(line), 0);
+	assert_int_equal(cli_run(line), 0);
 	assert_string_equal(out, "version  2\n"); /* the first was rpc_list */
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	close(fd);
@@ -292,10 +292,10 @@ test_lists_are_followed_to_their_end(void **state)
 
 	(void)state;
 	for (i = 0; i < 12; i++)
-		assert_int_equal(run("qp create 1 1"), 0);
-	assert_int_equal(run("qp list --max 5 --json"), 0);
+		assert_int_equal(cli_run("qp create 1 1"), 0);
+	assert_int_equal(cli_run("qp list --max 5 --json"), 0);
 	assert_null(strstr(out, "\"cursor\": null"));
-	assert_int_equal(run("qp list --json"), 0);
+	assert_int_equal(cli_run("qp list --json"), 0);
 	for (c = out; (c = strstr(c, "\"qp_num\"")) != NULL; c++)
 		rows++;
 	assert_int_equal(rows, 12);
@@ -305,10 +305,11 @@ static void
 test_warnings_are_not_in_the_way(void **state)
 {
 	(void)state;
-	gives("qp connect 0x100 10.0.0.2 17 1 --min-rnr-timer 0 2>/dev/null", 0, "RTS");
+	cli_gives("qp connect 0x100 10.0.0.2 17 1 --min-rnr-timer 0 2>/dev/null", 0, "RTS");
 	assert_null(strstr(out, "warning"));
-	gives("qp modify 0x100 --min-rnr-timer 0 2>&1 >/dev/null", 0, "warning: min_rnr_timer 0");
-	gives("events", 0, "QP_ACCESS_ERR");
+	cli_gives("qp modify 0x100 --min-rnr-timer 0 2>&1 >/dev/null", 0,
+		"warning: min_rnr_timer 0");
+	cli_gives("events", 0, "QP_ACCESS_ERR");
 }
 
 static void
@@ -321,13 +322,13 @@ test_help_teaches_with_and_without_a_server(void **state)
 	(void)state;
 	for (i = 0; i < 2; i++) {
 		snprintf(line, sizeof(line), "%s--help", servers[i]);
-		gives(line, 0, "A first session");
-		gives(line, 0, "Exit status: 0 done; 1 ");
+		cli_gives(line, 0, "A first session");
+		cli_gives(line, 0, "Exit status: 0 done; 1 ");
 		snprintf(line, sizeof(line), "%sqp connect --help", servers[i]);
-		gives(line, 0, "Usage: polca-ctl qp connect qp_num dgid dest_qp_num rq_psn");
-		gives(line, 0, "Example:\n  polca-ctl qp connect 17 10.0.0.2");
+		cli_gives(line, 0, "Usage: polca-ctl qp connect qp_num dgid dest_qp_num rq_psn");
+		cli_gives(line, 0, "Example:\n  polca-ctl qp connect 17 10.0.0.2");
 		snprintf(line, sizeof(line), "%sqp --help", servers[i]);
-		gives(line, 0, "qp show");
+		cli_gives(line, 0, "qp show");
 	}
 }
 
@@ -335,50 +336,56 @@ static void
 test_help_is_a_word_too(void **state)
 {
 	(void)state;
-	gives("help", 0, "A first session");
-	gives("help qp", 0, "qp show");
-	gives("help qp connect", 0, "Usage: polca-ctl qp connect qp_num dgid dest_qp_num rq_psn");
-	gives("-s /nowhere/s help log level", 0, "log level set");
-	gives("help coffee", 2, "there is no command \"coffee\"");
-	gives("qp", 2, "\"qp\" needs a verb\nCommands:\n  qp create");
+	cli_gives("help", 0, "A first session");
+	cli_gives("help qp", 0, "qp show");
+	cli_gives("help qp connect", 0,
+		"Usage: polca-ctl qp connect qp_num dgid dest_qp_num rq_psn");
+	cli_gives("-s /nowhere/s help log level", 0, "log level set");
+	cli_gives("help coffee", 2, "there is no command \"coffee\"");
+	cli_gives("qp", 2, "\"qp\" needs a verb\nCommands:\n  qp create");
 	assert_null(strstr(out, "there is no command"));
-	gives("help help", 0, "Usage: polca-ctl help [NOUN [VERB]]");
-	gives("-s /nowhere/s help help", 0, "polca-ctl help qp connect");
+	cli_gives("help help", 0, "Usage: polca-ctl help [NOUN [VERB]]");
+	cli_gives("-s /nowhere/s help help", 0, "polca-ctl help qp connect");
 }
 
 static void
 test_typing_errors_are_answered_with_what_was_meant(void **state)
 {
 	(void)state;
-	gives("prot list", 2,
+	cli_gives("prot list", 2,
 		"there is no command \"prot\"; did you mean \"port\"? See polca-ctl --help");
-	gives("qp crate", 2, "there is no command \"qp crate\"; did you mean \"qp create\"?\n");
-	gives("list qp", 2, "did you mean \"qp list\"?");
-	gives("log level gte", 2, "did you mean \"log level get\"?");
-	gives("halp", 2, "did you mean \"help\"?");
-	gives("cq create --dept 5", 2,
+	cli_gives("qp crate", 2, "there is no command \"qp crate\"; did you mean \"qp create\"?\n");
+	cli_gives("list qp", 2, "did you mean \"qp list\"?");
+	cli_gives("log level gte", 2, "did you mean \"log level get\"?");
+	cli_gives("halp", 2, "did you mean \"help\"?");
+	cli_gives("cq create --dept 5", 2,
 		"--dept is no option of \"cq create\"; did you mean --depth?");
-	gives("post send 5 --opcode SEND --sglist key=1", 2, "did you mean --sg-list?");
-	gives("post send 5 --opcode RDMA_WRIT", 1, "; did you mean RDMA_WRITE?");
-	gives("mr register 1 --length 1 --access REMOTE_RAED", 1, "; did you mean REMOTE_READ?");
-	gives("cm listen rpign --port 1", 1, "; did you mean rping?");
-	gives("sa get node lids=3", 1, "; did you mean lid?");
-	gives("coffee make", 2, "there is no command \"coffee\"; see polca-ctl --help");
-	gives("cq create --coffee 5", 2, "--coffee is no option of \"cq create\"; see");
-	gives("--jsn", 2, "there is no option \"--jsn\" before the command; did you mean --json?");
-	gives("--jsn port list", 2, "did you mean --json?");
-	gives("port --jsn list", 2, "did you mean --json?");
-	gives("port list --jsn", 2, "--jsn is no option of \"port list\"; did you mean --json?");
-	gives("-x", 2, "allowed: --socket, --json, --wait, --help, --version; see");
-	gives("port list extra", 2,
+	cli_gives("post send 5 --opcode SEND --sglist key=1", 2, "did you mean --sg-list?");
+	cli_gives("post send 5 --opcode RDMA_WRIT", 1, "; did you mean RDMA_WRITE?");
+	cli_gives("mr register 1 --length 1 --access REMOTE_RAED", 1,
+		"; did you mean REMOTE_READ?");
+	cli_gives("cm listen rpign --port 1", 1, "; did you mean rping?");
+	cli_gives("sa get node lids=3", 1, "; did you mean lid?");
+	cli_gives("coffee make", 2, "there is no command \"coffee\"; see polca-ctl --help");
+	cli_gives("cq create --coffee 5", 2, "--coffee is no option of \"cq create\"; see");
+	cli_gives("--jsn", 2,
+		"there is no option \"--jsn\" before the command; did you mean --json?");
+	cli_gives("--jsn port list", 2, "did you mean --json?");
+	cli_gives("port --jsn list", 2, "did you mean --json?");
+	cli_gives("port list --jsn", 2,
+		"--jsn is no option of \"port list\"; did you mean --json?");
+	cli_gives("-x", 2, "allowed: --socket, --json, --wait, --help, --version; see");
+	cli_gives("port list extra", 2,
 		"\"extra\" is one value too many: \"port list\" takes no value, and options begin with --; see polca-ctl port list --help");
-	gives("qp show 17 18", 2, "\"18\" is one value too many: \"qp show\" takes qp_num, and");
-	gives("mr register 1 length 4096", 2,
+	cli_gives("qp show 17 18", 2,
+		"\"18\" is one value too many: \"qp show\" takes qp_num, and");
+	cli_gives("mr register 1 length 4096", 2,
 		"\"length\" is one value too many; did you mean --length?");
-	gives("post send 5 --opcode SEND --sg-list len=5", 2,
+	cli_gives("post send 5 --opcode SEND --sg-list len=5", 2,
 		"--sg-list: got \"len=5\", wanted FIELD=VALUE:");
-	gives("post send 5 --opcode SEND --sg-list len=5", 2, "did you mean \"length\"?");
-	gives("post send 5 --opcode SEND --sg-list key=1,legnth=5", 2, "did you mean \"length\"?");
+	cli_gives("post send 5 --opcode SEND --sg-list len=5", 2, "did you mean \"length\"?");
+	cli_gives("post send 5 --opcode SEND --sg-list key=1,legnth=5", 2,
+		"did you mean \"length\"?");
 }
 
 /* An error names a parameter as the user has to write it, whoever finds it. */
@@ -386,28 +393,30 @@ static void
 test_errors_name_options_as_they_are_written(void **state)
 {
 	(void)state;
-	gives("mr register 1", 1,
+	cli_gives("mr register 1", 1,
 		"polca-ctl: mr register: --length: missing, allowed: 1 or more (EINVAL)");
-	gives("mr register one", 2, "polca-ctl: pd: got \"one\", wanted a number");
-	gives("mr register --pd one", 2, "polca-ctl: --pd: got \"one\", wanted a number");
-	gives("mr register 1 --length=x", 2, "polca-ctl: --length: got \"x\"");
-	gives("cq create --depth 0", 1, "polca-ctl: cq create: --depth: got 0, allowed");
-	gives("ping 10.0.0.2 -c x", 2, "polca-ctl: -c: got \"x\"");
-	gives("post send 5 --wr-id 1", 1, "post send: --opcode: missing, allowed: one of");
-	gives("post send 5 --opcode SEND --sg-list key=x", 2,
+	cli_gives("mr register one", 2, "polca-ctl: pd: got \"one\", wanted a number");
+	cli_gives("mr register --pd one", 2, "polca-ctl: --pd: got \"one\", wanted a number");
+	cli_gives("mr register 1 --length=x", 2, "polca-ctl: --length: got \"x\"");
+	cli_gives("cq create --depth 0", 1, "polca-ctl: cq create: --depth: got 0, allowed");
+	cli_gives("ping 10.0.0.2 -c x", 2, "polca-ctl: -c: got \"x\"");
+	cli_gives("post send 5 --wr-id 1", 1, "post send: --opcode: missing, allowed: one of");
+	cli_gives("post send 5 --opcode SEND --sg-list key=x", 2,
 		"polca-ctl: --sg-list key: got \"x\"");
-	gives("post send 5 --opcode SEND --sg-list key=1,length=0x100000000", 1,
+	cli_gives("post send 5 --opcode SEND --sg-list key=1,length=0x100000000", 1,
 		"post send: --sg-list length: got 4294967296");
-	gives("post send 5 --wr opcode=SEND --wr wr_id=1", 1, "post send: wr[1].opcode: missing");
-	gives("qp modify 17 --alt-ah-attr sl=99", 1, "qp modify: --alt-sl: got 99");
-	gives("cm connect 10.0.0.2 7471", 1, "cm connect: --service: missing");
-	gives("ping :: -c 1", 1, "ping: dest: missing, local port 0 is a RoCE port");
-	gives("live ping ::", 1, "live ping: dgid: missing, local port 0 is a RoCE port");
-	gives("cm connect 10.0.0.2 --service rping", 1,
+	cli_gives("post send 5 --wr opcode=SEND --wr wr_id=1", 1,
+		"post send: wr[1].opcode: missing");
+	cli_gives("qp modify 17 --alt-ah-attr sl=99", 1, "qp modify: --alt-sl: got 99");
+	cli_gives("cm connect 10.0.0.2 7471", 1, "cm connect: --service: missing");
+	cli_gives("ping :: -c 1", 1, "ping: dest: missing, local port 0 is a RoCE port");
+	cli_gives("live ping ::", 1, "live ping: dgid: missing, local port 0 is a RoCE port");
+	cli_gives("cm connect 10.0.0.2 --service rping", 1,
 		"cm connect: port, --service-id: got none of them");
-	gives("sa get link lid=3", 1, "sa get: lid: LinkRecord has no such field; it has from_lid");
-	gives("sa get lnk", 1, "sa get: record: got \"lnk\", allowed: node");
-	gives("smp get portinfo", 1, "smp get: --dlid, --path: got none of them");
+	cli_gives("sa get link lid=3", 1,
+		"sa get: lid: LinkRecord has no such field; it has from_lid");
+	cli_gives("sa get lnk", 1, "sa get: record: got \"lnk\", allowed: node");
+	cli_gives("smp get portinfo", 1, "smp get: --dlid, --path: got none of them");
 }
 
 /* What is wrong with the socket is told, and what to do about it. */
@@ -419,30 +428,30 @@ test_a_socket_that_does_not_answer_is_explained(void **state)
 	char line[160], other[96];
 
 	(void)state;
-	gives("-s /nowhere/s port list", 3,
+	cli_gives("-s /nowhere/s port list", 3,
 		"/nowhere/s: No such file or directory\n  polca is not running (there is no such socket): start it, or give --socket PATH");
-	gives("-s /dev/null port list", 3, "it is no socket");
-	gives("-s /tmp port list", 3, "it is no socket");
-	gives("-s \"\" port list", 3, "the path is empty");
+	cli_gives("-s /dev/null port list", 3, "it is no socket");
+	cli_gives("-s /tmp port list", 3, "it is no socket");
+	cli_gives("-s \"\" port list", 3, "the path is empty");
 	/* one that is left by a server that was killed */
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/polca.sock", dir);
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	snprintf(line, sizeof(line), "-s %s port list", addr.sun_path);
-	gives(line, 3,
+	cli_gives(line, 3,
 		"polca is not running (the socket is left from a polca that has ended): start it, or give --socket PATH");
 	/* in the place of this user's polca it is no better */
 	setenv("XDG_RUNTIME_DIR", dir, 1);
-	gives("-s /nowhere/s port list", 3, "polca is not running (there is no such socket)");
+	cli_gives("-s /nowhere/s port list", 3, "polca is not running (there is no such socket)");
 	/* until somebody listens there */
 	assert_int_equal(listen(fd, 8), 0);
 	snprintf(other, sizeof(other),
 		"there is no such socket, but polca listens at %s: try --socket %s", addr.sun_path,
 		addr.sun_path);
-	gives("-s /nowhere/s port list", 3, other);
+	cli_gives("-s /nowhere/s port list", 3, other);
 	unsetenv("XDG_RUNTIME_DIR");
 	close(fd);
 	unlink(addr.sun_path);
-	gives("--wait x port list", 2, "--wait: got \"x\", allowed: seconds");
+	cli_gives("--wait x port list", 2, "--wait: got \"x\", allowed: seconds");
 }
 
 /* The same members for every port, and the same table on every terminal. */
@@ -456,7 +465,7 @@ test_port_list_keeps_one_shape(void **state)
 	int i;
 
 	(void)state;
-	assert_int_equal(run("port list --json"), 0);
+	assert_int_equal(cli_run("port list --json"), 0);
 	json = json_loads(out, 0, NULL);
 	ports = json_object_get(json, "ports");
 	assert_int_equal(json_array_size(ports), 2); /* one of Ethernet, one of InfiniBand */
@@ -467,7 +476,7 @@ test_port_list_keeps_one_shape(void **state)
 	json_decref(json);
 	for (i = 0; i < 3; i++) {
 		setenv("COLUMNS", widths[i], 1);
-		assert_int_equal(run("port list"), 0);
+		assert_int_equal(cli_run("port list"), 0);
 		snprintf(first, sizeof(first), "%.16s", out);
 		assert_string_equal(first, "port           0");
 		assert_non_null(strstr(out, "\nlid            -"));
@@ -550,19 +559,19 @@ static void
 test_completion_says_whether_more_may_follow(void **state)
 {
 	(void)state;
-	gives("--complete 2 polca-ctl qp sho", 0, "show\n");
-	gives("--complete 4 polca-ctl sa get link fr", 11, "from_lid=\n");
-	gives("--complete 5 polca-ctl post send 5 --sg-list ke", 11, "key=\n");
-	gives("--complete 5 polca-ctl post send 5 --bind-mw access=REMOTE_A", 11,
+	cli_gives("--complete 2 polca-ctl qp sho", 0, "show\n");
+	cli_gives("--complete 4 polca-ctl sa get link fr", 11, "from_lid=\n");
+	cli_gives("--complete 5 polca-ctl post send 5 --sg-list ke", 11, "key=\n");
+	cli_gives("--complete 5 polca-ctl post send 5 --bind-mw access=REMOTE_A", 11,
 		"access=REMOTE_ATOMIC\n");
-	gives("--complete 4 polca-ctl mr register --access LOCAL_WRITE,REMOTE_A", 11,
+	cli_gives("--complete 4 polca-ctl mr register --access LOCAL_WRITE,REMOTE_A", 11,
 		"LOCAL_WRITE,REMOTE_ATOMIC\n");
-	gives("--complete 4 polca-ctl post send 5 --opcode=RDMA_R", 0, "--opcode=RDMA_READ\n");
-	gives("--complete 2 polca-ctl sa import", 0, "import\n");
-	gives("--complete 3 polca-ctl sa import x", 10, "");
-	gives("--complete 2 polca-ctl -s /", 10, "");
-	gives("--complete 1 polca-ctl --socket=/", 10, "");
-	gives("--complete 4 polca-ctl ping 10.0.0.2 -s 1", 0, ""); /* a size */
+	cli_gives("--complete 4 polca-ctl post send 5 --opcode=RDMA_R", 0, "--opcode=RDMA_READ\n");
+	cli_gives("--complete 2 polca-ctl sa import", 0, "import\n");
+	cli_gives("--complete 3 polca-ctl sa import x", 10, "");
+	cli_gives("--complete 2 polca-ctl -s /", 10, "");
+	cli_gives("--complete 1 polca-ctl --socket=/", 10, "");
+	cli_gives("--complete 4 polca-ctl ping 10.0.0.2 -s 1", 0, ""); /* a size */
 }
 
 /* Numbers and names as the server has them now. */
@@ -573,7 +582,7 @@ test_bash_completes_values_from_the_server(void **state)
 	json_t *json;
 
 	(void)state;
-	assert_int_equal(run("pd create --json"), 0);
+	assert_int_equal(cli_run("pd create --json"), 0);
 	json = json_loads(out, 0, NULL);
 	snprintf(line, sizeof(line), "mr register %d --length 4K --json",
 		(int)json_integer_value(json_object_get(json, "pd")));
@@ -581,7 +590,7 @@ test_bash_completes_values_from_the_server(void **state)
 	json_decref(json);
 	offers("pd destroy ", key);
 	offers("qp create --pd ", key);
-	assert_int_equal(run(line), 0);
+	assert_int_equal(cli_run(line), 0);
 	json = json_loads(out, 0, NULL);
 	snprintf(key, sizeof(key), "0x%08x ",
 		(unsigned int)json_integer_value(json_object_get(json, "key")));
@@ -589,8 +598,8 @@ test_bash_completes_values_from_the_server(void **state)
 	offers("mr read 0", key);
 	offers("post send 5 --opcode SEND --sg-list key = ", key);
 	offers("post send 5 --opcode SEND --rkey ", key);
-	assert_int_equal(run("cq create"), 0);
-	assert_int_equal(run("qp create 1 1"), 0);
+	assert_int_equal(cli_run("cq create"), 0);
+	assert_int_equal(cli_run("qp create 1 1"), 0);
 	offers("qp show ", " 0x000100 ");
 	offers("qp show 2", " 256 "); /* in the notation that was begun */
 	offers("post send ", " 0x000100 ");
@@ -601,10 +610,10 @@ test_bash_completes_values_from_the_server(void **state)
 	offers("lid list --port ", " 0 1 ");
 	offers("cm listen rp", " rping ");
 	offers("cm connect 10.0.0.2 1 --service ha", " hammer ");
-	assert_int_equal(run("cm listen rping --port 7471 --name mine"), 0);
+	assert_int_equal(cli_run("cm listen rping --port 7471 --name mine"), 0);
 	offers("cm unlisten m", " mine ");
 	offers("cm connect 10.0.0.2 74", " 7471 ");
-	assert_int_equal(run("cm unlisten mine"), 0);
+	assert_int_equal(cli_run("cm unlisten mine"), 0);
 	offers("cm disconnect ", " 0x00000002 ");
 	offers("cm listen me", " memory ");
 	completes("cm connect 10.0.0.2 1 --service me", ""); /* which does not connect */
@@ -629,13 +638,14 @@ test_sa_records_print_as_blocks_lines_or_json(void **state)
 	json_t *json, *records;
 
 	(void)state;
-	gives("sa table node lid=1 node_type=ca", 0,
+	cli_gives("sa table node lid=1 node_type=ca", 0,
 		"NodeRecord\n    lid ....................... 1\n");
-	gives("sa table node", 0, "\nNodeRecord\n    lid ....................... 2\n");
-	gives("sa get node --fields lid=1 --oneline", 0, "NodeRecord lid=1 ");
-	gives("sa table node --oneline --class-version 1", 0, "NodeRecord rid=0x00020000 lid=2 ");
-	gives("sa bulk --oneline", 0, "node_desc=\"a node\"\n");
-	assert_int_equal(run("sa table node --json"), 0);
+	cli_gives("sa table node", 0, "\nNodeRecord\n    lid ....................... 2\n");
+	cli_gives("sa get node --fields lid=1 --oneline", 0, "NodeRecord lid=1 ");
+	cli_gives("sa table node --oneline --class-version 1", 0,
+		"NodeRecord rid=0x00020000 lid=2 ");
+	cli_gives("sa bulk --oneline", 0, "node_desc=\"a node\"\n");
+	assert_int_equal(cli_run("sa table node --json"), 0);
 	json = json_loads(out, 0, NULL);
 	assert_non_null(json);
 	records = json_object_get(json, "records");
@@ -648,20 +658,21 @@ static void
 test_sa_status_is_told_by_name_and_exit_status(void **state)
 {
 	(void)state;
-	gives("sa get service", 4, "polca-ctl: sa get: NO_RECORDS: no record matches (0x0300)");
-	gives("sa get service --json", 4, "\"status\":");
-	gives("sa get link lid=3", 1, "lid: LinkRecord has no such field; it has from_lid");
-	gives("sa get lnk", 1, "record: got \"lnk\", allowed: node, port,");
-	gives("sa get node lid=1 lid=2", 2, "lid is given twice");
-	gives("sa table", 2, "--record is missing");
-	gives("sa table node x", 2,
+	cli_gives("sa get service", 4, "polca-ctl: sa get: NO_RECORDS: no record matches (0x0300)");
+	cli_gives("sa get service --json", 4, "\"status\":");
+	cli_gives("sa get link lid=3", 1, "lid: LinkRecord has no such field; it has from_lid");
+	cli_gives("sa get lnk", 1, "record: got \"lnk\", allowed: node, port,");
+	cli_gives("sa get node lid=1 lid=2", 2, "lid is given twice");
+	cli_gives("sa table", 2, "--record is missing");
+	cli_gives("sa table node x", 2,
 		"\"x\" is one value too many: \"sa table\" takes record FIELD=VALUE...,");
-	gives("sa table node lid", 2, "\"lid\" is one value too many");
-	gives("sa config steal node lid=1", 2, "action: got \"steal\", allowed: add, edit, delete");
-	gives("sa config add node", 2, "give FIELD=VALUE words, or --file");
-	gives("sa config add node lid=1", 0, "1 record added\n");
-	gives("sa config add node --file /nowhere/f", 2, "/nowhere/f");
-	gives("sa import /nowhere/f", 2, "/nowhere/f: No such file");
+	cli_gives("sa table node lid", 2, "\"lid\" is one value too many");
+	cli_gives("sa config steal node lid=1", 2,
+		"action: got \"steal\", allowed: add, edit, delete");
+	cli_gives("sa config add node", 2, "give FIELD=VALUE words, or --file");
+	cli_gives("sa config add node lid=1", 0, "1 record added\n");
+	cli_gives("sa config add node --file /nowhere/f", 2, "/nowhere/f");
+	cli_gives("sa import /nowhere/f", 2, "/nowhere/f: No such file");
 }
 
 /* The server keeps records for minutes, and a transfer goes on, unless it is told. */
@@ -675,7 +686,7 @@ test_an_sa_query_that_is_interrupted_is_cancelled(void **state)
 		"timeout --preserve-status -s INT 0.2 %s sa table vlarb 2>&1", program);
 	assert_int_equal(shell(command), 128 + SIGINT);
 	assert_string_equal(out, "");
-	gives("sa result 33", 1, "there is no query 33");
+	cli_gives("sa result 33", 1, "there is no query 33");
 }
 
 static void
@@ -698,18 +709,26 @@ test_sa_export_is_what_an_import_reads(void **state)
 
 	(void)state;
 	snprintf(line, sizeof(line), "sa export %s/out.json", dir);
-	gives(line, 0, "2 records\n");
+	cli_gives(line, 0, "2 records\n");
 	snprintf(line, sizeof(line), "%s/out.json", dir);
 	json = json_load_file(line, 0, NULL);
 	assert_int_equal(json_array_size(json_object_get(json, "records")), 2);
 	json_decref(json);
-	gives("sa export -", 0,
+	cli_gives("sa export -", 0,
 		"{\"records\": [\n{\"record\":\"NodeRecord\",\"rid\":\"0x00010000\"");
 	snprintf(line, sizeof(line), "sa import %s/out.json --replace", dir);
-	gives(line, 0, "42 records in 0.002 s");
-	gives("--json sa import - < /dev/null", 1, "text");
+	cli_gives(line, 0, "42 records in 0.002 s");
+	cli_gives("sa import - < /dev/null", 0, "42 records");
+	snprintf(line, sizeof(line), "cat %s/out.json | %s sa import /dev/stdin", dir, program);
+	assert_int_equal(shell(line), 0); /* a pipe */
+	cli_gives("sa import /dev/zero", 1, "file: got a device, allowed: the descriptor");
+	cli_gives("sa import /", 1, "file: got a directory");
+	cli_gives("pd create", 0, "");
+	snprintf(line, sizeof(line), "mr register --pd 1 --file %s/out.json", dir);
+	cli_gives(line, 0, "hugepages");
+	cli_gives("mr register --pd 1 --file /nowhere/f", 2, "/nowhere/f: No such file");
 	snprintf(line, sizeof(line), "sa config add node --file %s/out.json", dir);
-	gives(line, 0, "2 records added\n");
+	cli_gives(line, 0, "2 records added\n");
 	snprintf(line, sizeof(line), "%s/out.json", dir);
 	unlink(line);
 }
@@ -718,15 +737,15 @@ static void
 test_sa_commands_have_help_and_completion(void **state)
 {
 	(void)state;
-	gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
-	gives("sa import --help", 0, "(default: what the file looks");
-	gives("--help", 0,
+	cli_gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
+	cli_gives("sa import --help", 0, "(default: what the file looks");
+	cli_gives("--help", 0,
 		"4 (sa, smp, cm connect) the peer refused or did not answer. For ping and live ping, 1 means no answer; for live watch, 1 means that not all endports are up.");
-	gives("sa table --help", 0, "--class-version");
-	gives("sa config --help", 0, "Usage: polca-ctl sa config action record");
-	gives("sa", 2, "sa export");
-	gives("--complete 2 polca-ctl sa t", 0, "table\n");
-	gives("--complete 4 polca-ctl sa table node --cl", 0, "--class-version\n");
+	cli_gives("sa table --help", 0, "--class-version");
+	cli_gives("sa config --help", 0, "Usage: polca-ctl sa config action record");
+	cli_gives("sa", 2, "sa export");
+	cli_gives("--complete 2 polca-ctl sa t", 0, "table\n");
+	cli_gives("--complete 4 polca-ctl sa table node --cl", 0, "--class-version\n");
 }
 
 /* --- subnet management --- */
@@ -735,27 +754,28 @@ static void
 test_smp_get_prints_a_component_a_line(void **state)
 {
 	(void)state;
-	gives("smp get portinfo --path 0,2", 0, "PortInfo\n    m_key ..................... 0x0\n");
-	gives("smp get PortInfo --dlid 3 --port 1", 0, "    base_lid .................. 9\n");
-	gives("smp get 0xff10 --path 0,2", 0,
+	cli_gives("smp get portinfo --path 0,2", 0,
+		"PortInfo\n    m_key ..................... 0x0\n");
+	cli_gives("smp get PortInfo --dlid 3 --port 1", 0, "    base_lid .................. 9\n");
+	cli_gives("smp get 0xff10 --path 0,2", 0,
 		"0xff10\n    00  00000000000000000000000000000000000900");
-	gives("smp get portinfo --path 0,2 --json", 0, "\"mad_status\": \"0x0000\"");
-	gives("smp set portinfo --path 0,2 base_lid=300 sm_sl=2", 0,
+	cli_gives("smp get portinfo --path 0,2 --json", 0, "\"mad_status\": \"0x0000\"");
+	cli_gives("smp set portinfo --path 0,2 base_lid=300 sm_sl=2", 0,
 		"    sm_sl ..................... 2\n");
-	gives("smp get portinfo --path 0,2", 0, "    base_lid .................. 300\n");
-	gives("smp set portinfo --path 0,2 base_lid=9 sm_sl=0", 0, "PortInfo");
+	cli_gives("smp get portinfo --path 0,2", 0, "    base_lid .................. 300\n");
+	cli_gives("smp set portinfo --path 0,2 base_lid=9 sm_sl=0", 0, "PortInfo");
 }
 
 static void
 test_smp_errors_say_what_is_allowed(void **state)
 {
 	(void)state;
-	gives("smp get", 2, "--attribute is missing");
-	gives("smp get portinfo", 1, "--dlid, --path: got none of them, allowed: one");
-	gives("smp get portinfo --dlid 7 --port 1", 1, "LID 7: no answer; is somebody there");
-	gives("smp get switchinfo --path 0,2", 4,
+	cli_gives("smp get", 2, "--attribute is missing");
+	cli_gives("smp get portinfo", 1, "--dlid, --path: got none of them, allowed: one");
+	cli_gives("smp get portinfo --dlid 7 --port 1", 1, "LID 7: no answer; is somebody there");
+	cli_gives("smp get switchinfo --path 0,2", 4,
 		"polca-ctl: smp get: BAD_METHOD_ATTRIBUTE: it does not have this attribute, or does not do this with it (0x000c)");
-	gives("smp set portinfo --path 0,2 lid=3", 1,
+	cli_gives("smp set portinfo --path 0,2 lid=3", 1,
 		"smp set: lid: PortInfo has no such field; it has m_key");
 }
 
@@ -763,11 +783,11 @@ static void
 test_traps_and_lids_are_tables(void **state)
 {
 	(void)state;
-	gives("trap list", 0, "trap  port  number  type  state  sent  raised    age  tid\n");
-	gives("trap send --port 1 --number 144", 0, "trap  7\n");
-	gives("trap repress 7", 0, "ok\n");
-	gives("lid set 5 --mac 02:00:00:00:00:05 --port 1", 0, "ok\n");
-	gives("lid list --port 1", 0,
+	cli_gives("trap list", 0, "trap  port  number  type  state  sent  raised    age  tid\n");
+	cli_gives("trap send --port 1 --number 144", 0, "trap  7\n");
+	cli_gives("trap repress 7", 0, "ok\n");
+	cli_gives("lid set 5 --mac 02:00:00:00:00:05 --port 1", 0, "ok\n");
+	cli_gives("lid list --port 1", 0,
 		"lid  mac                origin\n  5  02:00:00:00:00:05  FIXED\n");
 }
 
@@ -777,24 +797,25 @@ static void
 test_ping_tells_each_answer_and_what_it_comes_to(void **state)
 {
 	(void)state;
-	gives("ping 10.0.0.2 -c 2 -i 0.01", 0,
+	cli_gives("ping 10.0.0.2 -c 2 -i 0.01", 0,
 		"PING 10.0.0.2: echo, 56 bytes of data\n"
 		"64 bytes from 10.0.0.2: seq=1 time=41.2 us\n"
 		"64 bytes from 10.0.0.2: seq=2 time=41.2 us\n"
 		"\n--- 10.0.0.2 liveness statistics ---\n"
 		"2 packets transmitted, 2 received, 0% packet loss, time ");
 	assert_non_null(strstr(out, "ms\nrtt min/avg/max/mdev = 41.2/41.2/41.2/0.0 us\n"));
-	gives("ping lid:5 -c1 -s 208 --port 1", 0, "216 bytes from lid:5: seq=1 time=");
-	gives("ping 5 -qc 2 -i0 --port 1", 0, "PING 5: echo, 56 bytes of data\n\n--- 5 liveness");
-	gives("ping fe80::9 -c 1 --mode ibping", 0, "time=41.2 us: host.example\n");
-	gives("ping fe80::9 -c 1 --mode lidguid", 0, "lid=5 guid=0x0002c90300000005\n");
+	cli_gives("ping lid:5 -c1 -s 208 --port 1", 0, "216 bytes from lid:5: seq=1 time=");
+	cli_gives("ping 5 -qc 2 -i0 --port 1", 0,
+		"PING 5: echo, 56 bytes of data\n\n--- 5 liveness");
+	cli_gives("ping fe80::9 -c 1 --mode ibping", 0, "time=41.2 us: host.example\n");
+	cli_gives("ping fe80::9 -c 1 --mode lidguid", 0, "lid=5 guid=0x0002c90300000005\n");
 }
 
 static void
 test_ping_without_any_answer_exits_with_1(void **state)
 {
 	(void)state;
-	gives("ping lid:7 -c 2 -i 0 --port 1", 1,
+	cli_gives("ping lid:7 -c 2 -i 0 --port 1", 1,
 		"no answer from lid:7: seq=1\nno answer from lid:7: seq=2\n");
 	assert_non_null(strstr(out, "2 packets transmitted, 0 received, 100% packet loss"));
 	assert_null(strstr(out, "rtt"));
@@ -804,29 +825,30 @@ static void
 test_ping_f_goes_on_as_fast_as_it_can(void **state)
 {
 	(void)state;
-	gives("ping 10.0.0.2 -f -c 2500", 0, "data\n\n--- 10.0.0.2");
+	cli_gives("ping 10.0.0.2 -f -c 2500", 0, "data\n\n--- 10.0.0.2");
 	assert_non_null(strstr(out, "2500 packets transmitted, 2500 received, 0% packet loss"));
-	gives("ping lid:7 -f -c 5 --port 1", 1, "data\n.....\n--- lid:7");
+	cli_gives("ping lid:7 -f -c 5 --port 1", 1, "data\n.....\n--- lid:7");
 }
 
 static void
 test_ping_says_what_its_options_may_be(void **state)
 {
 	(void)state;
-	gives("ping", 2, "--dest is missing");
-	gives("ping nobody", 2,
+	cli_gives("ping", 2, "--dest is missing");
+	cli_gives("ping nobody", 2,
 		"dest: got \"nobody\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5");
-	gives("ping lid:0", 2, "dest: got \"lid:0\"");
-	gives("ping lid:0xc000", 2, "up to 0xbfff");
-	gives("ping 10.0.0.2 -c 0", 2, "--count: got 0, allowed: 1 and more");
-	gives("ping 10.0.0.2 -c", 2, "-c, --count wants a value");
-	gives("ping 10.0.0.2 -W 61", 2, "--timeout: got \"61\", allowed: 0.001 to 60 seconds");
-	gives("ping 10.0.0.2 -i x", 2, "--interval: got \"x\", allowed: 0 to 3600 seconds");
-	gives("ping 10.0.0.2 -x", 2, "-x is no option of \"ping\"; see polca-ctl ping --help");
-	gives("ping 10.0.0.2 -c 1 -s 2M", 1, "--size: got 2097152, allowed: integer 0..1048576");
-	gives("ping 10.0.0.2 -c 1 --port 2", 1, "--port: got 2, there are 2");
-	gives("-s /nowhere/s ping 10.0.0.2", 3, "polca is not running");
-	gives("ping --help", 0, "-c, --count");
+	cli_gives("ping lid:0", 2, "dest: got \"lid:0\"");
+	cli_gives("ping lid:0xc000", 2, "up to 0xbfff");
+	cli_gives("ping 10.0.0.2 -c 0", 2, "--count: got 0, allowed: 1 and more");
+	cli_gives("ping 10.0.0.2 -c", 2, "-c, --count wants a value");
+	cli_gives("ping 10.0.0.2 -W 61", 2, "--timeout: got \"61\", allowed: 0.001 to 60 seconds");
+	cli_gives("ping 10.0.0.2 -i x", 2, "--interval: got \"x\", allowed: 0 to 3600 seconds");
+	cli_gives("ping 10.0.0.2 -x", 2, "-x is no option of \"ping\"; see polca-ctl ping --help");
+	cli_gives("ping 10.0.0.2 -c 1 -s 2M", 1,
+		"--size: got 2097152, allowed: integer 0..1048576");
+	cli_gives("ping 10.0.0.2 -c 1 --port 2", 1, "--port: got 2, there are 2");
+	cli_gives("-s /nowhere/s ping 10.0.0.2", 3, "polca is not running");
+	cli_gives("ping --help", 0, "-c, --count");
 }
 
 /* --- live watch --- */
@@ -835,15 +857,15 @@ static void
 test_watch_tells_changes_and_figures(void **state)
 {
 	(void)state;
-	gives("live watch lid:5 7 --port 1 -c 4 -i 0.01 --mode echo", 1,
+	cli_gives("live watch lid:5 7 --port 1 -c 4 -i 0.01 --mode echo", 1,
 		" lid:5 up: answered in 41.2 us\n");
 	assert_non_null(strstr(out, " 7 suspect: no answer, 1 in a row\n"));
 	assert_non_null(strstr(out, " 7 down: no answer, 3 in a row; suspect for "));
 	assert_non_null(strstr(out, "lid:5    up "));
-	gives("live watch lid:5 --port 1 -c 2 -i 0.01 -r 0.001 --json", 0,
+	cli_gives("live watch lid:5 --port 1 -c 2 -i 0.01 -r 0.001 --json", 0,
 		"\"event\":\"state\",\"endport\":\"lid:5\",\"state\":\"up\",\"was\":\"new\"");
 	assert_non_null(strstr(out, "\"event\":\"report\",\"endports\":[{\"endport\":\"lid:5\""));
-	gives("live watch lid:5 --port 1 -w 0.05", 0, "lid:5    up ");
+	cli_gives("live watch lid:5 --port 1 -w 0.05", 0, "lid:5    up ");
 }
 
 static void
@@ -865,18 +887,18 @@ static void
 test_watch_says_what_its_options_may_be(void **state)
 {
 	(void)state;
-	gives("live watch", 2, "endport is missing: name endports, or a --file of them");
-	gives("live watch 10.0.0.2 nobody", 2, "endport: got \"nobody\", allowed: an IPv4");
-	gives("live watch --file /nowhere/f", 2, "--file: /nowhere/f: No such file");
-	gives("live watch 10.0.0.2 -i 0", 2,
+	cli_gives("live watch", 2, "endport is missing: name endports, or a --file of them");
+	cli_gives("live watch 10.0.0.2 nobody", 2, "endport: got \"nobody\", allowed: an IPv4");
+	cli_gives("live watch --file /nowhere/f", 2, "--file: /nowhere/f: No such file");
+	cli_gives("live watch 10.0.0.2 -i 0", 2,
 		"--interval: got \"0\", allowed: 0.001 to 3600 seconds");
-	gives("live watch 10.0.0.2 -r x", 2, "--report: got \"x\"");
-	gives("live watch 10.0.0.2 -c 0", 2, "--count: allowed: 1 and more");
-	gives("live watch 10.0.0.2 --misses 0", 2, "--misses: allowed: 1 and more");
-	gives("live watch 10.0.0.2 --mode x -c 1", 1, "--mode: got \"x\"");
-	gives("live watch 10.0.0.2 -c 1 --port 2", 1, "--port: got 2, there are 2");
-	gives("-s /nowhere/s live watch 10.0.0.2", 3, "polca is not running");
-	gives("live watch --help", 0, "Usage: polca-ctl live watch [endport...]");
+	cli_gives("live watch 10.0.0.2 -r x", 2, "--report: got \"x\"");
+	cli_gives("live watch 10.0.0.2 -c 0", 2, "--count: allowed: 1 and more");
+	cli_gives("live watch 10.0.0.2 --misses 0", 2, "--misses: allowed: 1 and more");
+	cli_gives("live watch 10.0.0.2 --mode x -c 1", 1, "--mode: got \"x\"");
+	cli_gives("live watch 10.0.0.2 -c 1 --port 2", 1, "--port: got 2, there are 2");
+	cli_gives("-s /nowhere/s live watch 10.0.0.2", 3, "polca is not running");
+	cli_gives("live watch --help", 0, "Usage: polca-ctl live watch [endport...]");
 	completes("live watch 10.0.0.2 --mode times", "timestamp");
 }
 
@@ -901,7 +923,7 @@ static void
 test_ping_ends_at_its_deadline(void **state)
 {
 	(void)state;
-	gives("ping 10.0.0.2 -w 0.3 -i 60", 0, "1 packets transmitted, 1 received");
+	cli_gives("ping 10.0.0.2 -w 0.3 -i 60", 0, "1 packets transmitted, 1 received");
 }
 
 static void
@@ -910,7 +932,7 @@ test_ping_as_json_is_one_object(void **state)
 	json_t *json;
 
 	(void)state;
-	assert_int_equal(run("ping 10.0.0.2 -c 3 -i 0 --json"), 0);
+	assert_int_equal(cli_run("ping 10.0.0.2 -c 3 -i 0 --json"), 0);
 	json = json_loads(out, 0, NULL);
 	assert_non_null(json);
 	assert_int_equal(json_array_size(json_object_get(json, "replies")), 3);
@@ -924,12 +946,13 @@ static void
 test_live_ping_exits_as_ping_does(void **state)
 {
 	(void)state;
-	gives("live ping 10.0.0.2", 0, "received  1");
-	gives("live ping lid:7 --port 1 --timeout-ms 10 --count 2", 1, "received  0");
-	gives("live ping lid:7 --port 1 --timeout-ms 10 --json", 1, "\"received\": 0");
-	gives("live ping nobody", 2, "allowed: an IPv4");
+	cli_gives("live ping 10.0.0.2", 0, "received  1");
+	cli_gives("live ping lid:7 --port 1 --timeout-ms 10 --count 2", 1, "received  0");
+	cli_gives("live ping lid:7 --port 1 --timeout-ms 10 --json", 1, "\"received\": 0");
+	cli_gives("live ping nobody", 2, "allowed: an IPv4");
 	/* each of them may take its timeout */
-	gives("--wait 0.5 live ping lid:7 --port 1 --count 4 --timeout-ms 300", 1, "received  0");
+	cli_gives("--wait 0.5 live ping lid:7 --port 1 --count 4 --timeout-ms 300", 1,
+		"received  0");
 }
 
 /* --- connections --- */
@@ -938,29 +961,29 @@ static void
 test_services_are_a_table_of_what_is_not_0(void **state)
 {
 	(void)state;
-	gives("cm services", 0, "none; polca-ctl cm listen --help says how to have one\n");
-	gives("cm listen rping --port 7471", 0, "service     1\nname        rping\n");
-	gives("cm listen memory --service-id 0x1234 --name store --length 64K", 0,
+	cli_gives("cm services", 0, "none; polca-ctl cm listen --help says how to have one\n");
+	cli_gives("cm listen rping --port 7471", 0, "service     1\nname        rping\n");
+	cli_gives("cm listen memory --service-id 0x1234 --name store --length 64K", 0,
 		"name        store\n");
-	assert_int_equal(run("cm services"), 0);
+	assert_int_equal(cli_run("cm services"), 0);
 	assert_string_equal(out,
 		"service  name   kind    state      port  connections  established  messages_in  bytes_in  service_id\n"
 		"      1  rping  rping   LISTENING  7471            0            0            5     5 MiB  \n"
 		"      2  store  memory  LISTENING                  0            0            5     5 MiB  0x0000000000001234\n");
-	gives("service list", 0, "violations");
-	gives("cm services --json", 0, "\"violations\": 0");
-	gives("cm listen pong --port 1", 1,
+	cli_gives("service list", 0, "violations");
+	cli_gives("cm services --json", 0, "\"violations\": 0");
+	cli_gives("cm listen pong --port 1", 1,
 		"kind: got \"pong\", which is none, allowed: memory, rping");
-	gives("cm unlisten store", 0, "ok\n");
-	gives("cm unlisten 1 --disconnect", 0, "ok\n");
-	gives("cm unlisten nobody", 1, "there is no service \"nobody\"");
+	cli_gives("cm unlisten store", 0, "ok\n");
+	cli_gives("cm unlisten 1 --disconnect", 0, "ok\n");
+	cli_gives("cm unlisten nobody", 1, "there is no service \"nobody\"");
 }
 
 static void
 test_connect_waits_for_the_exchanges_it_was_asked_for(void **state)
 {
 	(void)state;
-	gives("cm connect 10.0.0.2 7471 --service rping --count 10", 0,
+	cli_gives("cm connect 10.0.0.2 7471 --service rping --count 10", 0,
 		"connection           0x00000001\n"
 		"service              rping\n"
 		"qp_num               0x000100\n"
@@ -971,15 +994,15 @@ test_connect_waits_for_the_exchanges_it_was_asked_for(void **state)
 		"private_data         dead\n"
 		"elapsed              1.5 ms\n"
 		"\nrping: 10 of 10 exchanges, 0 mismatches, 0 errors; 0 messages and 0 bytes out, 5 and 5242880 in\n");
-	gives("cm connect 10.0.0.2 7471 --service rping --count 10 --detach", 0, "1.5 ms\n");
+	cli_gives("cm connect 10.0.0.2 7471 --service rping --count 10 --detach", 0, "1.5 ms\n");
 	assert_null(strstr(out, "exchanges"));
-	gives("cm connect 10.0.0.2 --service-id 0x1234 --service rping --json --detach", 0,
+	cli_gives("cm connect 10.0.0.2 --service-id 0x1234 --service rping --json --detach", 0,
 		"\"qp_num\": 256");
 	assert_null(strstr(out, "counters"));
 	/* the caller drives it */
-	gives("cm connect 10.0.0.2 7471 --pd 1 --send-cq 1", 0, "qp_num");
+	cli_gives("cm connect 10.0.0.2 7471 --pd 1 --send-cq 1", 0, "qp_num");
 	assert_null(strstr(out, "exchanges"));
-	gives("cm connect lid:5 7471 --service rping --local-port 1 --count 2 --json", 0,
+	cli_gives("cm connect lid:5 7471 --service rping --local-port 1 --count 2 --json", 0,
 		"\"counters\": {");
 }
 
@@ -987,17 +1010,18 @@ static void
 test_connect_says_who_does_not_want_it(void **state)
 {
 	(void)state;
-	gives("cm connect 10.0.0.2 9000 --service rping", 4,
+	cli_gives("cm connect 10.0.0.2 9000 --service rping", 4,
 		"polca-ctl: cm connect: rejected: invalid service ID (8): nobody listens there (ECONNREFUSED)\n  private data: dead\n");
-	gives("cm connect 10.0.0.2 9100 --service rping --timeout-ms 50", 4,
+	cli_gives("cm connect 10.0.0.2 9100 --service rping --timeout-ms 50", 4,
 		"no answer within 50 ms: is a communication manager there, and the address right? (ETIMEDOUT)");
-	gives("cm connect nobody 7471", 2, "cm connect: dest: got \"nobody\", allowed: an IPv4");
-	gives("cm connect", 2, "--dest is missing");
-	gives("cm connect 10.0.0.2 1 2", 2,
+	cli_gives("cm connect nobody 7471", 2,
+		"cm connect: dest: got \"nobody\", allowed: an IPv4");
+	cli_gives("cm connect", 2, "--dest is missing");
+	cli_gives("cm connect 10.0.0.2 1 2", 2,
 		"\"2\" is one value too many: \"cm connect\" takes dest port,");
-	gives("cm connect --help", 0,
+	cli_gives("cm connect --help", 0,
 		"Usage: polca-ctl cm connect dest [port] [--PARAMETER VALUE...]");
-	gives("-s /nowhere/s cm connect 10.0.0.2 7471", 3, "polca is not running");
+	cli_gives("-s /nowhere/s cm connect 10.0.0.2 7471", 3, "polca is not running");
 }
 
 static void
@@ -1086,7 +1110,7 @@ serve_one(int fd, struct one_client how)
 	while (fgets(line, sizeof(line), in) != NULL) {
 		if (strstr(line, "\"service_list\"") != NULL && how.looks-- == 0)
 			e->cm.services = 0;
-		call = rpc_open(&state, line, strlen(line), 0);
+		call = rpc_open(&state, line, strlen(line), &(int){ -1 }, 0);
 		while (rpc_step(call, 0) != 0)
 			;
 		reply = rpc_reply(call, 1 << 20, &len);
@@ -1117,7 +1141,7 @@ gives_alone(struct one_client how, const char *command, int exit_status, const c
 	if (pid == 0)
 		serve_one(fd, how);
 	snprintf(line, sizeof(line), "-s %s %s", addr.sun_path, command);
-	gives(line, exit_status, words);
+	cli_gives(line, exit_status, words);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
@@ -1171,19 +1195,19 @@ test_connect_without_count_stays_until_a_signal(void **state)
 
 	(void)state;
 	for (i = 0; i < 3; i++) {
-		gives("cm connect 10.0.0.2 8000 --service rping --detach", 0, "1.5 ms\n");
-		gives("service list --json", 0, "\"CONNECTED\"");
-		gives("cm disconnect 2", 0, "ok\n");
+		cli_gives("cm connect 10.0.0.2 8000 --service rping --detach", 0, "1.5 ms\n");
+		cli_gives("service list --json", 0, "\"CONNECTED\"");
+		cli_gives("cm disconnect 2", 0, "ok\n");
 		snprintf(command, sizeof(command),
 			"timeout --preserve-status -s %s 0.5 %s cm connect 10.0.0.2 8000 --service rping 2>&1",
 			signals[i], program);
 		assert_int_equal(shell(command), 0);
 		assert_non_null(strstr(out, "Ctrl-C disconnects"));
 		assert_non_null(strstr(out, "\nrping: 3 exchanges, 0 mismatches, 0 errors;"));
-		assert_int_equal(run("service list --json"), 0);
+		assert_int_equal(cli_run("service list --json"), 0);
 		assert_null(strstr(out, "\"CONNECTED\""));
 	}
-	gives("cm connect --help", 0, "Ctrl-C");
+	cli_gives("cm connect --help", 0, "Ctrl-C");
 }
 
 static void
@@ -1191,15 +1215,15 @@ test_connections_are_a_table(void **state)
 {
 	(void)state;
 	setenv("COLUMNS", "200", 1);
-	gives("cm list", 0,
+	cli_gives("cm list", 0,
 		"\n0x00000002  ESTABLISHED  PASSIVE  -        10.0.0.7  0x0000000001061d2f");
 	unsetenv("COLUMNS");
-	gives("cm show 2", 0, "rdma_cm:\n  src       10.0.0.7\n  src_port  40000\n");
-	gives("cm disconnect 2", 0, "ok\n");
-	gives("cm disconnect 9", 1, "there is no connection 0x00000009");
-	gives("cm alternate 1 10.0.0.9 --local-port 0", 0, "agreed  yes\n");
-	gives("cm alternate 1 x", 2, "cm alternate: dest: got \"x\"");
-	gives("cm", 2, "cm connect");
+	cli_gives("cm show 2", 0, "rdma_cm:\n  src       10.0.0.7\n  src_port  40000\n");
+	cli_gives("cm disconnect 2", 0, "ok\n");
+	cli_gives("cm disconnect 9", 1, "there is no connection 0x00000009");
+	cli_gives("cm alternate 1 10.0.0.9 --local-port 0", 0, "agreed  yes\n");
+	cli_gives("cm alternate 1 x", 2, "cm alternate: dest: got \"x\"");
+	cli_gives("cm", 2, "cm connect");
 	completes("cm ",
 		"listen unlisten services connect list show disconnect alternate load --help");
 }
@@ -1332,5 +1356,5 @@ main(int argc, char **argv)
 		return 2;
 	program = argv[1];
 	completion = argv[2];
-	return cmocka_run_group_tests(tests, start, finish);
+	return cmocka_run_group_tests(tests, cli_start, cli_finish);
 }

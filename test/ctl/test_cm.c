@@ -24,7 +24,7 @@
 	} while (0)
 
 static int
-setup(void **state)
+cm_setup(void **state)
 {
 	struct desk *d;
 	int rc = desk_setup(state);
@@ -34,21 +34,6 @@ setup(void **state)
 	d->e->port[1].gid[0].type = GID_IB;
 	d->e->cm.connections = 3;
 	return rc;
-}
-
-static const char *
-fails(struct desk *d, const char *method, const char *params)
-{
-	return str(call_fails(d, method, "%s", params), "message");
-}
-
-static const json_t *
-row(const json_t *result, const char *list, size_t i)
-{
-	const json_t *r = json_array_get(json_object_get(result, list), i);
-
-	assert_non_null(r);
-	return r;
 }
 
 static const struct svc_config *
@@ -494,7 +479,7 @@ test_a_connect_that_nobody_waits_for_is_given_up(void **state)
 	struct rpc_call *c;
 
 	d->e->cm.polls = 50;
-	c = rpc_open(&d->state, line, strlen(line), d->now);
+	c = rpc_open(&d->state, line, strlen(line), &(int){ -1 }, d->now);
 	assert_int_not_equal(rpc_step(c, d->now), 0);
 	assert_int_equal(d->e->cm.disconnected, 0);
 	rpc_close(c);
@@ -662,7 +647,7 @@ test_each_counter_is_described(void **state)
 	json_decref(cm);
 }
 
-#define t(test) cmocka_unit_test_setup_teardown(test, setup, desk_teardown)
+#define t(test) cmocka_unit_test_setup_teardown(test, cm_setup, desk_teardown)
 
 int
 main(void)

@@ -19,7 +19,7 @@
 #define assert_says(text, what) assert_non_null(strstr(text, what))
 
 static int
-setup(void **state)
+live_setup(void **state)
 {
 	struct desk *d;
 	int rc = desk_setup(state);
@@ -31,7 +31,7 @@ setup(void **state)
 }
 
 static const char *
-fails(struct desk *d, const char *params)
+ping_fails(struct desk *d, const char *params)
 {
 	return str(call_fails(d, "live_ping", "%s", params), "message");
 }
@@ -120,7 +120,8 @@ test_more_than_208_bytes_go_by_rmpp(void **state)
 	assert_int_equal(asked(d)->total_ms, 700);
 	assert_false(asked(d)->no_retry);
 	assert_int_equal(num(reply(r, 0), "bytes"), 1048584);
-	assert_says(fails(d, "'dgid': '10.0.0.9', 'size': 1048577"), "allowed: integer 0..1048576");
+	assert_says(ping_fails(d, "'dgid': '10.0.0.9', 'size': 1048577"),
+		"allowed: integer 0..1048576");
 }
 
 static void
@@ -168,12 +169,12 @@ test_a_lid_is_asked_on_a_native_ib_port(void **state)
 	assert_int_equal(d->e->mad.ah.dlid, 5);
 	assert_int_equal(d->e->mad.ah.sl, 3);
 	assert_int_equal(asked(d)->pkey_index, 2);
-	assert_says(fails(d, "'dlid': 5"),
+	assert_says(ping_fails(d, "'dlid': 5"),
 		"dlid: got 5, but local port 0 is a RoCE port: give dgid");
-	assert_says(fails(d, ""), "dgid: missing, local port 0 is a RoCE port");
-	assert_says(fails(d, "'port': 1"),
+	assert_says(ping_fails(d, ""), "dgid: missing, local port 0 is a RoCE port");
+	assert_says(ping_fails(d, "'port': 1"),
 		"dlid: missing, local port 1 is a native InfiniBand port");
-	assert_says(fails(d, "'dgid': '10.0.0.9', 'port': 2"), "port: got 2, there are 2");
+	assert_says(ping_fails(d, "'dgid': '10.0.0.9', 'port': 2"), "port: got 2, there are 2");
 }
 
 static void
@@ -181,11 +182,11 @@ test_data_is_for_echoes_only(void **state)
 {
 	struct desk *d = *state;
 
-	assert_says(fails(d, "'dgid': '10.0.0.9', 'mode': 'ibping', 'size': 5"),
+	assert_says(ping_fails(d, "'dgid': '10.0.0.9', 'mode': 'ibping', 'size': 5"),
 		"size, pattern: got mode ibping, allowed: echo");
-	assert_says(fails(d, "'dgid': '10.0.0.9', 'pattern': ''"), "pattern: got nothing");
-	assert_says(fails(d, "'dgid': '10.0.0.9', 'count': 1001"), "allowed: integer 1..1000");
-	assert_says(fails(d, "'dgid': '10.0.0.9', 'mode': 'pong'"),
+	assert_says(ping_fails(d, "'dgid': '10.0.0.9', 'pattern': ''"), "pattern: got nothing");
+	assert_says(ping_fails(d, "'dgid': '10.0.0.9', 'count': 1001"), "allowed: integer 1..1000");
+	assert_says(ping_fails(d, "'dgid': '10.0.0.9', 'mode': 'pong'"),
 		"allowed: one of echo, timestamp, ");
 	assert_int_equal(d->e->mad.asks, 0);
 }
@@ -219,7 +220,7 @@ test_the_first_request_waits_for_the_next_hop(void **state)
 	assert_true(d->now - start >= 500 && d->now - start < 600);
 }
 
-#define t(test) cmocka_unit_test_setup_teardown(test, setup, desk_teardown)
+#define t(test) cmocka_unit_test_setup_teardown(test, live_setup, desk_teardown)
 
 int
 main(void)

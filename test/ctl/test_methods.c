@@ -4,6 +4,8 @@
 
 /* Each method from its request to the verbs and back. */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -19,15 +23,6 @@
 
 #include "ask.h"
 #include "base/verdict.h"
-
-static const json_t *
-row(const json_t *result, const char *list, size_t i)
-{
-	const json_t *v = json_array_get(json_object_get(result, list), i);
-
-	assert_non_null(v);
-	return v;
-}
 
 static unsigned int
 make_region(struct desk *d, unsigned int length)
@@ -96,26 +91,65 @@ test_regions_are_registered_listed_and_deregistered(void **state)
 		"ENOENT");
 }
 
+#define assert_says(text, what) assert_non_null(strstr(text, what))
+
 static void
 test_a_region_needs_a_length_unless_it_is_a_file(void **state)
 {
 	struct desk *d = *state;
-	char path[] = "/tmp/test_ctl_XXXXXX";
-	int fd = mkstemp(path);
+	int fd = memfd_create("region", MFD_CLOEXEC);
 
 	assert_int_equal(ftruncate(fd, 12288), 0);
-	close(fd);
 	call(d, "pd_create", "%s", "");
-	assert_non_null(strstr(str(call_fails(d, "mr_register", "'pd': 1"), "message"), "length"));
-	assert_int_equal(num(call(d, "mr_register", "'pd': 1, 'file': '%s', 'offset': 4096", path),
+	assert_says(fails(d, "mr_register", "'pd': 1"), "length");
+	d->fd = dup(fd);
+	assert_int_equal(num(call(d, "mr_register", "'pd': 1, 'file': 'f', 'offset': 4096"),
 				 "length"),
 		8192);
-	call_fails(d, "mr_register", "'pd': 1, 'file': '%s', 'offset': 12288", path);
-	call_fails(d, "mr_register", "'pd': 1, 'file': '%s', 'memzone': 'x'", path);
-	unlink(path);
-	assert_non_null(
-		strstr(str(call_fails(d, "mr_register", "'pd': 1, 'file': '%s'", path), "message"),
-			"No such file"));
+	d->fd = dup(fd);
+	assert_says(fails(d, "mr_register", "'pd': 1, 'file': 'f', 'offset': 12288"), "offset");
+	d->fd = fd;
+	assert_says(fails(d, "mr_register", "'pd': 1, 'file': 'f', 'memzone': 'x'"), "memzone");
+}
+
+/* anything else could keep the server waiting, or reading, for ever */
+static void
+test_only_a_regular_file_is_taken(void **state)
+{
+	struct desk *d = *state;
+	int fds[2];
+
+	assert_says(fails(d, "sa_import", "'file': '/etc/passwd'"), "file: got no descriptor");
+	d->fd = open("/dev/zero", O_RDONLY);
+	assert_says(fails(d, "sa_import", "'file': 'f'"), "file: got a device, allowed: the des");
+	d->fd = open("/tmp", O_RDONLY);
+	assert_says(fails(d, "sa_import", "'file': 'f'"), "file: got a directory");
+	assert_int_equal(pipe(fds), 0);
+	close(fds[1]);
+	d->fd = fds[0];
+	assert_says(fails(d, "sa_import", "'file': 'f'"), "file: got a pipe");
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	close(fds[1]);
+	d->fd = fds[0];
+	assert_says(fails(d, "sa_import", "'file': 'f'"), "file: got a socket");
+	assert_int_equal(d->fd, -1);
+	assert_int_equal(fcntl(fds[0], F_GETFD), -1); /* the call closed it */
+	assert_int_equal(errno, EBADF);
+}
+
+static void
+test_a_region_is_on_the_node_of_its_port(void **state)
+{
+	struct desk *d = *state;
+
+	make_region(d, 4096);
+	assert_int_equal(d->e->mr_local_port, 0);
+	call(d, "mr_register", "'pd': 1, 'length': 4096, 'local_port': 1");
+	assert_int_equal(d->e->mr_local_port, 1);
+	assert_string_equal(str(call_fails(d, "mr_register",
+					"'pd': 1, 'length': 4096, 'local_port': 2"),
+				    "message"),
+		"local_port: got 2, there are 2, counted from 0");
 }
 
 static void
@@ -216,7 +250,7 @@ test_long_fills_and_checksums_go_in_slices(void **state)
 	char line[128];
 
 	snprintf(line, sizeof(line), "%s\"params\":{\"key\":%u,\"seed\":9}}", start, key);
-	c = rpc_open(&d->state, line, strlen(line), 0);
+	c = rpc_open(&d->state, line, strlen(line), &(int){ -1 }, 0);
 	while (rpc_step(c, 0) == RPC_AGAIN)
 		slices++;
 	assert_in_range(slices, 4, 100);
@@ -305,7 +339,10 @@ test_bound_windows_are_told_with_their_range(void **state)
 		-16);
 }
 
-/* Pages of two: the cursor of one leads to the next, and null ends them. */
+/*
+ * Pages of two: the cursor of one leads to the next, and null ends them. Behind the last row, even
+ * far behind, there is nothing.
+ */
 static void
 expect_pages(struct desk *d, const char *method, const char *list, unsigned int rows)
 {
@@ -324,6 +361,8 @@ expect_pages(struct desk *d, const char *method, const char *list, unsigned int 
 	assert_int_equal(got, rows);
 	assert_int_equal(json_array_size(json_object_get(call(d, method, "%s", ""), list)), rows);
 	assert_int_equal(num(call_fails(d, method, "'max': 1001"), "code"), -32602);
+	r = call(d, method, "'cursor': %lld", 1LL << 32);
+	assert_int_equal(json_array_size(json_object_get(r, list)), 0);
 }
 
 static void
@@ -431,7 +470,7 @@ test_cq_poll_waits_for_its_minimum_and_no_longer_than_told(void **state)
 	struct rpc_call *c;
 
 	call(d, "cq_create", "%s", "");
-	c = rpc_open(&d->state, line, strlen(line), 100);
+	c = rpc_open(&d->state, line, strlen(line), &(int){ -1 }, 100);
 	assert_int_equal(rpc_step(c, 100), RPC_WAIT);
 	fake_complete(d->e, 1, &wc);
 	assert_int_equal(rpc_step(c, 120), RPC_WAIT);
@@ -440,7 +479,7 @@ test_cq_poll_waits_for_its_minimum_and_no_longer_than_told(void **state)
 	assert_int_equal(json_array_size(json_object_get(c->result, "wc")), 2);
 	rpc_close(c);
 
-	c = rpc_open(&d->state, line, strlen(line), 200);
+	c = rpc_open(&d->state, line, strlen(line), &(int){ -1 }, 200);
 	fake_complete(d->e, 1, &wc);
 	assert_int_equal(rpc_step(c, 200), RPC_WAIT);
 	assert_int_equal(rpc_step(c, 249), RPC_WAIT);
@@ -964,6 +1003,10 @@ test_counters_name_every_verdict(void **state)
 		sum += json_integer_value(v);
 	assert_int_equal(sum, 20);
 	assert_int_equal(num(json_object_get(r, "rc"), "rcvd_pkts"), 28);
+	assert_int_equal(num(json_object_get(port, "rc"), "rcvd_pkts"), 14);
+	assert_int_equal(num(port, "rx_missed"), 5);
+	assert_int_equal(num(port, "rx_errors"), 0);
+	assert_int_equal(num(port, "rx_nombuf"), 0);
 	assert_int_equal(json_object_size(json_object_get(r, "rc")), RC_COUNTER_COUNT);
 
 	r = call(d, "stats_get", "'nonzero': true, 'port': 0, 'per_worker': true");
@@ -978,6 +1021,7 @@ test_counters_name_every_verdict(void **state)
 	r = call(d, "stats_get", "'qp_num': %d", 0x100);
 	assert_int_equal(num(json_object_get(r, "rc"), "sent_pkts"), 7);
 	r = call(d, "stats_describe", "%s", "");
+	assert_string_equal(str(row(r, "ports", 0), "name"), "rx_packets");
 	assert_int_equal(json_array_size(json_object_get(r, "rc")), RC_COUNTER_COUNT);
 	assert_int_equal(json_array_size(json_object_get(r, "mad")), MAD_COUNTER_COUNT);
 	assert_int_equal(json_array_size(json_object_get(r, "sa")), SA_COUNTER_COUNT);
@@ -1014,7 +1058,7 @@ test_ports_workers_and_neighbours(void **state)
 }
 
 static void
-test_events_are_given_once_or_followed_by_number(void **state)
+test_each_reader_of_events_has_its_own_cursor(void **state)
 {
 	struct desk *d = *state;
 	json_t *r;
@@ -1039,6 +1083,11 @@ test_events_are_given_once_or_followed_by_number(void **state)
 	assert_int_equal(json_array_size(json_object_get(r, "events")), 0);
 	fake_event(d->e, EVENT_PORT_ACTIVE, 1);
 	assert_int_equal(num(row(call(d, "events", "'since': 3"), "events", 0), "port"), 1);
+	/* and so does one that has a connection of its own */
+	d->state.next_event = 0;
+	r = call(d, "events", "%s", "");
+	assert_int_equal(json_array_size(json_object_get(r, "events")), 3);
+	fake_event(d->e, EVENT_PORT_ACTIVE, 1);
 	assert_int_equal(num(row(call(d, "events", "%s", ""), "events", 0), "port"), 1);
 }
 
@@ -1051,7 +1100,6 @@ test_events_name_what_they_are_about(void **state)
 		const char *name;
 	} about[] = {
 		{ EVENT_CQ_COMPLETION, "cq" },
-		{ EVENT_SRQ_ERR, "srq" },
 		{ EVENT_SRQ_LIMIT_REACHED, "srq" },
 		{ EVENT_QP_FATAL, "qp_num" },
 		{ EVENT_RQ_EMPTY, "qp_num" },
@@ -1088,12 +1136,65 @@ test_old_events_are_told_as_missed(void **state)
 		if (i % 200 == 0)
 			call(d, "events", "'since': 100000");
 	}
-	d->e->lost = 6;
 	r = call(d, "events", "'since': 1");
 	assert_int_equal(num(r, "missed"), 10);
-	assert_int_equal(num(r, "lost"), 6);
+	assert_int_equal(num(r, "lost"), 0);
 	assert_int_equal(num(row(r, "events", 0), "seq"), 11);
 	assert_int_equal(num(row(r, "events", 0), "qp_num"), 10);
+}
+
+/* A reader counts the events that were lost before it came this far; a later one does not. */
+static void
+test_lost_events_are_counted_for_each_reader(void **state)
+{
+	struct desk *d = *state;
+	json_t *r;
+
+	fake_event(d->e, EVENT_COMM_EST, 1);
+	call(d, "events", "'since': 1");
+	d->e->lost = 6;
+	fake_event(d->e, EVENT_COMM_EST, 2);
+	r = call(d, "events", "'since': 2");
+	assert_int_equal(num(r, "missed"), 6);
+	assert_int_equal(num(r, "lost"), 6);
+	assert_int_equal(json_array_size(json_object_get(r, "events")), 1);
+	assert_int_equal(num(r, "next"), 9);
+	assert_int_equal(num(call(d, "events", "'since': 9"), "missed"), 0);
+	/* more than are kept */
+	d->e->lost += 5000;
+	r = call(d, "events", "'since': 9");
+	assert_int_equal(num(r, "missed"), 5000);
+	assert_int_equal(num(r, "next"), 5009);
+}
+
+/* An operator finds the QP, the peer and the reason in one event, and when it was. */
+static void
+test_event_of_a_failed_qp_tells_peer_and_reason(void **state)
+{
+	struct qp_failure *f;
+	struct desk *d = *state;
+	const json_t *event;
+
+	fake_event(d->e, EVENT_QP_ERROR, 0x105);
+	d->e->event[0].time = UINT64_C(1700000000123456789);
+	f = &d->e->event[0].failure;
+	*f = (struct qp_failure){ .peer_qpn = 0x77,
+		.psn = 203,
+		.port = 1,
+		.syndrome = 0x62,
+		.verdict = VERDICT_NAK_SENT };
+	gid_parse("10.0.0.2", &f->peer);
+	event = row(call(d, "events", "%s", ""), "events", 0);
+	assert_string_equal(str(event, "time"), "2023-11-14T22:13:20.123Z");
+	assert_string_equal(str(event, "event"), "QP_ERROR");
+	assert_int_equal(num(event, "qp_num"), 0x105);
+	assert_string_equal(str(event, "peer"), "10.0.0.2");
+	assert_int_equal(num(event, "peer_qp"), 0x77);
+	assert_int_equal(num(event, "port"), 1);
+	assert_int_equal(num(event, "psn"), 203);
+	assert_int_equal(num(event, "syndrome"), 0x62);
+	assert_string_equal(str(event, "verdict"), "nak_sent");
+	assert_null(json_object_get(event, "status"));
 }
 
 static void
@@ -1163,6 +1264,8 @@ main(void)
 		T(test_version_and_rpc_list),
 		T(test_regions_are_registered_listed_and_deregistered),
 		T(test_a_region_needs_a_length_unless_it_is_a_file),
+		T(test_only_a_regular_file_is_taken),
+		T(test_a_region_is_on_the_node_of_its_port),
 		T(test_a_bad_domain_is_named),
 		T(test_lists_say_whose),
 		T(test_bytes_written_are_read_back),
@@ -1193,9 +1296,11 @@ main(void)
 		T(test_shared_receive_queues),
 		T(test_counters_name_every_verdict),
 		T(test_ports_workers_and_neighbours),
-		T(test_events_are_given_once_or_followed_by_number),
+		T(test_each_reader_of_events_has_its_own_cursor),
 		T(test_events_name_what_they_are_about),
 		T(test_old_events_are_told_as_missed),
+		T(test_lost_events_are_counted_for_each_reader),
+		T(test_event_of_a_failed_qp_tells_peer_and_reason),
 		T(test_log_levels),
 		T(test_both_names_of_log_levels),
 		T(test_unknown_log_component),

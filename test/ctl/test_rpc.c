@@ -18,7 +18,7 @@
 #define ERROR_ID "{\"jsonrpc\":\"2.0\",\"id\":"
 
 static void
-refused(struct desk *d, const char *line, json_int_t code, const char *words)
+line_is_refused(struct desk *d, const char *line, json_int_t code, const char *words)
 {
 	json_t *error;
 
@@ -81,13 +81,13 @@ test_text_that_is_no_json_is_a_parse_error(void **state)
 {
 	struct desk *d = *state;
 
-	refused(d, "hello", -32700, "column");
-	refused(d, "{\"jsonrpc\":\"2.0\",", -32700, "column");
-	refused(d, "{\"jsonrpc\":\"2.0\"} {}", -32700, "end of file expected");
-	refused(d, "{\"id\":1,\"id\":2}", -32700, "duplicate");
-	refused(d, "{\"id\":1,\"method\":\"\\u0000\"}", -32700, "column");
-	refused(d, "{\"id\":1,\"method\":\"\xff\xfe\"}", -32700, "column");
-	refused(d, "{\"id\":9223372036854775808}", -32700, "0x");
+	line_is_refused(d, "hello", -32700, "column");
+	line_is_refused(d, "{\"jsonrpc\":\"2.0\",", -32700, "column");
+	line_is_refused(d, "{\"jsonrpc\":\"2.0\"} {}", -32700, "end of file expected");
+	line_is_refused(d, "{\"id\":1,\"id\":2}", -32700, "duplicate");
+	line_is_refused(d, "{\"id\":1,\"method\":\"\\u0000\"}", -32700, "column");
+	line_is_refused(d, "{\"id\":1,\"method\":\"\xff\xfe\"}", -32700, "column");
+	line_is_refused(d, "{\"id\":9223372036854775808}", -32700, "0x");
 	assert_int_equal(strncmp(d->reply, ERROR_ID "null,", strlen(ERROR_ID "null,")), 0);
 }
 
@@ -96,20 +96,21 @@ test_what_is_no_request_is_refused(void **state)
 {
 	struct desk *d = *state;
 
-	refused(d, "17", -32600, "object");
-	refused(d, "\"text\"", -32600, "object");
-	refused(d, "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pd_create\"}]", -32600,
+	line_is_refused(d, "17", -32600, "object");
+	line_is_refused(d, "\"text\"", -32600, "object");
+	line_is_refused(d, "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pd_create\"}]", -32600,
 		"batch arrays are not supported");
-	refused(d, "{\"id\":1,\"method\":\"pd_create\"}", -32600, "jsonrpc");
-	refused(d, "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"pd_create\"}", -32600, "jsonrpc");
-	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1}", -32600, "method");
-	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":5}", -32600, "method");
-	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pd_create\",\"params\":5}", -32600,
-		"params");
-	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pd_create\",\"parms\":{}}", -32600,
-		"members");
+	line_is_refused(d, "{\"id\":1,\"method\":\"pd_create\"}", -32600, "jsonrpc");
+	line_is_refused(d, "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"pd_create\"}", -32600,
+		"jsonrpc");
+	line_is_refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1}", -32600, "method");
+	line_is_refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":5}", -32600, "method");
+	line_is_refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pd_create\",\"params\":5}",
+		-32600, "params");
+	line_is_refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pd_create\",\"parms\":{}}",
+		-32600, "members");
 	/* with no id to answer to, the answer carries null */
-	refused(d, "{\"jsonrpc\":\"2.0\"}", -32600, "method");
+	line_is_refused(d, "{\"jsonrpc\":\"2.0\"}", -32600, "method");
 	assert_true(json_is_null(json_object_get(d->json, "id")));
 }
 
@@ -118,7 +119,8 @@ test_an_unknown_method_is_not_found(void **state)
 {
 	struct desk *d = *state;
 
-	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"qp_crate\"}", -32601, "rpc_list");
+	line_is_refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"qp_crate\"}", -32601,
+		"rpc_list");
 }
 
 static void
@@ -127,20 +129,21 @@ test_bad_parameters_say_which_what_and_what_is_allowed(void **state)
 	struct desk *d = *state;
 	json_t *data;
 
-	refused(d,
+	line_is_refused(d,
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_create\",\"params\":{\"depth\":0}}",
 		-32602, "depth: got 0, allowed: integer 1..16777216");
 	data = json_object_get(json_object_get(d->json, "error"), "data");
 	assert_string_equal(str(data, "parameter"), "depth");
 	assert_string_equal(str(data, "got"), "0");
 	assert_string_equal(str(data, "allowed"), "integer 1..16777216");
-	refused(d,
+	line_is_refused(d,
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_create\",\"params\":{\"size\":1}}",
 		-32602, "size: unknown name, allowed: depth");
-	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pd_create\",\"params\":{\"x\":1}}",
+	line_is_refused(d,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pd_create\",\"params\":{\"x\":1}}",
 		-32602, "x: unknown name, allowed: none");
-	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_create\",\"params\":[4]}", -32602,
-		"by name");
+	line_is_refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_create\",\"params\":[4]}",
+		-32602, "by name");
 }
 
 static void
@@ -148,7 +151,7 @@ test_a_failed_call_has_an_errno(void **state)
 {
 	struct desk *d = *state;
 
-	refused(d,
+	line_is_refused(d,
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"srq_destroy\",\"params\":{\"srq\":5}}",
 		-16, "queue pairs use it");
 	assert_string_equal(str(json_object_get(json_object_get(d->json, "error"), "data"),
@@ -163,12 +166,13 @@ test_depth_is_bounded_before_parsing(void **state)
 	static char line[1 << 20];
 
 	/* 16 brackets are fine as far as depth goes */
-	refused(d, "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]", -32600, "batch");
-	refused(d, "[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]", -32600, "brackets");
+	line_is_refused(d, "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]", -32600, "batch");
+	line_is_refused(d, "[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]", -32600, "brackets");
 	memset(line, '[', sizeof(line) - 1);
-	refused(d, line, -32600, "brackets");
+	line_is_refused(d, line, -32600, "brackets");
 	/* brackets in text do not count, wherever its end seems to be */
-	refused(d, "{\"id\":\"\\\"[[[[[[[[[[[[[[[[[[[[\",\"jsonrpc\":\"2.0\",\"method\":\"x\"}",
+	line_is_refused(d,
+		"{\"id\":\"\\\"[[[[[[[[[[[[[[[[[[[[\",\"jsonrpc\":\"2.0\",\"method\":\"x\"}",
 		-32601, "method");
 }
 
@@ -177,7 +181,7 @@ test_a_reply_too_long_becomes_an_error(void **state)
 {
 	struct desk *d = *state;
 	static const char line[] = "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"rpc_list\"}";
-	struct rpc_call *c = rpc_open(&d->state, line, strlen(line), 0);
+	struct rpc_call *c = rpc_open(&d->state, line, strlen(line), &(int){ -1 }, 0);
 	size_t len;
 	char *text;
 
@@ -209,7 +213,7 @@ check_table(const struct table_row *table)
 		assert_non_null(p->help);
 		for (q = table; q != p; q++)
 			assert_string_not_equal(p->name, q->name);
-		assert_false((p->flags & TABLE_REQUIRED) != 0 && (p->flags & TABLE_DEFAULT) != 0);
+		assert_false((p->flags & TABLE_REQUIRED) != 0 && p->def != 0);
 		if (p->type == TABLE_ENUM || p->type == TABLE_FLAGS) {
 			assert_non_null(p->words);
 			assert_int_equal(p->size, 4);

@@ -12,25 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "ask.h"
-
-static const json_t *
-row(const json_t *result, const char *list, size_t i)
-{
-	const json_t *v = json_array_get(json_object_get(result, list), i);
-
-	assert_non_null(v);
-	return v;
-}
-
-static const char *
-fails(struct desk *d, const char *method, const char *params)
-{
-	return str(call_fails(d, method, "%s", params), "message");
-}
 
 #define assert_says(text, what) assert_non_null(strstr(text, what))
 
@@ -412,8 +399,11 @@ test_an_import_is_waited_for(void **state)
 	assert_true(d->e->sa.import.parser == sa_import_ibnetdiscover);
 	assert_int_equal(d->e->sa.import.len, 8);
 	assert_int_equal(d->e->sa.import.replace, SA_REPLACE_ALL);
-	call(d, "sa_import", "'path': '/tmp/x.json'");
-	assert_string_equal(d->e->sa.import_text, "/tmp/x.json");
+	d->fd = memfd_create("x.json", MFD_CLOEXEC);
+	assert_int_equal(write(d->fd, "{\"records\": []}", 15), 15);
+	call(d, "sa_import", "'file': 'x.json'");
+	assert_int_equal(d->fd, -1); /* the call took it, and closed it */
+	assert_string_equal(d->e->sa.import_text, "{\"records\": []}");
 	assert_true(d->e->sa.import.parser == sa_import_json);
 	assert_int_equal(d->e->sa.import.replace, SA_REPLACE_NOTHING);
 }
@@ -424,12 +414,12 @@ test_a_failed_import_says_why(void **state)
 	struct desk *d = *state;
 
 	assert_says(fails(d, "sa_import", ""), "give one of them");
-	assert_says(fails(d, "sa_import", "'path': 'x', 'text': 'y'"), "give one of them");
-	assert_says(fails(d, "sa_import", "'path': 'x', 'format': 'xml'"), "json, ibnetdiscover");
+	assert_says(fails(d, "sa_import", "'file': 'x', 'text': 'y'"), "file: got no descriptor");
+	assert_says(fails(d, "sa_import", "'text': 'x', 'format': 'xml'"), "json, ibnetdiscover");
 	d->e->sa.import_result = -EINVAL;
-	assert_says(fails(d, "sa_import", "'path': 'x'"), "line 3: lid: out of range");
+	assert_says(fails(d, "sa_import", "'text': 'x'"), "line 3: lid: out of range");
 	d->e->sa.import_polls = 5;
-	assert_says(fails(d, "sa_import", "'path': 'x'"), "another import");
+	assert_says(fails(d, "sa_import", "'text': 'x'"), "another import");
 }
 
 static void

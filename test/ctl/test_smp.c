@@ -21,7 +21,7 @@
 
 /* the desk's second port is a native IB one: port 2 of the channel adapter */
 static int
-setup(void **state)
+smp_setup(void **state)
 {
 	struct desk *d;
 	int rc = desk_setup(state);
@@ -30,12 +30,6 @@ setup(void **state)
 	d->e->port[1].ib = true;
 	d->e->port[1].gid[0].type = GID_IB;
 	return rc;
-}
-
-static const char *
-fails(struct desk *d, const char *method, const char *params)
-{
-	return str(call_fails(d, method, "%s", params), "message");
 }
 
 static const uint8_t *
@@ -631,7 +625,7 @@ test_the_manager_says_what_it_is(void **state)
 	assert_says(fails(d, "sm_set", "'state': 'master'"), "no manager");
 }
 
-#define t(test) cmocka_unit_test_setup_teardown(test, setup, desk_teardown)
+#define t(test) cmocka_unit_test_setup_teardown(test, smp_setup, desk_teardown)
 
 int
 main(void)

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +28,7 @@
 #include <cmocka.h>
 
 #include "ctl/ctl.h"
+#include "ctl/rpc.h"
 #include "fake_engine.h"
 
 #define PING  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_list\"}\n"
@@ -60,7 +62,7 @@ open_house(void **state, const struct ctl_limits *limits)
 }
 
 static int
-setup(void **state)
+socket_setup(void **state)
 {
 	return open_house(state, &ctl_limits_default);
 }
@@ -83,7 +85,7 @@ setup_strict(void **state)
 }
 
 static int
-teardown(void **state)
+socket_teardown(void **state)
 {
 	struct house *h = *state;
 	char dir[64];
@@ -105,7 +107,7 @@ turn(struct house *h)
 }
 
 static int
-dial(const struct house *h)
+socket_dial(const struct house *h)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -138,7 +140,7 @@ say_n(struct house *h, int fd, const char *text, size_t len)
 }
 
 static void
-say(struct house *h, int fd, const char *text)
+socket_say(struct house *h, int fd, const char *text)
 {
 	say_n(h, fd, text, strlen(text));
 }
@@ -185,10 +187,10 @@ assert_says(struct house *h, int fd, const char *code, const char *words)
 static void
 assert_alive(struct house *h)
 {
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
 	assert_true(fd >= 0);
-	say(h, fd, PING);
+	socket_say(h, fd, PING);
 	assert_string_equal(hear(h, fd), PONG);
 	close(fd);
 	turn(h);
@@ -198,13 +200,13 @@ static void
 test_requests_are_answered_in_order(void **state)
 {
 	struct house *h = *state;
-	int i, fd = dial(h);
+	int i, fd = socket_dial(h);
 	char line[128], want[64];
 
 	for (i = 0; i < 300; i++) {
 		snprintf(line, sizeof(line),
 			"{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"version_get\"}\r\n", i);
-		say(h, fd, line);
+		socket_say(h, fd, line);
 	}
 	for (i = 0; i < 300; i++) {
 		snprintf(want, sizeof(want), "\"id\":%d,", i);
@@ -218,7 +220,7 @@ test_a_request_may_come_byte_by_byte(void **state)
 {
 	struct house *h = *state;
 	const char *c;
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
 	for (c = "\n \n" PING; *c != '\0'; c++) {
 		say_n(h, fd, c, 1);
@@ -234,12 +236,12 @@ test_a_short_request_may_follow_the_rest_of_a_long_one(void **state)
 {
 	struct house *h = *state;
 	char line[1024];
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
 	memset(line, ' ', sizeof(line));
 	say_n(h, fd, line, sizeof(line));
 	turn(h);
-	say(h, fd, PING PING);
+	socket_say(h, fd, PING PING);
 	assert_string_equal(hear(h, fd), PONG);
 	assert_string_equal(hear(h, fd), PONG);
 	close(fd);
@@ -252,7 +254,7 @@ test_no_turn_sleeps_while_there_is_work(void **state)
 	static const char wait[] = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"cq_poll\","
 				   "\"params\":{\"cq\":1,\"timeout_ms\":1}}\n";
 	struct house *h = *state;
-	int i, fd = dial(h);
+	int i, fd = socket_dial(h);
 	struct error err;
 	time_t start;
 	uint32_t cq;
@@ -262,7 +264,7 @@ test_no_turn_sleeps_while_there_is_work(void **state)
 	for (i = 0; i < 1000; i++)
 		say_n(h, fd, "{}\n", 3);
 	for (i = 0; i < 40; i++)
-		say(h, fd, wait);
+		socket_say(h, fd, wait);
 	shutdown(fd, SHUT_WR);
 	for (i = 0; i < 1000; i++) {
 		while (recv(fd, h->reply, sizeof(h->reply), MSG_DONTWAIT) > 0)
@@ -276,11 +278,58 @@ test_no_turn_sleeps_while_there_is_work(void **state)
 	close(fd);
 }
 
+/* Let the server wait up to a minute at a time. @return turns until there is a reply */
+static int
+turns_until_reply(struct house *h, int fd)
+{
+	int turns = 0;
+
+	while (recv(fd, h->reply, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && turns++ < TURNS)
+		assert_int_equal(ctl_run_once(h->ctl, 60000), 0);
+	return turns;
+}
+
+/* The calls end by time or by what they wait for; nobody looks in between. */
+static void
+test_a_call_that_waits_sleeps(void **state)
+{
+	static const char wait[] = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"cq_poll\","
+				   "\"params\":{\"cq\":1,\"timeout_ms\":%u}}\n",
+			  events[] = "{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"events\","
+				     "\"params\":{\"timeout_ms\":60000}}\n";
+	struct house *h = *state;
+	const struct wc wc = { .wr_id = 5 };
+	int i, fd = socket_dial(h);
+	struct error err;
+	char line[128];
+	uint32_t cq;
+
+	assert_int_equal(engine_cq_create(h->e, 16, &cq, &err), 0);
+	snprintf(line, sizeof(line), wait, 300u);
+	socket_say(h, fd, line);
+	assert_in_range(turns_until_reply(h, fd), 1, 10);
+	assert_says(h, fd, "\"id\":7", "\"wc\":[]");
+	snprintf(line, sizeof(line), wait, 60000u);
+	socket_say(h, fd, line);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(ctl_run_once(h->ctl, 0), 0);
+	fake_complete(h->e, cq, &wc);
+	assert_in_range(turns_until_reply(h, fd), 1, 2);
+	assert_says(h, fd, "\"id\":7", "\"wr_id\":5");
+	socket_say(h, fd, events);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(ctl_run_once(h->ctl, 0), 0);
+	fake_event(h->e, EVENT_COMM_EST, 1);
+	assert_in_range(turns_until_reply(h, fd), 1, 2);
+	assert_says(h, fd, "\"id\":8", "COMM_EST");
+	close(fd);
+}
+
 static void
 test_a_last_line_without_newline_is_answered(void **state)
 {
 	struct house *h = *state;
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
 	say_n(h, fd, PING, strlen(PING) - 1);
 	turn(h);
@@ -294,9 +343,9 @@ static void
 test_a_notification_is_carried_out_though_its_sender_is_gone(void **state)
 {
 	struct house *h = *state;
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
-	say(h, fd, "{\"jsonrpc\":\"2.0\",\"method\":\"cq_create\"}\n");
+	socket_say(h, fd, "{\"jsonrpc\":\"2.0\",\"method\":\"cq_create\"}\n");
 	close(fd);
 	turn(h);
 	turn(h);
@@ -307,9 +356,9 @@ static void
 test_half_a_request_is_refused_at_its_end(void **state)
 {
 	struct house *h = *state;
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
-	say(h, fd, "{\"jsonrpc\":\"2.0\",\"id\":1,\"met");
+	socket_say(h, fd, "{\"jsonrpc\":\"2.0\",\"id\":1,\"met");
 	shutdown(fd, SHUT_WR);
 	assert_says(h, fd, "-32700", "column");
 	assert_null(hear(h, fd));
@@ -321,12 +370,115 @@ static void
 test_half_a_request_times_out(void **state)
 {
 	struct house *h = *state;
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
-	say(h, fd, "{\"jsonrpc\":\"2.0\",\"id\":1,\"met");
+	socket_say(h, fd, "{\"jsonrpc\":\"2.0\",\"id\":1,\"met");
 	assert_says(h, fd, "-32600", "did not end in time");
 	assert_null(hear(h, fd));
 	close(fd);
+	assert_alive(h);
+}
+
+/* Send text with descriptors. */
+static void
+say_with(int fd, const char *text, const int *fds, size_t num)
+{
+	union {
+		char bytes[CMSG_SPACE(8 * sizeof(int))];
+		struct cmsghdr header;
+	} control = { .header = { CMSG_LEN(num * sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	struct iovec iov = { (char *)(uintptr_t)text, strlen(text) };
+	struct msghdr m = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_SPACE(num * sizeof(int)) };
+
+	memcpy(CMSG_DATA(&control.header), fds, num * sizeof(int));
+	assert_int_equal(sendmsg(fd, &m, MSG_NOSIGNAL), strlen(text));
+}
+
+/* How many descriptors of ours, client and server both, are of this file. */
+static unsigned int
+descriptors_of(int file)
+{
+	struct stat want, st;
+	unsigned int num = 0;
+	int fd;
+
+	assert_int_equal(fstat(file, &want), 0);
+	for (fd = 0; fd < 256; fd++)
+		if (fstat(fd, &st) == 0 && st.st_dev == want.st_dev && st.st_ino == want.st_ino)
+			num++;
+	return num;
+}
+
+#define IMPORT                                                                                     \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sa_import\",\"params\":{\"file\":\"f\"}}\n"
+
+static void
+test_a_file_comes_as_a_descriptor(void **state)
+{
+	struct house *h = *state;
+	int fd = socket_dial(h), file = memfd_create("f", MFD_CLOEXEC);
+	const char *c;
+
+	assert_int_equal(write(file, "{}", 2), 2);
+	/* behind another request, with the first byte of its own, which comes in pieces */
+	socket_say(h, fd, PING);
+	say_with(fd, "{", &file, 1);
+	for (c = &IMPORT[1]; *c != '\0'; c++)
+		say_n(h, fd, c, 1);
+	assert_string_equal(hear(h, fd), PONG);
+	assert_says(h, fd, "\"result\"", "\"records\":42");
+	assert_string_equal(h->e->sa.import_text, "{}");
+	assert_int_equal(descriptors_of(file), 1);
+	socket_say(h, fd, IMPORT);
+	assert_says(h, fd, "-32602", "file: got no descriptor");
+	close(file);
+	close(fd);
+}
+
+static void
+test_descriptors_nobody_asked_for_are_closed(void **state)
+{
+	struct house *h = *state;
+	int i, fd = socket_dial(h), file = memfd_create("f", MFD_CLOEXEC);
+	int many[8] = { file, file, file, file, file, file, file, file };
+
+	for (i = 0; i < 100; i++) {
+		say_with(fd, PING, &file, 1);
+		assert_string_equal(hear(h, fd), PONG);
+	}
+	turn(h);
+	assert_int_equal(descriptors_of(file), 1);
+	/* not with the next request either */
+	say_with(fd, PING, &file, 1);
+	assert_string_equal(hear(h, fd), PONG);
+	socket_say(h, fd, IMPORT);
+	assert_says(h, fd, "-32602", "file: got no descriptor");
+	/* of a client that leaves within a line */
+	say_with(fd, "{", &file, 1);
+	turn(h);
+	assert_int_equal(descriptors_of(file), 2);
+	close(fd);
+	turn(h);
+	turn(h);
+	assert_int_equal(descriptors_of(file), 1);
+	/* more than one, at once or one by one */
+	fd = socket_dial(h);
+	say_with(fd, IMPORT, many, 8);
+	assert_says(h, fd, "-32600", "send one descriptor");
+	assert_null(hear(h, fd));
+	close(fd);
+	fd = socket_dial(h);
+	say_with(fd, "{", &file, 1);
+	turn(h);
+	say_with(fd, "}", &file, 1);
+	assert_says(h, fd, "-32600", "send one descriptor");
+	assert_null(hear(h, fd));
+	close(fd);
+	assert_int_equal(descriptors_of(file), 1);
+	close(file);
 	assert_alive(h);
 }
 
@@ -334,13 +486,13 @@ static void
 test_an_idle_client_does_not_time_out(void **state)
 {
 	struct house *h = *state;
-	int i, fd = dial(h);
+	int i, fd = socket_dial(h);
 
-	say(h, fd, PING);
+	socket_say(h, fd, PING);
 	assert_string_equal(hear(h, fd), PONG);
 	for (i = 0; i < 20; i++)
 		assert_int_equal(ctl_run_once(h->ctl, 10), 0);
-	say(h, fd, PING);
+	socket_say(h, fd, PING);
 	assert_string_equal(hear(h, fd), PONG);
 	close(fd);
 }
@@ -349,14 +501,14 @@ static void
 test_rubbish_is_answered_and_the_connection_stays(void **state)
 {
 	struct house *h = *state;
-	int fd = dial(h);
+	int fd = socket_dial(h);
 	char noise[256];
 	size_t i;
 
 	for (i = 0; i < sizeof(noise); i++)
 		noise[i] = (char)(i == '\n' ? 'x' : i);
 	say_n(h, fd, noise, sizeof(noise));
-	say(h, fd, "\n[[[[[[[[[[[[[[[[[[[[[[[[[\n{}\n" PING);
+	socket_say(h, fd, "\n[[[[[[[[[[[[[[[[[[[[[[[[[\n{}\n" PING);
 	assert_says(h, fd, "-32700", "column");
 	assert_says(h, fd, "-32600", "brackets");
 	assert_says(h, fd, "-32600", "jsonrpc");
@@ -369,7 +521,7 @@ test_a_request_too_long_is_refused_and_closed(void **state)
 {
 	struct house *h = *state;
 	static char line[2 << 20];
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
 	/* without an end: refused once the bound is passed */
 	memset(line, ' ', sizeof(line));
@@ -378,7 +530,7 @@ test_a_request_too_long_is_refused_and_closed(void **state)
 	assert_null(hear(h, fd));
 	close(fd);
 	/* exactly at the bound it is served */
-	fd = dial(h);
+	fd = socket_dial(h);
 	memcpy(line, PING, strlen(PING) - 1);
 	line[4096] = '\n';
 	say_n(h, fd, line, 4097);
@@ -398,7 +550,7 @@ test_a_megabyte_of_request_is_served(void **state)
 	struct house *h = *state;
 	size_t len = 1 << 20;
 	char *line = malloc(len + 2);
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
 	memset(line, ' ', len);
 	memcpy(line, PING, strlen(PING) - 1);
@@ -416,7 +568,7 @@ test_a_megabyte_of_brackets_is_refused(void **state)
 	struct house *h = *state;
 	size_t len = (1 << 20) - 1;
 	char *line = malloc(len + 1);
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
 	memset(line, '[', len);
 	line[len] = '\n';
@@ -432,7 +584,7 @@ test_a_client_that_never_reads_is_closed(void **state)
 	struct house *h = *state;
 	static const char ask_all[] =
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"stats_describe\"}\n";
-	int turns, small = 4096, fd = dial(h);
+	int turns, small = 4096, fd = socket_dial(h);
 	ssize_t n = 0;
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
@@ -461,7 +613,7 @@ test_a_client_that_does_not_read_is_not_served_on(void **state)
 	static char pad[65536];
 	struct house *h = *state;
 	size_t sent = 0;
-	int i, idle, fd = dial(h);
+	int i, idle, fd = socket_dial(h);
 	ssize_t n;
 
 	/*
@@ -470,7 +622,7 @@ test_a_client_that_does_not_read_is_not_served_on(void **state)
 	for (i = 0; i < 300; i++)
 		strcat(pad, big);
 	strcat(pad, mark);
-	say(h, fd, pad);
+	socket_say(h, fd, pad);
 	for (i = 0; i < 100; i++)
 		turn(h);
 	assert_false(h->e->cq[1].used); /* the mark stands behind 10 MB of replies */
@@ -494,13 +646,13 @@ static void
 test_a_client_that_reads_late_gets_every_reply(void **state)
 {
 	struct house *h = *state;
-	int i, fd = dial(h);
+	int i, fd = socket_dial(h);
 	char line[128], want[32];
 
 	for (i = 0; i < 40; i++) {
 		snprintf(line, sizeof(line),
 			"{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"rpc_list\"}\n", i);
-		say(h, fd, line);
+		socket_say(h, fd, line);
 		turn(h);
 	}
 	for (i = 0; i < 40; i++) {
@@ -517,16 +669,16 @@ test_one_who_waits_keeps_nobody_waiting(void **state)
 	static const char wait_long[] = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"cq_poll\","
 					"\"params\":{\"cq\":1,\"timeout_ms\":60000}}\n";
 	struct wc wc = { .wr_id = 5 };
-	int i, waiter = dial(h), other = dial(h);
+	int i, waiter = socket_dial(h), other = socket_dial(h);
 	struct error err;
 	uint32_t cq;
 
 	assert_int_equal(engine_cq_create(h->e, 16, &cq, &err), 0);
-	say(h, waiter, wait_long);
-	say(h, waiter,
+	socket_say(h, waiter, wait_long);
+	socket_say(h, waiter,
 		"{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"cq_arm\",\"params\":{\"cq\":1}}\n");
 	for (i = 0; i < 50; i++) {
-		say(h, other, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version_get\"}\n");
+		socket_say(h, other, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version_get\"}\n");
 		assert_says(h, other, "\"id\":1", "version");
 	}
 	assert_int_equal(recv(waiter, h->reply, 1, MSG_DONTWAIT), -1);
@@ -546,12 +698,12 @@ test_a_wait_ends_with_its_connection(void **state)
 	static const char wait_long[] = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"cq_poll\","
 					"\"params\":{\"cq\":1,\"timeout_ms\":60000}}\n";
 	struct wc wc = { .wr_id = 5 };
-	int i, fd = dial(h);
+	int i, fd = socket_dial(h);
 	struct error err;
 	uint32_t cq;
 
 	assert_int_equal(engine_cq_create(h->e, 16, &cq, &err), 0);
-	say(h, fd, wait_long);
+	socket_say(h, fd, wait_long);
 	for (i = 0; i < 5; i++)
 		turn(h);
 	close(fd);
@@ -581,7 +733,7 @@ wait_for_reply(struct house *h, int fd)
 
 /* Until the server has noticed that its only client closed: the next one sees nothing of it. */
 static void
-hang_up(struct house *h, int fd)
+socket_hang_up(struct house *h, int fd)
 {
 	close(fd);
 	assert_alive(h);
@@ -593,27 +745,27 @@ static void
 test_a_connection_whose_reply_is_unread_is_ended(void **state)
 {
 	struct house *h = *state;
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
 	h->e->cm.connections = 3;
-	say(h, fd, CONNECT);
+	socket_say(h, fd, CONNECT);
 	wait_for_reply(h, fd);
 	assert_int_equal(h->e->cm.disconnected, 0);
-	hang_up(h, fd);
+	socket_hang_up(h, fd);
 	assert_int_equal(h->e->cm.disconnected, 1);
 	/* the first half of a reply is no reply */
 	h->e->cm.disconnected = 0;
-	fd = dial(h);
-	say(h, fd, CONNECT);
+	fd = socket_dial(h);
+	socket_say(h, fd, CONNECT);
 	wait_for_reply(h, fd);
 	assert_int_equal(recv(fd, h->reply, 60, MSG_DONTWAIT), 60);
-	hang_up(h, fd);
+	socket_hang_up(h, fd);
 	assert_int_equal(h->e->cm.disconnected, 1);
 	/* closed before the server could write it: its own write fails */
 	h->e->cm.disconnected = 0;
-	fd = dial(h);
-	say(h, fd, CONNECT);
-	hang_up(h, fd);
+	fd = socket_dial(h);
+	socket_say(h, fd, CONNECT);
+	socket_hang_up(h, fd);
 	assert_int_equal(h->e->cm.disconnected, 1);
 }
 
@@ -621,33 +773,33 @@ static void
 test_a_connection_whose_reply_was_read_stays(void **state)
 {
 	struct house *h = *state;
-	int fd = dial(h);
+	int fd = socket_dial(h);
 
 	h->e->cm.connections = 3;
-	say(h, fd, CONNECT);
+	socket_say(h, fd, CONNECT);
 	assert_says(h, fd, "\"id\":1", "\"connection\":1");
-	hang_up(h, fd);
+	socket_hang_up(h, fd);
 	assert_int_equal(h->e->cm.disconnected, 0);
 	/* another reply is unread, which may not undo the connection */
-	fd = dial(h);
-	say(h, fd, CONNECT);
+	fd = socket_dial(h);
+	socket_say(h, fd, CONNECT);
 	assert_says(h, fd, "\"id\":1", "\"connection\":1");
-	say(h, fd, PING);
+	socket_say(h, fd, PING);
 	wait_for_reply(h, fd);
-	hang_up(h, fd);
+	socket_hang_up(h, fd);
 	assert_int_equal(h->e->cm.disconnected, 0);
 	/* a failed one made no connection, and a notification asks for no reply */
-	fd = dial(h);
+	fd = socket_dial(h);
 	h->e->cm.connect_error = -ENOENT;
-	say(h, fd, CONNECT);
+	socket_say(h, fd, CONNECT);
 	wait_for_reply(h, fd);
-	hang_up(h, fd);
+	socket_hang_up(h, fd);
 	h->e->cm.connect_error = 0;
-	fd = dial(h);
-	say(h, fd,
+	fd = socket_dial(h);
+	socket_say(h, fd,
 		"{\"jsonrpc\":\"2.0\",\"method\":\"cm_connect\",\"params\":"
 		"{\"dgid\":\"10.0.0.2\",\"port\":7471,\"service\":\"rping\"}}\n");
-	hang_up(h, fd);
+	socket_hang_up(h, fd);
 	assert_int_equal(h->e->cm.disconnected, 0);
 }
 
@@ -659,17 +811,17 @@ test_long_work_keeps_nobody_waiting(void **state)
 	struct mem_mr_info info;
 	struct error err;
 	char line[128];
-	int i, worker = dial(h), other = dial(h);
+	int i, worker = socket_dial(h), other = socket_dial(h);
 
 	assert_int_equal(engine_pd_alloc(h->e, &attr.pd, &err), 0);
-	assert_int_equal(engine_mr_register(h->e, &attr, &info, &err), 0);
+	assert_int_equal(engine_mr_register(h->e, &attr, 0, &info, &err), 0);
 	snprintf(line, sizeof(line),
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"mr_checksum\",\"params\":{\"key\":%u}}\n",
 		info.key);
-	say(h, worker, line);
+	socket_say(h, worker, line);
 	turn(h);
 	for (i = 0; i < 10; i++) {
-		say(h, other, PING);
+		socket_say(h, other, PING);
 		assert_string_equal(hear(h, other), PONG);
 	}
 	assert_int_equal(recv(worker, h->reply, 1, MSG_DONTWAIT), -1); /* not yet done */
@@ -685,13 +837,13 @@ test_too_many_clients_are_told(void **state)
 	int i, fd[5];
 
 	for (i = 0; i < 4; i++)
-		fd[i] = dial(h);
+		fd[i] = socket_dial(h);
 	turn(h);
-	fd[4] = dial(h);
+	fd[4] = socket_dial(h);
 	assert_says(h, fd[4], "-32600", "too many clients");
 	assert_null(hear(h, fd[4]));
 	for (i = 0; i < 4; i++) {
-		say(h, fd[i], PING);
+		socket_say(h, fd[i], PING);
 		assert_string_equal(hear(h, fd[i]), PONG);
 		close(fd[i]);
 	}
@@ -714,19 +866,19 @@ static void
 test_the_one_idle_for_longest_makes_room(void **state)
 {
 	struct house *h = *state;
-	int old = dial(h), busy, new;
+	int old = socket_dial(h), busy, new;
 
 	turn(h);
 	usleep(2000);
-	busy = dial(h);
-	say(h, busy, PING);
+	busy = socket_dial(h);
+	socket_say(h, busy, PING);
 	assert_string_equal(hear(h, busy), PONG);
 	usleep(2000);
-	new = dial(h);
-	say(h, new, PING);
+	new = socket_dial(h);
+	socket_say(h, new, PING);
 	assert_string_equal(hear(h, new), PONG);
 	assert_null(hear(h, old));
-	say(h, busy, PING);
+	socket_say(h, busy, PING);
 	assert_string_equal(hear(h, busy), PONG);
 	close(old);
 	close(busy);
@@ -737,12 +889,12 @@ static void
 test_ten_thousand_connects_disturb_nobody(void **state)
 {
 	struct house *h = *state;
-	int i, fd, held[200], n = 0, good = dial(h);
+	int i, fd, held[200], n = 0, good = socket_dial(h);
 
-	say(h, good, PING);
+	socket_say(h, good, PING);
 	assert_string_equal(hear(h, good), PONG);
 	for (i = 0; i < 10000; i++) {
-		fd = dial(h);
+		fd = socket_dial(h);
 		assert_true(fd >= 0);
 		if (n < 200)
 			held[n++] = fd;
@@ -751,7 +903,7 @@ test_ten_thousand_connects_disturb_nobody(void **state)
 		if (i % 50 == 0)
 			turn(h);
 	}
-	say(h, good, PING);
+	socket_say(h, good, PING);
 	assert_string_equal(hear(h, good), PONG);
 	while (n > 0)
 		close(held[--n]);
@@ -766,18 +918,18 @@ test_running_out_of_descriptors_is_survived(void **state)
 {
 	struct house *h = *state;
 	struct rlimit old, few;
-	int i, fd[64], n = 0, good = dial(h);
+	int i, fd[64], n = 0, good = socket_dial(h);
 
 	turn(h);
 	getrlimit(RLIMIT_NOFILE, &old);
 	for (i = 0; i < 8; i++)
-		fd[n++] = dial(h); /* in the queue, not yet accepted */
+		fd[n++] = socket_dial(h); /* in the queue, not yet accepted */
 	few = old;
 	few.rlim_cur = (rlim_t)fd[n - 1] + 3;
 	setrlimit(RLIMIT_NOFILE, &few);
 	for (i = 0; i < 10; i++)
 		turn(h);
-	say(h, good, PING);
+	socket_say(h, good, PING);
 	assert_string_equal(hear(h, good), PONG);
 	setrlimit(RLIMIT_NOFILE, &old);
 	/* those that found no descriptor are closed: they are not left to wait */
@@ -813,7 +965,7 @@ dial_as_nobody(const struct house *h)
 
 	if (setgid(65534) != 0 || setuid(65534) != 0)
 		return 3;
-	fd = dial(h);
+	fd = socket_dial(h);
 	if (fd < 0)
 		return 2;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
@@ -843,6 +995,69 @@ test_another_user_is_refused(void **state)
 		turn(h);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* of all methods only those that change nothing are carried out; parameters do not matter */
+static void
+test_the_monitoring_socket_only_reads(void **state)
+{
+	static const char reads[] =
+		" cm_list cm_show cq_list lid_list pd_list mr_list mw_list port_list neighbour_list"
+		" worker_list qp_list qp_show sa_sessions sa_stats version_get rpc_list"
+		" log_level_get events service_list service_kinds srq_list stats_get stats_describe stats_metrics trap_list ";
+	struct house *h = *state;
+	struct error err = { "" };
+	const struct rpc_method *m;
+	const struct rpc_area *a;
+	char control[108], text[160], name[64];
+	const char *line;
+	bool refused;
+	int fd;
+
+	strcpy(control, h->path);
+	snprintf(text, sizeof(text), "%s.monitor", h->path);
+	assert_int_equal(ctl_monitor(h->ctl, text, (gid_t)-1, &err), 0);
+	strcpy(h->path, text);
+	fd = socket_dial(h);
+	for (a = rpc_areas; a->title != NULL; a++)
+		for (m = a->methods; m->name != NULL; m++) {
+			snprintf(text, sizeof(text),
+				"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\"}\n", m->name);
+			socket_say(h, fd, text);
+			line = hear(h, fd);
+			refused = strstr(line, "the monitoring socket has only") != NULL;
+			snprintf(name, sizeof(name), " %s ", m->name);
+			if (refused == (strstr(reads, name) != NULL))
+				fail_msg("%s: %s", m->name, line);
+		}
+	close(fd);
+	strcpy(h->path, control);
+	assert_alive(h);
+}
+
+static void
+test_mode_and_group_admit_others(void **state)
+{
+	struct house *h = *state;
+	struct error err = { "" };
+	struct stat st;
+	int i, status;
+	pid_t pid;
+
+	if (geteuid() != 0) /* only root can become another user */
+		return;
+	assert_int_equal(ctl_admit(h->ctl, 65534, 0660, &err), 0);
+	assert_int_equal(stat(h->path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0660);
+	assert_int_equal(st.st_gid, 65534);
+	assert_int_equal(chmod(h->dir, 0755), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(dial_as_nobody(h));
+	for (i = 0; i < TURNS && waitpid(pid, &status, WNOHANG) == 0; i++)
+		turn(h);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1); /* answered, not refused */
 }
 
 static void
@@ -901,17 +1116,20 @@ test_paths_that_cannot_be_are_explained(void **state)
 int
 main(void)
 {
-#define T(name)      cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define STRICT(name) cmocka_unit_test_setup_teardown(name, setup_strict, teardown)
+#define T(name)      cmocka_unit_test_setup_teardown(name, socket_setup, socket_teardown)
+#define STRICT(name) cmocka_unit_test_setup_teardown(name, setup_strict, socket_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_requests_are_answered_in_order),
 		T(test_a_request_may_come_byte_by_byte),
 		T(test_a_short_request_may_follow_the_rest_of_a_long_one),
 		T(test_no_turn_sleeps_while_there_is_work),
+		T(test_a_call_that_waits_sleeps),
 		T(test_a_last_line_without_newline_is_answered),
 		T(test_a_notification_is_carried_out_though_its_sender_is_gone),
 		T(test_half_a_request_is_refused_at_its_end),
 		STRICT(test_half_a_request_times_out),
+		T(test_a_file_comes_as_a_descriptor),
+		T(test_descriptors_nobody_asked_for_are_closed),
 		STRICT(test_an_idle_client_does_not_time_out),
 		T(test_rubbish_is_answered_and_the_connection_stays),
 		STRICT(test_a_request_too_long_is_refused_and_closed),
@@ -927,11 +1145,13 @@ main(void)
 		T(test_long_work_keeps_nobody_waiting),
 		STRICT(test_too_many_clients_are_told),
 		cmocka_unit_test_setup_teardown(test_the_one_idle_for_longest_makes_room,
-			setup_evicting, teardown),
+			setup_evicting, socket_teardown),
 		T(test_ten_thousand_connects_disturb_nobody),
 		T(test_running_out_of_descriptors_is_survived),
 		T(test_the_socket_is_its_owners_alone),
 		T(test_another_user_is_refused),
+		T(test_mode_and_group_admit_others),
+		T(test_the_monitoring_socket_only_reads),
 		T(test_a_socket_in_use_is_not_taken),
 		T(test_a_stale_socket_is_replaced_and_a_file_is_not),
 		T(test_paths_that_cannot_be_are_explained),

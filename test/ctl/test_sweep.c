@@ -34,7 +34,7 @@ struct subnet {
 };
 
 static bool
-answer(void *arg, const uint8_t *smp, uint8_t *data)
+answer_sweep(void *arg, const uint8_t *smp, uint8_t *data)
 {
 	uint16_t attribute = get_be16(smp + MAD_OFF_ATTRIBUTE);
 	uint32_t modifier = get_be32(smp + MAD_OFF_MODIFIER);
@@ -73,7 +73,7 @@ static struct subnet subnet;
 
 /* The desk's second port is a native IB one. */
 static int
-setup(void **state)
+sweep_setup(void **state)
 {
 	struct desk *d;
 	int rc = desk_setup(state);
@@ -81,13 +81,13 @@ setup(void **state)
 	d = *state;
 	d->e->port[1].ib = true;
 	memset(&subnet, 0, sizeof(subnet));
-	d->e->mad.subnet = answer;
+	d->e->mad.subnet = answer_sweep;
 	d->e->mad.subnet_arg = &subnet;
 	return rc;
 }
 
 static const char *
-fails(struct desk *d, const char *params)
+sweep_fails(struct desk *d, const char *params)
 {
 	return str(call_fails(d, "sa_sweep", "%s", params), "message");
 }
@@ -130,14 +130,14 @@ test_gets_carry_what_the_call_says(void **state)
 	const struct engine_mad_ask *last = &d->e->mad.asked[0];
 
 	subnet.silent = 0x11; /* one Get, and no more */
-	fails(d, "'port': 1, 'm_key': '0x1234', 'timeout_ms': 70, 'retries': 0");
+	sweep_fails(d, "'port': 1, 'm_key': '0x1234', 'timeout_ms': 70, 'retries': 0");
 	assert_int_equal(d->e->mad.asks, 1);
 	assert_int_equal(last->qpn, 0);
 	assert_int_equal(d->e->mad.ah.port, 1);
 	assert_memory_equal(last->mad + 24, key, sizeof(key));
 	assert_int_equal(last->timeout_ms, 70);
 	assert_true(last->no_retry);
-	fails(d, "'port': 1");
+	sweep_fails(d, "'port': 1");
 	last = &d->e->mad.asked[1];
 	assert_int_equal(last->mad[31], 0);
 	assert_int_equal(last->timeout_ms, 500);
@@ -182,7 +182,7 @@ test_subnet_without_a_manager_gives_nothing(void **state)
 		"2 nodes answered, none has a LID: has a subnet manager been run?");
 	assert_string_equal(str(json_object_get(error, "data"), "errno"), "ENETUNREACH");
 	subnet.silent = 0x11;
-	assert_says(fails(d, "'port': 1"), "0 nodes answered, none has a LID");
+	assert_says(sweep_fails(d, "'port': 1"), "0 nodes answered, none has a LID");
 	assert_int_equal(d->e->sa.import.len, 0); /* nothing was imported */
 }
 
@@ -191,12 +191,13 @@ test_wrong_parameters_ask_nobody(void **state)
 {
 	struct desk *d = *state;
 
-	assert_says(fails(d, "'port': 0"), "port: got 0, whose link_layer is Ethernet");
-	assert_says(fails(d, "'port': 2"), "port: got 2");
-	assert_says(fails(d, "'port': 1, 'timeout_ms': 0"),
+	assert_says(sweep_fails(d, "'port': 0"), "port: got 0, whose link_layer is Ethernet");
+	assert_says(sweep_fails(d, "'port': 2"), "port: got 2");
+	assert_says(sweep_fails(d, "'port': 1, 'timeout_ms': 0"),
 		"timeout_ms: got 0, allowed: integer 1..60000");
-	assert_says(fails(d, "'port': 1, 'retries': 8"), "retries: got 8, allowed: integer 0..7");
-	assert_says(fails(d, "'port': 1, 'm_key': 'secret'"), "m_key: got \"secret\"");
+	assert_says(sweep_fails(d, "'port': 1, 'retries': 8"),
+		"retries: got 8, allowed: integer 0..7");
+	assert_says(sweep_fails(d, "'port': 1, 'm_key': 'secret'"), "m_key: got \"secret\"");
 	assert_int_equal(d->e->mad.asks, 0);
 }
 
@@ -208,7 +209,7 @@ test_sweep_that_fails_is_over(void **state)
 
 	d->e->mad.polls = 3;
 	d->e->mad.asks_left = 10;
-	assert_says(fails(d, "'port': 1"), "64 requests are under way");
+	assert_says(sweep_fails(d, "'port': 1"), "64 requests are under way");
 	assert_int_equal(d->e->mad.under_way, 0);
 	d->e->mad.asks_left = 0;
 	call(d, "sa_sweep", "'port': 1");
@@ -220,9 +221,9 @@ test_failed_import_of_a_sweep_says_why(void **state)
 	struct desk *d = *state;
 
 	d->e->sa.import_result = -EINVAL;
-	assert_says(fails(d, "'port': 1"), "line 3: lid: out of range");
+	assert_says(sweep_fails(d, "'port': 1"), "line 3: lid: out of range");
 	d->e->sa.import_polls = 5; /* somebody else's */
-	assert_says(fails(d, "'port': 1"), "another import is under way");
+	assert_says(sweep_fails(d, "'port': 1"), "another import is under way");
 	d->e->sa.import_polls = 0;
 	d->e->sa.import_result = 0;
 	call(d, "sa_sweep", "'port': 1");
@@ -234,9 +235,10 @@ static const char sweep_line[] =
 	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sa_sweep\",\"params\":{\"port\":1}}";
 
 static struct rpc_call *
-begin(struct desk *d)
+sweep_begin(struct desk *d)
 {
-	struct rpc_call *c = rpc_open(&d->state, sweep_line, strlen(sweep_line), d->now);
+	struct rpc_call *c =
+		rpc_open(&d->state, sweep_line, strlen(sweep_line), &(int){ -1 }, d->now);
 
 	assert_non_null(c);
 	assert_int_not_equal(rpc_step(c, d->now), 0);
@@ -263,8 +265,8 @@ test_only_one_sweep_at_a_time(void **state)
 	unsigned int ms;
 
 	d->e->mad.polls = 20;
-	first = begin(d);
-	assert_says(fails(d, "'port': 1"), "another sweep is under way");
+	first = sweep_begin(d);
+	assert_says(sweep_fails(d, "'port': 1"), "another sweep is under way");
 	assert_int_equal(subnet.looks_at_us, 1);
 	for (ms = 0; ms < 10000 && rpc_step(first, ++d->now) != 0; ms++)
 		;
@@ -280,10 +282,10 @@ test_sweep_that_nobody_steps_is_replaced(void **state)
 	struct rpc_call *first;
 
 	d->e->mad.polls = 20;
-	first = begin(d);
+	first = sweep_begin(d);
 	assert_int_equal(d->e->mad.under_way, 1);
 	d->now += 9999;
-	assert_says(fails(d, "'port': 1"), "another sweep is under way");
+	assert_says(sweep_fails(d, "'port': 1"), "another sweep is under way");
 	d->now += 1;
 	call(d, "sa_sweep", "'port': 1");
 	assert_int_equal(d->e->mad.under_way, 0);
@@ -299,7 +301,7 @@ test_get_that_is_forgotten_ends_the_sweep(void **state)
 	struct rpc_call *first;
 
 	d->e->mad.polls = 20;
-	first = begin(d);
+	first = sweep_begin(d);
 	memset(d->e->mad.smp, 0, sizeof(d->e->mad.smp));
 	d->e->mad.under_way = 0;
 	assert_int_equal(rpc_step(first, d->now), 0);
@@ -307,7 +309,7 @@ test_get_that_is_forgotten_ends_the_sweep(void **state)
 	call(d, "sa_sweep", "'port': 1");
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, desk_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, sweep_setup, desk_teardown)
 
 int
 main(void)

@@ -147,7 +147,7 @@ test_without_an_engine_nothing_is_told(void **state)
 
 /* The EAL removes it when the program exits. */
 static const char *
-socket_path(void)
+telemetry_socket_path(void)
 {
 	static char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 
@@ -156,7 +156,7 @@ socket_path(void)
 }
 
 static int
-setup(void **state)
+telemetry_setup(void **state)
 {
 	const char *args[] = { "test", "--no-huge", "--no-shconf", "--no-pci", "-m", "16", "-l",
 		"0", "--log-level=lib.eal:error" };
@@ -172,7 +172,7 @@ setup(void **state)
 	ctl_telemetry(d->e);
 	if (rte_eal_init(RTE_DIM(args), (char **)args) < 0)
 		return -1;
-	strcpy(addr.sun_path, socket_path());
+	strcpy(addr.sun_path, telemetry_socket_path());
 	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	if (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) != 0)
@@ -181,14 +181,14 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+telemetry_teardown(void **state)
 {
 	char path[256];
 
 	close(sock);
 	json_decref(reply);
 	ctl_telemetry(NULL);
-	unlink(socket_path());
+	unlink(telemetry_socket_path());
 	snprintf(path, sizeof(path), "%s", rte_eal_get_runtime_dir());
 	rte_eal_cleanup();
 	rmdir(path);
@@ -211,5 +211,6 @@ main(void)
 		cmocka_unit_test(test_without_an_engine_nothing_is_told),
 	};
 
-	return cmocka_run_group_tests_name("ctl: telemetry", tests, setup, teardown);
+	return cmocka_run_group_tests_name("ctl: telemetry", tests, telemetry_setup,
+		telemetry_teardown);
 }

@@ -18,7 +18,7 @@
 #define SECOND 1000000u
 
 static int
-setup(void **state)
+watch_setup(void **state)
 {
 	struct watch_endport *e = calloc(1, sizeof(*e));
 
@@ -27,7 +27,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+watch_teardown(void **state)
 {
 	watch_endport_fini(*state);
 	free(*state);
@@ -142,7 +142,7 @@ test_no_answer_has_no_figures(void **state)
 	json_decref(row);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, watch_setup, watch_teardown)
 
 int
 main(void)

@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "eal.h"
+#include "engine/worker.h"
 #include "default_config.h"
 #include "node.h"
 
@@ -27,7 +28,7 @@ eal_setup(void **state)
 	(void)state;
 	ret = config_load(&config, NULL, default_config, &errs);
 	config_errors_print(&errs, stderr);
-	config.workers = node_workers; /* whatever the number of CPUs */
+	config.workers = node_workers; /* also on a machine with fewer CPUs */
 	if (ret == 0)
 		ret = eal_start(&config, "--no-telemetry", &err);
 	if (ret != 0)
@@ -47,7 +48,7 @@ node_config(void)
 {
 	used = config.engine;
 	used.num_services = 0; /* tests have their own */
-	used.rehome = false; /* QPs stay where a test has put them */
+	used.rehome = false; /* QPs stay on the workers that the test chose */
 	return &used;
 }
 
@@ -130,7 +131,7 @@ end_create(struct engine *e, struct end *end, int worker)
 	*end = (struct end){ 0 };
 	assert_ok(engine_pd_alloc(e, &end->pd, &err));
 	mr.pd = end->pd;
-	assert_ok(engine_mr_register(e, &mr, &end->mr, &err));
+	assert_ok(engine_mr_register(e, &mr, 0, &end->mr, &err));
 	assert_ok(engine_cq_create(e, 1024, &end->cq, &err));
 	init.pd = end->pd;
 	init.send_cq = end->cq;
@@ -285,4 +286,27 @@ verdict_total(const struct engine *e, enum verdict v)
 		total += sum.verdict[v];
 	}
 	return total;
+}
+
+struct record_changes {
+	const struct sa_change *changes;
+	size_t n;
+	struct error *err;
+};
+
+static int
+node_change_store(struct engine *e, void *arg)
+{
+	const struct record_changes *a = arg;
+
+	return sa_change(e->sa, a->changes, a->n, a->err);
+}
+
+void
+change_records(struct engine *e, const struct sa_change *changes, size_t n)
+{
+	struct error err = { "" };
+	struct record_changes a = { changes, n, &err };
+
+	assert_ok(store_thread_call(e, node_change_store, &a));
 }

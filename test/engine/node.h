@@ -6,9 +6,9 @@
 #define TEST_ENGINE_NODE_H
 
 /*
- * A running engine on the embedded default: two workers, port 0 and port 1 joined back to back, no
- * hugepages, no NIC. Frames of worker w arrive at worker w, so QPs on one worker never need the
- * hand-off, and QPs on two workers always do.
+ * A running engine with the built-in default configuration: two workers, ports 0 and 1 connected to
+ * each other, no hugepages, no NIC. Frames sent by worker w arrive at worker w, so two QPs on one
+ * worker never need the hand-off, and two QPs on different workers always do.
  */
 
 #include <setjmp.h>
@@ -37,22 +37,22 @@ struct pair {
 	struct end b; /* on port 1 */
 };
 
-extern unsigned int node_workers; /* 2; before eal_setup() */
+extern unsigned int node_workers; /* 2; a test may change it before eal_setup() */
 /* cmocka fixtures: the EAL once, an engine per test. */
 int eal_setup(void **state);
 int eal_teardown(void **state);
-/* the default without services; a test changes it before node_start() */
+/* The default without services. A test changes it before node_start(). */
 struct engine_config *node_config(void);
 /*
- * The same with native IB ports: without LIDs, as a subnet manager finds them; or Active, with LID
- * 1 and 2 and port 1's LID as the subnet manager's.
+ * The same with native IB ports: either without LIDs, as before a subnet manager has configured
+ * them, or Active with LIDs 1 and 2, where port 1's LID is the subnet manager's.
  */
 struct engine_config *node_config_ib(bool active);
-struct engine *node_create(void); /* not started: polled by hand, engine_turn() */
+struct engine *node_create(void); /* not started: the test polls it with engine_turn() */
 struct engine *node_start(void);
 void node_stop(struct engine *e, unsigned int drain_ms);
 
-/* Fail with the verb's own words. */
+/* Fail with the verb's error text. */
 #define assert_ok(call)                                                                            \
 	do {                                                                                       \
 		err.text[0] = '\0';                                                                \
@@ -62,19 +62,18 @@ void node_stop(struct engine *e, unsigned int drain_ms);
 
 void end_create(struct engine *e, struct end *end, int worker);
 void end_destroy(struct engine *e, struct end *end);
-/* INIT, RTR, RTS towards the other's QP; its port is the other one of the pair. */
+/*
+ * Bring the QP to RTS, connected to peer's QP. `port` is the end's port; the peer uses the other.
+ */
 void end_connect(struct engine *e, struct end *end, uint16_t port, const struct end *peer);
 void pair_create(struct engine *e, struct pair *p, int worker_a, int worker_b);
 void pair_destroy(struct engine *e, struct pair *p);
 
-/* One signaled work request over [local, local + len) of the region. */
+/* Post one signaled work request for [local, local + len) of the region. */
 int post(struct engine *e, struct end *end, enum wr_opcode op, const struct end *peer,
 	uint64_t local, uint64_t remote, uint32_t len, uint64_t wr_id);
 void post_recvs(struct engine *e, struct end *end, uint64_t local, uint32_t len, unsigned int n);
-/*
- * Wait for completions; no limit in time but the test's own. @return how many came (n, or fewer
- * after ms)
- */
+/* Wait for n completions. @return how many came: n, or fewer after ms milliseconds */
 unsigned int wait_wc(struct engine *e, uint32_t cq, struct wc *wc, unsigned int n, unsigned int ms);
 #define expect_wc(e, end, n)                                                                       \
 	do {                                                                                       \
@@ -85,7 +84,7 @@ unsigned int wait_wc(struct engine *e, uint32_t cq, struct wc *wc, unsigned int 
 			assert_string_equal(wc_status_name(wcs_[i_].status), "SUCCESS");           \
 	} while (0)
 void fill(uint8_t *buf, size_t len, uint32_t seed);
-/* Poll a condition for up to 30 s. */
+/* Wait for a condition for up to 30 s. */
 #define eventually(condition)                                                                      \
 	do {                                                                                       \
 		bool met_ = false;                                                                 \
@@ -95,6 +94,8 @@ void fill(uint8_t *buf, size_t len, uint32_t seed);
 		assert_true(met_);                                                                 \
 	} while (0)
 void pause_ms(unsigned int ms);
+/* Put or remove records of the SA, all or none. */
+void change_records(struct engine *e, const struct sa_change *changes, size_t n);
 uint64_t verdict_total(const struct engine *e, enum verdict v);
 
 #endif

@@ -2,6 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include "engine/worker.h"
 #include "smp.h"
 #include "wire/opcode.h"
 #include "wire/wire.h"
@@ -91,11 +92,33 @@ set_port(struct engine *e, uint16_t port, uint16_t lid, uint16_t sm_lid, uint8_t
 		assert_int_equal(a.mad[DATA + 32] & 0xF, state);
 }
 
+struct sma_read_args {
+	uint16_t port;
+	uint16_t attribute;
+	uint8_t *data;
+};
+
+static int
+smp_read_here(struct worker *w, void *arg)
+{
+	const struct sma_read_args *a = arg;
+
+	return sma_read(w->sma, a->port, a->attribute, 0, a->data);
+}
+
+void
+read_sma(struct engine *e, uint16_t port, uint16_t attribute, uint8_t data[SMA_DATA_LEN])
+{
+	struct sma_read_args a = { port, attribute, data };
+
+	assert_int_equal(engine_call(e, 0, smp_read_here, &a), 0);
+}
+
 static int
 smp_send_here(struct worker *w, void *arg)
 {
 	const struct raw *raw = arg;
-	struct tx_sink *tx = link_tx_sink(worker_link(w));
+	struct tx_sink *tx = link_tx_sink(w->link);
 	struct wire_headers h = {
 		.opcode = UD_SEND_ONLY,
 		.pkey = raw->pkey,
@@ -107,7 +130,7 @@ smp_send_here(struct worker *w, void *arg)
 	unsigned int i;
 	uint8_t *bth;
 
-	/* the path of one QP, the packet for another: the VL is the former's, 15 of QP0 */
+	/* the path decides the VL (15 for QP0), although the packet may be for another QP */
 	path_init(&path, &raw->av, raw->src_qpn, raw->vl15 ? 0 : 1);
 	path.neighbour = PATH_NO_NEIGHBOUR;
 	for (i = 0; i < raw->n; i++) {

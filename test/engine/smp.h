@@ -6,7 +6,7 @@
 #define TEST_ENGINE_SMP_H
 
 /*
- * A subnet manager's hands: one SMP out of a port, and what came back.
+ * Send SMPs from a port of the engine, as a subnet manager does, and get the answers.
  */
 
 #include <errno.h>
@@ -17,24 +17,27 @@
 #include "wire/bytes.h"
 
 #define DATA  SMP_OFF_DATA
-#define HERE  0 /* hops: the port itself, or the other end of its link */
-#define THERE 1
+#define HERE  0 /* number of hops to the port itself */
+#define THERE 1 /* number of hops to the other end of its link */
 
 struct engine_mad_answer mad_ask(struct engine *e, const struct engine_mad_ask *ask);
 
-/* Header of an SMP. */
+/* Write the header of an SMP. */
 void smp_head(uint8_t *mad, uint8_t mgmt_class, uint8_t method, uint16_t attribute,
 	uint32_t modifier);
-/* Directed route out of a port: no hop or one. data NULL: Get. */
+/* Send an SMP with a directed route of HERE or THERE hops. @param data  NULL: a Get, else a Set */
 struct engine_mad_answer smp_directed(struct engine *e, uint16_t port, unsigned int hops,
 	uint16_t attribute, uint32_t modifier, const uint8_t *data);
-/* By LID. */
+/* Send an SMP routed by LID. */
 struct engine_mad_answer smp_lid(struct engine *e, uint16_t port, uint16_t dlid, uint16_t attribute,
 	uint32_t modifier, const uint8_t *data);
-/* Set a few fields of a port's PortInfo; 0: as it is. Expects it to be taken. */
+/* Set fields of a port's PortInfo, and expect success. 0: the field stays as it is. */
 void set_port(struct engine *e, uint16_t port, uint16_t lid, uint16_t sm_lid, uint8_t state);
 
-/* On a worker: n packets of 256 bytes straight out of a port. */
+/* Read an attribute of a port's subnet management agent. */
+void read_sma(struct engine *e, uint16_t port, uint16_t attribute, uint8_t data[SMA_DATA_LEN]);
+
+/* Packets that a worker sends from a port without any agent: n packets of 256 bytes. */
 struct raw {
 	unsigned int worker;
 	bool vl15;
@@ -47,7 +50,7 @@ struct raw {
 	unsigned int n;
 };
 void send_raw(struct engine *e, const struct raw *raw);
-/* av of a native IB port towards a LID */
+/* @return the address vector from a native IB port to a LID */
 struct av av_ib(struct engine *e, uint16_t port, uint16_t slid, uint16_t dlid);
 
 #endif

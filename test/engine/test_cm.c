@@ -3,9 +3,8 @@
  */
 
 /*
- * Connections between the two ports of an engine, through the communication manager: services of
- * its own on one side, the verbs or a service on the other; RoCE and native IB, on one worker
- * (argument 1) and on two.
+ * Connections between the two ports of an engine by the communication manager: a service on one
+ * side, verbs or a service on the other; RoCE and native IB; on one worker (argument 1) and on two.
  */
 
 #include <errno.h>
@@ -21,7 +20,7 @@
 
 #define PORT     7471
 #define MEM_SIZE 65536
-/* 4.096 us * 2^n: the machine may stall for 200 ms, and TIMEWAIT shall not last for seconds */
+/* 4.096 us * 2^n. The machine may stall for 200 ms, and TIMEWAIT must not last for seconds. */
 #define PACKET_LIFE 10
 #define RESPONSE    18
 
@@ -57,7 +56,7 @@ run_ib(void **state)
 	*state = node_start();
 	eventually(link_port_attr(engine_link(*state), 0)->up &&
 		link_port_attr(engine_link(*state), 1)->up);
-	engine_watch(*state); /* the SA takes in the ports as they are now */
+	engine_watch(*state); /* the SA reads the ports' present state */
 }
 
 static int
@@ -94,7 +93,7 @@ listen_kind(struct engine *e, const char *kind)
 static bool
 service_get(struct engine *e, uint32_t id, struct engine_service_info *info)
 {
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 
 	while (engine_service_next(e, &cursor, info))
 		if (info->id == id)
@@ -107,7 +106,7 @@ cm_num_services(struct engine *e)
 {
 	struct engine_service_info info;
 	unsigned int n = 0;
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 
 	engine_cm_watch(e);
 	while (engine_service_next(e, &cursor, &info))
@@ -152,12 +151,12 @@ num_connections(struct engine *e, bool active)
 	return n;
 }
 
-/* --- a client by hand --- */
+/* --- a client that uses verbs --- */
 
 struct client {
-	struct end end; /* .qpn is the CM's */
+	struct end end; /* the CM made the QP end.qpn */
 	struct cm_info info;
-	/* memory's grant */
+	/* access granted by the service "memory" */
 	uint32_t rkey;
 	uint64_t va;
 	uint64_t length;
@@ -174,7 +173,7 @@ cm_client_create(struct engine *e, struct client *c)
 	c->end.qpn = 0;
 }
 
-/* All connections have been ended: their QPs are gone when TIMEWAIT is over. */
+/* All connections have ended. Their QPs are destroyed when TIMEWAIT is over. */
 static void
 cm_client_destroy(struct engine *e, struct client *c)
 {
@@ -260,7 +259,7 @@ client_connect(struct engine *e, struct client *c, const struct engine_cm_connec
 	}
 }
 
-/* Write to the granted memory, read it back: both ways through the key. */
+/* Write to the granted memory and read it back, with the granted R_Key. */
 static void
 cm_use_memory(struct engine *e, struct client *c, uint32_t seed)
 {
@@ -303,8 +302,9 @@ engine_cm_sent(struct engine *e, enum cm_message m)
 /* --- connect, transfer, disconnect --- */
 
 static void
-test_memory(void **state)
+test_connections_to_a_memory_service(void **state)
 {
+	struct event ev = { 0 };
 	struct engine *e = *state;
 	struct engine_ah ah = to_port1(e);
 	struct engine_cm_connect r;
@@ -342,22 +342,24 @@ test_memory(void **state)
 		c.end.qpn = 0;
 		assert_int_equal(engine_cm_disconnect(e, c.info.id, &err), -ENOENT);
 	}
-	/* COMM_EST and the like of these QPs are nobody else's business */
-	assert_int_equal(engine_events(e, &(struct event){ 0 }, 1, NULL), 0);
+	/* clients see no events, such as COMM_EST, of these QPs, but those of the connections */
+	while (engine_events(e, &ev, 1, NULL) == 1)
+		assert_in_range(ev.type, EVENT_CONNECTION_MADE, EVENT_CONNECTION_ENDED);
+	assert_int_equal(ev.type, EVENT_CONNECTION_ENDED);
 	engine_cm_counters(e, -1, &n);
 	assert_int_equal(n.received[CM_REQ], node_workers);
 	assert_int_equal(n.received[CM_REP], node_workers);
 	assert_int_equal(n.received[CM_RTU], node_workers);
 	assert_int_equal(n.received[CM_DREQ], node_workers);
 	assert_int_equal(n.received[CM_DREP], node_workers);
-	assert_int_equal(n.connections, 2 * node_workers); /* both sides are ours */
+	assert_int_equal(n.connections, 2 * node_workers); /* both sides are counted */
 	cm_client_destroy(e, &c);
 	assert_ok(engine_cm_unlisten(e, id, false, &err));
 	assert_int_equal(cm_num_services(e), 0);
 	assert_int_equal(engine_cm_unlisten(e, id, false, &err), -ENOENT);
 }
 
-/* The peer's side may end it as well; ours notices at once. */
+/* The peer may end the connection, too; our side notices at once. */
 static void
 test_peer_disconnects(void **state)
 {
@@ -387,9 +389,9 @@ test_peer_disconnects(void **state)
 	cm_client_destroy(e, &c);
 }
 
-/* A service on both sides: it disconnects when it has what it wanted, and can be looked at. */
+/* With a service on both sides, the client disconnects when it is done, and stays listed. */
 static void
-test_echo(void **state)
+test_echo_service_on_both_sides(void **state)
 {
 	struct svc_config echo = {
 		.kind = "echo",
@@ -409,7 +411,8 @@ test_echo(void **state)
 	};
 	struct engine_service_info s = { .id = 0 };
 	struct engine_cm_outcome o;
-	uint32_t id, cursor = 0;
+	uint64_t cursor = 0;
+	uint32_t id;
 
 	id = listen_kind(e, "echo");
 	o = try_connect(e, &r);
@@ -453,7 +456,7 @@ test_nobody_listens(void **state)
 	assert_int_equal(cm_num_qps(e), 0);
 }
 
-/* A service that was to drive it has nothing to do, and goes. */
+/* If a client service cannot connect, it is removed. */
 static void
 test_nobody_listens_to_a_service(void **state)
 {
@@ -475,7 +478,7 @@ test_nobody_listens_to_a_service(void **state)
 	assert_int_equal(cm_num_qps(e), 0);
 }
 
-/* The path ends nowhere: a MAC that nobody has. */
+/* A path to a MAC that no host has. */
 static struct engine_ah
 to_nobody(void)
 {
@@ -486,7 +489,7 @@ to_nobody(void)
 }
 
 static void
-test_silence(void **state)
+test_peer_that_does_not_answer(void **state)
 {
 	struct engine_ah ah = to_nobody();
 	struct engine *e = *state;
@@ -496,7 +499,7 @@ test_silence(void **state)
 
 	cm_client_create(e, &c);
 	r = engine_cm_request(&c, &ah, -1);
-	o = try_connect(e, &r); /* of 1 ms, twice */
+	o = try_connect(e, &r); /* two REQs, 1 ms apart */
 	assert_false(o.established);
 	assert_false(o.timed_out);
 	assert_int_equal(o.info.end, CM_END_TIMEOUT);
@@ -518,7 +521,7 @@ start_impatient(void **state)
 }
 
 static void
-test_time_is_up(void **state)
+test_attempt_ends_when_its_time_is_over(void **state)
 {
 	struct engine_ah ah = to_nobody();
 	struct engine *e = *state;
@@ -538,7 +541,7 @@ test_time_is_up(void **state)
 	cm_client_destroy(e, &c);
 }
 
-/* A third port, from which nothing comes back. */
+/* Start with a third port, which never receives anything. */
 static int
 start_with_a_hole(void **state)
 {
@@ -622,7 +625,7 @@ test_parameters(void **state)
 	assert_int_equal(strncmp(err.text, "kind: got \"nothing\", allowed: memory", 36), 0);
 	assert_int_equal(engine_cm_listen(e, &svc, &id, &err), -EINVAL);
 	assert_int_equal(cm_num_services(e), 0);
-	/* one service ID, one service, and that one goes on */
+	/* a second service with the ID is refused, the first one goes on */
 	listen_kind(e, "memory");
 	strcpy(svc.kind, "sink");
 	svc.service_id = service_id();
@@ -630,7 +633,7 @@ test_parameters(void **state)
 	assert_string_equal(err.text, "service_id: another service listens there");
 	assert_int_equal(cm_num_services(e), 1);
 	r = engine_cm_request(&c, &ah, -1);
-	for (i = 0; i < 16; i++) { /* on either worker */
+	for (i = 0; i < 16; i++) { /* attempts on both workers */
 		client_connect(e, &c, &r);
 		cm_use_memory(e, &c, 1);
 		client_disconnect(e, &c);
@@ -638,7 +641,7 @@ test_parameters(void **state)
 	cm_client_destroy(e, &c);
 }
 
-/* --- their ends --- */
+/* --- the end of connections --- */
 
 static void
 test_unlisten_while_connected(void **state)
@@ -664,7 +667,7 @@ test_unlisten_while_connected(void **state)
 	r = engine_cm_request(&late, &ah, -1);
 	o = try_connect(e, &r);
 	assert_int_equal(o.info.reason, CM_REJ_INVALID_SERVICE_ID);
-	/* the ID is free for another, whose connections are its own */
+	/* another service may have the ID; it has connections of its own */
 	id = listen_kind(e, "memory");
 	client_connect(e, &late, &r);
 	assert_int_equal(cm_num_services(e), 2);
@@ -680,7 +683,7 @@ test_unlisten_while_connected(void **state)
 }
 
 static void
-test_qp_is_the_connections(void **state)
+test_qp_of_a_connection_is_refused_to_callers(void **state)
 {
 	struct engine *e = *state;
 	struct engine_ah ah = to_port1(e);
@@ -699,14 +702,14 @@ test_qp_is_the_connections(void **state)
 		c.info.qpn, c.info.id);
 	assert_string_equal(err.text, text);
 	cm_use_memory(e, &c, 2);
-	/* a QP that fails ends its connection: the peer revokes nothing, the key is wrong */
+	/* a QP error ends the connection; here the R_Key is wrong */
 	c.rkey ^= 0xFF;
 	post(e, &c.end, WR_RDMA_WRITE, &(struct end){ .mr = { .key = c.rkey, .va = c.va } }, 0, 0,
 		64, 9);
 	cm_client_destroy(e, &c);
 }
 
-/* Nobody asks how it went: the connection is made all the same, and listed. */
+/* If nobody asks for the outcome of an attempt, the connection is made and listed. */
 static void
 test_forgotten_attempt(void **state)
 {
@@ -728,7 +731,7 @@ test_forgotten_attempt(void **state)
 		;
 	assert_true(info.active);
 	eventually(is_state(e, info.id, CM_STATE_ESTABLISHED));
-	/* the place is taken again, and its user is not the forgotten one's */
+	/* another attempt uses the entry and gets its own outcome */
 	client_connect(e, &c, &r);
 	assert_int_not_equal(c.info.id, info.id);
 	assert_ok(engine_cm_disconnect(e, info.id, &err));
@@ -736,14 +739,17 @@ test_forgotten_attempt(void **state)
 	cm_client_destroy(e, &c);
 }
 
-/* LAP and APR: both sides load the path from port 1 to port 0, the other way round */
+/*
+ * LAP and APR: both sides load the alternate path from port 0 to port 0. A path from port 1 is
+ * refused, as it does not lead to the sender of the LAP.
+ */
 static void
 test_alternate_path(void **state)
 {
 	struct engine *e = *state;
 	struct engine_ah ah = to_port1(e),
 			 other = {
-				 .port = 1,
+				 .port = 0,
 				 .dgid = link_port_attr(engine_link(e), 0)->gid[0].gid,
 			 };
 	struct engine_cm_connect r;
@@ -760,7 +766,7 @@ test_alternate_path(void **state)
 	eventually(engine_cm_get(e, c.info.id, &info, &err) == 0 && info.alternate.present);
 	assert_ok(engine_qp_query(e, c.info.qpn, &qp, &err));
 	assert_true(qp.alt_loaded);
-	assert_int_equal(qp.attr.alt_av.port, 1);
+	assert_int_equal(qp.attr.alt_av.port, 0);
 	assert_ok(engine_qp_query(e, c.info.remote_qpn, &qp, &err));
 	assert_int_equal(qp.attr.alt_av.port, 0);
 	cm_use_memory(e, &c, 6);
@@ -773,7 +779,7 @@ test_alternate_path(void **state)
 
 #define MANY 64
 
-/* design.md: the hash of remote CA GUID and QPN says where a connection lives */
+/* design.md: the hash of remote CA GUID and QPN chooses the worker of a connection. */
 static void
 test_both_workers_have_connections(void **state)
 {
@@ -837,7 +843,7 @@ test_500_in_a_row(void **state)
 	cm_client_destroy(e, &c);
 }
 
-/* Stopping says goodbye: DREQ, and both sides know. */
+/* engine_stop() disconnects with DREQ, so both sides know. */
 static void
 test_stop_disconnects(void **state)
 {
@@ -875,9 +881,9 @@ memory_in_use(void)
 	return s.heap_allocsz_bytes;
 }
 
-/* No word to anybody: what connections, attempts and services held is given back. */
+/* engine_destroy() without stop sends nothing, and frees connections, attempts and services. */
 static void
-test_sudden_end_leaks_nothing(void **state)
+test_destroy_without_stop_leaks_nothing(void **state)
 {
 	struct svc_config echo = { .kind = "echo", .size = 100 };
 	struct engine_ah ah, nobody = to_nobody();
@@ -901,10 +907,10 @@ test_sudden_end_leaks_nothing(void **state)
 		r = engine_cm_request(&c, &ah, -1);
 		client_connect(e, &c, &r);
 		client_connect(e, &c, &r);
-		r.ah = &nobody; /* an attempt under way */
+		r.ah = &nobody; /* an attempt in progress */
 		assert_ok(engine_cm_connect(e, &r, &attempt, &err));
 		r.ah = &ah;
-		r.service = &echo; /* traffic without end */
+		r.service = &echo; /* endless traffic */
 		assert_true(try_connect(e, &r).established);
 		engine_destroy(e);
 		if (round > 0)
@@ -913,7 +919,7 @@ test_sudden_end_leaks_nothing(void **state)
 	}
 }
 
-/* From the configuration: they listen when the engine starts. */
+/* Services of the configuration listen when the engine starts. */
 static void
 test_services_from_the_start(void **state)
 {
@@ -961,7 +967,7 @@ connect_ib(struct engine *e, struct client *c, const struct engine_ah *ah)
 	return c->info;
 }
 
-/* requests of ours on QP1, to the SA that is */
+/* @return number of our requests to the SA on QP1 */
 static uint64_t
 packets(struct engine *e)
 {
@@ -972,7 +978,7 @@ packets(struct engine *e)
 }
 
 static void
-test_path_is_asked_for(void **state)
+test_path_is_requested_from_the_sa(void **state)
 {
 	struct engine *e = *state;
 	const struct port_attr *p0 = link_port_attr(engine_link(e), 0);
@@ -985,9 +991,7 @@ test_path_is_asked_for(void **state)
 
 	listen_kind(e, "memory");
 	cm_client_create(e, &c);
-	/*
-	 * port 1's LID is MasterSMLID: the SA is asked over the wire, first for its ClassPortInfo
-	 */
+	/* port 1's LID is MasterSMLID: requests go over the wire, the first for ClassPortInfo */
 	info = connect_ib(e, &c, &by_gid);
 	assert_true(gid_equal(&info.rdma.dst, &by_gid.dgid));
 	assert_int_equal(info.path.av.dlid, 2);
@@ -998,7 +1002,7 @@ test_path_is_asked_for(void **state)
 	info = connect_ib(e, &c, &by_lid);
 	assert_int_equal(info.path.av.dlid, 2);
 	assert_true(gid_equal(&info.path.av.dgid, &p1->gid[0].gid));
-	/* and its own by its loopback */
+	/* the path to our own port is asked for by loopback */
 	info = connect_ib(e, &c, &back);
 	assert_int_equal(info.path.av.dlid, 1);
 	assert_int_equal(packets(e), 4);
@@ -1006,7 +1010,7 @@ test_path_is_asked_for(void **state)
 }
 
 static void
-test_path_is_known(void **state)
+test_known_path_needs_no_request(void **state)
 {
 	struct engine *e = *state;
 	struct engine_ah ah = {
@@ -1030,18 +1034,18 @@ test_path_is_known(void **state)
 	assert_true(gid_equal(&c.info.rdma.src, &r.src_addr));
 	assert_true(gid_equal(&c.info.rdma.dst, &r.dst_addr));
 	cm_use_memory(e, &c, 8);
-	assert_int_equal(packets(e), 0); /* nobody was asked */
+	assert_int_equal(packets(e), 0); /* no request was sent */
 	assert_int_equal(c.info.path.mtu, 1024);
 	assert_int_equal(c.info.path.packet_life, 9);
 	client_disconnect(e, &c);
 	cm_client_destroy(e, &c);
 }
 
-/* Without an SA, or one that answers: the LID, the port's MTU and cm.packet_life. */
+/* If no SA answers, the path has the given LID, the port's MTU and cm.packet_life. */
 static void
 test_lid_without_sa(void **state)
 {
-	static const uint16_t managers[] = { 0, 3 }; /* nobody has LID 3 */
+	static const uint16_t managers[] = { 0, 3 }; /* no SM, and a LID that no port has */
 	struct engine_ah by_lid = { .port = 0, .dlid = 2 };
 	struct engine_cm_outcome o;
 	struct engine_cm_connect r;
@@ -1067,7 +1071,7 @@ test_lid_without_sa(void **state)
 		assert_int_equal(packets(*state) > 0, managers[i] != 0); /* was asked */
 		cm_use_memory(*state, &c, 9);
 		client_disconnect(*state, &c);
-		/* a GID leads nowhere */
+		/* a GID without LID gives no path */
 		r.ah = &(struct engine_ah){ .dgid = { .raw = { 0xFE, 0x80, [15] = 9 } } };
 		if (managers[i] != 0) {
 			o = try_connect(*state, &r);
@@ -1102,34 +1106,42 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest one[] = {
-		cmocka_unit_test_setup_teardown(test_memory, cm_start, cm_stop),
-		cmocka_unit_test_setup_teardown(test_echo, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_connections_to_a_memory_service, cm_start,
+			cm_stop),
+		cmocka_unit_test_setup_teardown(test_echo_service_on_both_sides, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, cm_start, cm_stop),
-		cmocka_unit_test_setup_teardown(test_path_is_asked_for, cm_start_ib, cm_stop),
+		cmocka_unit_test_setup_teardown(test_path_is_requested_from_the_sa, cm_start_ib,
+			cm_stop),
 	};
 	const struct CMUnitTest two[] = {
-		cmocka_unit_test_setup_teardown(test_memory, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_connections_to_a_memory_service, cm_start,
+			cm_stop),
 		cmocka_unit_test_setup_teardown(test_peer_disconnects, cm_start, cm_stop),
-		cmocka_unit_test_setup_teardown(test_echo, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_echo_service_on_both_sides, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_nobody_listens, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_nobody_listens_to_a_service, cm_start,
 			cm_stop),
-		cmocka_unit_test_setup_teardown(test_silence, start_impatient, cm_stop),
-		cmocka_unit_test_setup_teardown(test_time_is_up, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_peer_that_does_not_answer, start_impatient,
+			cm_stop),
+		cmocka_unit_test_setup_teardown(test_attempt_ends_when_its_time_is_over, cm_start,
+			cm_stop),
 		cmocka_unit_test_setup_teardown(test_no_next_hop, start_with_a_hole, cm_stop),
 		cmocka_unit_test_setup_teardown(test_parameters, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, cm_start, cm_stop),
-		cmocka_unit_test_setup_teardown(test_qp_is_the_connections, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_qp_of_a_connection_is_refused_to_callers,
+			cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_forgotten_attempt, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_alternate_path, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_both_workers_have_connections, cm_start,
 			cm_stop),
 		cmocka_unit_test_setup_teardown(test_500_in_a_row, cm_start, cm_stop),
 		cmocka_unit_test(test_stop_disconnects),
-		cmocka_unit_test(test_sudden_end_leaks_nothing),
+		cmocka_unit_test(test_destroy_without_stop_leaks_nothing),
 		cmocka_unit_test(test_services_from_the_start),
-		cmocka_unit_test_setup_teardown(test_path_is_asked_for, cm_start_ib, cm_stop),
-		cmocka_unit_test_setup_teardown(test_path_is_known, cm_start_ib, cm_stop),
+		cmocka_unit_test_setup_teardown(test_path_is_requested_from_the_sa, cm_start_ib,
+			cm_stop),
+		cmocka_unit_test_setup_teardown(test_known_path_needs_no_request, cm_start_ib,
+			cm_stop),
 		cmocka_unit_test_setup_teardown(test_no_path, cm_start_ib, cm_stop),
 		cmocka_unit_test(test_lid_without_sa),
 	};

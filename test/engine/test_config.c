@@ -3,7 +3,7 @@
  */
 
 /*
- * The configuration: what it takes, what it makes of it, and the words of every kind of refusal.
+ * The configuration: accepted values, the resulting settings, and the text of every kind of error.
  */
 
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <rte_log.h>
 
 #include "config.h"
+#include "config_reload.h"
 #include "eal.h"
 
 #define PORTS                                                                                      \
@@ -28,7 +29,7 @@ static struct config config;
 
 static struct config_errors errs;
 
-/* All that is printed. */
+/* Write all errors into buf. */
 static void
 config_printed(char *buf, size_t size)
 {
@@ -38,7 +39,7 @@ config_printed(char *buf, size_t size)
 	fclose(f);
 }
 
-/* The text is one line; words: its only error. */
+/* The configuration, one line of text, is refused with this one error. */
 static void
 config_refused(const char *text, const char *words)
 {
@@ -61,7 +62,7 @@ config_taken(const char *text)
 	}
 }
 
-/* From a file; words: all that is printed, "FILE" in place of its name. */
+/* The file is refused with these lines, where "FILE" stands for its name. */
 static void
 file_refused(const char *text, const char *words)
 {
@@ -113,7 +114,7 @@ test_duplicate_key_is_a_syntax_error(void **state)
 		"polca: FILE:2:7: duplicate object key near '\"ports\"'\n");
 }
 
-/* Each with its line, in the order of the file, wrong values and wrong combinations. */
+/* Wrong values and combinations are all reported with their lines, in the order of the file. */
 static void
 test_all_errors_are_reported_at_once(void **state)
 {
@@ -138,8 +139,8 @@ test_all_errors_are_reported_at_once(void **state)
 		     "}\n",
 		"polca: FILE:2: workers.count: got \"two\", allowed: integer 0..128\n"
 		"polca: FILE:3: workers.idle: got \"sleep\", allowed: one of poll, backoff\n"
-		"polca: FILE:5: color: unknown name, allowed: $schema, control, eal, workers, "
-		"limits, congestion, mad, sa, sma, live, cm, services, ports, log\n"
+		"polca: FILE:5: color: unknown name, allowed: $schema, control, metrics, security, "
+		"eal, workers, limits, congestion, mad, sa, sma, live, cm, services, ports, log\n"
 		"polca: FILE:9: ports[0].addresses[1]: got \"10.0.0.1\", which "
 		"ports[0].addresses[0] has already\n"
 		"polca: FILE:10: ports[1].name: missing, allowed: text of at most 31 bytes\n"
@@ -152,9 +153,9 @@ test_all_errors_are_reported_at_once(void **state)
 		"polca: FILE:16: congestion.min_rate: got 20, above max_rate, which is 10\n");
 }
 
-/* A port whose name is wrong is not missed by the one that is joined with it. */
+/* If a port's name is wrong, its peer does not report in addition that the port is missing. */
 static void
-test_what_follows_from_an_error_is_no_other_error(void **state)
+test_consequences_of_an_error_are_not_reported(void **state)
 {
 	(void)state;
 	config_refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}, "
@@ -180,12 +181,12 @@ test_very_many_errors_are_counted(void **state)
 	assert_string_equal(all + strlen(all) - strlen(end), end);
 }
 
-/* The line of an error that is not kept is not looked for: that would read the text each time. */
+/* The lines of errors beyond the list are not computed, as that reads the whole text each time. */
 static void
-test_errors_beyond_the_list_cost_no_search(void **state)
+test_errors_beyond_the_list_need_no_line(void **state)
 {
 	(void)state;
-	memset(&errs, 0, sizeof(errs)); /* no text: to read it would crash */
+	memset(&errs, 0, sizeof(errs)); /* the text is NULL: reading it would crash */
 	errs.num = CONFIG_ERRORS_MAX;
 	assert_int_equal(config_error(&errs, "a: got %d", 1), -EINVAL);
 	assert_int_equal(config_error(&errs, "b: got %d", 2), -EINVAL);
@@ -204,8 +205,9 @@ test_line_of_a_path(void **state)
 	assert_int_equal(config_line_of(json, "a[0]"), 2);
 	assert_int_equal(config_line_of(json, "a[1]"), 3);
 	assert_int_equal(config_line_of(json, "a[1][1].b: x"), 5);
-	assert_int_equal(config_line_of(json, "a[1][1].b.c"), 4); /* the first that reads so */
-	assert_int_equal(config_line_of(json, "a[1][1].d"), 3); /* missing: its object's */
+	assert_int_equal(config_line_of(json, "a[1][1].b.c"), 4); /* the first of two equal keys */
+	assert_int_equal(config_line_of(json, "a[1][1].d"),
+		3); /* missing: the line of its object */
 	assert_int_equal(config_line_of(json, "a[9]"), 2);
 	assert_int_equal(config_line_of(json, "ab: x"), 7);
 	assert_int_equal(config_line_of(json, "e: x"), 8);
@@ -219,11 +221,11 @@ test_unknown_key_names_those_allowed(void **state)
 
 	(void)state;
 	config_refused("{\"control\": {\"sock\": \"x\"}, " PORTS "}",
-		"control.sock: unknown name, allowed: socket; did you mean socket?");
+		"control.sock: unknown name, allowed: socket, group, mode, monitor; did you mean socket?");
 	config_refused("{\"workers\": {\"n\": 1}, " PORTS "}",
 		"workers.n: unknown name, allowed: count, idle, idle_spin_us, idle_sleep_us, "
 		"handoff_ring, rehome, stall_ms, icrc_unchecked");
-	/* all of many names, and the one that was meant */
+	/* of many names all are listed, and the nearest one is proposed */
 	assert_int_not_equal(config_load(&config, NULL, "{\"sa\": {\"pth\": 1}, " PORTS "}", &errs),
 		0);
 	config_printed(all, sizeof(all));
@@ -238,26 +240,32 @@ test_missing_key_is_named(void **state)
 	config_refused("{}",
 		"ports: missing, allowed: list of 1..32 objects, of name, device, back_to_back, "
 		"addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, promiscuous, "
-		"encapsulation, ib");
+		"trusted, encapsulation, ib");
 	config_refused("{\"ports\": [{\"device\": \"net_null0\"}]}",
 		"ports[0].name: missing, allowed: text of at most 31 bytes");
 }
 
 static void
-test_wrong_type_says_what_was_got_and_expected(void **state)
+test_wrong_type_error_has_value_and_allowed_types(void **state)
 {
 	(void)state;
 	config_refused("[]",
-		"configuration: got a list of 0, allowed: object of $schema, control, eal, "
-		"workers, limits, congestion, mad, sa, sma, live, cm, services, ports, log");
+		"configuration: got a list of 0, allowed: object of $schema, control, metrics, security, "
+		"eal, workers, limits, congestion, mad, sa, sma, live, cm, services, ports, log");
 	config_refused("{\"ports\": {}}",
 		"ports: got an object, allowed: list of 1..32 objects, of name, device, "
 		"back_to_back, addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
-		"promiscuous, encapsulation, ib");
+		"promiscuous, trusted, encapsulation, ib");
 	config_refused("{\"eal\": {\"hugepages\": 1}, " PORTS "}",
 		"eal.hugepages: got 1, allowed: true or false");
 	config_refused("{\"control\": {\"socket\": 7}, " PORTS "}",
 		"control.socket: got 7, allowed: text of at most 107 bytes");
+	config_refused("{\"control\": {\"mode\": \"0670\"}, " PORTS "}",
+		"control.mode: got \"0670\", allowed: octal, 0600 and what of 0066 others may do");
+	config_refused("{\"control\": {\"mode\": \"rw\"}, " PORTS "}",
+		"control.mode: got \"rw\", allowed: octal, 0600 and what of 0066 others may do");
+	config_refused("{\"control\": {\"group\": \"no such group\"}, " PORTS "}",
+		"control.group: got \"no such group\", allowed: a group of this host");
 	config_refused("{\"workers\": {\"idle\": \"sleep\"}, " PORTS "}",
 		"workers.idle: got \"sleep\", allowed: one of poll, backoff");
 	config_refused("{\"workers\": {\"idle\": null}, " PORTS "}",
@@ -279,9 +287,33 @@ test_number_out_of_range(void **state)
 	config_refused("{\"ports\": []}",
 		"ports: got a list of 0, allowed: list of 1..32 objects, of name, device, "
 		"back_to_back, addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
-		"promiscuous, encapsulation, ib");
+		"promiscuous, trusted, encapsulation, ib");
 	config_refused(ONE(", \"vlan\": 4095"),
 		"ports[0].vlan: got 4095, allowed: integer 1..4094");
+}
+
+/* Metrics have no password, so hosts on the network must not read them. */
+static void
+test_metrics_on_loopback_only(void **state)
+{
+	static const char *const refused[] = { "0.0.0.0:9464", "192.0.2.1:9464", "[::]:9464",
+		"[2001:db8::1]:9464", "127.0.0.1", "127.0.0.1:0", "localhost:9464", "9464" };
+	char text[256], want[256];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(refused); i++) {
+		snprintf(text, sizeof(text), "{\"metrics\": {\"listen\": \"%s\"}, " PORTS "}",
+			refused[i]);
+		snprintf(want, sizeof(want),
+			"metrics.listen: got \"%s\", allowed: a loopback address and port "
+			"(127.0.0.1:9464, [::1]:9464), or a Unix socket's path",
+			refused[i]);
+		config_refused(text, want);
+	}
+	config_taken("{\"metrics\": {\"listen\": \"127.0.0.1:9464\"}, " PORTS "}");
+	config_taken("{\"metrics\": {\"listen\": \"[::1]:9464\"}, " PORTS "}");
+	config_taken("{\"metrics\": {\"listen\": \"/run/polca/metrics.sock\"}, " PORTS "}");
 }
 
 static void
@@ -340,6 +372,43 @@ test_ports_must_agree(void **state)
 		"expected the same, or they would not understand each other");
 	config_refused("{\"eal\": {\"multi_process\": true}, " PORTS "}",
 		"eal.multi_process: got true, but eal.hugepages is false: only hugepages can be shared");
+}
+
+struct changes {
+	char text[512];
+};
+
+static void
+note_change(void *arg, const struct config_change *c)
+{
+	struct changes *all = arg;
+	size_t len = strlen(all->text);
+
+	snprintf(all->text + len, sizeof(all->text) - len, "%s: %s -> %s%s\n", c->path, c->was,
+		c->now, c->restart ? ", restart" : "");
+}
+
+/* Each value that differs: what a reload takes over, what not, and no key in the text. */
+static void
+test_differences_of_two_configurations(void **state)
+{
+	static struct config was;
+	struct changes all = { "" };
+
+	(void)state;
+	config_taken(
+		"{\"log\": [{\"component\": \"polca.link\", \"level\": \"info\"}], " PORTS "}");
+	was = config;
+	assert_int_equal(config_diff(&was, &config, note_change, &all), 0);
+	assert_string_equal(all.text, "");
+	config_taken("{\"workers\": {\"stall_ms\": 77, \"count\": 2}, \"sa\": {\"sm_key\": 99}, "
+		     "\"services\": [{\"kind\": \"rping\", \"port\": 7174}], " PORTS "}");
+	assert_int_equal(config_diff(&was, &config, note_change, &all), 0);
+	assert_non_null(strstr(all.text, "workers.count: 0 -> 2, restart\n"));
+	assert_non_null(strstr(all.text, "workers.stall_ms: 1000 -> 77\n"));
+	assert_non_null(strstr(all.text, "sa.sm_key: (not shown) -> (not shown), restart\n"));
+	assert_non_null(strstr(all.text, "services[0]: none -> {\"kind\":\"rping\""));
+	assert_non_null(strstr(all.text, "log[0]: {\"component\":\"polca.link\""));
 }
 
 static void
@@ -404,7 +473,7 @@ test_keys_of_subnet_administration_arrive(void **state)
 }
 
 static void
-test_what_is_not_said_is_the_default(void **state)
+test_missing_keys_have_their_default(void **state)
 {
 	(void)state;
 	config_taken("{" PORTS "}");
@@ -414,7 +483,7 @@ test_what_is_not_said_is_the_default(void **state)
 	assert_string_equal(config.engine.link.port[0].back_to_back, "b");
 }
 
-/* What --print-config writes says the same again. */
+/* The output of --print-config is a configuration with the same settings. */
 static void
 test_printed_configuration_reads_back(void **state)
 {
@@ -464,7 +533,7 @@ test_both_names_of_log_levels(void **state)
 		"crit, error, err, warning, warn, notice, info, debug");
 }
 
-/* Those of Polca are known before the EAL runs; of a driver's nobody can know then. */
+/* Polca's log components are known before the EAL runs; those of drivers are not. */
 static void
 test_log_component_of_polca_is_checked_at_once(void **state)
 {
@@ -599,7 +668,7 @@ test_eal_argument_given_again_replaces_the_earlier_one(void **state)
 }
 
 static void
-test_eal_arguments_of_which_there_are_several_add_up(void **state)
+test_eal_arguments_that_may_repeat_add_up(void **state)
 {
 	struct eal_args a;
 
@@ -615,7 +684,7 @@ test_eal_arguments_of_which_there_are_several_add_up(void **state)
 	assert_int_equal(config_count_of(&a, "-d"), 2);
 	assert_string_equal(arg_of(&a, "-a"), "-a01:00.0");
 	assert_string_equal(arg_of(&a, "--allow"), "--allow=01:00.1");
-	assert_null(arg_of(&a, "--no-pci")); /* or the bus would not be looked at */
+	assert_null(arg_of(&a, "--no-pci")); /* it would disable the PCI bus */
 	eal_args_free(&a);
 }
 
@@ -693,7 +762,7 @@ test_native_ib_port_by_default(void **state)
 }
 
 static void
-test_native_ib_port_must_make_sense(void **state)
+test_native_ib_port_is_checked(void **state)
 {
 	(void)state;
 	config_refused(ONE(", \"encapsulation\": \"rocev2\""),
@@ -779,7 +848,7 @@ test_partitions(void **state)
 }
 
 static void
-test_services_must_make_sense(void **state)
+test_services_are_checked(void **state)
 {
 	(void)state;
 	config_refused(SERVICES("{\"kind\": \"web\", \"port\": 1}"),
@@ -796,6 +865,8 @@ test_services_must_make_sense(void **state)
 		"services[1]: listens on service ID 0x0000000001060001, as services[0] does already");
 	config_refused(SERVICES("{\"kind\": \"echo\", \"port\": 0}"),
 		"services[0].port: got 0, allowed: integer 1..65535");
+	config_refused(SERVICES("{\"kind\": \"echo\", \"port\": 1, \"local_port\": 2}"),
+		"services[0].local_port: got 2, there are 2 ports, counted from 0");
 }
 
 static void
@@ -830,26 +901,28 @@ main(void)
 		cmocka_unit_test(test_missing_file_is_named),
 		cmocka_unit_test(test_duplicate_key_is_a_syntax_error),
 		cmocka_unit_test(test_all_errors_are_reported_at_once),
-		cmocka_unit_test(test_what_follows_from_an_error_is_no_other_error),
+		cmocka_unit_test(test_consequences_of_an_error_are_not_reported),
 		cmocka_unit_test(test_very_many_errors_are_counted),
-		cmocka_unit_test(test_errors_beyond_the_list_cost_no_search),
+		cmocka_unit_test(test_errors_beyond_the_list_need_no_line),
 		cmocka_unit_test(test_line_of_a_path),
 		cmocka_unit_test(test_unknown_key_names_those_allowed),
 		cmocka_unit_test(test_missing_key_is_named),
-		cmocka_unit_test(test_wrong_type_says_what_was_got_and_expected),
+		cmocka_unit_test(test_wrong_type_error_has_value_and_allowed_types),
 		cmocka_unit_test(test_number_out_of_range),
 		cmocka_unit_test(test_address_names_its_place),
+		cmocka_unit_test(test_metrics_on_loopback_only),
 		cmocka_unit_test(test_addresses_must_agree),
 		cmocka_unit_test(test_ports_must_agree),
+		cmocka_unit_test(test_differences_of_two_configurations),
 		cmocka_unit_test(test_values_arrive),
 		cmocka_unit_test(test_keys_of_subnet_administration_arrive),
 		cmocka_unit_test(test_native_ib_port_arrives),
 		cmocka_unit_test(test_native_ib_port_by_default),
-		cmocka_unit_test(test_native_ib_port_must_make_sense),
+		cmocka_unit_test(test_native_ib_port_is_checked),
 		cmocka_unit_test(test_services_arrive),
 		cmocka_unit_test(test_partitions),
-		cmocka_unit_test(test_services_must_make_sense),
-		cmocka_unit_test(test_what_is_not_said_is_the_default),
+		cmocka_unit_test(test_services_are_checked),
+		cmocka_unit_test(test_missing_keys_have_their_default),
 		cmocka_unit_test(test_printed_configuration_reads_back),
 		cmocka_unit_test(test_both_names_of_log_levels),
 		cmocka_unit_test(test_log_component_of_polca_is_checked_at_once),
@@ -858,7 +931,7 @@ main(void)
 		cmocka_unit_test(test_eal_arguments_of_an_ordinary_user),
 		cmocka_unit_test(test_eal_arguments_for_devices),
 		cmocka_unit_test(test_eal_argument_given_again_replaces_the_earlier_one),
-		cmocka_unit_test(test_eal_arguments_of_which_there_are_several_add_up),
+		cmocka_unit_test(test_eal_arguments_that_may_repeat_add_up),
 		cmocka_unit_test(test_eal_arguments_are_options),
 	};
 

@@ -3,8 +3,8 @@
  */
 
 /*
- * Requests to managers from the control plane, by the example of liveness: single packets and many,
- * over RoCE and over native IB.
+ * Management requests from the control plane (engine_mad_ask()) with the liveness class as example:
+ * one packet and many, over RoCE and native IB.
  */
 
 #include <errno.h>
@@ -70,7 +70,7 @@ ping(struct engine *e, const struct live_request *req)
 	}
 	ask.max_answer = 1 << 20;
 	assert_ok(engine_mad_ask(e, &ask, &id, &err));
-	free(body); /* was copied */
+	free(body); /* the call has copied it */
 	do {
 		pause_ms(1);
 		assert_ok(engine_mad_look(e, id, &a, &err));
@@ -92,7 +92,7 @@ ping(struct engine *e, const struct live_request *req)
 
 /* liveness 2: one packet */
 static void
-test_echo(void **state)
+test_liveness_request_of_one_packet(void **state)
 {
 	struct engine *e = *state;
 	uint8_t data[LIVE_AREA];
@@ -112,7 +112,7 @@ test_echo(void **state)
 	assert_int_equal(c.echo, 8);
 }
 
-/* liveness 2: many packets, both ways */
+/* liveness 2: requests and answers of many packets */
 static void
 test_echo_of_many_packets(void **state)
 {
@@ -134,7 +134,7 @@ test_echo_of_many_packets(void **state)
 	assert_true(c.echo_bytes >= 50000);
 }
 
-/* an answer of more bytes than were set aside for it is no answer */
+/* An answer longer than the memory for it is an error. */
 static void
 test_answer_too_long(void **state)
 {
@@ -165,7 +165,7 @@ test_answer_too_long(void **state)
 	assert_int_equal(a.len, sizeof(body));
 }
 
-/* liveness 2: the clock has been set when the first request comes */
+/* liveness 2: the clock is set before the first request arrives. */
 static void
 test_timestamp_is_standard(void **state)
 {
@@ -185,7 +185,7 @@ test_timestamp_is_standard(void **state)
 	assert_true(r.transmit - r.receive < 30000);
 }
 
-/* liveness 2 and 3: whose port, whose host */
+/* liveness 2 and 3: the answer identifies port and host. */
 static void
 test_identity(void **state)
 {
@@ -202,9 +202,9 @@ test_identity(void **state)
 	assert_memory_equal(r.text, host, strlen(host));
 }
 
-/* what cannot be asked is said in words */
+/* Bad requests are refused with a reason. */
 static void
-test_refusals(void **state)
+test_bad_requests_are_refused(void **state)
 {
 	struct engine *e = *state;
 	struct engine_ah ah = towards(e);
@@ -235,9 +235,9 @@ test_refusals(void **state)
 #undef REFUSED
 }
 
-/* there are so many places; one nobody looks at is given up when it is wanted */
+/* The number of requests is limited; one that is forgotten makes room for another. */
 static void
-test_places(void **state)
+test_number_of_requests_is_limited(void **state)
 {
 	struct engine *e = *state;
 	struct engine_ah ah = { .dlid = 0x99 };
@@ -258,12 +258,12 @@ test_places(void **state)
 	assert_ok(engine_mad_ask(e, &ask, &one_more, &err));
 	assert_int_equal(engine_mad_look(e, id[5], &a, &err), -ENOENT);
 	assert_ok(engine_mad_look(e, one_more, &a, &err));
-	/* the rest ends with the engine */
+	/* the others end with the engine */
 }
 
-/* a Send wants no answer: done when it has left */
+/* A Send has no answer: it is done when it has left. */
 static void
-test_no_answer(void **state)
+test_send_needs_no_answer(void **state)
 {
 	struct engine *e = *state;
 	struct engine_ah ah = towards(e);
@@ -281,7 +281,7 @@ test_no_answer(void **state)
 #define PORT_COUNTERS     0x0012
 #define PORT_COUNTERS_EXT 0x001D
 
-/* What port 1 answers of a port's number. */
+/* Ask port 1 for the counters of a port number. */
 static struct engine_mad_answer
 ask_counters(struct engine *e, uint16_t attribute, uint8_t port)
 {
@@ -300,7 +300,7 @@ expect_between(uint64_t value, uint64_t low, uint64_t high)
 	assert_true(value <= high);
 }
 
-/* pma.md 3: packets of a port, and octets / 4 without what is around them */
+/* pma.md 3: packets of a port, and octets / 4 without the framing. */
 static void
 test_performance_counters(void **state)
 {
@@ -319,7 +319,7 @@ test_performance_counters(void **state)
 	expect_between(get_be32(data + 32), before.tx_packets, after.tx_packets);
 	expect_between(get_be32(data + 36), before.rx_packets, after.rx_packets);
 	assert_true(get_be32(data + 36) >= 1);
-	/* a MAD has 256 bytes, and its headers less than 100 */
+	/* a MAD has 256 bytes, and its headers have fewer than 100 */
 	expect_between(4ull * get_be32(data + 28), 256 * before.rx_packets, 356 * after.rx_packets);
 	assert_int_equal(get_be16(data + 8), 0); /* errors */
 	assert_int_equal(get_be16(data + 14), 0); /* discards */
@@ -330,7 +330,7 @@ test_performance_counters(void **state)
 	expect_between(get_be64(data + 32), before.rx_packets + 1, after.rx_packets);
 	expect_between(get_be64(data + 48), before.rx_packets + 1, after.rx_packets); /* unicast */
 	assert_int_equal(get_be64(data + 64), 0); /* multicast */
-	a = ask_counters(e, PORT_COUNTERS, 3); /* there are two */
+	a = ask_counters(e, PORT_COUNTERS, 3); /* only ports 1 and 2 exist */
 	assert_int_equal(a.status, 0x001C);
 }
 
@@ -347,18 +347,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ROCE(test_echo),
-		IB(test_echo),
+		ROCE(test_liveness_request_of_one_packet),
+		IB(test_liveness_request_of_one_packet),
 		ROCE(test_echo_of_many_packets),
 		IB(test_echo_of_many_packets),
 		IB(test_answer_too_long),
 		ROCE(test_timestamp_is_standard),
 		ROCE(test_identity),
 		IB(test_identity),
-		IB(test_refusals),
-		IB(test_places),
-		IB(test_no_answer),
-		ROCE(test_no_answer),
+		IB(test_bad_requests_are_refused),
+		IB(test_number_of_requests_is_limited),
+		IB(test_send_needs_no_answer),
+		ROCE(test_send_needs_no_answer),
 		ROCE(test_performance_counters),
 		IB(test_performance_counters),
 	};

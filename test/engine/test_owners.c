@@ -3,8 +3,8 @@
  */
 
 /*
- * What services have and what callers have: neither hangs on the other's, and callers find their
- * numbers as if there were no services.
+ * Objects of services and objects of callers are separate: neither keeps the other's alive, and
+ * callers get the same numbers as without services.
  */
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "node.h"
 
 #define SERVICE_ID 77
-#define PATIENCE_S 60 /* what hangs dies by SIGALRM */
+#define PATIENCE_S 60 /* SIGALRM ends a test that hangs */
 
 static struct engine_config *
 owners_config(void)
@@ -67,7 +67,7 @@ owners_num_services(struct engine *e)
 {
 	struct engine_service_info info;
 	unsigned int n = 0;
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 
 	engine_cm_watch(e);
 	while (engine_service_next(e, &cursor, &info))
@@ -75,7 +75,7 @@ owners_num_services(struct engine *e)
 	return n;
 }
 
-/* --- a queue pair on what is a service's: no verb makes one --- */
+/* --- a QP that uses a service's objects, which no verb can create --- */
 
 struct stray {
 	struct qp_init_attr init;
@@ -99,7 +99,7 @@ stray_destroy(struct worker *w, void *arg)
 	return rc_qp_destroy(worker_rc(w), s->qpn, &s->err);
 }
 
-/* The service is the only one that has anything. */
+/* Create the QP with the domain and CQ of the service, which has the only ones. */
 static struct stray
 stray(struct engine *e)
 {
@@ -108,7 +108,7 @@ stray(struct engine *e)
 			.max_recv_sge = 1, }, } };
 	struct mem_mr_info mr;
 	struct rc_cq_info cq;
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 
 	assert_true(engine_cq_next(e, &cursor, &cq));
 	cursor = 0;
@@ -120,7 +120,7 @@ stray(struct engine *e)
 	return s;
 }
 
-/* The control thread goes on, and the service goes when it can. */
+/* Unlisten of a busy service does not block; the service is removed later. */
 static void
 test_busy_service_is_tried_again(void **state)
 {
@@ -129,7 +129,7 @@ test_busy_service_is_tried_again(void **state)
 	struct stray s = stray(e);
 	struct mem_mr_info mr;
 	struct rc_cq_info cq;
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 
 	assert_int_equal(engine_cm_unlisten(e, id, true, NULL), 0);
 	assert_int_equal(owners_num_services(e), 1);
@@ -150,7 +150,7 @@ heap(void)
 	return m.uordblks + m.hblkhd;
 }
 
-/* Queue pairs go first: it neither hangs nor leaves the service's megabytes behind. */
+/* engine_stop() destroys QPs first, so it does not hang and frees the service's memory. */
 static void
 test_stop_with_a_busy_service(void **state)
 {
@@ -170,7 +170,7 @@ test_stop_with_a_busy_service(void **state)
 	}
 }
 
-/* --- whose is what --- */
+/* --- ownership --- */
 
 struct things {
 	uint32_t pd;
@@ -179,7 +179,7 @@ struct things {
 	uint32_t window;
 };
 
-/* The one service's, a memory for each connection. */
+/* @return the objects of the only service, which has memory per connection */
 static struct things
 things_of_service(struct engine *e)
 {
@@ -195,7 +195,8 @@ things_of_service(struct engine *e)
 	struct mem_mw_info mw;
 	struct mem_mr_info mr;
 	struct rc_cq_info cq;
-	uint32_t cursor = 0, id;
+	uint64_t cursor = 0;
+	uint32_t id;
 
 	assert_ok(engine_cm_listen(e, &c, &id, &err));
 	assert_true(engine_cq_next(e, &cursor, &cq));
@@ -216,7 +217,7 @@ things_of_service(struct engine *e)
 	} while (0)
 
 static void
-test_domain_is_the_services(void **state)
+test_domain_of_a_service_is_refused_to_callers(void **state)
 {
 	struct engine *e = *state;
 	struct things its = things_of_service(e);
@@ -227,7 +228,7 @@ test_domain_is_the_services(void **state)
 
 	end_create(e, &own, 0);
 	refused(engine_pd_free(e, its.pd, &err), "pd: %u belongs to service \"mine\"", its.pd);
-	refused(engine_mr_register(e, &mr, &info, &err), "pd: %u belongs to service \"mine\"",
+	refused(engine_mr_register(e, &mr, 0, &info, &err), "pd: %u belongs to service \"mine\"",
 		its.pd);
 	refused(engine_mw_alloc(e, its.pd, MEM_MW_TYPE_1, &n, &err),
 		"pd: %u belongs to service \"mine\"", its.pd);
@@ -239,7 +240,7 @@ test_domain_is_the_services(void **state)
 }
 
 static void
-test_memory_is_the_services(void **state)
+test_memory_of_a_service_is_refused_to_callers(void **state)
 {
 	struct engine *e = *state;
 	struct things its = things_of_service(e);
@@ -264,7 +265,7 @@ test_memory_is_the_services(void **state)
 }
 
 static void
-test_completions_are_the_services(void **state)
+test_cq_of_a_service_is_refused_to_callers(void **state)
 {
 	struct engine *e = *state;
 	struct things its = things_of_service(e);
@@ -305,7 +306,7 @@ test_completions_are_the_services(void **state)
 }
 
 static void
-test_queue_pair_is_the_services(void **state)
+test_qp_of_a_service_is_refused_to_callers(void **state)
 {
 	struct send_wr send = { .opcode = WR_SEND };
 	struct recv_wr recv = { .wr_id = 1 };
@@ -324,7 +325,7 @@ test_queue_pair_is_the_services(void **state)
 	refused(engine_qp_destroy(e, s.qpn, &err), "qp: 0x%06x belongs to service \"echo\"", s.qpn);
 }
 
-/* A memory service over an operator's region: that stays his, with its domain. */
+/* A memory service uses an operator's region. Region and domain stay the operator's. */
 static void
 test_region_lent_to_a_service(void **state)
 {
@@ -349,9 +350,9 @@ test_region_lent_to_a_service(void **state)
 	end_destroy(e, &own);
 }
 
-/* README's first session: domain 1, completion queue 0. */
+/* As in README's first session: domain 1, completion queue 0. */
 static void
-test_numbers_begin_with_the_callers(void **state)
+test_numbers_of_callers_begin_as_without_services(void **state)
 {
 	struct engine_config *c = owners_config();
 	struct error err = { "" };
@@ -371,7 +372,7 @@ test_numbers_begin_with_the_callers(void **state)
 	node_stop(e, 0);
 }
 
-/* What the default limits are for: 10,000 connections from one host, on one worker. */
+/* The default limits allow 10,000 connections from one host, on one worker. */
 static void
 test_defaults_hold_10000_connections(void **state)
 {
@@ -400,17 +401,17 @@ main(void)
 			owners_stop),
 		cmocka_unit_test_setup_teardown(test_stop_with_a_busy_service, owners_start,
 			owners_stop),
-		cmocka_unit_test_setup_teardown(test_domain_is_the_services, owners_start,
-			owners_stop),
-		cmocka_unit_test_setup_teardown(test_memory_is_the_services, owners_start,
-			owners_stop),
-		cmocka_unit_test_setup_teardown(test_completions_are_the_services, owners_start,
-			owners_stop),
-		cmocka_unit_test_setup_teardown(test_queue_pair_is_the_services, owners_start,
-			owners_stop),
+		cmocka_unit_test_setup_teardown(test_domain_of_a_service_is_refused_to_callers,
+			owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(test_memory_of_a_service_is_refused_to_callers,
+			owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(test_cq_of_a_service_is_refused_to_callers,
+			owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(test_qp_of_a_service_is_refused_to_callers,
+			owners_start, owners_stop),
 		cmocka_unit_test_setup_teardown(test_region_lent_to_a_service, owners_start,
 			owners_stop),
-		cmocka_unit_test(test_numbers_begin_with_the_callers),
+		cmocka_unit_test(test_numbers_of_callers_begin_as_without_services),
 		cmocka_unit_test_setup_teardown(test_defaults_hold_10000_connections, owners_start,
 			owners_stop),
 	};

@@ -3,8 +3,8 @@
  */
 
 /*
- * perftest's clients by hand: the exchange over TCP with an engine's service, and what the queue
- * pair made for a client does. The service answers on port 0, the client's queue pair is on port 1.
+ * The test acts as a perftest client: it exchanges messages over TCP with an engine's service and
+ * uses the QP that the service makes. The service is on port 0, the client's QP on port 1.
  */
 
 #include <arpa/inet.h>
@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <event2/event.h>
 #include <rte_cycles.h>
 
 #include "engine/perftest.h"
@@ -25,7 +26,7 @@
 
 static uint16_t tcp_port;
 
-/* A port of TCP that nobody uses now. */
+/* @return a TCP port that is not in use */
 static uint16_t
 free_port(void)
 {
@@ -101,7 +102,9 @@ perftest_dial(void)
 	return -1;
 }
 
-/* Take so many bytes, while the engine is run. @return how many there were before its end */
+/*
+ * Read up to len bytes while the engine runs. @return number of bytes until the end of the stream
+ */
 static size_t
 engine_perftest_hear(struct engine *e, int fd, void *buf, size_t len)
 {
@@ -110,7 +113,7 @@ engine_perftest_hear(struct engine *e, int fd, void *buf, size_t len)
 	int ms;
 
 	for (ms = 0; ms < 30000 && got < len; ms++) {
-		engine_sockets_run(e);
+		event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
 		n = recv(fd, (char *)buf + got, len - got, MSG_DONTWAIT);
 		if (n == 0 || (n < 0 && errno == ECONNRESET))
 			break;
@@ -140,7 +143,7 @@ expect_end(struct engine *e, int fd)
 	close(fd);
 }
 
-/* Version, cycle buffer, cache line, and a path MTU of 1024. */
+/* Exchange version, cycle buffer, cache line and a path MTU of 1024. @return the socket */
 static int
 perftest_greet(struct engine *e)
 {
@@ -155,11 +158,11 @@ perftest_greet(struct engine *e)
 	perftest_say(e, fd, cycle, 4, answer, 4);
 	perftest_say(e, fd, line, 4, answer, 4);
 	perftest_say(e, fd, "3", 2, answer, 2);
-	assert_memory_equal(answer, "5", 2); /* the pair carries 4096 */
+	assert_memory_equal(answer, "5", 2); /* our path MTU, 4096 */
 	return fd;
 }
 
-/* As end_connect() has its PSNs. */
+/* A description of our QP, with the PSNs that end_connect() uses. */
 static struct perftest_dest
 dest_of(const struct engine *e, uint32_t qpn)
 {
@@ -200,7 +203,7 @@ perftest_expect_refused(struct engine *e, const struct perftest_dest *theirs)
 	expect_end(e, fd);
 }
 
-/* In tables and on workers: the verbs list the callers' only. */
+/* Count QPs in the workers' tables, as verbs list only those of callers. */
 static unsigned int
 perftest_num_qps(struct engine *e)
 {
@@ -214,7 +217,7 @@ perftest_num_qps(struct engine *e)
 	return n;
 }
 
-/* --- what a client gets --- */
+/* --- a client and its queue pair --- */
 
 static void
 perftest_use_memory(struct engine *e, struct end *end, const struct perftest_dest *ours)
@@ -230,11 +233,11 @@ perftest_use_memory(struct engine *e, struct end *end, const struct perftest_des
 	assert_memory_equal(end->mr.base, end->mr.base + 100000, 30000);
 }
 
-/* ib_write_bw, from the first to the last byte: a queue pair, its memory, a report, the end. */
+/* A complete run of ib_write_bw: QP, memory, report, end. */
 static void
 test_client_gets_a_queue_pair(void **state)
 {
-	/* 65536 bytes; we have measured nothing */
+	/* 65536 bytes; our report is all zero */
 	static const uint8_t number[8] = { [5] = 1 }, zero[8];
 	struct perftest_dest theirs, ours, again;
 	struct engine *e = *state;
@@ -249,12 +252,12 @@ test_client_gets_a_queue_pair(void **state)
 	ours = perftest_tell(e, fd, &theirs);
 	assert_int_equal(perftest_num_qps(e), 2);
 	assert_int_equal(ours.lid, link_port_attr(engine_link(e), 0)->lid);
-	assert_int_equal(ours.out_reads, 4); /* no more than the client has */
+	assert_int_equal(ours.out_reads, 4); /* limited by the client */
 	if (!link_port_attr(engine_link(e), 0)->ib)
 		assert_memory_equal(ours.gid.raw, link_port_attr(engine_link(e), 0)->gid[0].gid.raw,
 			16);
 	perftest_use_memory(e, &end, &ours);
-	/* a client tells of it before and after each test: it is the same one */
+	/* a client describes its QP before and after each test: it gets the same QP */
 	again = perftest_tell(e, fd, &theirs);
 	assert_int_equal(again.qpn, ours.qpn);
 	assert_int_equal(again.psn, ours.psn);
@@ -270,7 +273,7 @@ test_client_gets_a_queue_pair(void **state)
 	end_destroy(e, &end);
 }
 
-/* -q: workers take turns */
+/* With -q a client has several QPs; they are spread over the workers. */
 static void
 test_queue_pairs_of_a_client(void **state)
 {
@@ -289,13 +292,14 @@ test_queue_pairs_of_a_client(void **state)
 		engine_worker_info(e, i, &w);
 		assert_int_equal(w.qps, 1);
 	}
-	/* they go with its socket */
+	/* they are destroyed when the socket is closed */
 	close(fd);
-	eventually((engine_sockets_run(e), perftest_num_qps(e) == 0));
+	eventually(
+		(event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK), perftest_num_qps(e) == 0));
 }
 
 static void
-test_a_client_has_64_queue_pairs_at_most(void **state)
+test_at_most_64_queue_pairs_per_client(void **state)
 {
 	struct engine *e = *state;
 	struct perftest_dest theirs = dest_of(e, 0);
@@ -311,9 +315,9 @@ test_a_client_has_64_queue_pairs_at_most(void **state)
 	eventually(perftest_num_qps(e) == 0);
 }
 
-/* Neither a port of that family, nor a native one, nor a neighbour. */
+/* Refused: no port with such an address, a native IB port, no neighbour. */
 static void
-test_client_that_nobody_reaches(void **state)
+test_unreachable_client_is_refused(void **state)
 {
 	struct engine *e = *state;
 	struct perftest_dest theirs = dest_of(e, 0x100);
@@ -332,7 +336,7 @@ test_client_that_nobody_reaches(void **state)
 /* --- sockets --- */
 
 static void
-test_nonsense_ends_a_session(void **state)
+test_malformed_message_ends_a_session(void **state)
 {
 	static const uint8_t old[16] = "5.69";
 	struct engine *e = *state;
@@ -348,7 +352,7 @@ test_nonsense_ends_a_session(void **state)
 	expect_end(e, fd);
 }
 
-/* Who says nothing for 10 s is closed; who has said the version may take its time. */
+/* A client that sends nothing for 10 s is closed, unless it has sent its version. */
 static void
 test_silent_client_is_closed(void **state)
 {
@@ -369,7 +373,7 @@ test_silent_client_is_closed(void **state)
 }
 
 static void
-test_there_are_64_sessions_at_most(void **state)
+test_at_most_64_sessions(void **state)
 {
 	static const uint8_t version[16] = "6.06";
 	struct engine *e = *state;
@@ -384,7 +388,7 @@ test_there_are_64_sessions_at_most(void **state)
 	one_more = perftest_dial();
 	expect_end(e, one_more);
 	close(fd[7]);
-	engine_sockets_run(e);
+	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
 	fd[7] = perftest_dial();
 	perftest_say(e, fd[7], version, 16, answer, 16);
 	for (i = 0; i < 64; i++)
@@ -392,7 +396,7 @@ test_there_are_64_sessions_at_most(void **state)
 }
 
 static void
-test_port_of_tcp_that_cannot_be_had(void **state)
+test_tcp_port_in_use_is_an_error(void **state)
 {
 	struct svc_config c = { .kind = "perftest", .tcp_port = tcp_port };
 	struct engine *e = *state;
@@ -409,7 +413,7 @@ test_port_of_tcp_that_cannot_be_had(void **state)
 	assert_string_equal(err.text, "tcp_port: memory does not use TCP");
 }
 
-/* The service goes: nobody new comes in, and with it or later those go who are there. */
+/* After unlisten no client can connect; present clients end with the service, or later. */
 static void
 test_unlisten_closes_the_port(void **state)
 {
@@ -422,9 +426,10 @@ test_unlisten_closes_the_port(void **state)
 	assert_ok(engine_cm_unlisten(e, service, false, &err));
 	assert_int_equal(perftest_dial(), -1);
 	theirs.psn++;
-	perftest_tell(e, fd, &theirs); /* goes on */
+	perftest_tell(e, fd, &theirs); /* the client goes on */
 	close(fd);
-	eventually((engine_sockets_run(e), perftest_num_qps(e) == 0));
+	eventually(
+		(event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK), perftest_num_qps(e) == 0));
 	eventually((engine_cm_watch(e), engine_cm_unlisten(e, service, true, &err) == -ENOENT));
 	service = listen_on(e, tcp_port);
 	fd = perftest_greet(e);
@@ -444,12 +449,12 @@ main(void)
 		T(test_client_gets_a_queue_pair),
 		T_IB(test_client_gets_a_queue_pair),
 		T(test_queue_pairs_of_a_client),
-		T(test_a_client_has_64_queue_pairs_at_most),
-		T(test_client_that_nobody_reaches),
-		T(test_nonsense_ends_a_session),
+		T(test_at_most_64_queue_pairs_per_client),
+		T(test_unreachable_client_is_refused),
+		T(test_malformed_message_ends_a_session),
 		T(test_silent_client_is_closed),
-		T(test_there_are_64_sessions_at_most),
-		T(test_port_of_tcp_that_cannot_be_had),
+		T(test_at_most_64_sessions),
+		T(test_tcp_port_in_use_is_an_error),
 		T(test_unlisten_closes_the_port),
 	};
 

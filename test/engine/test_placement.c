@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What is said at start when queues, CPUs and memory are on different NUMA nodes. */
+/* Warnings at start when queues, CPUs and memory are on different NUMA nodes. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ placement_hear(void *arg, const char *text)
 	strcpy(said[num_said++], text);
 }
 
-/* A card on node 1, polled by two workers there, all memory there. */
+/* A card on node 1, two workers on node 1, and all memory on node 1. */
 static struct placement
 well_placed(void)
 {
@@ -51,7 +51,7 @@ engine_placement_check(const struct placement *p)
 }
 
 static void
-test_nothing_is_said_when_all_is_on_one_node(void **state)
+test_no_warning_if_all_is_on_one_node(void **state)
 {
 	struct placement p = well_placed();
 
@@ -132,9 +132,9 @@ test_card_without_hugepages(void **state)
 		"config/setup-host.sh and set eal.hugepages");
 }
 
-/* memif, af_packet and their like are nowhere, whatever their drivers say. */
+/* memif, af_packet and other software devices are on no node, whatever their drivers report. */
 static void
-test_device_of_software_is_on_no_node(void **state)
+test_software_device_is_on_no_node(void **state)
 {
 	struct placement p = well_placed();
 
@@ -174,13 +174,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_is_said_when_all_is_on_one_node),
+		cmocka_unit_test(test_no_warning_if_all_is_on_one_node),
 		cmocka_unit_test(test_packet_buffers_of_another_node),
 		cmocka_unit_test(test_memory_of_another_node_than_its_worker),
 		cmocka_unit_test(test_card_polled_from_another_node),
 		cmocka_unit_test(test_worker_that_polls_no_queue_may_be_anywhere),
 		cmocka_unit_test(test_card_without_hugepages),
-		cmocka_unit_test(test_device_of_software_is_on_no_node),
+		cmocka_unit_test(test_software_device_is_on_no_node),
 		cmocka_unit_test(test_host_of_one_node),
 		cmocka_unit_test(test_more_workers_than_cpus),
 	};

@@ -3,9 +3,9 @@
  */
 
 /*
- * Queue pairs move to the worker where their packets arrive (design.md rule 1). The workers are
- * polled by hand, a turn of one and a turn of the other, so that what lies between two turns is
- * the test's. At the end real lcores poll, and QPs move to and fro under their traffic.
+ * Queue pairs move to the worker where their packets arrive (design.md rule 1). The test polls the
+ * workers itself, one turn at a time, so that it decides what happens between two turns. The last
+ * tests use real lcores, and move QPs back and forth under traffic.
  */
 
 #include <errno.h>
@@ -29,7 +29,7 @@ by_hand(bool rehome)
 	w[1] = engine->worker[1];
 }
 
-/* And nobody moves by itself. */
+/* A pair whose QPs do not move by themselves. */
 static void
 pair_by_hand(struct pair *p, int worker_a, int worker_b)
 {
@@ -61,7 +61,7 @@ turns(unsigned int n)
 	}
 }
 
-/* Until so many completions have come; no limit but the test's own. */
+/* Poll both workers until `want` completions have come. */
 static void
 turn_until(struct end *end, unsigned int want)
 {
@@ -86,7 +86,7 @@ rehome_worker_of(const struct end *end)
 	return (unsigned int)rc_owner(engine->dev, end->qpn);
 }
 
-/* To the worker that it is not on; as by itself, but that nobody may have made ready for it. */
+/* Offer the QP to the other worker, also if no memory was prepared there. */
 static int
 offer(uint32_t qpn)
 {
@@ -121,12 +121,12 @@ handed(void)
 /* --- by themselves --- */
 
 /*
- * 100 % of the packets arrive at the wrong worker; the target moves, and then none does: frames of
- * worker w arrive at worker w. The requester is pinned: if both could move they might change
- * places.
+ * All packets arrive at the wrong worker. The target QP moves there, and then none arrives at the
+ * wrong one, as frames sent by worker w arrive at worker w. The requester is pinned: if both could
+ * move, they might change places.
  */
 static void
-test_what_is_handed_over_leads_to_a_move(void **state)
+test_qp_moves_to_where_its_packets_arrive(void **state)
 {
 	struct worker_info w0, w1;
 	struct pair p;
@@ -156,14 +156,14 @@ test_what_is_handed_over_leads_to_a_move(void **state)
 	assert_int_equal(w1.rehomed_out, 1);
 	assert_int_equal(w0.rehomed_out + w1.rehomed_in, 0);
 	assert_int_equal(w0.qps + w1.qps, 2);
-	/* nothing was lost or out of order for it */
+	/* the move lost and reordered nothing */
 	assert_int_equal(rehome_counters_of(&p.a).retransmitted_pkts, 0);
 	assert_int_equal(rehome_counters_of(&p.b).out_of_sequence, 0);
 }
 
 /* workers.rehome: false */
 static void
-test_not_when_switched_off(void **state)
+test_no_move_if_switched_off(void **state)
 {
 	struct pair p;
 	unsigned int i;
@@ -178,9 +178,9 @@ test_not_when_switched_off(void **state)
 	assert_int_equal(rehome_worker_of(&p.b), 1);
 }
 
-/* what has just come stays, whatever arrives elsewhere: the tick counts, not the clock */
+/* A QP that has just moved stays for a number of ticks, wherever its packets arrive. */
 static void
-test_rests_after_a_move(void **state)
+test_qp_stays_for_a_while_after_a_move(void **state)
 {
 	struct packet pkt = { 0 };
 	struct pair p;
@@ -194,7 +194,7 @@ test_rests_after_a_move(void **state)
 	for (k = 0; k < WORKER_TICK_HZ - 1; k++) {
 		for (i = 0; i < 64; i++)
 			rehome_note(w[0], 1, &pkt);
-		rehome_tick(w[0], 0); /* chance says yes at 0 */
+		rehome_tick(w[0], 0); /* with the random number 0 the QP may move */
 		assert_int_equal(w[0]->rehome.num_leaving, 0);
 	}
 	for (i = 0; i < 64; i++)
@@ -205,9 +205,9 @@ test_rests_after_a_move(void **state)
 	assert_int_equal(rehome_worker_of(&p.b), 1);
 }
 
-/* 7 of 8 packets at least, and 64; all received ones count, also those that arrive at home */
+/* A QP moves if at least 7 of 8 of its packets, and at least 64, arrive at the other worker. */
 static void
-test_nearly_all_packets(void **state)
+test_nearly_all_packets_must_arrive_elsewhere(void **state)
 {
 	static const struct {
 		unsigned int handed, total;
@@ -222,7 +222,7 @@ test_nearly_all_packets(void **state)
 		by_hand(true);
 		pair_create(engine, &p, 0, 0);
 		pkt.dest_qpn = p.b.qpn;
-		/* counting begins with the packet after the first Write */
+		/* counting begins after the first Write */
 		for (i = 0; i < rows[k].total + 1; i++) {
 			assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 8, i), 1);
 			turn_until(&p.a, 1);
@@ -238,9 +238,9 @@ test_nearly_all_packets(void **state)
 	}
 }
 
-/* a worker that is always busy gets nothing from one that is not */
+/* A busy worker gets no QP from one with more idle time. */
 static void
-test_not_to_a_worker_without_time(void **state)
+test_no_move_to_a_busier_worker(void **state)
 {
 	static const struct {
 		uint64_t mine, theirs;
@@ -260,7 +260,7 @@ test_not_to_a_worker_without_time(void **state)
 			rehome_note(w[0], 1, &pkt);
 		w[0]->rehome.tick_time = 0;
 		w[0]->rehome.tick_busy = w[0]->stats.busy_cycles;
-		/* the tick makes seven eighths of it, and adds what it has seen */
+		/* a tick computes 7/8 of the old load plus 1/8 of the new one */
 		w[0]->stats.load = rows[k].mine * 8 / 7;
 		w[1]->stats.load = rows[k].theirs;
 		rehome_tick(w[0], 0);
@@ -275,11 +275,11 @@ test_not_to_a_worker_without_time(void **state)
 	}
 }
 
-/* --- the messages, step by step --- */
+/* --- the steps of a move --- */
 
-/* packets in every place a packet can be while the QP moves: none is lost, none overtakes */
+/* While the QP moves, no packet is lost or overtaken, wherever it is. */
 static void
-test_packets_on_their_way_keep_their_order(void **state)
+test_packets_keep_their_order_during_a_move(void **state)
 {
 	struct pair p;
 	unsigned int i;
@@ -293,21 +293,23 @@ test_packets_on_their_way_keep_their_order(void **state)
 	assert_true(handoff_depth(w[1]) > 0);
 	assert_int_equal(offer(p.b.qpn), 0);
 	assert_int_equal(offer(p.b.qpn), -EBUSY);
-	rehome_turn(0); /* offered: what arrives now is kept */
+	rehome_turn(0); /* offered: packets that arrive now are kept */
 	rehome_turn(0);
 	assert_int_equal(w[0]->rehome.num_arriving, 1);
 	assert_true(w[0]->rehome.arriving[0].parked > 0);
 	assert_int_equal(rehome_worker_of(&p.b), 1);
 	while (handoff_depth(w[1]) > 0) {
-		assert_int_equal(rehome_worker_of(&p.b), 1); /* not before all that is taken in */
+		assert_int_equal(rehome_worker_of(&p.b),
+			1); /* not before all earlier packets are received */
 		rehome_turn(1);
 	}
 	rehome_turn(1);
-	assert_int_equal(rehome_worker_of(&p.b), 0); /* given away; not yet there */
+	assert_int_equal(rehome_worker_of(&p.b), 0); /* exported, not imported yet */
 	assert_int_equal(w[0]->rehome.num_arriving, 1);
 	rehome_turn(0);
 	assert_int_equal(w[0]->rehome.num_arriving, 0);
-	assert_int_equal(w[0]->rehome.arriving[0].parked, 0); /* gone on, not to be freed again */
+	assert_int_equal(w[0]->rehome.arriving[0].parked,
+		0); /* passed on, so they must not be freed here */
 	turn_until(&p.a, 40);
 	assert_int_equal(rehome_counters_of(&p.a).retransmitted_pkts, 0);
 	assert_int_equal(rehome_counters_of(&p.b).out_of_sequence, 0);
@@ -317,9 +319,9 @@ test_packets_on_their_way_keep_their_order(void **state)
 	assert_int_equal(w[0]->stats.rehomed_in, 1);
 }
 
-/* the other way round: packets arrive where it was, and are sent on */
+/* The reverse: packets arrive at the former worker, which hands them over. */
 static void
-test_packets_follow_a_qp_that_has_gone(void **state)
+test_packets_follow_a_moved_qp(void **state)
 {
 	struct pair p;
 	unsigned int i;
@@ -334,7 +336,7 @@ test_packets_follow_a_qp_that_has_gone(void **state)
 	rehome_turn(0);
 	assert_int_equal(rehome_worker_of(&p.b), 1);
 	for (i = 0; i < 10; i++)
-		rehome_turn(0); /* its packets wait there before it has come */
+		rehome_turn(0); /* its packets wait there before the QP arrives */
 	assert_true(handoff_depth(w[1]) > 0);
 	turn_until(&p.a, 40);
 	assert_int_equal(rehome_counters_of(&p.a).retransmitted_pkts, 0);
@@ -342,7 +344,7 @@ test_packets_follow_a_qp_that_has_gone(void **state)
 	assert_int_equal(verdict_total(engine, VERDICT_QPN_UNKNOWN), 0);
 }
 
-/* the message is read before the packets, though it came between the two looks */
+/* A worker reads the move's message before packets, also if it comes between two reads. */
 static void
 test_packet_before_the_message_is_read(void **state)
 {
@@ -356,7 +358,7 @@ test_packet_before_the_message_is_read(void **state)
 	rehome_turn(0);
 	assert_int_equal(rehome_worker_of(&p.b), 1);
 	assert_true(rehome_has_mail(w[1]));
-	/* a verb finds it at once */
+	/* verbs find the QP at once */
 	assert_true(rehome_counters_of(&p.b).rcvd_pkts == 0);
 	assert_false(rehome_has_mail(w[1]));
 	worker_sort(w[1], none, 0, 0);
@@ -364,7 +366,7 @@ test_packet_before_the_message_is_read(void **state)
 	turn_until(&p.a, 1);
 }
 
-/* what is for QP0, which worker 0 has, is not kept with those of a QP on its way */
+/* Packets for QP0, which worker 0 owns, are not kept with those of a QP that moves. */
 static void
 test_qp0_is_not_kept(void **state)
 {
@@ -385,7 +387,8 @@ test_qp0_is_not_kept(void **state)
 }
 
 /*
- * destroyed between the offer and the gift: the other worker lets go, and what it kept is nobody's
+ * If the QP is destroyed between offer and export, the other worker ends the move and drops the
+ * packets that it kept.
  */
 static void
 test_destroyed_while_it_moves(void **state)
@@ -410,9 +413,9 @@ test_destroyed_while_it_moves(void **state)
 	assert_int_equal(verdict_total(engine, VERDICT_QPN_UNKNOWN), 4);
 }
 
-/* more packets than are kept: a counted drop, which the transport repairs */
+/* Packets beyond the limit are dropped and counted; the transport sends them again. */
 static void
-test_kept_packets_have_an_end(void **state)
+test_kept_packets_are_limited(void **state)
 {
 	struct pair p;
 	unsigned int i;
@@ -432,9 +435,9 @@ test_kept_packets_have_an_end(void **state)
 	assert_int_equal(rehome_worker_of(&p.b), 0);
 }
 
-/* all of them together: not sixteen times that */
+/* All moves together share one limit. */
 static void
-test_all_kept_packets_have_an_end(void **state)
+test_kept_packets_of_all_moves_are_limited(void **state)
 {
 	enum { PAIRS = REHOME_PARK_ALL / REHOME_PARK + 1 };
 	struct pair p[PAIRS];
@@ -464,11 +467,12 @@ test_all_kept_packets_have_an_end(void **state)
 }
 
 /*
- * design.md rule 8: what is handed over is counted once by who sends it on, whose own packet it
- * was, and apart by who has to send it on again: all that was sent is taken over
+ * design.md rule 8: the first worker that hands a packet over counts it as handed over; a worker
+ * that hands it over again counts it in another counter, so that packets handed over equal packets
+ * taken over.
  */
 static void
-test_sent_on_twice_is_counted_apart(void **state)
+test_packet_handed_over_twice_has_its_own_counter(void **state)
 {
 	struct worker_info info[2];
 	struct pair p;
@@ -482,7 +486,7 @@ test_sent_on_twice_is_counted_apart(void **state)
 	rehome_turn(1);
 	rehome_turn(1);
 	assert_int_equal(handoff_depth(w[0]), 4);
-	/* as if they came from a third worker, with which this move has nothing to do */
+	/* as if they came from a third worker, which takes no part in the move */
 	assert_int_equal(rc_qp_export(w[0]->rc, p.b.qpn, 1, NULL), 0);
 	assert_int_equal(rc_qp_import(w[1]->rc, p.b.qpn, 0), 0);
 	turn_until(&p.a, 1);
@@ -497,9 +501,9 @@ test_sent_on_twice_is_counted_apart(void **state)
 	assert_int_equal(rehome_counters_of(&p.b).rx_write_requests, 1);
 }
 
-/* as many moves at a time as there is room for; those beyond are refused, and nothing is stuck */
+/* A limited number of moves at a time; more are refused, and all moves end. */
 static void
-test_many_at_a_time(void **state)
+test_number_of_moves_at_a_time_is_limited(void **state)
 {
 	enum { MANY = REHOME_OUT + 4 };
 	struct end end[MANY];
@@ -511,7 +515,7 @@ test_many_at_a_time(void **state)
 		end_create(engine, &end[i], 0);
 	for (i = 0; i < MANY; i++)
 		assert_int_equal(offer(end[i].qpn), i < REHOME_OUT ? 0 : -EBUSY);
-	/* those of the other worker's at the same time */
+	/* QPs of the other worker move at the same time */
 	for (round = 0; round < 3; round++) {
 		turns(1);
 		for (i = 0; i < MANY; i++)
@@ -529,7 +533,7 @@ test_many_at_a_time(void **state)
 /* --- the verb --- */
 
 static void
-test_verb_refuses_in_words(void **state)
+test_rehome_verb_refuses_with_a_reason(void **state)
 {
 	struct error err = { "" };
 	struct end end;
@@ -540,14 +544,14 @@ test_verb_refuses_in_words(void **state)
 	assert_int_equal(engine_qp_rehome(engine, end.qpn, 2, &err), -EINVAL);
 	assert_string_equal(err.text, "worker: got 2, there are 0..1");
 	assert_int_equal(engine_qp_rehome(engine, 99, 1, &err), -ENOENT);
-	assert_int_equal(engine_qp_rehome(engine, end.qpn, 0, &err), 0); /* it is there */
+	assert_int_equal(engine_qp_rehome(engine, end.qpn, 0, &err), 0); /* it is on 0 already */
 	assert_int_equal(engine_qp_rehome(engine, end.qpn, 1, &err), 0);
 	assert_int_equal(rehome_worker_of(&end), 1);
 }
 
-/* each once, though QPs move to and fro between two looks, and whether or not they have arrived */
+/* A list of all QPs has each QP once, although QPs move between two calls. */
 static void
-test_list_has_each_once(void **state)
+test_list_has_each_qp_once(void **state)
 {
 	enum { MANY = 12 };
 	unsigned int i, k, seen[MANY] = { 0 }, found = 0;
@@ -574,9 +578,9 @@ test_list_has_each_once(void **state)
 	assert_true(w[0]->stats.rehomed_in > 0);
 }
 
-/* the control thread makes what a move needs; the workers find it there, or stay */
+/* The control thread prepares the memory of moves when a QP is created. */
 static void
-test_ready_to_move_from_the_start(void **state)
+test_memory_for_moves_is_prepared(void **state)
 {
 	static const bool rehome[] = { true, false };
 	struct error err = { "" };
@@ -589,7 +593,7 @@ test_ready_to_move_from_the_start(void **state)
 		end_create(engine, &end, 0);
 		assert_int_equal(rc_qp_movable(w[0]->rc, end.qpn, 1, &err),
 			rehome[i] ? 0 : -ENOMEM);
-		/* not by itself, but by a verb */
+		/* by a verb, not automatically */
 		assert_int_equal(engine_qp_rehome(engine, end.qpn, 1, &err), 0);
 		assert_int_equal(rehome_worker_of(&end), 1);
 		if (rehome[i])
@@ -597,9 +601,9 @@ test_ready_to_move_from_the_start(void **state)
 	}
 }
 
-/* an engine that goes away in the middle of a move leaves nothing behind (under ASan: no leak) */
+/* An engine destroyed during a move frees everything (ASan finds leaks). */
 static void
-test_destroyed_in_the_middle(void **state)
+test_engine_destroyed_during_a_move(void **state)
 {
 	struct pair p;
 	unsigned int step;
@@ -615,7 +619,7 @@ test_destroyed_in_the_middle(void **state)
 			rehome_turn(0);
 		}
 		if (step > 2)
-			rehome_turn(1); /* given away, on its way */
+			rehome_turn(1); /* exported, not imported yet */
 		if (step < 3)
 			rehome_teardown(state);
 	}
@@ -623,9 +627,9 @@ test_destroyed_in_the_middle(void **state)
 
 /* --- real lcores --- */
 
-/* to and fro under traffic in both directions, a thousand times: no error, every byte right */
+/* A QP moves a thousand times under traffic in both directions: no error, every byte is right. */
 static void
-test_to_and_fro_under_traffic(void **state)
+test_moves_under_traffic(void **state)
 {
 	enum { MOVES = 1000 };
 	struct error err = { "" };
@@ -659,7 +663,7 @@ test_to_and_fro_under_traffic(void **state)
 		assert_true(n >= 0);
 		for (k = 0; k < n; k++) {
 			assert_string_equal(wc_status_name(wc[k].status), "SUCCESS");
-			assert_int_equal(wc[k].wr_id, done++); /* in order, whatever ring */
+			assert_int_equal(wc[k].wr_id, done++); /* in order, although in two rings */
 		}
 	}
 	assert_memory_equal(p.a.mr.base, p.b.mr.base, 20000);
@@ -670,9 +674,9 @@ test_to_and_fro_under_traffic(void **state)
 	pair_destroy(engine, &p);
 }
 
-/* by themselves, all there is in one go: what is handed over falls to nothing */
+/* Many QPs move by themselves until nearly no packet is handed over. */
 static void
-test_many_settle(void **state)
+test_many_qps_move_to_their_packets(void **state)
 {
 	enum { PAIRS = 24 };
 	static struct pair p[PAIRS];
@@ -718,26 +722,26 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_what_is_handed_over_leads_to_a_move),
-		TEST(test_not_when_switched_off),
-		TEST(test_rests_after_a_move),
-		TEST(test_nearly_all_packets),
-		TEST(test_not_to_a_worker_without_time),
-		TEST(test_packets_on_their_way_keep_their_order),
-		TEST(test_packets_follow_a_qp_that_has_gone),
+		TEST(test_qp_moves_to_where_its_packets_arrive),
+		TEST(test_no_move_if_switched_off),
+		TEST(test_qp_stays_for_a_while_after_a_move),
+		TEST(test_nearly_all_packets_must_arrive_elsewhere),
+		TEST(test_no_move_to_a_busier_worker),
+		TEST(test_packets_keep_their_order_during_a_move),
+		TEST(test_packets_follow_a_moved_qp),
 		TEST(test_packet_before_the_message_is_read),
 		TEST(test_qp0_is_not_kept),
 		TEST(test_destroyed_while_it_moves),
-		TEST(test_kept_packets_have_an_end),
-		TEST(test_all_kept_packets_have_an_end),
-		TEST(test_sent_on_twice_is_counted_apart),
-		TEST(test_many_at_a_time),
-		TEST(test_verb_refuses_in_words),
-		TEST(test_list_has_each_once),
-		TEST(test_ready_to_move_from_the_start),
-		TEST(test_destroyed_in_the_middle),
-		TEST(test_to_and_fro_under_traffic),
-		TEST(test_many_settle),
+		TEST(test_kept_packets_are_limited),
+		TEST(test_kept_packets_of_all_moves_are_limited),
+		TEST(test_packet_handed_over_twice_has_its_own_counter),
+		TEST(test_number_of_moves_at_a_time_is_limited),
+		TEST(test_rehome_verb_refuses_with_a_reason),
+		TEST(test_list_has_each_qp_once),
+		TEST(test_memory_for_moves_is_prepared),
+		TEST(test_engine_destroyed_during_a_move),
+		TEST(test_moves_under_traffic),
+		TEST(test_many_qps_move_to_their_packets),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

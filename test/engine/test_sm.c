@@ -3,8 +3,8 @@
  */
 
 /*
- * A subnet manager outside of this process, behind port 1, whose LID the other port has as its
- * SM's: what it is told, and what it says of itself.
+ * A subnet manager in another process uses port 1, whose LID is port 0's MasterSMLID: traps reach
+ * it, and it sets its SMInfo.
  */
 
 #include <errno.h>
@@ -36,7 +36,7 @@ sm_stop(void **state)
 }
 
 static unsigned int
-take(struct engine *e, struct engine_sm_smp *smp, unsigned int n, uint64_t *lost)
+take_sm_smps(struct engine *e, struct engine_sm_smp *smp, unsigned int n, uint64_t *lost)
 {
 	struct error err = { "" };
 	int got = engine_sm_take(e, SM_PORT, smp, n, lost, &err);
@@ -58,7 +58,7 @@ was_told(struct engine *e, uint32_t number)
 	return false;
 }
 
-/* smp-sma 5: a trap of port 0 comes in by port 1; an event tells of it, and it is taken once. */
+/* smp-sma 5: a trap of port 0 arrives at port 1. It raises an event and is delivered once. */
 static void
 test_traps_reach_the_manager(void **state)
 {
@@ -69,12 +69,12 @@ test_traps_reach_the_manager(void **state)
 	uint64_t lost = 1;
 	uint32_t id;
 
-	assert_int_equal(take(e, smp, 4, &lost), 0);
+	assert_int_equal(take_sm_smps(e, smp, 4, &lost), 0);
 	assert_int_equal(lost, 0);
 	assert_null(engine_sm_find(e, 1));
 	assert_ok(engine_trap_send(e, 0, 144, NULL, &id, &err));
 	eventually(was_told(e, 1));
-	assert_int_equal(take(e, smp, 4, &lost), 1);
+	assert_int_equal(take_sm_smps(e, smp, 4, &lost), 1);
 	assert_int_equal(smp[0].number, 1);
 	assert_int_equal(smp[0].port, SM_PORT);
 	assert_int_equal(smp[0].slid, 1);
@@ -82,18 +82,18 @@ test_traps_reach_the_manager(void **state)
 	assert_int_equal(get_be16(smp[0].mad + MAD_OFF_ATTRIBUTE), 0x0002); /* Notice */
 	assert_int_equal(get_be16(smp[0].mad + DATA + 4), 144);
 	assert_true(smp[0].age_us < 60000000);
-	assert_int_equal(take(e, smp, 4, &lost), 0);
+	assert_int_equal(take_sm_smps(e, smp, 4, &lost), 0);
 	assert_int_equal(lost, 0);
-	/* it is kept: an event can be followed to it later */
+	/* the trap is kept, so that the event's number finds it later */
 	kept = engine_sm_find(e, 1);
 	assert_non_null(kept);
 	assert_int_equal(get_be16(kept->mad + DATA + 4), 144);
 	assert_null(engine_sm_find(e, 0));
 	assert_null(engine_sm_find(e, 2));
-	assert_null(engine_sm_find(e, 257)); /* the same place */
+	assert_null(engine_sm_find(e, 257)); /* the same entry of the ring */
 }
 
-/* On worker 0: as if so many traps had come in. */
+/* Run on worker 0: store n traps as if they had arrived. */
 static int
 put_here(struct worker *w, void *arg)
 {
@@ -105,9 +105,9 @@ put_here(struct worker *w, void *arg)
 	return 0;
 }
 
-/* 255 wait for the control thread, and 256 for the manager; older ones give way. */
+/* Up to 255 wait for the control thread and 256 for the manager; older ones are replaced. */
 static void
-test_what_nobody_takes_is_lost_and_counted(void **state)
+test_traps_not_taken_are_lost_and_counted(void **state)
 {
 	struct engine_sm_smp smp[ENGINE_SM_SMPS];
 	struct engine *e = *state;
@@ -118,35 +118,35 @@ test_what_nobody_takes_is_lost_and_counted(void **state)
 	engine_sm_watch(e);
 	n = 10;
 	assert_int_equal(engine_call(e, 0, put_here, &n), 0);
-	assert_int_equal(take(e, smp, 3, &lost), 3);
+	assert_int_equal(take_sm_smps(e, smp, 3, &lost), 3);
 	assert_int_equal(lost, 45 + 9);
 	assert_int_equal(smp[0].number, 10);
 	assert_int_equal(smp[2].number, 12);
-	assert_int_equal(take(e, smp, ENGINE_SM_SMPS, &lost), 253);
+	assert_int_equal(take_sm_smps(e, smp, ENGINE_SM_SMPS, &lost), 253);
 	assert_int_equal(smp[0].number, 13);
 	assert_int_equal(smp[252].number, 265);
 	assert_null(engine_sm_find(e, 9));
 	assert_non_null(engine_sm_find(e, 10));
-	/* what was taken gives way without loss */
+	/* a delivered trap that is replaced is not lost */
 	n = 20;
 	assert_int_equal(engine_call(e, 0, put_here, &n), 0);
-	assert_int_equal(take(e, smp, 1, &lost), 1);
+	assert_int_equal(take_sm_smps(e, smp, 1, &lost), 1);
 	assert_int_equal(smp[0].number, 266);
 	assert_int_equal(lost, 45 + 9);
 }
 
-/* smp-sma 3: SMInfo: GUID, SM_Key, ActCount, Priority and SMState in one byte */
+/* smp-sma 3: SMInfo has GUID, SM_Key, ActCount, and Priority and SMState in one byte. */
 static void
-test_manager_says_what_it_is(void **state)
+test_manager_sets_its_sminfo(void **state)
 {
 	struct engine *e = *state;
 	uint8_t info[SMA_DATA_LEN];
 	struct error err = { "" };
 
-	assert_int_equal(engine_sma_read(e, SM_PORT, SMA_SM_INFO, 0, info, &err), 0);
+	read_sma(e, SM_PORT, SMA_SM_INFO, info);
 	assert_int_equal(info[20] >> 4, 3);
 	assert_ok(engine_sm_set(e, SM_PORT, 3 /* Master */, 11, &err));
-	assert_int_equal(engine_sma_read(e, SM_PORT, SMA_SM_INFO, 0, info, &err), 0);
+	read_sma(e, SM_PORT, SMA_SM_INFO, info);
 	assert_int_equal(info[20], 0xB3);
 }
 
@@ -175,8 +175,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_traps_reach_the_manager),
-		T(test_what_nobody_takes_is_lost_and_counted),
-		T(test_manager_says_what_it_is),
+		T(test_traps_not_taken_are_lost_and_counted),
+		T(test_manager_sets_its_sminfo),
 		T(test_port_without_a_manager),
 	};
 

@@ -3,12 +3,14 @@
  */
 
 /*
- * All operations between two QPs through the verbs, on one worker and over the hand-off; and
- * changes while traffic runs.
+ * All operations between two QPs by verbs, on one worker and with hand-off; changes while traffic
+ * runs.
  */
 
 #include <errno.h>
 #include <string.h>
+
+#include <event2/event.h>
 
 #include <rte_ethdev.h>
 
@@ -29,7 +31,7 @@ traffic_stop(void **state)
 	return 0;
 }
 
-/* rc-transport 2: every operation, several packets and one, from a to b */
+/* rc-transport 2: every operation from a to b, with one packet and with several. */
 static void
 move_data(struct engine *e, struct end *a, struct end *b)
 {
@@ -67,7 +69,7 @@ move_data(struct engine *e, struct end *a, struct end *b)
 	assert_int_equal(value, 41);
 	memcpy(&value, b->mr.base + 8, 8);
 	assert_int_equal(value, 42);
-	before = 1; /* post() compares with 1 and swaps in 2 */
+	before = 1; /* post() compares with 1 and swaps with 2 */
 	memcpy(b->mr.base + 8, &before, 8);
 	assert_int_equal(post(e, a, WR_ATOMIC_CMP_AND_SWP, b, 16, 8, 8, 5), 1);
 	expect_wc(e, a, 1);
@@ -110,7 +112,48 @@ test_operations_on_one_worker(void **state)
 	sum_of_verdicts_is_packets(e);
 }
 
-/* design.md rule 1: the QP's worker is not where its packets arrive */
+static void
+time_is_over(evutil_socket_t fd, short events, void *arg)
+{
+	(void)fd;
+	(void)events;
+	*(bool *)arg = true;
+}
+
+/* The event loop sleeps until the completion comes. */
+static void
+test_a_completion_ends_the_wait_for_it(void **state)
+{
+	const struct timeval limit = { .tv_sec = 10 };
+	struct engine *e = *state;
+	struct event *timer;
+	bool over = false;
+	struct error err;
+	struct pair p;
+	struct wc wc;
+	int i, n;
+
+	pair_create(e, &p, 0, 1);
+	timer = evtimer_new(engine_event_base(e), time_is_over, &over);
+	for (i = 0; i < 1000; i++) {
+		assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 64, 1), 1);
+		for (n = 0; n == 0;) {
+			assert_ok(engine_cq_await(e, p.a.cq, &err));
+			engine_await(e);
+			n = engine_cq_poll(e, p.a.cq, &wc, 1, &err);
+			if (n != 0)
+				continue;
+			evtimer_add(timer, &limit);
+			event_base_loop(engine_event_base(e), EVLOOP_ONCE);
+			assert_false(over);
+		}
+		assert_int_equal(n, 1);
+	}
+	event_free(timer);
+	pair_destroy(e, &p);
+}
+
+/* design.md rule 1: packets arrive at another worker than the QP's. */
 static void
 test_packets_on_the_wrong_lcore_reach_their_owner(void **state)
 {
@@ -133,8 +176,8 @@ test_packets_on_the_wrong_lcore_reach_their_owner(void **state)
 }
 
 /*
- * What a sends is marked by the way (its traffic class says CE): b answers with CNPs, and they
- * reach a's QP though they arrive at another worker.
+ * Send from a with CE marks (traffic class): b answers with CNPs, which reach a's QP although they
+ * arrive at another worker.
  */
 static struct rc_counters
 marked_traffic(struct engine *e)
@@ -170,9 +213,9 @@ test_cnps_reach_the_qp_with_dcqcn(void **state)
 	node_stop(e, 0);
 }
 
-/* nobody's, and counted */
+/* Without DCQCN, CNPs are counted and dropped. */
 static void
-test_cnps_reach_nobody_without(void **state)
+test_cnps_are_dropped_without_dcqcn(void **state)
 {
 	struct engine *e;
 	struct rc_counters c;
@@ -255,9 +298,12 @@ static struct rc_srq_info
 srq_of(struct engine *e, uint32_t srqn)
 {
 	struct rc_srq_info info = { 0 };
-	struct error err = { "" };
+	uint64_t cursor = 0;
 
-	assert_ok(engine_srq_query(e, srqn, &info, &err));
+	while (engine_srq_next(e, &cursor, &info))
+		if (info.srqn == srqn)
+			return info;
+	fail_msg("no SRQ %u", srqn);
 	return info;
 }
 
@@ -272,9 +318,9 @@ limit_events(struct engine *e, uint32_t srqn)
 	return found;
 }
 
-/* Posted up to its size, told of below its limit, on whatever worker it lives. */
+/* An SRQ on any worker holds as many receives as its size, and raises its limit event. */
 static void
-test_srq_is_filled_and_its_limit_told(void **state)
+test_srq_holds_its_size_and_raises_its_limit_event(void **state)
 {
 	struct sge sge = { .length = 0 };
 	struct recv_wr wr[40];
@@ -300,18 +346,18 @@ test_srq_is_filled_and_its_limit_told(void **state)
 	assert_true(engine_srq_next(e, &cursor, &info));
 	assert_int_equal(info.srqn, srqn);
 	assert_false(engine_srq_next(e, &cursor, &info));
-	/* what fits is posted, and told; then nothing is */
+	/* the call posts as many as fit and returns their number; then none fits */
 	assert_int_equal(engine_srq_post(e, srqn, wr, 40, &err), 29);
 	assert_int_equal(engine_srq_post(e, srqn, wr, 1, &err), -ENOMEM);
 	assert_int_equal(srq_of(e, srqn).posted, 32);
-	assert_ok(engine_srq_modify(e, srqn, 32, &err)); /* it has so many */
+	assert_ok(engine_srq_modify(e, srqn, 32, &err)); /* as many as are posted: no event */
 	assert_int_equal(limit_events(e, srqn), 0);
 	assert_int_equal(srq_of(e, srqn).limit, 32);
 	assert_int_equal(engine_srq_modify(e, srqn, 33, &err), -EINVAL);
 	assert_string_equal(err.text, "limit: got 33, allowed 0..32");
 	assert_ok(engine_srq_destroy(e, srqn, &err));
 	assert_ok(engine_srq_create(e, 0, pd, 32, 1, &srqn, &err));
-	assert_ok(engine_srq_modify(e, srqn, 1, &err)); /* it has none: at once, and once */
+	assert_ok(engine_srq_modify(e, srqn, 1, &err)); /* none is posted: one event at once */
 	eventually(limit_events(e, srqn) == 1);
 	assert_int_equal(srq_of(e, srqn).limit, 0);
 	assert_ok(engine_srq_destroy(e, srqn, &err));
@@ -319,11 +365,10 @@ test_srq_is_filled_and_its_limit_told(void **state)
 }
 
 static void
-test_srq_that_is_not_there(void **state)
+test_unknown_srq_is_an_error(void **state)
 {
 	struct recv_wr wr = { 0 };
 	struct engine *e = *state;
-	struct rc_srq_info info;
 	struct error err = { "" };
 	uint32_t srqn, pd;
 
@@ -331,7 +376,6 @@ test_srq_that_is_not_there(void **state)
 	assert_string_equal(err.text, "srq: no shared receive queue 7");
 	assert_int_equal(engine_srq_modify(e, 7, 1, &err), -ENOENT);
 	assert_int_equal(engine_srq_destroy(e, 7, &err), -ENOENT);
-	assert_int_equal(engine_srq_query(e, UINT32_MAX, &info, &err), -ENOENT);
 	assert_int_equal(engine_srq_create(e, 0, 99, 8, 1, &srqn, &err), -ENOENT);
 	assert_ok(engine_pd_alloc(e, &pd, &err));
 	assert_int_equal(engine_srq_create(e, 9, pd, 8, 1, &srqn, &err), -EINVAL);
@@ -339,7 +383,7 @@ test_srq_that_is_not_there(void **state)
 	assert_ok(engine_pd_free(e, pd, &err));
 }
 
-/* Other QPs come, talk and go while one moves data; what is underway is left alone. */
+/* Other QPs are created, used and destroyed while one QP moves data undisturbed. */
 static void
 test_qps_come_and_go_while_traffic_runs(void **state)
 {
@@ -369,7 +413,7 @@ test_qps_come_and_go_while_traffic_runs(void **state)
 	sum_of_verdicts_is_packets(e);
 }
 
-/* One batch of Writes, so that they are under way together. */
+/* Post Writes as one batch, so that all are outstanding together. */
 static int
 post_many(struct engine *e, struct end *a, struct end *b, uint32_t len, unsigned int n)
 {
@@ -391,11 +435,11 @@ post_many(struct engine *e, struct end *a, struct end *b, uint32_t len, unsigned
 }
 
 /*
- * A peer that writes on gets NAK 0x62; when deregister has returned nothing touches the bytes any
- * more.
+ * A region is deregistered while a peer writes to it: the peer gets NAK 0x62, and after deregister
+ * has returned no byte changes.
  */
 static void
-test_region_goes_away_while_traffic_runs(void **state)
+test_region_is_deregistered_while_traffic_runs(void **state)
 {
 	struct engine *e = *state;
 	struct rc_qp_info info;
@@ -423,9 +467,9 @@ test_region_goes_away_while_traffic_runs(void **state)
 	}
 }
 
-/* A destroyed QP's packets are dropped and counted, whoever receives them. */
+/* Packets for a destroyed QP are dropped and counted, whichever worker receives them. */
 static void
-test_packets_for_nobody_are_counted(void **state)
+test_packets_for_unknown_qps_are_counted(void **state)
 {
 	struct engine *e = *state;
 	struct pair p;
@@ -435,6 +479,37 @@ test_packets_for_nobody_are_counted(void **state)
 	assert_int_equal(post(e, &p.a, WR_SEND, &p.b, 0, 0, 64, 1), 1);
 	eventually(verdict_total(e, VERDICT_QPN_UNKNOWN) > 0);
 	end_destroy(e, &p.a);
+}
+
+/* Take the event QP_ERROR of an end, and its line in the log, which is there once. */
+static void
+expect_qp_error(struct engine *e, const struct end *end, const char *why)
+{
+	char *text = NULL, head[64], line[EVENT_TEXT_MAX];
+	struct event ev = { .element = 0 };
+	struct timespec now;
+	uint64_t ns;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	rte_openlog_stream(f);
+	eventually(engine_events(e, &ev, 1, NULL) == 1);
+	rte_openlog_stream(NULL);
+	fclose(f);
+	clock_gettime(CLOCK_REALTIME, &now);
+	assert_string_equal(event_type_name(ev.type), "QP_ERROR");
+	assert_int_equal(ev.element, end->qpn);
+	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	assert_true(ev.time < ns && ns - ev.time < UINT64_C(60000000000));
+	assert_int_equal(engine_event_text(e, &ev, line, sizeof(line)), RTE_LOG_WARNING);
+	snprintf(head, sizeof(head), "QP 0x%x on port%u is in ERR: ", end->qpn, ev.failure.port);
+	assert_memory_equal(line, head, strlen(head));
+	if (strstr(line, why) == NULL)
+		fail_msg("%s", line);
+	assert_memory_equal(text, "engine: ", strlen("engine: "));
+	assert_memory_equal(text + strlen("engine: "), line, strlen(line));
+	assert_string_equal(text + strlen("engine: ") + strlen(line), "\n");
+	free(text);
 }
 
 static void
@@ -456,6 +531,10 @@ test_errors_arrive_as_events(void **state)
 	assert_string_equal(event_type_name(ev.type), "QP_ACCESS_ERR");
 	assert_int_equal(ev.element, p.b.qpn);
 	assert_int_equal(lost, 0);
+	/* the alert names the QP, its peer and the reason */
+	expect_qp_error(e, &p.b, "it refused a request: sent NAK 0x62 (remote access error); PSN ");
+	expect_qp_error(e, &p.a,
+		"the peer refused its request: received NAK 0x62 (remote access error); PSN ");
 	pair_destroy(e, &p);
 }
 
@@ -469,9 +548,9 @@ next_port_event(struct engine *e, enum event_type type, uint32_t port)
 	assert_int_equal(ev.element, port);
 }
 
-/* The link goes and comes back: two events, and the QPs that use the port are none the wiser. */
+/* The link goes down and up: two events; QPs on the port go on. */
 static void
-test_port_changes_are_told_and_survived(void **state)
+test_port_changes_raise_events_and_qps_go_on(void **state)
 {
 	struct engine *e = *state;
 	uint16_t ethdev = link_ethdev(engine_link(e), 1);
@@ -489,7 +568,7 @@ test_port_changes_are_told_and_survived(void **state)
 	pair_destroy(e, &p);
 }
 
-/* Stopping waits for what is under way. */
+/* engine_stop() waits for outstanding work. */
 static void
 test_drain_lets_work_finish(void **state)
 {
@@ -603,7 +682,7 @@ traffic_expect_migrated(struct engine *e, struct end *end, uint16_t port)
 	assert_int_equal(info.counters.retry_exceeded_err, 0);
 }
 
-/* an alternate path is resolved like the other one, and carries the traffic when it is asked to */
+/* An alternate path is resolved like the primary one, and carries the traffic after migration. */
 static void
 test_traffic_goes_on_by_the_alternate_path(void **state)
 {
@@ -645,6 +724,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_operations_on_one_worker, traffic_start,
 			traffic_stop),
+		cmocka_unit_test_setup_teardown(test_a_completion_ends_the_wait_for_it,
+			traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(test_packets_on_the_wrong_lcore_reach_their_owner,
 			traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(test_qps_go_to_the_least_loaded_worker,
@@ -653,19 +734,19 @@ main(void)
 			traffic_stop),
 		cmocka_unit_test_setup_teardown(test_srq_and_its_qps_share_a_worker, traffic_start,
 			traffic_stop),
-		cmocka_unit_test_setup_teardown(test_srq_is_filled_and_its_limit_told,
+		cmocka_unit_test_setup_teardown(test_srq_holds_its_size_and_raises_its_limit_event,
 			traffic_start, traffic_stop),
-		cmocka_unit_test_setup_teardown(test_srq_that_is_not_there, traffic_start,
+		cmocka_unit_test_setup_teardown(test_unknown_srq_is_an_error, traffic_start,
 			traffic_stop),
 		cmocka_unit_test_setup_teardown(test_qps_come_and_go_while_traffic_runs,
 			traffic_start, traffic_stop),
-		cmocka_unit_test_setup_teardown(test_region_goes_away_while_traffic_runs,
+		cmocka_unit_test_setup_teardown(test_region_is_deregistered_while_traffic_runs,
 			traffic_start, traffic_stop),
-		cmocka_unit_test_setup_teardown(test_packets_for_nobody_are_counted, traffic_start,
-			traffic_stop),
+		cmocka_unit_test_setup_teardown(test_packets_for_unknown_qps_are_counted,
+			traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(test_errors_arrive_as_events, traffic_start,
 			traffic_stop),
-		cmocka_unit_test_setup_teardown(test_port_changes_are_told_and_survived,
+		cmocka_unit_test_setup_teardown(test_port_changes_raise_events_and_qps_go_on,
 			traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(test_traffic_goes_on_by_the_alternate_path,
 			traffic_start, traffic_stop),
@@ -673,7 +754,7 @@ main(void)
 			traffic_stop),
 		cmocka_unit_test(test_drain_lets_work_finish),
 		cmocka_unit_test(test_cnps_reach_the_qp_with_dcqcn),
-		cmocka_unit_test(test_cnps_reach_nobody_without),
+		cmocka_unit_test(test_cnps_are_dropped_without_dcqcn),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

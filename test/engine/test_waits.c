@@ -3,18 +3,21 @@
  */
 
 /*
- * No wait is shorter than asked, whatever stalls where (rc-transport 8). Workers are polled by hand
- * and their time is the test's: it moves on by 20 us a turn, and by a stall where the test
- * puts one. What a wait begins with is seen where the driver takes or gives a packet.
+ * No wait is shorter than requested, wherever the worker stalls (rc-transport 8). The test polls
+ * the workers and sets their clock: it advances by 20 us per turn, and by stalls that the test
+ * inserts. A wait begins when the driver takes or delivers its packet; callbacks there note the
+ * time.
  */
 
 #include <string.h>
 
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
+#include <rte_ip.h>
 
 #include "engine/verbs_private.h"
 #include "node.h"
+#include "sa/layout.h"
 
 /* clang-format off */
 #define MS(n)     ((uint64_t)(n) * rte_get_tsc_hz() / 1000)
@@ -24,17 +27,17 @@
 #define RNR_WAIT  (MS(1) * 64 / 100) /* min_rnr_timer 12 */
 /* clang-format on */
 #define STALL   MS(2000) /* longer than any of these waits */
-#define BACKLOG MS(150) /* shorter than what makes the link drop it */
+#define BACKLOG MS(150) /* the link drops frames only after a longer one */
 #define TURN    (MS(1) / 50)
 #define TURNS   (10 * TURN)
-#define SEEN    16
+#define SEEN    96
 
 /* Where the worker of port 0 is stalled, once. */
 enum stall {
 	STALL_NOWHERE,
-	/* in a command, or in the driver: the turn's first look at the clock is old */
+	/* in a command or in the driver, after the turn has read the clock first */
 	STALL_BEFORE_BURST,
-	STALL_BEFORE_DRIVER, /* in the turn's work, after it has looked at the clock */
+	STALL_BEFORE_DRIVER, /* in the turn's work, after it has read the clock */
 	STALL_IN_BACKLOG, /* the driver takes nothing */
 };
 
@@ -42,11 +45,12 @@ static struct engine *engine;
 static uint64_t now;
 static enum stall stall;
 static uint64_t blocked_until;
-static unsigned int hears; /* port 1 takes so many frames and loses the others */
+static unsigned int hears; /* port 1 receives this many frames and loses all others */
 /* when frames of port 0 left it, and others arrived there */
 static uint64_t left[SEEN], arrived[SEEN];
 static unsigned int num_left, num_arrived;
 static const struct rte_eth_rxtx_callback *callback[3];
+static struct rc_congestion congestion; /* used by waits_begin() if .dcqcn */
 
 static uint64_t
 clock_of_test(void)
@@ -116,10 +120,13 @@ waits_lose(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, ui
 static int
 waits_begin(void **state)
 {
+	struct engine_config *c = node_config();
 	uint16_t port[2];
 
-	(void)state; /* where the stall is: the test's */
-	node_config()->clock = clock_of_test;
+	(void)state; /* the test's stall point */
+	c->clock = clock_of_test;
+	if (congestion.dcqcn)
+		c->limits.congestion = congestion;
 	now = rte_get_tsc_cycles();
 	engine = node_create();
 	assert_int_equal(rte_eth_dev_count_avail(), 2);
@@ -153,7 +160,7 @@ waits_turn(void)
 	now += TURN;
 }
 
-/* Both ends of a connection on worker 0; what port 0 has sent and received is forgotten. */
+/* Connect two QPs of worker 0, then forget the times of port 0's frames. */
 static void
 connect_pair(struct pair *p)
 {
@@ -165,7 +172,7 @@ connect_pair(struct pair *p)
 	num_left = num_arrived = 0;
 }
 
-/* Until so many frames have left port 0. */
+/* Poll until n frames have left port 0. */
 static void
 turn_until_left(unsigned int n)
 {
@@ -185,9 +192,9 @@ assert_waited(uint64_t from, uint64_t to, uint64_t wait)
 			(double)wait / (double)MS(1));
 }
 
-/* A request that is lost is sent again, not before Ttr after the driver has taken it. */
+/* A lost request is sent again, not earlier than Ttr after the driver has taken it. */
 static void
-test_transport_timer(void **state)
+test_transport_timer_is_not_short(void **state)
 {
 	struct pair p;
 
@@ -199,9 +206,9 @@ test_transport_timer(void **state)
 	assert_waited(left[0], left[1], ACK_WAIT);
 }
 
-/* An ACK restarts the timer for what is outstanding: not from a time before it arrived. */
+/* An ACK restarts the timer of outstanding requests, not from a time before the ACK arrived. */
 static void
-test_restarted_timer(void **state)
+test_restarted_timer_is_not_short(void **state)
 {
 	struct pair p;
 
@@ -218,9 +225,9 @@ test_restarted_timer(void **state)
 	assert_waited(arrived[0], left[2], ACK_WAIT);
 }
 
-/* What found no receive is sent again, not before the wait that its RNR NAK asked for. */
+/* A request is sent again after an RNR NAK, not earlier than the NAK's time. */
 static void
-test_rnr_wait(void **state)
+test_rnr_wait_is_not_short(void **state)
 {
 	struct pair p;
 
@@ -233,7 +240,7 @@ test_rnr_wait(void **state)
 	assert_waited(arrived[0], left[1], RNR_WAIT);
 }
 
-/* --- management: port 0 asks, and port 1 hears nothing --- */
+/* --- management: port 0 sends requests, port 1 receives nothing --- */
 
 static void
 ask_cm(void)
@@ -271,12 +278,51 @@ ask_sa(void)
 	assert_ok(engine_sa_query(engine, &ask, &id, &err));
 }
 
+#define RECORDS 40
+#define CONFIG_FRAMES                                                                              \
+	((RECORDS * sa_wire_len(sa_record_type(SA_NODE), SA_V1) + SA1_AREA - 1) / SA1_AREA)
+
+/* Version 1's protocol: a Config of several packets sends a window and waits for its Ack. */
+static void
+waits_ask_config(void)
+{
+	static uint8_t records[RECORDS * SA_RECORD_MAX];
+	struct engine_ah ah = { .dgid = link_port_attr(engine_link(engine), 1)->gid[0].gid };
+	struct engine_sa_query ask = { .ah = &ah, .worker = 0,
+		.query = { .op = SA_OP_CONFIG_ADD, .version = SA_V1, .resp_time = 14,
+			.type = sa_record_type(SA_NODE),
+			.records = records, .num_records = RECORDS, }, };
+	struct error err = { "" };
+	uint32_t id;
+
+	assert_ok(engine_sa_query(engine, &ask, &id, &err));
+}
+
+/* RMPP: a GetMulti whose GIDs take several packets sends the first one and waits for its ACK. */
+static void
+waits_ask_multi(void)
+{
+	static uint8_t gids[40 * sizeof(union gid)];
+	struct engine_ah ah = { .dgid = link_port_attr(engine_link(engine), 1)->gid[0].gid };
+	struct engine_sa_query ask = { .ah = &ah, .worker = 0,
+		.query = { .op = SA_OP_MULTI, .version = SA_V2, .resp_time = 14,
+			.type = sa_record_type(SA_MULTI_PATH), .gids = gids, }, };
+	struct error err = { "" };
+	uint32_t id;
+
+	ask.query.tmpl[MPR_OFF_SGID_COUNT] = 20;
+	ask.query.tmpl[MPR_OFF_DGID_COUNT] = 20;
+	assert_ok(engine_sa_query(engine, &ask, &id, &err));
+}
+
 /*
  * A request that nobody answers is repeated. The waits are equal, but for the agents that try
  * sooner at first; the one that begins with the stall is not shorter than without it.
+ *
+ * @param frames  of the request: the wait begins behind the last of them
  */
 static uint64_t
-first_wait(void (*ask)(void), enum stall at)
+first_wait(void (*ask)(void), unsigned int frames, enum stall at)
 {
 	unsigned int i;
 
@@ -286,8 +332,8 @@ first_wait(void (*ask)(void), enum stall at)
 	hears = 0;
 	stall = at;
 	ask();
-	turn_until_left(2);
-	return left[1] - left[0];
+	turn_until_left(frames + 1);
+	return left[frames] - left[frames - 1];
 }
 
 static int
@@ -300,30 +346,132 @@ begin_again(void)
 }
 
 static void
-check_repeats(void (*ask)(void), enum stall at)
+check_repeats(void (*ask)(void), unsigned int frames, enum stall at)
 {
-	uint64_t alone = first_wait(ask, STALL_NOWHERE);
+	uint64_t alone = first_wait(ask, frames, STALL_NOWHERE);
 
+	assert_true(alone > 2 * TURNS); /* it waited, rather than only working for some turns */
 	begin_again();
-	assert_waited(0, first_wait(ask, at), alone - TURNS);
+	assert_waited(0, first_wait(ask, frames, at), alone - TURNS);
 }
 
 static void
 test_cm_repeats(void **state)
 {
-	check_repeats(ask_cm, *(const enum stall *)*state);
+	check_repeats(ask_cm, 1, *(const enum stall *)*state);
 }
 
 static void
 test_sa_repeats(void **state)
 {
-	check_repeats(ask_sa, *(const enum stall *)*state);
+	check_repeats(ask_sa, 1, *(const enum stall *)*state);
+}
+
+static void
+test_config_repeats(void **state)
+{
+	check_repeats(waits_ask_config, CONFIG_FRAMES, *(const enum stall *)*state);
+}
+
+static void
+test_rmpp_repeats(void **state)
+{
+	check_repeats(waits_ask_multi, 1, *(const enum stall *)*state);
+}
+
+/* --- congestion control: a CNP halves the rate --- */
+
+#define RATE_MBPS   10
+#define WIRE_BYTES  (1024 + 64) /* congestion 4 */
+#define BURST_BYTES (16384 + WIRE_BYTES) /* congestion 4: what a late QP may send at once */
+
+/* Port 1 marks what it receives with CE, so that its QP answers by CNPs (RoCEv2 over IPv4). */
+static uint16_t
+waits_mark(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t most,
+	void *arg)
+{
+	uint16_t i;
+
+	RTE_SET_USED(port);
+	RTE_SET_USED(queue);
+	RTE_SET_USED(most);
+	RTE_SET_USED(arg);
+	for (i = 0; i < n; i++) {
+		struct rte_ipv4_hdr *ip =
+			rte_pktmbuf_mtod_offset(pkts[i], struct rte_ipv4_hdr *, RTE_ETHER_HDR_LEN);
+
+		ip->type_of_service |= RTE_IPV4_HDR_ECN_CE;
+		ip->hdr_checksum = 0;
+		ip->hdr_checksum = rte_ipv4_cksum(ip);
+	}
+	return n;
+}
+
+static int
+congested_begin(void **state)
+{
+	congestion = rc_limits_default.congestion;
+	congestion.dcqcn = true;
+	congestion.max_rate = RATE_MBPS;
+	congestion.min_rate = 1;
+	congestion.increase_timer = 60000000; /* the rate does not rise during the test */
+	congestion.byte_counter = UINT32_MAX;
+	congestion.cut_interval = 60000000;
+	return waits_begin(state);
+}
+
+static int
+congested_end(void **state)
+{
+	congestion.dcqcn = false;
+	return waits_end(state);
+}
+
+/*
+ * After a stall, a limited QP catches up by one burst at most, not by all that it could have sent.
+ */
+static void
+test_limited_qp_catches_up_by_one_burst(void **state)
+{
+	const struct rte_eth_rxtx_callback *mark;
+	unsigned int from, to;
+	uint64_t allowed;
+	struct pair p;
+
+	connect_pair(&p);
+	mark = rte_eth_add_rx_callback(1, 0, waits_mark, NULL);
+	post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 16, 1);
+	turn_until_left(1);
+	while (num_arrived < 2) /* the ACK and the CNP */
+		waits_turn();
+	rte_eth_remove_rx_callback(1, 0, mark);
+	num_left = 0;
+	post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 65536, 2);
+	turn_until_left(20);
+	stall = *(const enum stall *)*state;
+	turn_until_left(64);
+	for (from = 0; from < num_left; from++)
+		for (to = from; to < num_left; to++) {
+			allowed = BURST_BYTES +
+				(left[to] - left[from]) * (RATE_MBPS / 2 * 1000000 / 8) /
+					rte_get_tsc_hz();
+			if ((uint64_t)(to - from) * WIRE_BYTES > allowed)
+				fail_msg("frames %u to %u left too fast", from, to);
+		}
 }
 
 /* clang-format off */
 #define WITH(test, at)                                                                             \
 	{                                                                                          \
 #test ", " #at, test, waits_begin, waits_end, &(enum stall)                        \
+		{                                                                                  \
+			at                                                                         \
+		}                                                                                  \
+	}
+
+#define CONGESTED(test, at)                                                                        \
+	{                                                                                          \
+#test ", " #at, test, congested_begin, congested_end, &(enum stall)                \
 		{                                                                                  \
 			at                                                                         \
 		}                                                                                  \
@@ -338,11 +486,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		AT_EACH_POINT(test_transport_timer),
-		AT_EACH_POINT(test_rnr_wait),
+		AT_EACH_POINT(test_transport_timer_is_not_short),
+		AT_EACH_POINT(test_rnr_wait_is_not_short),
 		AT_EACH_POINT(test_cm_repeats),
 		AT_EACH_POINT(test_sa_repeats),
-		cmocka_unit_test_setup_teardown(test_restarted_timer, waits_begin, waits_end),
+		AT_EACH_POINT(test_config_repeats),
+		AT_EACH_POINT(test_rmpp_repeats),
+		CONGESTED(test_limited_qp_catches_up_by_one_burst, STALL_NOWHERE),
+		CONGESTED(test_limited_qp_catches_up_by_one_burst, STALL_BEFORE_BURST),
+		CONGESTED(test_limited_qp_catches_up_by_one_burst, STALL_BEFORE_DRIVER),
+		CONGESTED(test_limited_qp_catches_up_by_one_burst, STALL_IN_BACKLOG),
+		cmocka_unit_test_setup_teardown(test_restarted_timer_is_not_short, waits_begin,
+			waits_end),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

@@ -3,12 +3,13 @@
  */
 
 /*
- * Workers: commands, hand-off rings that are full, idling, the heartbeat and the events' order.
+ * Workers: commands, full hand-off rings, idling, heartbeat, and the order of events.
  */
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include <rte_pause.h>
 
@@ -23,7 +24,7 @@ worker_stop(void **state)
 	return 0;
 }
 
-/* --- a worker held in a command, so that nothing else happens on it --- */
+/* --- keep a worker busy in a command, so that it does nothing else --- */
 
 struct hold {
 	struct engine *engine;
@@ -144,7 +145,7 @@ test_commands_run_in_order_and_none_is_dropped(void **state)
 			0);
 		if (i >= FITS)
 			continue;
-		/* on the ring before the next comes */
+		/* wait until it is in the ring, before the next one */
 		do
 			engine_worker_info(e, 1, &info);
 		while (info.commands != i + 1);
@@ -161,9 +162,9 @@ test_commands_run_in_order_and_none_is_dropped(void **state)
 
 /* --- hand-off --- */
 
-/* design.md rule 1: full is a counted drop at the sender; the transport repairs it */
+/* design.md rule 1: if the ring is full, the sender drops and counts; the transport recovers. */
 static void
-test_full_handoff_ring_is_counted_and_survived(void **state)
+test_full_handoff_ring_drops_and_counts(void **state)
 {
 	struct link_counters c0, c1;
 	struct worker_info w0;
@@ -176,7 +177,7 @@ test_full_handoff_ring_is_counted_and_survived(void **state)
 	pair_create(e, &p, 0, 1);
 	fill(p.a.mr.base, BUF_SIZE, 3);
 	hold(&h, e, 1);
-	/* 1024 packets for a worker that takes in nothing: 63 fit */
+	/* 1024 packets for a worker that is busy: 63 fit */
 	assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, BUF_SIZE, 1), 1);
 	do {
 		pause_ms(1);
@@ -191,7 +192,7 @@ test_full_handoff_ring_is_counted_and_survived(void **state)
 	engine_port_counters(e, 1, 1, &c1);
 	assert_int_equal(c0.verdict[VERDICT_HANDOFF_FULL], w0.handoff_full);
 	assert_int_equal(c1.verdict[VERDICT_HANDOFF_FULL], 0);
-	/* what was handed over counts at its owner */
+	/* the owner counts the packets handed over */
 	assert_true(c1.verdict[VERDICT_REQUEST] > 0);
 	assert_int_equal(c0.verdict[VERDICT_REQUEST], 0);
 	pair_destroy(e, &p);
@@ -216,7 +217,7 @@ test_backoff_sleeps_and_wakes_for_commands(void **state)
 		pause_ms(1);
 		engine_worker_info(e, 1, &after);
 	} while (after.sleeps < before.sleeps + 20);
-	/* asleep nearly all the time: few polls between sleeps */
+	/* it sleeps nearly all the time: few polls between two sleeps */
 	assert_true(after.polls - before.polls < 1000 * (after.sleeps - before.sleeps));
 	assert_int_equal(engine_call(e, 1, which, &id), -EXFULL);
 	assert_int_equal(id, 1);
@@ -239,10 +240,10 @@ test_polling_never_sleeps(void **state)
 }
 
 /*
- * A message arrives at a worker that sleeps: the timer or the sleep's end brings it to the queues.
+ * A packet that arrives at a sleeping worker is received when a timer or the sleep ends.
  */
 static void
-test_traffic_wakes_the_sleeping(void **state)
+test_traffic_wakes_a_sleeping_worker(void **state)
 {
 	struct engine_config *c = node_config();
 	struct worker_info info;
@@ -293,7 +294,7 @@ test_stalled_worker_raises_an_alarm_once(void **state)
 	do
 		assert_int_equal(engine_events(e, &ev, 1, NULL), 1);
 	while (ev.type != EVENT_WORKER_STALL ||
-		ev.element != 1); /* a busy machine stalls others too */
+		ev.element != 1); /* on a busy machine other workers stall, too */
 	while (engine_events(e, &ev, 1, NULL) == 1)
 		assert_false(ev.type == EVENT_WORKER_STALL && ev.element == 1);
 	let_go(&h);
@@ -316,6 +317,27 @@ raise_events(struct worker *w, void *arg)
 		events_put(w, &ev);
 	}
 	return 0;
+}
+
+/* One system call for a change that somebody waits for, and none otherwise. */
+static void
+test_a_change_wakes_only_who_waits(void **state)
+{
+	struct engine *e;
+	unsigned int one = 1;
+	eventfd_t count;
+
+	node_config();
+	e = *state = node_start();
+	engine_call(e, 1, raise_events, &one);
+	assert_int_equal(eventfd_read(e->wakeup_fd, &count), -1);
+	assert_true(engine_await(e));
+	assert_false(engine_await(e));
+	one = 3;
+	engine_call(e, 1, raise_events, &one);
+	assert_int_equal(eventfd_read(e->wakeup_fd, &count), 0);
+	assert_int_equal(count, 1);
+	assert_true(engine_await(e));
 }
 
 static void
@@ -345,9 +367,9 @@ test_events_come_oldest_first_and_the_lost_are_counted(void **state)
 		assert_int_equal(ev[i].element, i);
 }
 
-/* busy share, polls and the rest are there, and say something */
+/* The information about a worker has plausible values. */
 static void
-test_worker_info_tells_of_the_worker(void **state)
+test_worker_info_has_plausible_values(void **state)
 {
 	struct worker_info info;
 	struct engine *e;
@@ -384,14 +406,14 @@ test_created_but_not_started_and_started_again(void **state)
 		fail_msg("%s", err.text);
 	assert_int_equal(engine_call(e, 1, which, &id), -EXFULL);
 	assert_int_equal(id, 1);
-	engine_stop(e, 100); /* nothing to stop */
+	engine_stop(e, 100); /* not running: no effect */
 	assert_ok(engine_start(e, &err));
 	engine_stop(e, 0);
 	assert_ok(engine_start(e, &err));
 	pair_create(e, &p, 0, 1);
 	assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 5000, 1), 1);
 	expect_wc(e, &p.a, 1);
-	/* destroyed with QPs, regions and a message under way: nothing leaks (ASan looks) */
+	/* destroyed with QPs, regions and an outstanding message: ASan finds no leak */
 	assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, BUF_SIZE, 1), 1);
 	node_stop(e, 0);
 }
@@ -403,15 +425,15 @@ main(void)
 		cmocka_unit_test_teardown(test_command_runs_on_its_worker_and_answers, worker_stop),
 		cmocka_unit_test_teardown(test_commands_run_in_order_and_none_is_dropped,
 			worker_stop),
-		cmocka_unit_test_teardown(test_full_handoff_ring_is_counted_and_survived,
-			worker_stop),
+		cmocka_unit_test_teardown(test_full_handoff_ring_drops_and_counts, worker_stop),
 		cmocka_unit_test_teardown(test_backoff_sleeps_and_wakes_for_commands, worker_stop),
 		cmocka_unit_test_teardown(test_polling_never_sleeps, worker_stop),
-		cmocka_unit_test_teardown(test_traffic_wakes_the_sleeping, worker_stop),
+		cmocka_unit_test_teardown(test_traffic_wakes_a_sleeping_worker, worker_stop),
 		cmocka_unit_test_teardown(test_stalled_worker_raises_an_alarm_once, worker_stop),
+		cmocka_unit_test_teardown(test_a_change_wakes_only_who_waits, worker_stop),
 		cmocka_unit_test_teardown(test_events_come_oldest_first_and_the_lost_are_counted,
 			worker_stop),
-		cmocka_unit_test_teardown(test_worker_info_tells_of_the_worker, worker_stop),
+		cmocka_unit_test_teardown(test_worker_info_has_plausible_values, worker_stop),
 		cmocka_unit_test(test_created_but_not_started_and_started_again),
 	};
 

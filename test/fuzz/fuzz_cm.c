@@ -3,28 +3,28 @@
  */
 
 /*
- * The communication manager, fed a script of its own calls and of MADs. The input is a list of
- * records {flags, what, pause, length, bytes}; with RECORD_ANSWER the MAD is first made to fit one
- * that the manager sent, and the bytes change it. In the end every connection has ended,
- * every user is told so once and released once, and no QP is left.
+ * Fuzz the communication manager with calls and MADs. The input is a list of records {flags, what,
+ * pause, length, bytes}. With RECORD_ANSWER the MAD begins as an answer to one that the manager
+ * sent, and the bytes change it. At the end every connection has ended, every user had ended() and
+ * released() once, and no QP is left.
  */
 
 #include <string.h>
 
-#include "cm_bench.h"
+#include "cm_fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define RECORD_ANSWER    0x01 /* else: zero, then the bytes */
+#define RECORD_ANSWER    0x01 /* the bytes change an answer; else they change a zero MAD */
 #define RECORD_STRANGER  0x02 /* from a third address */
-#define RECORD_CONNECT   0x04 /* first a call: each bit one */
+#define RECORD_CONNECT   0x04 /* this bit and the next three: a call before the MAD */
 #define RECORD_DECIDE    0x08
 #define RECORD_ALTERNATE 0x10
 #define RECORD_EVENT     0x20
-#define RECORD_STALL     0x40 /* the sink takes nothing while this record lasts */
-#define RECORD_HEADER    0x80 /* base version, class, version and method are put right */
+#define RECORD_STALL     0x40 /* the sink is full during this record */
+#define RECORD_HEADER    0x80 /* set valid base version, class, class version and method */
 
-/* --- what fits --- */
+/* --- MADs that fit a connection --- */
 
 static void
 fit_path(struct cm_msg_path *p, const struct av *av)
@@ -69,7 +69,7 @@ qpn_of(uint32_t id)
 	return cm_get(b.cm, id, b.now, &info) ? info.qpn : 0;
 }
 
-/* A message of a peer that answers one of the last we sent, or begins. */
+/* Make a message of a peer that answers one of our last messages, or a REQ. */
 static void
 fit(uint8_t *mad, uint8_t what)
 {
@@ -122,7 +122,7 @@ fit(uint8_t *mad, uint8_t what)
 
 /* --- calls --- */
 
-/* One of the connections. */
+/* Choose one of the connections. */
 static bool
 fuzz_cm_pick(uint8_t what, struct cm_info *info)
 {
@@ -138,7 +138,7 @@ fuzz_cm_pick(uint8_t what, struct cm_info *info)
 	return any;
 }
 
-/* Its user ends it; or makes up his mind at last. */
+/* The user disconnects, or decides about a pending request. */
 static void
 fuzz_cm_decide(const struct cm_info *info)
 {

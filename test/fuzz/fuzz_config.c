@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The configuration's text, as from a file. */
+/* Fuzz the configuration's text. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +25,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	config_init(&config);
 	if ((config_load(&config, NULL, text, &errs) < 0) != (errs.num > 0))
-		abort(); /* a refusal always says why */
+		abort(); /* an error must have a text */
 	for (i = 0; i < errs.num && i < CONFIG_ERRORS_MAX; i++)
 		if (errs.error[i].text[0] == '\0' || errs.error[i].line == 0)
-			abort(); /* and where */
+			abort(); /* and a line */
 	free(text);
 	return 0;
 }

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The text of ibnetdiscover, or JSON, from somewhere: {which and how fed, text}. */
+/* Fuzz the import of ibnetdiscover's output or JSON. Input: {format and size of pieces, text}. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What comes out is a record that has a table, prints, and is read again. */
+/* Each imported record has a known table, can be printed, and its text is parsed to the same. */
 static int
 fuzz_import_take(void *arg, const struct sa_change *c)
 {
@@ -46,7 +46,7 @@ fuzz_import_feed(const char *text, size_t len, size_t piece, const struct sa_imp
 		abort();
 	for (size_t at = 0; at < len && rc == 0; at += piece) {
 		size_t n = len - at < piece ? len - at : piece;
-		char *copy = malloc(n); /* as long as the piece: a read beyond is caught */
+		char *copy = malloc(n); /* exactly as long, so that ASan finds reads beyond */
 
 		if (copy == NULL)
 			break;
@@ -57,7 +57,7 @@ fuzz_import_feed(const char *text, size_t len, size_t piece, const struct sa_imp
 	if (rc == 0)
 		rc = sa_ibnet_end(in, &err);
 	if ((rc != 0) != (err.text[0] != '\0') || rc > 0)
-		abort(); /* an error has words */
+		abort(); /* an error must have a text */
 	if (sa_ibnet_counts(in)->records != *(unsigned int *)sink->arg)
 		abort();
 	sa_ibnet_destroy(in);

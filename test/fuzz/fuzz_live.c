@@ -3,10 +3,10 @@
  */
 
 /*
- * Liveness MADs: the simulation's two agents, fed a script of them. The input is a list of records
- * {flags, what, pause, length / 4, bytes of the MAD}; each becomes a frame with right addresses and
- * ICRC. In the end every session has ended and every byte is given back; and whatever a client is
- * told, it judges without reading beyond it.
+ * Fuzz the simulation's two liveness agents with MADs. The input is a list of records {flags, what,
+ * pause, length / 4, bytes of the MAD}; each becomes a frame with valid addresses and ICRC. At the
+ * end every session has ended and all memory is freed. A client checks any answer without reading
+ * beyond its end.
  */
 
 #include <stdio.h>
@@ -19,14 +19,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define RECORD_TO_ASKER 0x01 /* else: to the other one */
+#define RECORD_TO_ASKER 0x01 /* to the requester; else to the responder */
 #define RECORD_STRANGER 0x02 /* from a third address */
-#define RECORD_KEEP_TID 0x04 /* else: of a session that there is */
-#define RECORD_REPLAY   0x08 /* bytes over the last MAD that the other side sent */
-#define RECORD_ASK      0x10 /* a node asks first: .what says what */
-#define RECORD_HEADER   0x20 /* versions, class and OUI are put right */
-#define RECORD_CLOCK    0x40 /* the clock is set first */
-#define RECORD_LENGTH   0x80 /* as many bytes as there are, not 256 */
+#define RECORD_KEEP_TID 0x04 /* the TID is that of the bytes; else of a present session */
+#define RECORD_REPLAY   0x08 /* the bytes change the last MAD that the other side sent */
+#define RECORD_ASK      0x10 /* a node sends a request first, chosen by .what */
+#define RECORD_HEADER   0x20 /* set valid versions, class and OUI */
+#define RECORD_CLOCK    0x40 /* set the clock first */
+#define RECORD_LENGTH   0x80 /* send only the given bytes instead of 256 */
 
 static uint8_t last_mad[SIM_NODES][MAD_LEN];
 
@@ -44,7 +44,7 @@ fuzz_live_remember(struct sim *s)
 	}
 }
 
-/* TID, and so the session, of one that the receiver has. */
+/* Set the TID of one of the receiver's sessions. */
 static void
 fuzz_live_aim(struct live_script *ls, unsigned int to, uint8_t *mad, uint8_t what)
 {
@@ -105,7 +105,7 @@ fuzz_live_send_record(struct live_script *ls, uint8_t flags, uint8_t what, const
 	sim_deliver(ls->sim, &ls->sim->node[to], ls->sim->now + 100, bth - path.header_len, len);
 }
 
-/* The record as an answer, as long as it is. */
+/* Check the record as an answer, with exactly its length. */
 static void
 fuzz_live_judge(uint8_t what, const uint8_t *bytes, uint32_t len)
 {
@@ -122,7 +122,8 @@ fuzz_live_judge(uint8_t what, const uint8_t *bytes, uint32_t len)
 	live_build(&req, mad, NULL);
 	mad[MAD_OFF_METHOD] = MAD_GET_RESP;
 	memcpy(data, bytes, len);
-	data = realloc(data, len == 0 ? 1 : len); /* a read beyond it is caught */
+	data = realloc(data,
+		len == 0 ? 1 : len); /* exactly as long, so that ASan finds reads beyond */
 	live_check(&req, mad, data, len, &reply);
 	free(mad);
 	free(data);

@@ -3,9 +3,9 @@
  */
 
 /*
- * Management datagrams: the simulation's SA and client, fed a script of MADs. The input is a list
- * of records {flags, what, pause, length / 4, bytes of the MAD}; each becomes a frame with right
- * addresses and ICRC. In the end every session has ended, every byte and version is given back.
+ * Fuzz the simulation's SA and client with MADs. The input is a list of records {flags, what,
+ * pause, length / 4, bytes of the MAD}; each becomes a frame with valid addresses and ICRC. At the
+ * end every session has ended, and all memory and versions are freed.
  */
 
 #include <stdio.h>
@@ -18,14 +18,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define RECORD_TO_CLIENT 0x01 /* else: to the SA */
-#define RECORD_STRANGER  0x02 /* from a third address, else from the other side's */
-#define RECORD_KEEP_TID  0x04 /* else: of a session that there is */
-#define RECORD_REPLAY    0x08 /* bytes over the last MAD that the other side sent */
-#define RECORD_ASK       0x10 /* the client asks first: .what says what */
-#define RECORD_HEADER    0x20 /* base version and class are put right */
+#define RECORD_TO_CLIENT 0x01 /* to the client; else to the SA */
+#define RECORD_STRANGER  0x02 /* from a third address; else from the other side's */
+#define RECORD_KEEP_TID  0x04 /* the TID is that of the bytes; else of a present session */
+#define RECORD_REPLAY    0x08 /* the bytes change the last MAD that the other side sent */
+#define RECORD_ASK       0x10 /* the client sends a request first, chosen by .what */
+#define RECORD_HEADER    0x20 /* set valid base version and class */
 #define RECORD_DATABASE  0x40 /* the operator changes a record first */
-#define RECORD_LENGTH    0x80 /* as many bytes as there are, not 256 */
+#define RECORD_LENGTH    0x80 /* send only the given bytes instead of 256 */
 
 static uint8_t last_mad[SIM_NODES][MAD_LEN];
 
@@ -43,7 +43,7 @@ fuzz_mad_remember(struct sim *s)
 	}
 }
 
-/* TID, and so the session, of one that the receiver has. */
+/* Set the TID of one of the receiver's sessions. */
 static void
 fuzz_mad_aim(struct sa_script *sc, unsigned int to, uint8_t *mad, uint8_t what)
 {

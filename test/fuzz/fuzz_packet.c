@@ -3,8 +3,8 @@
  */
 
 /*
- * Parse and validate: the first byte says the encapsulation, the rest is a packet from its layer-3
- * header on.
+ * Fuzz parsing and validation. The first byte is the encapsulation, the rest a packet from its
+ * layer 3 header on.
  */
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ fuzz_packet_check(const struct packet *pkt, const uint8_t *l3, uint32_t len)
 {
 	const uint8_t *end = l3 + len;
 
-	/* the view never reaches beyond the bytes it was made from */
+	/* the packet view never points outside the bytes */
 	if (pkt->op == NULL || pkt->l3 < l3 || pkt->icrc_len + ICRC_LEN > (size_t)(end - pkt->l3) ||
 		pkt->bth < pkt->l3 || pkt->payload < pkt->bth ||
 		pkt->payload_len + pkt->pad > (size_t)(pkt->l3 + pkt->icrc_len - pkt->payload) ||
@@ -39,7 +39,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1 || size > 10000)
 		return 0;
 	len = (uint32_t)size - 1;
-	l3 = malloc(len + !len); /* exactly as long: a read beyond is caught */
+	l3 = malloc(len + !len); /* exactly as long, so that ASan finds reads beyond */
 	if (l3 == NULL)
 		return 0;
 	memcpy(l3, data + 1, len);
@@ -49,7 +49,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		wire_print(&pkt, text, sizeof(text));
 	} else if (why >= VERDICT_COUNT || verdict_infos[why].kind != VERDICT_DROPPED) {
-		abort(); /* a refusal always has its reason */
+		abort(); /* a dropped packet must have a verdict */
 	}
 	free(l3);
 	return 0;

@@ -3,9 +3,9 @@
  */
 
 /*
- * perftest's exchange, as whoever reaches the TCP port may speak it. The input: one byte that says
- * whether over a stream, then what arrives; over a connection each message behind its length.
- * An answer is never longer than there is room for, and what is no stream's end is waited for.
+ * Fuzz perftest's exchange, which any host that reaches the TCP port may use. The first input byte
+ * chooses a TCP stream or a connection; then follow the received bytes, over a connection messages
+ * with their lengths. No answer exceeds its buffer, and the session never waits without a reason.
  */
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ stream(struct perftest_exchange *x, const uint8_t *data, size_t size)
 	int len, n;
 
 	while (size > 0) {
-		/* what a session's buffer holds */
+		/* size of a session's buffer */
 		room = size < PERFTEST_MESSAGE_MAX ? size : PERFTEST_MESSAGE_MAX;
 		len = perftest_frame(x, data, room);
 		if (len == 0 && room == PERFTEST_MESSAGE_MAX)
@@ -78,7 +78,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	x.stream = data[0] & 1;
-	if (data[0] & 2) /* the greeting is over */
+	if (data[0] & 2) /* begin after the greeting */
 		x.step = PERFTEST_TALK;
 	if (x.stream)
 		stream(&x, data + 1, size - 1);

@@ -3,8 +3,8 @@
  */
 
 /*
- * A QP fed raw packets: the input is a list of records {length, flags, bytes from the BTH on}; each
- * becomes a frame with right addresses and ICRC, so that it reaches the QP's own checks.
+ * Fuzz a QP with raw packets. The input is a list of records {length, flags, bytes from the BTH
+ * on}; each becomes a frame with valid addresses and ICRC, so that it reaches the QP's own checks.
  */
 
 #include <stdio.h>
@@ -16,10 +16,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define RECORD_KEEP_QPN 0x01 /* else: the QP's own number */
-#define RECORD_KEEP_PSN 0x02 /* else: relative to what the QP expects */
-#define RECORD_KEEP_KEY 0x04 /* else: one of the regions' keys */
-#define RECORD_POST     0x08 /* the user posts something first */
+#define RECORD_KEEP_QPN 0x01 /* the QPN is that of the bytes; else the QP's */
+#define RECORD_KEEP_PSN 0x02 /* the PSN is that of the bytes; else relative to the expected one */
+#define RECORD_KEEP_KEY 0x04 /* the R_Key is that of the bytes; else of one of the regions */
+#define RECORD_POST     0x08 /* the user posts a work request first */
 #define RECORD_TO_FIRST 0x10 /* to node 0 */
 
 static void
@@ -76,7 +76,7 @@ fuzz_qp_send_record(struct conn *c, const uint8_t *bytes, uint32_t len, uint8_t 
 	uint32_t frame_len;
 
 	memcpy(bth, bytes, len);
-	if (len < BTH_LEN) /* a whole BTH, the rest of it zero */
+	if (len < BTH_LEN) /* fill the BTH up with zeros */
 		len = BTH_LEN;
 	fuzz_qp_aim(c, node, bth, len, flags);
 	path_init(&path, &av, c->qpn[!node], c->qpn[node]);

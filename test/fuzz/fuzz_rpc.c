@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Lines of a control-socket client, on an engine without lcores. */
+/* Fuzz the RPC server with lines of a control-socket client; the engine has no lcores. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 one_line(struct rpc_state *state, const char *line, size_t len, uint64_t now)
 {
-	struct rpc_call *call = rpc_open(state, line, len, now);
+	struct rpc_call *call = rpc_open(state, line, len, &(int){ -1 }, now);
 	size_t reply_len;
 	char *reply;
 
@@ -25,7 +25,7 @@ one_line(struct rpc_state *state, const char *line, size_t len, uint64_t now)
 		now += 1000;
 	reply = rpc_reply(call, 1 << 20, &reply_len);
 	if (reply != NULL && (reply_len == 0 || reply[reply_len - 1] != '\n'))
-		abort(); /* a reply is one line */
+		abort(); /* a reply must be one line */
 	free(reply);
 	rpc_close(call);
 }
@@ -43,7 +43,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (at < end) {
 		const char *nl = memchr(at, '\n', (size_t)(end - at));
 		size_t len = nl != NULL ? (size_t)(nl - at) : (size_t)(end - at);
-		char *line = malloc(len + 1); /* as long as the line: a read beyond is caught */
+		char *line = malloc(len + 1); /* exactly as long, so that ASan finds reads beyond */
 
 		if (line == NULL)
 			break;

@@ -3,10 +3,10 @@
  */
 
 /*
- * Subnet management packets: the simulation's native IB port and its agent. The first byte says
- * what the port is before any subnet manager; then come records {flags, what, pause, length / 4,
- * bytes of the MAD}, each a frame with right CRCs. What the port sends must be an answer or a Trap
- * in all respects, PortState goes by the sheet's table, traps by the model of trap_model.c.
+ * Fuzz the simulation's native IB port and its agent with SMPs. The first byte is the port's
+ * initial state; then follow records {flags, what, pause, length / 4, bytes of the MAD}, each of
+ * which becomes a frame with valid CRCs. Everything that the port sends must be a valid answer or
+ * Trap; PortState follows the sheet's table, and traps follow the model of trap_model.c.
  */
 
 #include <stdio.h>
@@ -27,18 +27,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define PORT_NO_SM   0x20
 #define PORT_NO_LID  0x40
 
-#define RECORD_HEADER    0x01 /* base version, class and its version are put right */
-#define RECORD_DIRECTED  0x02 /* with _HEADER: by a route that ends here, of .what hops */
-#define RECORD_KEY       0x04 /* the port's M_Key */
-#define RECORD_PORT_INFO 0x08 /* the data are a difference from PortInfo as it is */
-#define RECORD_REPRESS   0x10 /* a notice that the agent has, a difference from it */
-#define RECORD_CAUSE     0x20 /* first something happens: .what says what */
-#define RECORD_FRAME     0x40 /* the first bytes are of the headers below */
-#define RECORD_LENGTH    0x80 /* as many bytes as there are, not 256 */
+#define RECORD_HEADER    0x01 /* set valid base version, class and class version */
+#define RECORD_DIRECTED  0x02 /* with _HEADER: a directed route of .what hops that ends here */
+#define RECORD_KEY       0x04 /* set the port's M_Key */
+#define RECORD_PORT_INFO 0x08 /* the data are a difference from the present PortInfo */
+#define RECORD_REPRESS   0x10 /* the data are a difference from one of the agent's notices */
+#define RECORD_CAUSE     0x20 /* an event at the port precedes, chosen by .what */
+#define RECORD_FRAME     0x40 /* the first bytes change headers below the MAD */
+#define RECORD_LENGTH    0x80 /* send only the given bytes instead of 256 */
 
 #define HEADER_BYTES 8
 
-/* --- what happens at the port --- */
+/* --- events at the port --- */
 
 static void
 happen(struct trap_script *sc, uint8_t what)

@@ -3,7 +3,8 @@
 # Copyright(c) 2026 Polca contributors
 """Seed corpora for the fuzz targets: make_corpus.py DIR
 
-Writes DIR/packet, DIR/qp, DIR/mad, DIR/smp, DIR/live, DIR/rpc, DIR/config and DIR/import from the captures, docs/rpc.md and config/.
+Writes DIR/packet, DIR/qp, DIR/mad, DIR/smp, DIR/live, DIR/rpc, DIR/config and DIR/import from the
+captures, docs/rpc.md and config/.
 """
 import hashlib
 import pathlib
@@ -127,7 +128,8 @@ def smp_exchanges():
         yield bytes([first]) + b"".join(
             smp(SMP_HEADER | how, 5, 255, method) for method in (1, 2, 7) for how in (0, SMP_DIRECTED)) + smp(ours)
     # headers: LIDs, GRH, queue pairs, opcode, length
-    for frame in (bytes((0, 0, 0, 255, 0, 7, 0, 5)), bytes((0, 0x80, 0, 255, 0, 7, 0, 5)), bytes((8, 1, 0, 255, 0, 7, 0, 5)),
+    for frame in (bytes((0, 0, 0, 255, 0, 7, 0, 5)), bytes((0, 0x80, 0, 255, 0, 7, 0, 5)),
+                  bytes((8, 1, 0, 255, 0, 7, 0, 5)),
                   bytes((2, 0, 0, 255, 0, 7, 255, 255)), bytes((0, 0, 0, 0, 255, 255, 255, 255))):
         yield b"\x01" + smp(ours, frame=frame) + smp(ours | SMP_LENGTH, frame=frame)
     for method in (0x03, 0x05, 0x81, 0x85, 0x10):
@@ -243,12 +245,14 @@ def main():
     nodes = (ROOT / "config/fabric-example.ibnetdiscover").read_text().split("\n\n")
     for some in (nodes[1:2], nodes[:1] + nodes[-2:], nodes[20:30]):
         save(out / "import", b"\x00" + "\n\n".join(some).encode())
-    save(out / "import", b'\x05caguid=0x1\nCa\t1 "H-1"\t# "a"\n[1](2) \t"R-3"[1] (4) \t\t# lid 1 lmc 0 "b" lid 4 1xQDR s=4 w=1 v=2\n'
+    save(out / "import", b'\x05caguid=0x1\nCa\t1 "H-1"\t# "a"\n'
+         b'[1](2) \t"R-3"[1] (4) \t\t# lid 1 lmc 0 "b" lid 4 1xQDR s=4 w=1 v=2\n'
          b'\nrtguid=0x3\nRt\t1 "R-3"\t# "b"\n[1](4) \t"H-1"[1] (2) \t\t# lid 4 lmc 2 "a" lid 1 1xQDR s=4 w=1 v=2\n')
     save(out / "import", b'\x03{"records": [{"record": "LinkRecord", "rid": "0x1", "from_lid": 2}, '
          b'{"record": "service", "rid": "0x9", "service_name": "a\\\\x00b", "service_data8": "1,0x2"}]}')
     save(out / "import", b'\x03[{"record": "path", "slid": 4, "dlid": 66, "sl": 3}]')
-    save(out / "import", b'\x05Unicast lids [0x0-0x4] of switch Lid 2 guid 0x5 (s):\n  Lid  Out\n0x0002 000 : (x)\n0x0004 007\n'
+    save(out / "import", b'\x05Unicast lids [0x0-0x4] of switch Lid 2 guid 0x5 (s):\n  Lid  Out\n'
+         b'0x0002 000 : (x)\n0x0004 007\n'
          b'2 valid lids dumped\n\nMulticast mlids [0xc000-0xc3ff] of switch Lid 2 guid 0x5 (s):\n            0\n'
          b'     Ports: 0 1 2\n MLid\n0xc000        x x\n1 valid mlids dumped\n')
 

@@ -100,7 +100,7 @@ bench_close(struct bench *b)
 	unsigned int i, lost = 0;
 
 	bench_free(b);
-	for (i = 0; i < 1000; i++) { /* what other workers handed over leaves */
+	for (i = 0; i < 1000; i++) { /* send what other workers handed over */
 		link_tx_flush(b->worker[0], b->now);
 		bench_discard(b);
 	}
@@ -136,25 +136,6 @@ bench_teardown(void **state)
 	bench_close(*state);
 	free(*state);
 	return 0;
-}
-
-uint32_t
-hex_bytes(const char *hex, uint8_t *buf, uint32_t size)
-{
-	uint32_t n = 0;
-	unsigned int byte;
-
-	while (*hex != '\0') {
-		if (*hex == ' ') {
-			hex++;
-			continue;
-		}
-		assert_int_equal(sscanf(hex, "%2x", &byte), 1);
-		assert_true(n < size);
-		buf[n++] = byte;
-		hex += 2;
-	}
-	return n;
 }
 
 const char *

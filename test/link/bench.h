@@ -6,10 +6,10 @@
 #define TEST_LINK_BENCH_H
 
 /*
- * A port over rings whose other ends the test holds: frames go in and come out as bytes, written in
- * hex. Real EAL, real ethdev, no hugepages. Addresses are those of the sample frames of
- * rc-transport 9: we are 02:00:00:00:00:02, 10.0.0.2/24 and fe80::2; the peer is 02:00:00:00:00:01,
- * 10.0.0.1 and fe80::1.
+ * A port over rings whose other ends the test holds. The test writes and reads frames in hex. EAL
+ * and ethdev are real, without hugepages. Addresses are those of the sample frames of rc-transport
+ * 9: we are 02:00:00:00:00:02, 10.0.0.2/24 and fe80::2; the peer is 02:00:00:00:00:01, 10.0.0.1 and
+ * fe80::1.
  */
 
 #include <setjmp.h>
@@ -22,10 +22,11 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "../wire/hex.h"
 #include "link/link.h"
 
 #define BENCH_QUEUES 2
-#define BENCH_HZ     1000000 /* time is ours: microseconds */
+#define BENCH_HZ     1000000 /* the test's clock counts microseconds */
 #define FRAME_MAX    9000
 
 /* rc-transport 9, "computed here" */
@@ -51,7 +52,7 @@ struct bench {
 	struct rte_ring *in[BENCH_QUEUES]; /* to the port */
 	struct rte_ring *out[BENCH_QUEUES]; /* from it */
 	unsigned int out_depth;
-	struct rte_mempool *mp; /* of the outside world */
+	struct rte_mempool *mp; /* for frames that the test injects */
 	uint64_t now;
 	struct packet *pkts[LINK_BURST]; /* of the last bench_poll() */
 	unsigned int num_pkts;
@@ -76,23 +77,22 @@ void bench_inject(struct bench *b, const char *hex);
 /* Receive and flush on a worker; transport packets stay in b->pkts until bench_free(). */
 unsigned int bench_poll(struct bench *b, unsigned int worker);
 void bench_free(struct bench *b);
-/* Next frame that left queue 0, as hex; "" if none. The text lives until the next call. */
+/* @return the next frame sent by queue 0, as hex; "" if none. The next call overwrites the text. */
 const char *bench_sent(struct bench *b);
 const char *bench_sent_on(struct bench *b, unsigned int queue);
 /* Throw away what was sent. */
 void bench_discard(struct bench *b);
 
-/* Exactly these frames, in order, and nothing more. */
+/* Expect exactly these frames, in this order. */
 void bench_expect(struct bench *b, const char *hex);
 #define bench_expect_nothing(b) assert_string_equal(bench_sent(b), "")
 /*
- * The frame gets this verdict on worker 0 and no other; nothing reaches the engine unless
- * VERDICT_COUNT.
+ * Expect this verdict, and no other, for the frame on worker 0. VERDICT_COUNT: the frame reaches
+ * the engine.
  */
 void bench_verdict(struct bench *b, const char *hex, enum verdict v);
 
-/* Hex without blanks. */
+/* @return the text without blanks */
 const char *hex_compact(const char *hex);
-uint32_t hex_bytes(const char *hex, uint8_t *buf, uint32_t size);
 
 #endif

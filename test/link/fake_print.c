@@ -3,8 +3,8 @@
  */
 
 /*
- * A library that prints by a function which the program gives it, as libbpf and libxdp do.
- * SET_PRINT is the name of the library's function that takes it.
+ * A library that prints by a callback of the program, as libbpf and libxdp do. SET_PRINT is the
+ * name of the library's function that sets the callback.
  */
 
 #include <stdarg.h>

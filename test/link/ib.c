@@ -61,7 +61,7 @@ ib_frame(const char *macs, uint8_t vl, uint16_t dlid, uint16_t slid, uint32_t qp
 {
 	static char text[512];
 
-	/* PktLen 10 words: LRH 8, BTH 12, DETH 8, payload 8, ICRC 4; link looks at no CRC */
+	/* PktLen 10 words: LRH 8, BTH 12, DETH 8, payload 8, ICRC 4; lib/link checks no CRC */
 	snprintf(text, sizeof(text),
 		"%s 88b5 %x002 %04x 000a %04x 6400ffff 00%06x 00000000 80010000 00000001"
 		"0102030405060708 11223344 5566",

@@ -3,8 +3,8 @@
  */
 
 /*
- * Queues and MTU by what a driver says of its device. The ethdev, its arguments and the kernel's
- * interface are those of this file.
+ * Choice of queues and MTU from the driver's information about its device. This file replaces the
+ * ethdev, its arguments and the kernel's interface by fakes.
  */
 
 #include <errno.h>
@@ -31,13 +31,13 @@ static struct {
 	char args[64];
 	uint16_t mtu;
 	int kernel_mtu;
-	/* what a call returns */
+	/* results of calls */
 	int info_rc;
 	int configure_rc;
 	int set_mtu_rc;
 	int get_mtu_rc;
 	int kernel_errno;
-	/* what it was asked for */
+	/* parameters of calls */
 	uint16_t nrx, ntx;
 	struct rte_eth_conf conf;
 } dev;
@@ -199,7 +199,7 @@ expect_queues(uint16_t nrx, uint16_t ntx)
 	assert_int_equal(port.ntx, ntx);
 }
 
-/* Somebody else fills them: a queue that nobody serves would lose what falls into it. */
+/* The kernel or the guest chooses the queue, so every queue must be served, or frames are lost. */
 static void
 test_all_queues_of_a_virtual_device_are_served(void **state)
 {
@@ -211,7 +211,7 @@ test_all_queues_of_a_virtual_device_are_served(void **state)
 }
 
 static void
-test_pairs_of_queues_by_workers(void **state)
+test_each_worker_has_a_pair_of_queues(void **state)
 {
 	(void)state;
 	make_device("net_memif");
@@ -232,7 +232,7 @@ test_receive_queues_need_a_hash(void **state)
 	assert_int_equal(dev.conf.rxmode.mq_mode, RTE_ETH_MQ_RX_RSS);
 	assert_true(dev.conf.rx_adv_conf.rss_conf.rss_hf == RTE_ETH_RSS_NONFRAG_IPV4_UDP);
 	assert_true(port.rss_hf == RTE_ETH_RSS_NONFRAG_IPV4_UDP);
-	/* no device hashes a native InfiniBand frame */
+	/* no device can hash native InfiniBand frames */
 	make_device("net_card");
 	dev.info.flow_type_rss_offloads = RTE_ETH_RSS_NONFRAG_IPV4_UDP;
 	port.cfg.ib = true;
@@ -259,7 +259,7 @@ test_offloads_and_descriptors(void **state)
 }
 
 static void
-test_device_that_refuses(void **state)
+test_errors_of_the_device_are_reported(void **state)
 {
 	(void)state;
 	make_device("net_card");
@@ -290,7 +290,7 @@ test_mtu_of_the_device(void **state)
 	configure();
 	assert_int_equal(port.mtu, 4200);
 	assert_int_equal(dev.mtu, 4200);
-	assert_int_equal(dev.conf.rxmode.mtu, 4200); /* receive buffers are made for it */
+	assert_int_equal(dev.conf.rxmode.mtu, 4200); /* receive buffers are allocated for it */
 }
 
 static void
@@ -300,7 +300,7 @@ test_mtu_that_the_device_refuses(void **state)
 	make_device("net_card");
 	port.cfg.mtu = 9001;
 	dev.set_mtu_rc = -EINVAL;
-	/* 9018 bytes of frame: header and FCS have 18 */
+	/* a frame of 9018 bytes: header and FCS have 18 */
 	configure_refused(EINVAL,
 		"port0: mtu: got 9001, net_card allows 68..9000 (Invalid argument)");
 	assert_int_equal(dev.conf.rxmode.mtu, 0);
@@ -336,7 +336,7 @@ test_mtu_of_the_interface(void **state)
 	dev.kernel_mtu = 9000; /* af_packet's slots have 2048 bytes, 128 of them the kernel's */
 	configure();
 	assert_int_equal(port.mtu, 1920);
-	assert_int_equal(dev.kernel_mtu, 9000); /* nobody asked to change it */
+	assert_int_equal(dev.kernel_mtu, 9000); /* no MTU is configured, so it stays */
 	dev.kernel_errno = ENODEV;
 	configure();
 	assert_int_equal(port.mtu, 1500);
@@ -370,7 +370,7 @@ test_mtu_that_the_kernel_refuses(void **state)
 		"port0: mtu: got 1600, the kernel refuses it for eth7: Operation not permitted");
 }
 
-/* A frame, the kernel's headroom of 256 bytes and the mbuf are in one page. */
+/* A frame, the kernel's headroom of 256 bytes and the mbuf share one page. */
 static void
 test_mtu_of_an_xdp_socket(void **state)
 {
@@ -389,7 +389,7 @@ test_mtu_of_an_xdp_socket(void **state)
 	assert_int_equal(dev.kernel_mtu, 1500);
 }
 
-/* --- MTU where only buffers bound it --- */
+/* --- MTU limited only by buffers --- */
 
 static void
 test_mtu_of_memif_is_its_buffers(void **state)
@@ -433,10 +433,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_queues_of_a_virtual_device_are_served),
-		cmocka_unit_test(test_pairs_of_queues_by_workers),
+		cmocka_unit_test(test_each_worker_has_a_pair_of_queues),
 		cmocka_unit_test(test_receive_queues_need_a_hash),
 		cmocka_unit_test(test_offloads_and_descriptors),
-		cmocka_unit_test(test_device_that_refuses),
+		cmocka_unit_test(test_errors_of_the_device_are_reported),
 		cmocka_unit_test(test_mtu_of_the_device),
 		cmocka_unit_test(test_mtu_that_the_device_refuses),
 		cmocka_unit_test(test_device_without_mtu_gets_ours),

@@ -3,8 +3,8 @@
  */
 
 /*
- * ARP, neighbour discovery and echo: what a port answers by itself. Frames of both sides were
- * written by Scapy.
+ * ARP, neighbour discovery and echo: requests that a port answers itself. Scapy made the frames of
+ * both sides.
  */
 
 #include <string.h>
@@ -49,7 +49,7 @@ test_other_arp_is_not_answered(void **state)
 {
 	struct bench *b = *state;
 
-	/* for somebody else; a reply; hardware type 6 */
+	/* for another address; a reply; hardware type 6 */
 	bench_verdict(b,
 		"ffffffffffff 020000000001 0806 0001080006040001"
 		"020000000001 0a000001 000000000000 0a000003",
@@ -114,7 +114,7 @@ test_malformed_neighbour_discovery_is_dropped(void **state)
 		"fe800000000000000000000000000001 ff0200000000000000000001ff000002"
 		"87007a9600000000 fe800000000000000000000000000002 0101020000000001",
 		VERDICT_IP_CHECKSUM);
-	/* an option of length zero: the checksum is 0x0100 larger for it */
+	/* an option of length zero, which makes the checksum 0x0100 larger */
 	bench_verdict(b,
 		"3333ff000002 020000000001 86dd 6000000000203aff"
 		"fe800000000000000000000000000001 ff0200000000000000000001ff000002"
@@ -179,7 +179,58 @@ test_malformed_echo_is_dropped(void **state)
 	bench_expect_nothing(b);
 }
 
-/* 1000 a second, 128 at once */
+/* An echo request to 10.0.0.2 from this IPv4 address, with its header checksum. */
+static void
+echo_from(struct bench *b, uint32_t source, enum verdict v)
+{
+	uint32_t sum = 0x4500 + 0x0026 + 0x0007 + 0x0301 + (source >> 16) + (source & 0xFFFF) +
+		0x0A00 + 0x0002;
+	char frame[256];
+
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	sum = ~((sum & 0xFFFF) + (sum >> 16)) & 0xFFFF;
+	snprintf(frame, sizeof(frame),
+		TO_US "0800 45000026000700000301%04x%08x0a000002 0800c90612340001 "
+		      "706f6c63612070696e67",
+		sum, source);
+	bench_verdict(b, frame, v);
+}
+
+/* Sources that no host can have, and our own address: there is nobody to answer. */
+static void
+test_echo_from_an_impossible_source_is_not_answered(void **state)
+{
+	static const uint32_t none[] = { 0x00000000, 0x00000001, 0x7F000001, 0xE0000001, 0xEFFFFFFF,
+		0xF0000001, 0xFFFFFFFF };
+	struct bench *b = *state;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(none); i++)
+		echo_from(b, none[i], VERDICT_SOURCE);
+	echo_from(b, 0x0A000002, VERDICT_ICMP);
+	bench_expect_nothing(b);
+	echo_from(b, 0x0A000001, VERDICT_ICMP);
+	bench_expect(b, ECHO4_REPLY);
+}
+
+/* A host that floods does not use up the answers for others. */
+static void
+test_answers_are_limited_per_source(void **state)
+{
+	struct bench *b = *state;
+	unsigned int i, others = 0;
+
+	for (i = 0; i < 200; i++)
+		echo_from(b, 0x0A000001, VERDICT_ICMP);
+	bench_discard(b);
+	for (i = 0; i < 16; i++) {
+		echo_from(b, 0x0A000101 + i, VERDICT_ICMP);
+		others += *bench_sent(b) != '\0';
+	}
+	assert_true(others >= 14); /* one or two may share the flooder's budget */
+}
+
+/* 1000 per second, 128 at once */
 static void
 test_echo_replies_are_limited(void **state)
 {
@@ -204,7 +255,7 @@ test_port_unreachable_for_roce_is_noticed(void **state)
 	struct bench *b = *state;
 	const struct link_counters *c = link_worker_counters(b->worker[0], 0);
 
-	/* about our packet to port 53: not ours to say */
+	/* about a packet to port 53: it was not RoCE */
 	bench_verdict(b,
 		TO_US "0800 4500003800010000400166c20a0000010a000002 0303112d00000000"
 		      "4500003000010000401166ba0a0000020a000001 c1230035001c2a5b",
@@ -227,7 +278,8 @@ test_port_unreachable_for_roce_is_noticed(void **state)
 }
 
 /*
- * Our own host's kernel, in our name, to our peer: seen where a device shows what the host sends.
+ * The kernel of our host, which has our address, refuses the peer's packets. We see its message if
+ * the device shows frames that the host sends.
  */
 static void
 test_own_kernel_refusing_in_our_name_is_noticed(void **state)
@@ -259,14 +311,14 @@ test_addresses_are_announced_at_the_start(void **state)
 }
 
 static void
-test_link_state_is_published_anew(void **state)
+test_new_link_state_is_published(void **state)
 {
 	struct bench *b = *state;
 	const struct port_attr *before = link_port_attr(b->link, 0);
 	struct link_state s;
 	unsigned int i;
 
-	for (i = 0; i < 5; i++) { /* the announcements of the start */
+	for (i = 0; i < 5; i++) { /* the announcements after the start */
 		link_tick(b->worker[0], b->now);
 		bench_poll(b, 0);
 		bench_discard(b);
@@ -282,7 +334,7 @@ test_link_state_is_published_anew(void **state)
 	link_tick(b->worker[0], b->now);
 	assert_ptr_not_equal(link_port_attr(b->link, 0), before);
 	assert_false(link_port_attr(b->link, 0)->up);
-	assert_true(before->up); /* who still holds it sees what it was */
+	assert_true(before->up); /* the old attributes do not change */
 	link_state(b->link, 0, &s);
 	assert_false(s.up);
 	assert_int_equal(s.rx_queues, 2);
@@ -291,7 +343,7 @@ test_link_state_is_published_anew(void **state)
 	b->now += BENCH_HZ;
 	link_tick(b->worker[0], b->now);
 	assert_true(link_port_attr(b->link, 0)->up);
-	/* and tells the segment again where our addresses are */
+	/* the port announces its addresses again */
 	link_tx_flush(b->worker[0], b->now);
 	bench_expect(b,
 		"ffffffffffff 020000000002 0806 0001080006040001"
@@ -311,11 +363,13 @@ main(void)
 		WITH_BENCH(test_echo_is_answered),
 		WITH_BENCH(test_echo_takes_off_ethernet_padding),
 		WITH_BENCH(test_malformed_echo_is_dropped),
+		WITH_BENCH(test_echo_from_an_impossible_source_is_not_answered),
+		WITH_BENCH(test_answers_are_limited_per_source),
 		WITH_BENCH(test_echo_replies_are_limited),
 		WITH_BENCH(test_port_unreachable_for_roce_is_noticed),
 		WITH_BENCH(test_own_kernel_refusing_in_our_name_is_noticed),
 		WITH_BENCH(test_addresses_are_announced_at_the_start),
-		WITH_BENCH(test_link_state_is_published_anew),
+		WITH_BENCH(test_new_link_state_is_published),
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

@@ -3,9 +3,9 @@
  */
 
 /*
- * What is said of a device that cannot be opened, here of PCI devices in a tree that stands for
- * /sys, of drivers in a directory that stands for DPDK's, of paths, and of "lo". Real cards:
- * dts/suites/robustness/test_start.py.
+ * The explanation why a device cannot be opened, for PCI devices in a tree that replaces /sys,
+ * drivers in a directory that replaces DPDK's, paths, and "lo". dts/suites/robustness/test_start.py
+ * tests real cards.
  */
 
 #include <arpa/inet.h>
@@ -64,7 +64,7 @@ set_mode(const char *name, mode_t mode)
 	assert_int_equal(chmod(path, mode), 0);
 }
 
-/* Its driver, as the kernel shows it: a symbolic link. NULL: none. */
+/* Set the device's driver, a symbolic link in sysfs. NULL: no driver. */
 static void
 bind_to(const char *driver)
 {
@@ -113,7 +113,7 @@ device_cause_expect(const char *device, int rc, const char *text)
 }
 
 static void
-test_pci_device_that_is_not_there(void **state)
+test_pci_device_that_does_not_exist(void **state)
 {
 	(void)state;
 	device_cause_expect("0000:3c:00.0", -ENODEV,
@@ -123,7 +123,7 @@ test_pci_device_that_is_not_there(void **state)
 }
 
 static void
-test_pci_device_that_nobody_has(void **state)
+test_pci_device_without_a_driver(void **state)
 {
 	(void)state;
 	bind_to(NULL);
@@ -133,7 +133,7 @@ test_pci_device_that_nobody_has(void **state)
 }
 
 static void
-test_pci_device_that_the_kernel_has(void **state)
+test_pci_device_with_a_kernel_driver(void **state)
 {
 	(void)state;
 	bind_to("ixgbe");
@@ -143,7 +143,7 @@ test_pci_device_that_the_kernel_has(void **state)
 }
 
 static void
-test_pci_device_that_stays_with_the_kernel(void **state)
+test_pci_device_with_a_bifurcated_driver(void **state)
 {
 	(void)state;
 	bind_to("mlx5_core");
@@ -213,9 +213,9 @@ test_typing_error_in_a_driver(void **state)
 	uninstall("net_memif");
 }
 
-/* Which of the two depends on the host. */
+/* One of two causes is reported, depending on the host. */
 static void
-test_pci_device_that_vfio_has(void **state)
+test_pci_device_bound_to_vfio(void **state)
 {
 	(void)state;
 	bind_to("vfio-pci");
@@ -250,7 +250,7 @@ test_socket_path_is_another_file(void **state)
 	expect_errno(ENOTSOCK, device, -EINVAL, text);
 }
 
-/* Root may do anything: ask as another user. */
+/* Root may do anything, so the test asks as another user. */
 static void
 become_user(void)
 {
@@ -258,7 +258,7 @@ become_user(void)
 		assert_int_equal(setresuid(65534, 65534, 0), 0);
 }
 
-/* Also after a test that has failed. */
+/* The tear-down becomes root again, also after a failure. */
 static int
 become_root_again(void **state)
 {
@@ -292,7 +292,7 @@ test_user_without_capabilities(void **state)
 		"as root, or with the capabilities CAP_NET_RAW and CAP_NET_ADMIN");
 	expect_errno(EPERM, "net_af_xdp0,iface=lo", -EINVAL,
 		"this user may not load AF_XDP programs: run it as "
-		"root, or with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
+		"root, or with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_SYS_ADMIN");
 	if (access("/dev/net/tun", F_OK) == 0)
 		expect_errno(EPERM, "net_tap0,iface=x", -EINVAL,
 			"this user may not make interfaces by /dev/net/tun: "
@@ -311,12 +311,12 @@ packet_socket(void)
 
 	addr.sll_ifindex = (int)if_nametoindex("lo");
 	if (fd < 0)
-		skip(); /* only root has one */
+		skip(); /* only root may open one */
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	return fd;
 }
 
-/* The driver's number of the group, taken by one of another kind. */
+/* The number of the driver's fanout group belongs to a group of another type. */
 static void
 test_fanout_group_that_is_taken(void **state)
 {
@@ -337,7 +337,7 @@ test_fanout_group_that_is_taken(void **state)
 	close(fd);
 }
 
-/* "lo" has one queue. What is said of its use depends on what the kernel has said before. */
+/* "lo" has one queue. The cause depends on an earlier message of the kernel. */
 static void
 test_xdp_queue(void **state)
 {
@@ -345,7 +345,7 @@ test_xdp_queue(void **state)
 
 	(void)state;
 	if (fd < 0)
-		skip(); /* only root has one, of a kernel that gives any */
+		skip(); /* only root may open one, and only if the kernel has AF_XDP */
 	close(fd);
 	expect_errno(EINVAL, "net_af_xdp0,iface=lo,start_queue=1", -EINVAL,
 		"start_queue=1, queue_count=1: lo has 1 queue, from 0 on; ethtool -l lo shows them");
@@ -414,7 +414,7 @@ expect_error(const char *device, int rc, int eno, const char *text)
 	assert_string_equal(err.text, text);
 }
 
-/* With its cause, or with what helps mostly. */
+/* The error has the cause if it is known, else the usual remedy. */
 static void
 test_error_of_a_port(void **state)
 {
@@ -427,14 +427,14 @@ test_error_of_a_port(void **state)
 	expect_error("net_null0", -1, ENODEV,
 		"port0: device net_null0 cannot be opened (the log says why): give a "
 		"PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as net_af_packet0,iface=eth0");
-	/* whatever else may be wrong with it */
+	/* memory is the cause, whatever the device */
 	expect_error("net_af_packet0", -ENOMEM, ENOMEM,
 		"port0: device net_af_packet0 cannot be opened (Cannot allocate "
 		"memory): reserve more hugepages on its NUMA node (config/setup-host.sh)");
 }
 
 static void
-test_only_a_socket_that_is_made_needs_a_directory_to_write_to(void **state)
+test_only_a_new_socket_needs_a_writable_directory(void **state)
 {
 	char device[256], text[256];
 
@@ -460,7 +460,7 @@ test_only_a_socket_that_is_made_needs_a_directory_to_write_to(void **state)
 }
 
 static void
-test_nothing_is_said_without_a_cause(void **state)
+test_unknown_cause_gives_no_text(void **state)
 {
 	char device[256];
 
@@ -507,11 +507,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pci_device_that_is_not_there),
-		cmocka_unit_test(test_pci_device_that_nobody_has),
-		cmocka_unit_test(test_pci_device_that_the_kernel_has),
-		cmocka_unit_test(test_pci_device_that_stays_with_the_kernel),
-		cmocka_unit_test(test_pci_device_that_vfio_has),
+		cmocka_unit_test(test_pci_device_that_does_not_exist),
+		cmocka_unit_test(test_pci_device_without_a_driver),
+		cmocka_unit_test(test_pci_device_with_a_kernel_driver),
+		cmocka_unit_test(test_pci_device_with_a_bifurcated_driver),
+		cmocka_unit_test(test_pci_device_bound_to_vfio),
 		cmocka_unit_test(test_interface_in_place_of_a_device),
 		cmocka_unit_test(test_name_that_is_no_device),
 		cmocka_unit_test(test_driver_that_is_not_installed),
@@ -526,10 +526,9 @@ main(void)
 		cmocka_unit_test_teardown(test_socket_of_another_user, become_root_again),
 		cmocka_unit_test(test_path_of_virtio_user),
 		cmocka_unit_test(test_error_of_a_port),
-		cmocka_unit_test_teardown(
-			test_only_a_socket_that_is_made_needs_a_directory_to_write_to,
+		cmocka_unit_test_teardown(test_only_a_new_socket_needs_a_writable_directory,
 			become_root_again),
-		cmocka_unit_test(test_nothing_is_said_without_a_cause),
+		cmocka_unit_test(test_unknown_cause_gives_no_text),
 	};
 
 	return cmocka_run_group_tests_name("link: device cause", tests, device_cause_make_tree,

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Native InfiniBand frames that come in: EtherType, LIDs, state of the port; what is learned. */
+/* Received native InfiniBand frames: EtherType, LIDs, port states; learning of LID routes. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 
 #define ACCEPTED VERDICT_COUNT
 
-/* LID routes as text: "0x2=02000000000a 0x3=02000000000b!" with ! for a fixed one */
+/* Expect these LID routes: "0x2=02000000000a 0x3=02000000000b!", where ! marks a fixed one. */
 static void
 expect_routes(struct bench *b, const char *want)
 {
 	char text[256] = "", *end = text;
 	struct link_lid_info i;
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 
 	while (link_lid_next(b->link, 0, &cursor, &i))
 		end += sprintf(end, "%s0x%x=%02x%02x%02x%02x%02x%02x%s", end == text ? "" : " ",
@@ -46,18 +46,18 @@ test_native_packet_comes_back_parsed(void **state)
 	assert_false(p->has_grh);
 	assert_int_equal(p->port, 0);
 	assert_memory_equal(p->smac, "\2\0\0\0\0\xA", 6);
-	/* what pads a frame is counted apart */
+	/* padding has its own counter */
 	assert_int_equal(link_worker_counters(b->worker[0], 0)->rx_pad, 0);
 	snprintf(padded, sizeof(padded), "%s 00000000", ib_frame(US A, 3, 0x10, 0x22, 1));
 	bench_verdict(b, padded, ACCEPTED);
 	assert_int_equal(link_worker_counters(b->worker[0], 0)->rx_pad, 4);
-	/* to all, by a sender that knows no route */
+	/* broadcast by a sender that knows no route */
 	bench_verdict(b, DATA(ALL A, 0x10, 0x22), ACCEPTED);
 	bench_verdict(b, DATA(B A, 0x10, 0x22), VERDICT_NOT_OUR_MAC);
 }
 
 static void
-test_service_level_is_the_lrh_s(void **state)
+test_service_level_is_that_of_the_lrh(void **state)
 {
 	struct bench *b = *state;
 
@@ -70,7 +70,7 @@ test_service_level_is_the_lrh_s(void **state)
 }
 
 static void
-test_port_speaks_its_ethertype_only(void **state)
+test_native_port_accepts_its_ethertype_only(void **state)
 {
 	struct bench *b = *state;
 
@@ -85,7 +85,7 @@ test_port_speaks_its_ethertype_only(void **state)
 }
 
 static void
-test_other_ports_do_not_speak_it(void **state)
+test_roce_port_drops_native_frames(void **state)
 {
 	struct bench *b = *state; /* a RoCE port */
 
@@ -130,7 +130,7 @@ test_malformed_frames_have_their_verdict(void **state)
 	bench_verdict(b,
 		US A "88b5 0002 0010 0008 0022 1100ffff0000045600000012 1f00000700000000 0000",
 		VERDICT_GRH);
-	expect_routes(b, ""); /* nothing is learned of them */
+	expect_routes(b, ""); /* nothing is learned from them */
 }
 
 /* smp-sma 1: own LID, any of the 2^LMC */
@@ -150,15 +150,15 @@ test_own_lids_are_all_of_the_lmc(void **state)
 	bench_verdict(b, DATA(US A, 0x14, 0x22), VERDICT_NOT_OUR_LID);
 	bench_verdict(b, DATA(US A, 0x0F, 0x22), VERDICT_NOT_OUR_LID);
 	bench_verdict(b, SMP(US A, 0x14, 0x22), VERDICT_NOT_OUR_LID);
-	/* none yet */
+	/* no LID yet */
 	ib_set(b, PORT_STATE_ACTIVE, 0, 7);
 	bench_verdict(b, DATA(US A, 0, 0x22), VERDICT_NOT_OUR_LID);
 	bench_verdict(b, DATA(US A, 0x10, 0x22), VERDICT_NOT_OUR_LID);
 }
 
-/* A base LID within the first 2^LMC: LID 0 is nobody's all the same. */
+/* A base LID below 2^LMC: our LIDs would include LID 0, which no port may have. */
 static void
-test_lid_0_is_nobody_s(void **state)
+test_lid_0_is_never_ours(void **state)
 {
 	struct bench *b = *state;
 
@@ -168,7 +168,7 @@ test_lid_0_is_nobody_s(void **state)
 	bench_verdict(b, DATA(US A, 0, 0x22), VERDICT_NOT_OUR_LID);
 }
 
-/* DATA() behind a router: with a GRH from fe80::1, or an SMP with one */
+/* DATA(), or an SMP, with a GRH from fe80::1, as from a router. */
 static const char *
 global(const char *dgid, bool smp)
 {
@@ -196,16 +196,16 @@ test_global_packets_are_for_our_gids(void **state)
 	bench_verdict(b, global("fec0000000000001 000000fffe000002", false), ACCEPTED);
 	assert_true(b->pkts[0]->has_grh);
 	bench_verdict(b, global("fec0000000000001 000000000000abcd", false), ACCEPTED);
-	/* the default prefix */
+	/* the GID with the default prefix */
 	bench_verdict(b, global("fe80000000000000 000000fffe000002", false), ACCEPTED);
-	/* a group's */
+	/* a multicast GID */
 	bench_verdict(b, global("ff12401bffff0000 0000000000000001", false), ACCEPTED);
-	/* another port, another subnet, an entry that is not in use */
+	/* another port's GID, another subnet's, an unused table entry */
 	bench_verdict(b, global("fec0000000000001 000000fffe000003", false), VERDICT_NOT_OUR_IP);
 	bench_verdict(b, global("fec0000000000002 000000fffe000002", false), VERDICT_NOT_OUR_IP);
 	bench_verdict(b, global("fe80000000000000 0000000000000000", false), VERDICT_NOT_OUR_IP);
 	bench_verdict(b, global("0000000000000000 0000000000000000", false), VERDICT_NOT_OUR_IP);
-	/* an SMP has none at all (smp-sma 1): lib/mad's to say */
+	/* an SMP must have no GRH (smp-sma 1), but lib/mad checks this */
 	bench_verdict(b, global("fec0000000000001 000000fffe000003", true), ACCEPTED);
 }
 
@@ -234,14 +234,16 @@ test_group_lids_are_for_the_group_s_queue_pair(void **state)
 	bench_verdict(b, ib_frame(ALL A, 15, 0xC000, 0x22, 0xFFFFFF), VERDICT_NOT_OUR_LID);
 }
 
-/* Valid data for our LID, which is 0x22: its CRCs are test_ib_tx.c's, made outside of our code. */
+/*
+ * Valid data for our LID 0x22. Its CRCs, as those in test_ib_tx.c, were not computed by our code.
+ */
 #define VALID_DATA(icrc, vcrc)                                                                     \
 	US A "88b5 0002 0022 000a 0010 6400ffff 00000001 00000000"                                 \
 	     "80010000 00000001 0102030405060708" icrc vcrc
 
-/* smp-sma 3: what makes an armed port active; all of this is taken in anyway */
+/* smp-sma 3: valid data makes an armed port active. All these frames are accepted. */
 static void
-test_armed_port_hears_valid_data(void **state)
+test_valid_data_is_reported_to_an_armed_port(void **state)
 {
 	struct bench *b = *state;
 
@@ -254,7 +256,7 @@ test_armed_port_hears_valid_data(void **state)
 	assert_false(link_port_heard_data(b->link, 0));
 	bench_verdict(b, VALID_DATA("6352d92a", "57c8"), ACCEPTED);
 	assert_true(link_port_heard_data(b->link, 0));
-	/* armed anew, it waits anew; other states hear nothing of the kind */
+	/* armed again, the port waits again; in other states it does not */
 	ib_set(b, PORT_STATE_INIT, 0x22, 0);
 	assert_false(link_port_heard_data(b->link, 0));
 	bench_verdict(b, VALID_DATA("6352d92a", "57c8"), VERDICT_PORT_STATE);
@@ -297,20 +299,20 @@ test_source_lids_are_learned(void **state)
 }
 
 static void
-test_what_is_no_unicast_lid_of_another_is_not_learned(void **state)
+test_only_unicast_lids_of_others_are_learned(void **state)
 {
 	struct bench *b = *state;
 
 	ib_set(b, PORT_STATE_ACTIVE, 0x10, 1);
-	/* none, permissive, groups */
+	/* LID 0, the permissive LID, multicast LIDs */
 	bench_verdict(b, DATA(US A, 0x10, 0), ACCEPTED);
 	bench_verdict(b, SMP(US A, 0xFFFF, 0xFFFF), ACCEPTED);
 	bench_verdict(b, DATA(US A, 0x10, 0xC000), ACCEPTED);
 	bench_verdict(b, DATA(US A, 0x10, 0xFFFE), ACCEPTED);
-	/* our own, claimed by another */
+	/* our own LID from another MAC */
 	bench_verdict(b, DATA(US A, 0x10, 0x10), ACCEPTED);
 	bench_verdict(b, DATA(US A, 0x10, 0x11), ACCEPTED);
-	/* from our own MAC, and from a group's */
+	/* from our own MAC, and from a group MAC */
 	bench_verdict(b, DATA(US US, 0x10, 0x22), ACCEPTED);
 	bench_verdict(b, DATA(US "010000000001 ", 0x10, 0x23), ACCEPTED);
 	/* not for us */
@@ -339,21 +341,23 @@ test_fixed_lid_stays(void **state)
 	struct bench *b = *state;
 	struct error err = { 0 };
 
-	/* over a learned one */
+	/* a fixed route replaces a learned one */
 	bench_verdict(b, DATA(US B, 0x10, 0x22), ACCEPTED);
 	assert_int_equal(link_lid_set(b->link, 0, 0x22, (const uint8_t *)"\2\0\0\0\0\xA", &err), 0);
 	expect_routes(b, "0x22=02000000000a!");
 	bench_verdict(b, DATA(US B, 0x10, 0x22), ACCEPTED);
 	expect_routes(b, "0x22=02000000000a!");
 	assert_int_equal(link_worker_counters(b->worker[0], 0)->lid_moved, 0);
-	/* forgotten, it is learned again */
+	/* after the fixed route is removed, the LID is learned again */
 	assert_int_equal(link_lid_set(b->link, 0, 0x22, NULL, &err), 0);
 	expect_routes(b, "");
 	bench_verdict(b, DATA(US B, 0x10, 0x22), ACCEPTED);
 	expect_routes(b, "0x22=02000000000b");
 }
 
-/* As a switch does: one look in 30 s at each LID, and out with what was silent between two. */
+/*
+ * Advance the clock. Each LID is checked every 30 s, and forgotten if silent since the last check.
+ */
 static void
 ib_rx_pass(struct bench *b, unsigned int seconds)
 {
@@ -381,7 +385,7 @@ test_silent_lids_are_forgotten(void **state)
 	expect_routes(b, "0x1=02000000000a! 0xbfff=02000000000a");
 	ib_rx_pass(b, 30);
 	expect_routes(b, "0x1=02000000000a!");
-	/* heard again from where it was: nothing has moved */
+	/* heard again from the same MAC: not counted as moved */
 	assert_int_equal(link_worker_counters(b->worker[0], 0)->lid_moved, 0);
 }
 
@@ -442,20 +446,20 @@ main(void)
 #define WITH_ROCE(t) cmocka_unit_test_setup_teardown(t, bench_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
 		WITH_IB(test_native_packet_comes_back_parsed),
-		WITH_IB(test_service_level_is_the_lrh_s),
-		WITH_IB(test_port_speaks_its_ethertype_only),
-		WITH_ROCE(test_other_ports_do_not_speak_it),
+		WITH_IB(test_service_level_is_that_of_the_lrh),
+		WITH_IB(test_native_port_accepts_its_ethertype_only),
+		WITH_ROCE(test_roce_port_drops_native_frames),
 		cmocka_unit_test(test_ethertype_as_configured),
 		WITH_IB(test_malformed_frames_have_their_verdict),
 		WITH_IB(test_own_lids_are_all_of_the_lmc),
-		WITH_IB(test_lid_0_is_nobody_s),
+		WITH_IB(test_lid_0_is_never_ours),
 		WITH_IB(test_global_packets_are_for_our_gids),
 		WITH_IB(test_permissive_lid_is_for_smps),
 		WITH_IB(test_group_lids_are_for_the_group_s_queue_pair),
-		WITH_IB(test_armed_port_hears_valid_data),
+		WITH_IB(test_valid_data_is_reported_to_an_armed_port),
 		WITH_IB(test_data_needs_an_armed_or_active_port_and_smps_none),
 		WITH_IB(test_source_lids_are_learned),
-		WITH_IB(test_what_is_no_unicast_lid_of_another_is_not_learned),
+		WITH_IB(test_only_unicast_lids_of_others_are_learned),
 		WITH_IB(test_learned_lid_that_moves_is_counted),
 		WITH_IB(test_fixed_lid_stays),
 		WITH_IB(test_silent_lids_are_forgotten),

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Native InfiniBand frames that go out: where a LID leads, and what a port's state lets pass. */
+/* Sent native InfiniBand frames: the MAC for a LID, and the port states that allow sending. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ ib_tx_hear(struct bench *b, const char *frame)
 	bench_verdict(b, frame, VERDICT_COUNT);
 }
 
-/* ICRC by zlib's CRC-32, VCRC by IBA's polynomial bit by bit, outside of our code */
+/* The ICRC was computed with zlib's CRC-32, the VCRC bit by bit with IBA's polynomial. */
 static void
 test_frame_is_complete(void **state)
 {
@@ -55,7 +55,7 @@ test_longer_frame_is_not_padded(void **state)
 }
 
 static void
-test_unknown_lid_goes_to_all_and_a_known_one_where_it_was_heard(void **state)
+test_unknown_lid_is_broadcast_and_a_learned_one_is_not(void **state)
 {
 	struct bench *b = *state;
 	struct path path = ib_path(0x22, 1);
@@ -66,7 +66,7 @@ test_unknown_lid_goes_to_all_and_a_known_one_where_it_was_heard(void **state)
 	ib_tx_hear(b, DATA(US A, 0x10, 0x22));
 	ib_send(b, &path);
 	ib_expect(b, A, 0x22);
-	/* the same path, after it moved */
+	/* the same path, after the LID has moved */
 	ib_tx_hear(b, DATA(US B, 0x10, 0x22));
 	ib_send(b, &path);
 	ib_expect(b, B, 0x22);
@@ -88,7 +88,7 @@ test_fixed_route_is_used(void **state)
 }
 
 static void
-test_group_goes_to_all_and_is_no_flood(void **state)
+test_multicast_is_broadcast_and_not_counted_as_flooding(void **state)
 {
 	struct bench *b = *state;
 	struct path path = ib_path(0xC001, 0xFFFFFF);
@@ -98,7 +98,7 @@ test_group_goes_to_all_and_is_no_flood(void **state)
 	assert_int_equal(counters(b)->tx_flooded, 0);
 }
 
-/* An answer knows the MAC its question came from: no route is asked. */
+/* The path of an answer has the MAC of the request, so the route is not looked up. */
 static void
 test_mac_of_the_path_is_final(void **state)
 {
@@ -123,7 +123,7 @@ expect_from_ourselves(struct bench *b, uint16_t dlid)
 }
 
 static void
-test_own_lids_are_the_port_itself(void **state)
+test_own_lids_reach_the_port_itself(void **state)
 {
 	struct bench *b = *state;
 	struct path path = ib_path(0x10, 1);
@@ -135,7 +135,7 @@ test_own_lids_are_the_port_itself(void **state)
 	path = ib_path(0x11, 1);
 	ib_send(b, &path);
 	expect_from_ourselves(b, 0x11);
-	/* an SMP to itself: no LID yet, but the MAC of its question */
+	/* an SMP to ourselves: no LID yet, but the path has the MAC of the request */
 	ib_set(b, PORT_STATE_INIT, 0, 0);
 	path = ib_path(0xFFFF, 0);
 	av = path.av;
@@ -143,14 +143,14 @@ test_own_lids_are_the_port_itself(void **state)
 	path_init(&path, &av, 0, 0);
 	ib_send(b, &path);
 	expect_from_ourselves(b, 0xFFFF);
-	/* that made us nobody's peer */
+	/* our own SMP does not make us the peer of the permissive LID */
 	path = ib_path(0xFFFF, 0);
 	ib_send(b, &path);
 	ib_expect(b, ALL, 0xFFFF);
 }
 
 static void
-test_permissive_lid_is_who_sent_the_last_smp(void **state)
+test_permissive_lid_goes_to_the_sender_of_the_last_smp(void **state)
 {
 	struct bench *b = *state;
 	struct path path = ib_path(0xFFFF, 0);
@@ -172,7 +172,7 @@ test_permissive_lid_is_who_sent_the_last_smp(void **state)
 }
 
 static void
-test_configured_peer_stays(void **state)
+test_configured_peer_is_not_replaced(void **state)
 {
 	struct path path = ib_path(0xFFFF, 0);
 	struct bench b;
@@ -203,7 +203,7 @@ test_only_smps_leave_a_port_that_is_not_active(void **state)
 		ib_send(b, &smp);
 		ib_expect(b, ALL, 0x22);
 	}
-	/* the same path, as soon as it is active */
+	/* the same path, when the port is active */
 	ib_set(b, PORT_STATE_ACTIVE, 0x10, 0);
 	ib_send(b, &data);
 	ib_expect(b, ALL, 0x22);
@@ -225,7 +225,7 @@ test_data_does_not_leave_on_vl_15(void **state)
 	assert_int_equal(counters(b)->tx_port_state, 1);
 }
 
-/* A disabled port is silent, SMPs included, whoever asks for it; itself it reaches all the same. */
+/* A disabled port sends nothing, not even SMPs, except to itself. */
 static void
 test_disabled_port_is_silent(void **state)
 {
@@ -240,7 +240,7 @@ test_disabled_port_is_silent(void **state)
 	assert_int_equal(counters(b)->tx_port_state, 1);
 	bench_verdict(b, SMP(US A, 0x10, 0x22), VERDICT_PORT_STATE);
 	bench_verdict(b, SMP(US A, 0xFFFF, 0xFFFF), VERDICT_PORT_STATE);
-	/* whoever uses our MAC is not us */
+	/* a frame from outside with our MAC is not from ourselves */
 	bench_verdict(b, SMP(US US, 0x10, 0x10), VERDICT_PORT_STATE);
 	ib_send(b, &itself);
 	expect_from_ourselves(b, 0x10);
@@ -251,9 +251,7 @@ test_disabled_port_is_silent(void **state)
 	ib_expect(b, A, 0x22);
 }
 
-/*
- * Header and all of an SMP, or of data, with a number in its payload. False: the sink has no room
- */
+/* Send an SMP or data packet with a number in its payload. @return false: the sink has no room */
 static bool
 send_number(struct bench *b, struct tx_sink *s, const struct path *path, uint8_t number)
 {
@@ -286,7 +284,9 @@ expect_number(struct bench *b, bool smp, uint8_t number)
 	assert_int_equal(p.payload[0], number);
 }
 
-/* Seed 004, "accepted into the VL15 transmit buffer": however full all else is, it goes first. */
+/*
+ * Seed 004, "accepted into the VL15 transmit buffer": SMPs are sent first, however full others are.
+ */
 static void
 test_vl15_has_its_own_transmit_buffer(void **state)
 {
@@ -303,7 +303,7 @@ test_vl15_has_its_own_transmit_buffer(void **state)
 	data = link_tx_sink(b.worker[0]);
 	smps = link_smp_sink(b.worker[0]);
 	assert_non_null(smps);
-	link_tx_flush(b.worker[0], b.now); /* what time it is */
+	link_tx_flush(b.worker[0], b.now); /* tells the sink the time */
 	while (send_number(&b, data, &path, n))
 		n++;
 	assert_int_equal(n, 4 + LINK_BURST);
@@ -313,30 +313,30 @@ test_vl15_has_its_own_transmit_buffer(void **state)
 	assert_false(send_number(&b, data, &path, 99));
 	link_tx_flush(b.worker[0], b.now);
 	for (i = 0; i < 4; i++)
-		expect_number(&b, false, i); /* that the device had already */
+		expect_number(&b, false, i); /* the device had taken these already */
 	link_tx_flush(b.worker[0], b.now);
 	for (i = 0; i < 3; i++)
 		expect_number(&b, true, i);
 	expect_number(&b, false, 4);
 	link_tx_mark(b.worker[0]);
-	assert_true(send_number(&b, smps, &smp, 7)); /* has the first of the four places */
+	assert_true(send_number(&b, smps, &smp, 7)); /* the first of four places */
 	link_tx_flush(b.worker[0], b.now);
 	expect_number(&b, true, 7);
 	expect_number(&b, false, 5);
 	assert_false(link_tx_left(b.worker[0]));
-	/* until that is full, too */
+	/* until the VL 15 buffer is full, too */
 	for (i = 0; send_number(&b, smps, &smp, i) && i < 100; i++)
 		;
 	assert_in_range(i, LINK_BURST, LINK_BURST + 4);
 	b.now += 300 * MS;
-	link_tx_flush(b.worker[0], b.now); /* a device that takes nothing for so long: dropped */
+	link_tx_flush(b.worker[0], b.now); /* the device took nothing for too long: dropped */
 	link_tx_flush(b.worker[0], b.now);
 	assert_true(send_number(&b, smps, &smp, 0));
 	bench_discard(&b);
 	bench_close(&b);
 }
 
-/* It has packets set aside: a pool that data have emptied does not matter. */
+/* VL 15 has mbufs of its own, so SMPs are sent although data have emptied the pool. */
 static void
 test_vl15_has_packets_of_its_own(void **state)
 {
@@ -360,7 +360,7 @@ test_vl15_has_packets_of_its_own(void **state)
 }
 
 static void
-test_only_worker_0_has_smps(void **state)
+test_only_worker_0_sends_smps(void **state)
 {
 	struct bench b;
 
@@ -387,7 +387,7 @@ test_neighbours_are_refused(void **state)
 }
 
 static void
-test_port_says_nothing_by_itself(void **state)
+test_native_port_announces_nothing(void **state)
 {
 	struct bench *b = *state;
 	unsigned int i;
@@ -407,21 +407,21 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_IB(test_frame_is_complete),
 		WITH_IB(test_longer_frame_is_not_padded),
-		WITH_IB(test_unknown_lid_goes_to_all_and_a_known_one_where_it_was_heard),
+		WITH_IB(test_unknown_lid_is_broadcast_and_a_learned_one_is_not),
 		WITH_IB(test_fixed_route_is_used),
-		WITH_IB(test_group_goes_to_all_and_is_no_flood),
+		WITH_IB(test_multicast_is_broadcast_and_not_counted_as_flooding),
 		WITH_IB(test_mac_of_the_path_is_final),
-		WITH_IB(test_own_lids_are_the_port_itself),
-		WITH_IB(test_permissive_lid_is_who_sent_the_last_smp),
-		cmocka_unit_test(test_configured_peer_stays),
+		WITH_IB(test_own_lids_reach_the_port_itself),
+		WITH_IB(test_permissive_lid_goes_to_the_sender_of_the_last_smp),
+		cmocka_unit_test(test_configured_peer_is_not_replaced),
 		WITH_IB(test_only_smps_leave_a_port_that_is_not_active),
 		WITH_IB(test_data_does_not_leave_on_vl_15),
 		WITH_IB(test_disabled_port_is_silent),
 		cmocka_unit_test(test_vl15_has_its_own_transmit_buffer),
 		WITH_IB(test_vl15_has_packets_of_its_own),
-		cmocka_unit_test(test_only_worker_0_has_smps),
+		cmocka_unit_test(test_only_worker_0_sends_smps),
 		WITH_IB(test_neighbours_are_refused),
-		WITH_IB(test_port_says_nothing_by_itself),
+		WITH_IB(test_native_port_announces_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

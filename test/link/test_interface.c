@@ -3,8 +3,8 @@
  */
 
 /*
- * What is restored of a kernel's interface, here one of ours: ioctl() and the ethdev are those of
- * this file.
+ * The settings of a kernel interface that are restored at the end. This file replaces ioctl() and
+ * the ethdev by fakes.
  */
 
 #include <errno.h>
@@ -64,7 +64,7 @@ ioctl(int fd, unsigned long request, ...)
 	}
 }
 
-/* Any interface that there is; its state is in this file. */
+/* An interface that every host has; its state is `kernel` in this file. */
 int
 rte_eth_dev_info_get(uint16_t ethdev, struct rte_eth_dev_info *info)
 {
@@ -77,7 +77,7 @@ rte_eth_dev_info_get(uint16_t ethdev, struct rte_eth_dev_info *info)
 static struct link_port port;
 static char dir[] = "/tmp/polca-test-interface-XXXXXX", runtime_dir[sizeof(dir) + 8];
 
-/* What killed processes leave stands beside it. */
+/* Files of killed processes are in directories beside this one. */
 const char *
 rte_eal_get_runtime_dir(void)
 {
@@ -108,7 +108,7 @@ interface_forget(void **state)
 }
 
 static void
-test_one_step_that_fails_skips_no_other(void **state)
+test_failing_step_does_not_skip_others(void **state)
 {
 	(void)state;
 	kernel.mtu = 4200;
@@ -121,7 +121,7 @@ test_one_step_that_fails_skips_no_other(void **state)
 }
 
 static void
-test_flags_that_somebody_else_sets_stay(void **state)
+test_flags_set_by_others_stay(void **state)
 {
 	(void)state;
 	kernel.flags |= IFF_ALLMULTI;
@@ -141,7 +141,7 @@ test_flags_stay_where_nothing_was_changed(void **state)
 	assert_int_equal(kernel.flags, IFF_UP | IFF_PROMISC);
 }
 
-/* A device that does not start is never told of. */
+/* interface_tell() is not called for a device that does not start. */
 static void
 test_flags_are_restored_after_a_start_that_failed(void **state)
 {
@@ -151,7 +151,7 @@ test_flags_are_restored_after_a_start_that_failed(void **state)
 	assert_int_equal(kernel.flags, IFF_UP);
 }
 
-/* As kill -9 does: its lock ends, its file stays. */
+/* Simulate kill -9: the lock of the process ends, its file stays. */
 static void
 kill_it(void)
 {
@@ -162,7 +162,7 @@ kill_it(void)
 }
 
 static void
-test_the_next_process_restores_what_a_killed_one_changed(void **state)
+test_next_process_restores_changes_of_a_killed_one(void **state)
 {
 	(void)state;
 	kernel.mtu = 4200;
@@ -176,7 +176,7 @@ test_the_next_process_restores_what_a_killed_one_changed(void **state)
 }
 
 static void
-test_it_restores_what_one_changed_that_was_killed_at_its_start(void **state)
+test_next_process_restores_changes_of_one_killed_at_its_start(void **state)
 {
 	(void)state;
 	kernel.mtu = 4200;
@@ -188,7 +188,7 @@ test_it_restores_what_one_changed_that_was_killed_at_its_start(void **state)
 }
 
 static void
-test_it_leaves_what_somebody_has_changed_since(void **state)
+test_settings_changed_by_others_since_are_not_restored(void **state)
 {
 	(void)state;
 	kernel.mtu = 4200;
@@ -201,7 +201,7 @@ test_it_leaves_what_somebody_has_changed_since(void **state)
 	assert_int_equal(kernel.flags, IFF_UP | IFF_PROMISC);
 }
 
-/* With the number of one that is gone. */
+/* Another interface has the index of one that no longer exists. */
 static void
 test_another_interface_is_left_alone(void **state)
 {
@@ -215,7 +215,7 @@ test_another_interface_is_left_alone(void **state)
 }
 
 static void
-test_what_a_living_process_has_changed_stays(void **state)
+test_changes_of_a_living_process_stay(void **state)
 {
 	struct link_port other = port;
 
@@ -233,7 +233,7 @@ test_what_a_living_process_has_changed_stays(void **state)
 }
 
 static void
-test_running_is_what_the_interface_says(void **state)
+test_link_is_up_when_the_interface_is_running(void **state)
 {
 	struct link_port other = port;
 
@@ -245,11 +245,11 @@ test_running_is_what_the_interface_says(void **state)
 	kernel.flags = 0;
 	assert_false(interface_is_running(&port));
 	kernel.flags = IFF_UP | IFF_RUNNING;
-	other.interface[0].index = INT_MAX; /* it is gone */
+	other.interface[0].index = INT_MAX; /* it does not exist any more */
 	assert_false(interface_is_running(&other));
 }
 
-/* No file stays: the directory is empty. */
+/* No file is left: the directory must be empty. */
 static int
 interface_remove_dir(void **state)
 {
@@ -272,16 +272,16 @@ main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, link_interface_note, interface_forget)
 	const struct CMUnitTest tests[] = {
-		T(test_one_step_that_fails_skips_no_other),
-		T(test_flags_that_somebody_else_sets_stay),
+		T(test_failing_step_does_not_skip_others),
+		T(test_flags_set_by_others_stay),
 		T(test_flags_stay_where_nothing_was_changed),
 		T(test_flags_are_restored_after_a_start_that_failed),
-		T(test_the_next_process_restores_what_a_killed_one_changed),
-		T(test_it_restores_what_one_changed_that_was_killed_at_its_start),
-		T(test_it_leaves_what_somebody_has_changed_since),
+		T(test_next_process_restores_changes_of_a_killed_one),
+		T(test_next_process_restores_changes_of_one_killed_at_its_start),
+		T(test_settings_changed_by_others_since_are_not_restored),
 		T(test_another_interface_is_left_alone),
-		T(test_what_a_living_process_has_changed_stays),
-		T(test_running_is_what_the_interface_says),
+		T(test_changes_of_a_living_process_stay),
+		T(test_link_is_up_when_the_interface_is_running),
 	};
 
 	return cmocka_run_group_tests_name("link: interface", tests, interface_make_dir,

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What is said at start of a kernel that has addresses or soft-RoCE where a port is. */
+/* Warnings at start when the kernel has a port's address, or soft-RoCE on a port's interface. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ kernel_write_file(const char *name, const char *text)
 	fclose(f);
 }
 
-/* A tree as sysfs has it: rxe0 on eth1, and a card's device, which has no parent. */
+/* Make a tree like sysfs: rxe0 on eth1, and the RDMA device of a card, which has no parent. */
 static int
 kernel_make_tree(void **state)
 {
@@ -94,7 +94,7 @@ link_kernel_fill(union address *a, const char *text)
 		a->sa.sa_family = AF_INET6;
 }
 
-/* The port has 10.0.0.1 and fe80::1; the kernel this one address. */
+/* The port has 10.0.0.1 and fe80::1; the kernel has one address. @return number of warnings */
 static unsigned int
 link_kernel_check(const char *behind, uint16_t vlan, const char *interface, const char *address,
 	const char *mask)
@@ -150,7 +150,8 @@ test_address_on_the_same_interface(void **state)
 }
 
 /*
- * The kernel answers for an address of any of its interfaces, but a link-local one is its link's.
+ * The kernel answers on any interface for an address of another one, except for link-local
+ * addresses.
  */
 static void
 test_address_on_another_interface(void **state)
@@ -168,7 +169,7 @@ test_other_addresses_are_the_kernels(void **state)
 	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "eth0", "fe80::2", MASK6), 0);
 }
 
-/* memif, vhost, a card that vfio has: what the kernel holds elsewhere does not matter. */
+/* The kernel does not see frames of memif, vhost, or a card bound to vfio: no warning. */
 static void
 test_device_that_the_kernel_does_not_see(void **state)
 {
@@ -176,7 +177,7 @@ test_device_that_the_kernel_does_not_see(void **state)
 	assert_int_equal(link_kernel_check("", PATH_NO_VLAN, "eth0", "10.0.0.1", MASK4), 0);
 }
 
-/* Tagged frames reach the kernel where it has that VLAN on that interface. */
+/* The kernel sees tagged frames only if it has that VLAN on that interface. */
 static void
 test_tagged_port(void **state)
 {

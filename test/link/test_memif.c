@@ -3,8 +3,8 @@
  */
 
 /*
- * Two ports joined by memif, both ends in this process: port0 is the server, port1 its client. Each
- * knows the socket by a path of its own, lest the driver takes them for one.
+ * Two ports of this process connected by memif: port0 is the server, port1 the client. Each has its
+ * own path to the socket, because the driver allows one role per path.
  */
 
 #include <stdio.h>
@@ -28,6 +28,7 @@ port_config(struct link_port_config *p, const char *name, const char *device)
 	strcpy(p->name, name);
 	snprintf(p->device, sizeof(p->device), "%s", device);
 	p->vlan = PATH_NO_VLAN;
+	p->trusted = true;
 }
 
 static void
@@ -91,7 +92,7 @@ is_up(const struct link *l, unsigned int port)
 	return rte_eth_link_get_nowait(link_ethdev(l, port), &link) == 0 && link.link_status;
 }
 
-/* The far end takes its time, on EAL's interrupt thread. */
+/* Wait for the state, as EAL's interrupt thread connects the two ends. */
 static void
 await_link(const struct link *l, unsigned int port, bool up)
 {
@@ -122,7 +123,7 @@ test_client_finds_its_server(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-/* As after a crash of the server: nobody listens on the file that is left. */
+/* After a crash of the server its socket file is left, on which nobody listens. */
 static void
 test_file_that_a_server_left_is_removed(void **state)
 {
@@ -139,8 +140,7 @@ test_file_that_a_server_left_is_removed(void **state)
 }
 
 /*
- * A server that comes again is found again: a second after the client has lost it, and every
- * second.
+ * The client tries to connect again one second after it has lost its server, and every second.
  */
 static void
 test_client_connects_again(void **state)
@@ -153,7 +153,7 @@ test_client_connects_again(void **state)
 	memif_pair_config(&c);
 	l = must_open(&c);
 	await_link(l, 1, true);
-	assert_false(link_is_lost(l, 0, now)); /* servers are connected to */
+	assert_false(link_is_lost(l, 0, now)); /* only clients connect */
 	assert_false(link_is_lost(l, 1, now));
 	device_stop(&l->port[0]);
 	await_link(l, 1, false);
@@ -168,7 +168,7 @@ test_client_connects_again(void **state)
 }
 
 static void
-test_client_of_a_server_that_has_gone_stays_down(void **state)
+test_client_without_its_server_stays_down(void **state)
 {
 	struct link_config c;
 	struct link *l;
@@ -192,7 +192,7 @@ test_client_of_a_server_that_has_gone_stays_down(void **state)
 
 static char told[256];
 
-/* Give up at the first look after the sentence. */
+/* Give up waiting as soon as the message has been logged. */
 static bool
 go_on_until_told(const char *what)
 {
@@ -204,7 +204,7 @@ go_on_until_told(const char *what)
 }
 
 static void
-test_who_waits_for_a_server_can_give_up(void **state)
+test_waiting_for_a_server_can_be_ended(void **state)
 {
 	struct link_config c;
 	char want[256];
@@ -224,7 +224,7 @@ test_who_waits_for_a_server_can_give_up(void **state)
 }
 
 static void
-test_there_is_no_server(void **state)
+test_server_that_does_not_exist(void **state)
 {
 	struct link_config c;
 	char want[256];
@@ -238,7 +238,7 @@ test_there_is_no_server(void **state)
 	memif_refused(&c, want);
 }
 
-/* One with another id, say: it can be reached, and goes no further. */
+/* A server with another memif id, for example, is reachable but refuses the connection. */
 static void
 test_server_that_takes_no_connection(void **state)
 {
@@ -262,7 +262,7 @@ test_server_that_takes_no_connection(void **state)
 	unlink(path);
 }
 
-/* A frame is in one buffer: 22 bytes of it are not MTU. */
+/* A frame uses one buffer, of which 22 bytes are headers. */
 static void
 test_buffers_fit_the_mtu(void **state)
 {
@@ -271,7 +271,7 @@ test_buffers_fit_the_mtu(void **state)
 
 	(void)state;
 	memif_pair_config(&c);
-	c.port[0].mtu = c.port[1].mtu = 4200; /* bsize is made for it */
+	c.port[0].mtu = c.port[1].mtu = 4200; /* bsize is chosen for it */
 	l = must_open(&c);
 	await_link(l, 1, true);
 	assert_int_equal(link_port_attr(l, 1)->mtu, 4200);
@@ -306,9 +306,9 @@ main(void)
 		cmocka_unit_test(test_client_finds_its_server),
 		cmocka_unit_test(test_file_that_a_server_left_is_removed),
 		cmocka_unit_test(test_client_connects_again),
-		cmocka_unit_test(test_client_of_a_server_that_has_gone_stays_down),
-		cmocka_unit_test(test_who_waits_for_a_server_can_give_up),
-		cmocka_unit_test(test_there_is_no_server),
+		cmocka_unit_test(test_client_without_its_server_stays_down),
+		cmocka_unit_test(test_waiting_for_a_server_can_be_ended),
+		cmocka_unit_test(test_server_that_does_not_exist),
 		cmocka_unit_test(test_server_that_takes_no_connection),
 		cmocka_unit_test(test_buffers_fit_the_mtu),
 	};

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Next hops: which they are, how they are resolved, confirmed and given up. */
+/* Next hops: their choice, resolution, confirmation and expiry. */
 
 #include <string.h>
 
@@ -39,7 +39,7 @@ info(struct bench *b, uint32_t index)
 	return i;
 }
 
-/* Advance in steps as an engine ticks, and count the questions that go out. */
+/* Advance the clock in steps of an engine's tick. @return number of requests sent */
 static unsigned int
 neigh_run(struct bench *b, unsigned int ms, const char *expected)
 {
@@ -59,7 +59,7 @@ neigh_run(struct bench *b, unsigned int ms, const char *expected)
 }
 
 static void
-test_new_neighbour_is_asked_for_at_once(void **state)
+test_new_neighbour_is_requested_at_once(void **state)
 {
 	struct bench *b = *state;
 	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
@@ -71,12 +71,12 @@ test_new_neighbour_is_asked_for_at_once(void **state)
 	bench_verdict(b, REPLY, VERDICT_ARP);
 	assert_true(info(b, i).resolved);
 	assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x01", 6);
-	/* the same next hop is the same entry */
+	/* the same next hop has the same entry */
 	assert_int_equal(neighbour(b, "10.0.0.2", "10.0.0.1"), i);
 }
 
 static void
-test_ipv6_neighbour_is_asked_for_at_its_group(void **state)
+test_ipv6_neighbour_is_requested_at_its_group(void **state)
 {
 	struct bench *b = *state;
 	uint32_t i = neighbour(b, "fe80::2", "fe80::1");
@@ -96,7 +96,7 @@ test_ipv6_neighbour_is_asked_for_at_its_group(void **state)
 }
 
 static void
-test_questions_of_neighbours_teach_too(void **state)
+test_requests_of_neighbours_are_learned_from(void **state)
 {
 	struct bench *b = *state;
 	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
@@ -106,7 +106,7 @@ test_questions_of_neighbours_teach_too(void **state)
 		"020000000001 0a000001 000000000000 0a000002",
 		VERDICT_ARP);
 	assert_true(info(b, i).resolved);
-	/* nobody is entered who was not asked for */
+	/* a request from an unknown neighbour creates no entry */
 	i++;
 	bench_verdict(b,
 		"ffffffffffff 020000000009 0806 0001080006040001"
@@ -116,14 +116,14 @@ test_questions_of_neighbours_teach_too(void **state)
 }
 
 static void
-test_silent_neighbour_is_asked_less_and_less(void **state)
+test_requests_to_a_silent_neighbour_become_rare(void **state)
 {
 	struct bench *b = *state;
 
 	neighbour(b, "10.0.0.2", "10.0.0.1");
 	bench_poll(b, 0);
 	bench_discard(b);
-	/* after 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 9.5 s */
+	/* requests after 0.1, 0.3, 0.7, 1.5, 3.1, 6.3 and 9.5 s */
 	assert_int_equal(neigh_run(b, 1000, REQUEST("0a000001")), 3);
 	assert_int_equal(neigh_run(b, 9000, REQUEST("0a000001")), 4);
 }
@@ -143,7 +143,7 @@ test_resolved_neighbour_is_confirmed_and_given_up(void **state)
 	bench_verdict(b, REPLY, VERDICT_ARP);
 	assert_int_equal(info(b, i).age_ms, 0);
 	assert_int_equal(neigh_run(b, 29950, unicast), 0);
-	/* silent now: three questions to it, three to all, and its address is forgotten */
+	/* it is silent: three unicast requests, three broadcast, then its MAC is forgotten */
 	assert_int_equal(neigh_run(b, 3000, unicast), 3);
 	assert_true(info(b, i).resolved);
 	assert_int_equal(neigh_run(b, 3000, REQUEST("0a000001")), 3);
@@ -151,7 +151,7 @@ test_resolved_neighbour_is_confirmed_and_given_up(void **state)
 	assert_false(info(b, i).resolved);
 }
 
-/* No host has a group address, and a group's own MAC is not for anybody to say. */
+/* No host has a group address, and the MAC of a group is computed, not learned. */
 static void
 test_group_addresses_are_not_learnt(void **state)
 {
@@ -171,20 +171,80 @@ test_group_addresses_are_not_learnt(void **state)
 	assert_memory_equal(info(b, group).mac, "\x01\x00\x5E\x01\x02\x03", 6);
 }
 
+#define GRATUITOUS                                                                                 \
+	"ffffffffffff 020000000011 0806 0001080006040001"                                          \
+	"020000000011 0a000001 000000000000 0a000001"
+#define QUESTION_TO_OLD                                                                            \
+	"020000000001 020000000002 0806 0001080006040001"                                          \
+	"020000000002 0a000002 000000000000 0a000001" PAD18
+
+static struct link_news heard;
+
+static void
+neigh_hear(void *arg, const struct link_news *news)
+{
+	(void)arg;
+	heard = *news;
+}
+
+/* Another MAC that claims the address is accepted if the old one answers none of three requests. */
 static void
 test_moved_neighbour_is_followed(void **state)
 {
 	struct bench *b = *state;
 	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
 
+	link_worker_tell(b->worker[0], neigh_hear, NULL);
 	bench_poll(b, 0);
 	bench_verdict(b, REPLY, VERDICT_ARP);
-	/* gratuitous */
-	bench_verdict(b,
-		"ffffffffffff 020000000011 0806 0001080006040001"
-		"020000000011 0a000001 000000000000 0a000001",
-		VERDICT_ARP);
+	bench_discard(b);
+	bench_verdict(b, GRATUITOUS, VERDICT_ARP);
+	assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x01", 6);
+	assert_int_equal(neigh_run(b, 300, QUESTION_TO_OLD), 3);
+	assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x01", 6);
+	neigh_run(b, 100, "");
 	assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x11", 6);
+	assert_int_equal(link_worker_counters(b->worker[0], 0)->neighbour_moved, 1);
+	assert_int_equal(heard.what, LINK_NEIGHBOUR_MOVED);
+	assert_int_equal(heard.port, 0);
+	assert_memory_equal(heard.mac, "\x02\0\0\0\0\x11", sizeof(heard.mac));
+}
+
+static void
+test_neighbour_that_answers_keeps_its_address(void **state)
+{
+	struct bench *b = *state;
+	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
+	unsigned int k;
+
+	bench_poll(b, 0);
+	bench_verdict(b, REPLY, VERDICT_ARP);
+	for (k = 1; k <= 5; k++) {
+		bench_discard(b);
+		bench_verdict(b, GRATUITOUS, VERDICT_ARP);
+		assert_int_equal(neigh_run(b, 50, QUESTION_TO_OLD), 1);
+		bench_verdict(b, REPLY, VERDICT_ARP);
+		neigh_run(b, 500, "");
+		assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x01", 6);
+		assert_int_equal(link_worker_counters(b->worker[0], 0)->neighbour_kept, k);
+	}
+	assert_int_equal(link_worker_counters(b->worker[0], 0)->neighbour_moved, 0);
+}
+
+/* A flood of claims causes no more requests than one claim. */
+static void
+test_claims_are_bounded(void **state)
+{
+	struct bench *b = *state;
+	unsigned int k;
+
+	neighbour(b, "10.0.0.2", "10.0.0.1");
+	bench_poll(b, 0);
+	bench_verdict(b, REPLY, VERDICT_ARP);
+	bench_discard(b);
+	for (k = 0; k < 1000; k++)
+		bench_verdict(b, GRATUITOUS, VERDICT_ARP);
+	assert_int_equal(neigh_run(b, 100, QUESTION_TO_OLD), 1);
 }
 
 static void
@@ -210,14 +270,14 @@ test_off_link_goes_to_the_gateway(void **state)
 	assert_int_equal(link_neighbour(b.link, 0, &s, &d, &i, &err), -ENETUNREACH);
 	assert_string_equal(err.text,
 		"dgid: 2001:db9::1 is on none of port0's subnets and the port has no gateway");
-	/* the families do not mix */
+	/* source and destination must be of one family */
 	assert_true(gid_parse("10.0.0.1", &d));
 	assert_int_equal(link_neighbour(b.link, 0, &s, &d, &i, &err), -EINVAL);
 	bench_close(&b);
 }
 
 static void
-test_multicast_needs_no_question(void **state)
+test_multicast_needs_no_request(void **state)
 {
 	struct bench *b = *state;
 
@@ -229,9 +289,9 @@ test_multicast_needs_no_question(void **state)
 	bench_expect_nothing(b);
 }
 
-/* 64 at once, then 500 a second */
+/* 64 requests at once, then 500 per second */
 static void
-test_questions_are_limited(void **state)
+test_requests_are_limited(void **state)
 {
 	struct bench *b = *state;
 	unsigned int i, n = 0;
@@ -250,7 +310,7 @@ test_questions_are_limited(void **state)
 	link_tx_flush(b->worker[0], b->now);
 	for (n = 0; *bench_sent(b) != '\0'; n++)
 		;
-	assert_int_equal(n - 2, 5); /* and two announcements of ours */
+	assert_int_equal(n - 2, 5); /* two are our announcements */
 }
 
 int
@@ -258,16 +318,18 @@ main(void)
 {
 #define WITH_BENCH(t) cmocka_unit_test_setup_teardown(t, bench_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
-		WITH_BENCH(test_new_neighbour_is_asked_for_at_once),
-		WITH_BENCH(test_ipv6_neighbour_is_asked_for_at_its_group),
-		WITH_BENCH(test_questions_of_neighbours_teach_too),
-		WITH_BENCH(test_silent_neighbour_is_asked_less_and_less),
+		WITH_BENCH(test_new_neighbour_is_requested_at_once),
+		WITH_BENCH(test_ipv6_neighbour_is_requested_at_its_group),
+		WITH_BENCH(test_requests_of_neighbours_are_learned_from),
+		WITH_BENCH(test_requests_to_a_silent_neighbour_become_rare),
 		WITH_BENCH(test_resolved_neighbour_is_confirmed_and_given_up),
 		WITH_BENCH(test_moved_neighbour_is_followed),
+		WITH_BENCH(test_neighbour_that_answers_keeps_its_address),
+		WITH_BENCH(test_claims_are_bounded),
 		WITH_BENCH(test_group_addresses_are_not_learnt),
 		cmocka_unit_test(test_off_link_goes_to_the_gateway),
-		WITH_BENCH(test_multicast_needs_no_question),
-		WITH_BENCH(test_questions_are_limited),
+		WITH_BENCH(test_multicast_needs_no_request),
+		WITH_BENCH(test_requests_are_limited),
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

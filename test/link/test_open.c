@@ -3,8 +3,8 @@
  */
 
 /*
- * Opening and closing: two ports joined inside the process, devices that are plugged, what cannot
- * be opened.
+ * Opening and closing of links: pairs of ports inside the process, vdevs, and configurations that
+ * are refused.
  */
 
 #include <stdio.h>
@@ -109,7 +109,7 @@ test_pair_carries_packets_both_ways(void **state)
 	assert_int_equal(link_port_attr(l, 0)->active_mtu, 4096);
 	assert_int_equal(link_port_attr(l, 0)->pkey[0], 0xFFFF);
 	assert_memory_not_equal(link_port_attr(l, 0)->mac, link_port_attr(l, 1)->mac, 6);
-	/* at once: nothing to resolve. Each worker has its own pair of rings. */
+	/* no address resolution is needed; each worker has its own pair of rings */
 	there = path_from(l, 0);
 	back = path_from(l, 1);
 	for (i = 0; i < 2; i++) {
@@ -129,9 +129,9 @@ test_pair_carries_packets_both_ways(void **state)
 	link_close(l);
 }
 
-/* A typing error would else be known by a timeout only. */
+/* A wrong address is refused at once instead of by a timeout. */
 static void
-test_nobody_else_is_on_the_link_of_a_pair(void **state)
+test_pair_reaches_only_its_two_addresses(void **state)
 {
 	struct error err = { 0 };
 	struct link_config c;
@@ -155,7 +155,7 @@ test_nobody_else_is_on_the_link_of_a_pair(void **state)
 	link_close(l);
 }
 
-/* open, close and open again: nothing stays behind */
+/* A link can be opened again after it was closed: nothing is left. */
 static void
 test_pair_opens_again(void **state)
 {
@@ -184,7 +184,7 @@ open_refused(const struct link_config *c, const char *text)
 }
 
 static void
-test_bad_configurations_are_named(void **state)
+test_bad_configurations_are_refused(void **state)
 {
 	struct link_config c;
 
@@ -259,7 +259,7 @@ test_native_pair_finds_its_lids(void **state)
 	}
 	there = ib_path_from(b.link, 0);
 	back = ib_path_from(b.link, 1);
-	/* the first goes to all, the answer where it came from */
+	/* the first packet is broadcast, the answer is not */
 	ib_send(&b, &there);
 	assert_int_equal(bench_poll(&b, 0), 1);
 	assert_int_equal(b.pkts[0]->port, 1);
@@ -276,7 +276,7 @@ test_native_pair_finds_its_lids(void **state)
 }
 
 static void
-test_bad_native_ports_are_named(void **state)
+test_bad_native_ports_are_refused(void **state)
 {
 	struct link_config c;
 
@@ -310,7 +310,7 @@ test_bad_native_ports_are_named(void **state)
 	open_refused(&c, "port0: mac of LID 3: neither zero nor a group address is a port's");
 }
 
-/* A vdev with its arguments is plugged in, and out again at the end. */
+/* A vdev is plugged with its arguments, and unplugged at the end. */
 static void
 test_vdev_is_plugged_and_unplugged(void **state)
 {
@@ -337,8 +337,7 @@ test_vdev_is_plugged_and_unplugged(void **state)
 }
 
 /*
- * vhost and memif leave their socket behind; the next start must not fail for it, nor take a live
- * one.
+ * vhost and memif leave their socket file. The next start removes it, but not one in use.
  */
 static void
 test_stale_socket_is_removed_and_a_live_one_is_left(void **state)
@@ -381,11 +380,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pair_carries_packets_both_ways),
-		cmocka_unit_test(test_nobody_else_is_on_the_link_of_a_pair),
+		cmocka_unit_test(test_pair_reaches_only_its_two_addresses),
 		cmocka_unit_test(test_pair_opens_again),
-		cmocka_unit_test(test_bad_configurations_are_named),
+		cmocka_unit_test(test_bad_configurations_are_refused),
 		cmocka_unit_test(test_native_pair_finds_its_lids),
-		cmocka_unit_test(test_bad_native_ports_are_named),
+		cmocka_unit_test(test_bad_native_ports_are_refused),
 		cmocka_unit_test(test_vdev_is_plugged_and_unplugged),
 		cmocka_unit_test(test_stale_socket_is_removed_and_a_live_one_is_left),
 	};

@@ -3,8 +3,8 @@
  */
 
 /*
- * A device that workers leave alone while it starts anew, and memory that is not unmapped under
- * them.
+ * Workers do not use a device while it is restarted, and memory is not unmapped while they may use
+ * it.
  */
 
 #include <rte_alarm.h>
@@ -37,7 +37,7 @@ test_frames_wait_while_it_is_stopped(void **state)
 {
 	struct bench *b = *state;
 
-	/* its answer is queued, and the queue is not touched */
+	/* the answer is queued, but not sent */
 	bench_inject(b, ARP_REQUEST);
 	link_tx_flush(b->worker[0], b->now);
 	assert_int_equal(link_rx(b->worker[0], b->now, b->pkts), 0);
@@ -73,7 +73,7 @@ is_unmapped(void)
 	return __atomic_load_n(&unmapped, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* On EAL's interrupt thread, whatever this one does. */
+/* Unmapping on EAL's interrupt thread waits until all workers have passed a quiescent point. */
 static void
 test_unmapping_waits_for_the_workers(void **state)
 {
@@ -86,7 +86,7 @@ test_unmapping_waits_for_the_workers(void **state)
 	assert_int_equal(rte_rcu_qsbr_thread_register(rcu, 0), 0);
 	rte_rcu_qsbr_thread_online(rcu, 0);
 	memif_guard(rcu);
-	link_unmapping(); /* of another thread: no reason to wait */
+	link_unmapping(); /* on another thread it does not wait */
 	assert_int_equal(rte_eal_alarm_set(1, unmap, NULL), 0);
 	rte_delay_us_sleep(50000);
 	assert_false(is_unmapped());

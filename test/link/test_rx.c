@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What comes in: which frames are ours, and the one verdict of each that is not. */
+/* Received frames: which are for us, and the one verdict of each frame that is not. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ test_every_other_frame_has_its_verdict(void **state)
 	bench_verdict(b, TO_US "86dd 60000000", VERDICT_RUNT);
 	bench_verdict(b, TO_US "0806 0001", VERDICT_RUNT);
 	bench_verdict(b, "020000000003 020000000001 0800" ROCEV2_ACK_L3, VERDICT_NOT_OUR_MAC);
-	/* LLDP's group */
+	/* LLDP's group MAC */
 	bench_verdict(b, "0180c200000e 020000000001 88cc 0207", VERDICT_NOT_OUR_MAC);
 	/* our address in a broadcast frame: RFC 1122 3.3.6 */
 	bench_verdict(b, "ffffffffffff 020000000001 0800" ROCEV2_ACK_L3, VERDICT_NOT_OUR_MAC);
@@ -66,8 +66,8 @@ test_every_other_frame_has_its_verdict(void **state)
 		"c12312b7001c0000 1100ffff0000045600000012 1f000007 9a185e68",
 		VERDICT_NOT_OUR_IP);
 	bench_verdict(b, TO_US "88f7 0000", VERDICT_ETHERTYPE);
-	bench_verdict(b, ROCEV1_ACK, VERDICT_ETHERTYPE); /* not configured to speak it */
-	/* IPv6 behind IPv4's EtherType and the other way round */
+	bench_verdict(b, ROCEV1_ACK, VERDICT_ETHERTYPE); /* RoCEv1 is not configured */
+	/* IPv6 behind IPv4's EtherType, and vice versa */
 	bench_verdict(b,
 		TO_US
 		"0800 60000000001c1140 fe800000000000000000000000000001fe800000000000000000000000000002",
@@ -76,7 +76,7 @@ test_every_other_frame_has_its_verdict(void **state)
 		TO_US "86dd 4500003000004000401126bb0a0000010a000002"
 		      "c12312b7001c0000 1100ffff0000045600000012 1f000007 76f32085",
 		VERDICT_IP_HEADER);
-	/* TTL changed, checksum not */
+	/* the TTL is changed, the checksum is not */
 	bench_verdict(b,
 		TO_US "0800 45000030000040003f1126bb0a0000010a000002"
 		      "c12312b7001c0000 1100ffff0000045600000012 1f000007 76f32085",
@@ -93,11 +93,11 @@ test_every_other_frame_has_its_verdict(void **state)
 }
 
 /*
- * The port's template lets through what is wrong in one place only, elsewhere the very packet that
- * is taken; where a checksum covers it, that is right.
+ * Frames that differ in one place from an accepted one, with correct checksums: the port's template
+ * of common frames must not accept them.
  */
 static void
-test_wrong_in_one_place_only(void **state)
+test_frames_wrong_in_one_place_are_dropped(void **state)
 {
 	struct bench *b = *state;
 
@@ -120,7 +120,7 @@ test_wrong_in_one_place_only(void **state)
 		VERDICT_IP_FRAGMENT);
 	bench_verdict(b, TO_US "0800 4500003000001000401156bb0a0000010a000002" TAIL,
 		VERDICT_IP_FRAGMENT);
-	/* neither fragment nor DF, with the reserved bit: taken */
+	/* no fragment, no DF, but the reserved bit: accepted */
 	bench_verdict(b, TO_US "0800 45000030000080004011e6ba0a0000010a000002" TAIL, VERDICT_COUNT);
 	/* UDP-Lite */
 	bench_verdict(b, TO_US "0800 4500003000004000408826440a0000010a000002" TAIL,
@@ -161,7 +161,7 @@ test_wrong_in_one_place_only(void **state)
 #undef TAIL
 }
 
-/* What stood in the buffer before is not taken for a part of the frame. */
+/* Bytes of an earlier, longer frame in the buffer are not read as part of the frame. */
 static void
 test_a_short_frame_ends_where_it_ends(void **state)
 {
@@ -182,9 +182,9 @@ test_a_short_frame_ends_where_it_ends(void **state)
 	assert_int_equal(c->verdict[VERDICT_IP_HEADER], 1);
 }
 
-/* IPv4 options, and a port's second address: taken, in the long way */
+/* Frames with IPv4 options, or to a port's second address, do not match the template. */
 static void
-test_what_is_right_but_not_plain_is_taken(void **state)
+test_uncommon_valid_frames_are_accepted(void **state)
 {
 	struct bench b;
 
@@ -238,7 +238,7 @@ test_rocev1_where_configured(void **state)
 		"8915 6000000000141b40 fe800000000000000000000000000001fe800000000000000000000000000003"
 		"1100ffff0000045600000012 1f000007 4bee0997",
 		VERDICT_NOT_OUR_IP);
-	/* each address has a twin, after the RoCEv2 ones */
+	/* each address has a RoCEv1 GID, too, after the RoCEv2 ones */
 	assert_int_equal(link_port_attr(b.link, 0)->num_gids, 4);
 	assert_int_equal(link_port_attr(b.link, 0)->gid[1].type, GID_ROCEV2);
 	assert_int_equal(link_port_attr(b.link, 0)->gid[2].type, GID_ROCEV1);
@@ -246,7 +246,7 @@ test_rocev1_where_configured(void **state)
 }
 
 static void
-test_untagged_port_takes_priority_tags_only(void **state)
+test_untagged_port_accepts_priority_tags_only(void **state)
 {
 	struct bench *b = *state;
 
@@ -268,9 +268,9 @@ stripped(struct bench *b, uint16_t tci)
 	return m;
 }
 
-/* the same of tags that a PMD has taken off */
+/* The same for tags that the PMD has stripped. */
 static void
-test_untagged_port_looks_at_stripped_tags(void **state)
+test_untagged_port_checks_stripped_tags(void **state)
 {
 	struct bench *b = *state;
 	const struct link_counters *c = link_worker_counters(b->worker[0], 0);
@@ -284,7 +284,7 @@ test_untagged_port_looks_at_stripped_tags(void **state)
 }
 
 static void
-test_tagged_port_takes_its_vlan_only(void **state)
+test_tagged_port_accepts_its_vlan_only(void **state)
 {
 	struct rte_mbuf *m;
 	struct bench b;
@@ -299,14 +299,14 @@ test_tagged_port_takes_its_vlan_only(void **state)
 	bench_verdict(&b, TO_US "8100 600b 0800" ROCEV2_ACK_L3, VERDICT_NOT_OUR_VLAN);
 	bench_verdict(&b, TO_US "8100 6000 0800" ROCEV2_ACK_L3, VERDICT_NOT_OUR_VLAN);
 	bench_verdict(&b, ROCEV2_ACK, VERDICT_NOT_OUR_VLAN);
-	/* a PMD that takes the tag off */
+	/* a tag that the PMD has stripped */
 	m = bench_mbuf(&b, ROCEV2_ACK);
 	m->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
 	m->vlan_tci = 0x800A;
 	bench_inject_mbuf(&b, 0, m);
 	assert_int_equal(bench_poll(&b, 0), 1);
 	assert_int_equal(b.pkts[0]->sl, 4);
-	/* its answers carry the tag again: echo request, reply */
+	/* answers have the tag again: echo request, reply */
 	m = bench_mbuf(&b,
 		TO_US
 		"0800 45000026000700000301a3ce0a0000010a0000020800c90612340001706f6c63612070696e67");
@@ -320,7 +320,7 @@ test_tagged_port_takes_its_vlan_only(void **state)
 	bench_close(&b);
 }
 
-/* A frame cut in three, the first piece within its Ethernet header */
+/* A frame in three segments, of which the first ends within the Ethernet header. */
 static struct rte_mbuf *
 chained(struct bench *b)
 {
@@ -336,7 +336,7 @@ chained(struct bench *b)
 }
 
 static void
-test_chained_frame_is_made_one(void **state)
+test_chained_frame_becomes_linear(void **state)
 {
 	struct bench *b = *state;
 	enum verdict why;
@@ -349,7 +349,7 @@ test_chained_frame_is_made_one(void **state)
 	assert_int_equal(rte_mempool_in_use_count(b->mp), 0);
 }
 
-/* Each buffer goes to where it came from, when its last holder lets go. */
+/* Each buffer returns to its pool when its last reference is dropped. */
 static void
 test_buffers_go_back_to_their_pools(void **state)
 {
@@ -362,7 +362,7 @@ test_buffers_go_back_to_their_pools(void **state)
 	assert_non_null(other);
 	for (i = 0; i < 4; i++)
 		m[i] = bench_mbuf(b, ROCEV2_ACK);
-	/* another pool's; held by somebody else too; with padding in a second piece */
+	/* of another pool; with a second reference; with padding in a second segment */
 	rte_pktmbuf_free(m[1]);
 	m[1] = rte_pktmbuf_copy(m[0], other, 0, UINT32_MAX);
 	rte_mbuf_refcnt_update(m[2], 1);
@@ -378,7 +378,7 @@ test_buffers_go_back_to_their_pools(void **state)
 	assert_int_equal(rte_mempool_in_use_count(b->mp), 1);
 	assert_int_equal(rte_mbuf_refcnt_read(m[2]), 1);
 	rte_pktmbuf_free(m[2]);
-	/* as new: no second piece is left on any of them */
+	/* no buffer has a second segment any more */
 	for (i = 0; i < rte_mempool_avail_count(b->mp); i++) {
 		struct rte_mbuf *n = rte_pktmbuf_alloc(b->mp);
 
@@ -437,7 +437,7 @@ test_counters_sum_to_packets_seen(void **state)
 		bench_inject(b, frames[i]);
 		bytes += hex_bytes(frames[i], buf, sizeof(buf));
 	}
-	assert_int_equal(bench_poll(b, 0), 2); /* the engine counts these */
+	assert_int_equal(bench_poll(b, 0), 2); /* these are counted by the engine */
 	for (i = 0; i < VERDICT_COUNT; i++)
 		sum += c->verdict[i];
 	assert_int_equal(c->rx_packets, 7);
@@ -481,15 +481,15 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_BENCH(test_transport_packet_comes_back_parsed),
 		WITH_BENCH(test_every_other_frame_has_its_verdict),
-		WITH_BENCH(test_wrong_in_one_place_only),
+		WITH_BENCH(test_frames_wrong_in_one_place_are_dropped),
 		WITH_BENCH(test_a_short_frame_ends_where_it_ends),
-		cmocka_unit_test(test_what_is_right_but_not_plain_is_taken),
+		cmocka_unit_test(test_uncommon_valid_frames_are_accepted),
 		WITH_BENCH(test_ethernet_padding_is_not_payload),
 		cmocka_unit_test(test_rocev1_where_configured),
-		WITH_BENCH(test_untagged_port_takes_priority_tags_only),
-		WITH_BENCH(test_untagged_port_looks_at_stripped_tags),
-		cmocka_unit_test(test_tagged_port_takes_its_vlan_only),
-		WITH_BENCH(test_chained_frame_is_made_one),
+		WITH_BENCH(test_untagged_port_accepts_priority_tags_only),
+		WITH_BENCH(test_untagged_port_checks_stripped_tags),
+		cmocka_unit_test(test_tagged_port_accepts_its_vlan_only),
+		WITH_BENCH(test_chained_frame_becomes_linear),
 		WITH_BENCH(test_buffers_go_back_to_their_pools),
 		cmocka_unit_test(test_chained_frame_without_a_buffer_is_counted),
 		WITH_BENCH(test_counters_sum_to_packets_seen),

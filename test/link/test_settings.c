@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Subnet management's settings of a native IB port, and their publication as attributes. */
+/* Settings of a native IB port by subnet management, published as port attributes. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +97,7 @@ test_every_setting_becomes_an_attribute_at_once(void **state)
 	link_port_set(b->worker[0], 0, &s);
 	a = attr(b);
 	assert_ptr_not_equal(a, before);
-	assert_int_equal(before->lid, 0x10); /* its readers see what they saw */
+	assert_int_equal(before->lid, 0x10); /* readers of the old attributes see no change */
 	assert_string_equal(a->name, "port0");
 	assert_true(a->ib);
 	assert_int_equal(a->state, PORT_STATE_ARMED);
@@ -148,7 +148,7 @@ test_tables_have_one_entry_at_least_and_no_more_than_there_is_room(void **state)
 }
 
 static void
-test_mtu_is_what_the_netdev_carries_at_most(void **state)
+test_mtu_is_limited_by_the_netdev(void **state)
 {
 	struct bench *b = *state;
 	struct port_settings s = ib_settings(PORT_STATE_ACTIVE, 0x10, 0);
@@ -193,7 +193,7 @@ test_port_is_down_while_its_link_is(void **state)
 	assert_int_equal(attr(b)->state, PORT_STATE_DOWN);
 	assert_false(attr(b)->up);
 	assert_int_equal(attr(b)->lid, 0x10);
-	/* what is set meanwhile holds when it comes up */
+	/* settings made while the link is down apply when it comes up */
 	ib_set(b, PORT_STATE_ARMED, 0x20, 0);
 	assert_int_equal(attr(b)->state, PORT_STATE_DOWN);
 	assert_int_equal(attr(b)->lid, 0x20);
@@ -218,8 +218,8 @@ test_roce_port_is_active_or_down(void **state)
 }
 
 /*
- * 64 copies: one in use, 63 to change to; one that was replaced rests for 500 ms. The last change
- * waits for it, and wins.
+ * There are 64 copies of the attributes, one of them in use. A replaced copy is not written for
+ * 500 ms. A change that finds no free copy waits; of several the last one is published.
  */
 static void
 test_copies_rest_before_they_are_rewritten(void **state)
@@ -251,7 +251,7 @@ test_copies_rest_before_they_are_rewritten(void **state)
 	link_tick(b.worker[0], b.now);
 	assert_ptr_equal(attr(&b), first);
 	assert_int_equal(first->lid, 65);
-	/* once: nothing waits any more */
+	/* published once: no change waits any more */
 	b.now += 1 * MS;
 	link_tick(b.worker[0], b.now);
 	assert_ptr_equal(attr(&b), first);
@@ -267,7 +267,7 @@ main(void)
 		cmocka_unit_test(test_guid_and_pkeys_of_the_configuration),
 		WITH_IB(test_every_setting_becomes_an_attribute_at_once),
 		WITH_IB(test_tables_have_one_entry_at_least_and_no_more_than_there_is_room),
-		WITH_IB(test_mtu_is_what_the_netdev_carries_at_most),
+		WITH_IB(test_mtu_is_limited_by_the_netdev),
 		WITH_IB(test_port_is_up_when_it_is_active),
 		WITH_IB(test_port_is_down_while_its_link_is),
 		cmocka_unit_test_setup_teardown(test_roce_port_is_active_or_down, bench_setup,

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What is said at start of which worker receives for whom. */
+/* Warnings at start when not all workers receive packets directly. */
 
 #include "bench.h"
 #include "link/private.h"
@@ -22,9 +22,9 @@ steering_expect(const char *driver, enum queue_rule queues, unsigned int nrx, ui
 	assert_string_equal(text, words);
 }
 
-/* RoCEv2's flows differ in the UDP source port: a queue for each worker, and all is well */
+/* With a queue per worker and a hash of UDP ports, which RoCEv2 flows differ in: no warning. */
 static void
-test_nothing_where_each_worker_has_its_share(void **state)
+test_no_warning_if_each_worker_has_a_hashed_queue(void **state)
 {
 	(void)state;
 	steering_expect("net_ice", QUEUES_RSS, 2, RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP, 2, false, "");
@@ -71,7 +71,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_where_each_worker_has_its_share),
+		cmocka_unit_test(test_no_warning_if_each_worker_has_a_hashed_queue),
 		cmocka_unit_test(test_fewer_queues_than_workers),
 		cmocka_unit_test(test_device_that_cannot_spread),
 		cmocka_unit_test(test_addresses_only),

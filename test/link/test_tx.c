@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What goes out: the transmit sink, its batches, and what happens when there is no way out. */
+/* The transmit sink: batches, and full queues, missing buffers and unresolved next hops. */
 
 #include <string.h>
 
@@ -14,10 +14,10 @@
 
 #define MS (BENCH_HZ / 1000)
 
-/* tx_send() instead of tx_reserve() and tx_commit(), to a neighbour that is known */
+/* Use tx_send() instead of tx_reserve() and tx_commit(), to a resolved neighbour. */
 static bool in_one_step;
 
-/* As if it had answered. */
+/* Resolve the neighbour, as if it had answered. */
 static void
 know_neighbour(struct bench *b, struct path *p)
 {
@@ -50,7 +50,7 @@ path_to_peer(struct bench *b, bool mac_known)
 	return p;
 }
 
-/* An ACK for a PSN: false when the sink has no room */
+/* Send an ACK for a PSN. @return false: the sink has no room */
 static bool
 send_ack(struct bench *b, unsigned int worker, const struct path *path, uint32_t psn)
 {
@@ -76,7 +76,7 @@ send_ack(struct bench *b, unsigned int worker, const struct path *path, uint32_t
 	return true;
 }
 
-/* The ICRC of a frame holds. */
+/* Expect a correct ICRC. */
 static void
 expect_icrc(const uint8_t *frame, uint32_t len)
 {
@@ -87,7 +87,7 @@ expect_icrc(const uint8_t *frame, uint32_t len)
 	assert_true(wire_crc_ok(&p, &why));
 }
 
-/* A frame of ours as a receiver reads it. */
+/* Expect that the next frame of the queue is an ACK for this PSN. */
 static void
 expect_ack(struct bench *b, unsigned int queue, uint32_t psn)
 {
@@ -154,7 +154,7 @@ test_unresolved_next_hop_is_a_counted_drop(void **state)
 		"020000000002 020000000001 0806 0001080006040002"
 		"020000000001 0a000001 020000000002 0a000002",
 		VERDICT_ARP);
-	bench_discard(b); /* the question */
+	bench_discard(b); /* the ARP request */
 	assert_true(send_ack(b, 0, &path, 2));
 	link_tx_flush(b->worker[0], b->now);
 	expect_ack(b, 0, 2);
@@ -189,7 +189,7 @@ open_narrow(struct bench *b, unsigned int depth)
 }
 
 /*
- * The queue takes 8: first its callers are held back, nothing is lost; then, as it stays full,
+ * The queue holds 8 frames. When it is full, senders wait and nothing is lost; if it stays full,
  * frames are dropped.
  */
 static void
@@ -209,11 +209,11 @@ test_full_queue_holds_back_then_drops(void **state)
 		assert_true(++sent < 100);
 	assert_int_equal(sent, 8 + LINK_BURST);
 	assert_int_equal(c->tx_full, 0);
-	/* the queue moves: nothing was lost */
+	/* the device takes frames again: nothing was lost */
 	expect_ack(&b, 0, 0);
 	assert_true(send_ack(&b, 0, &path, sent));
 	assert_int_equal(c->tx_full, 0);
-	/* it does not move for long */
+	/* the device takes nothing for a long time */
 	link_tx_flush(b.worker[0], b.now);
 	link_tx_mark(b.worker[0]);
 	b.now += 249 * MS;
@@ -224,11 +224,11 @@ test_full_queue_holds_back_then_drops(void **state)
 	link_tx_flush(b.worker[0], b.now);
 	assert_int_equal(c->tx_full, LINK_BURST);
 	assert_true(link_tx_left(b.worker[0]));
-	/* and then holds nobody back */
+	/* from then on frames are dropped and senders do not wait */
 	for (sent = 0; sent < 100; sent++)
 		assert_true(send_ack(&b, 0, &path, sent));
 	assert_int_equal(c->tx_full, LINK_BURST + 96);
-	/* until it moves again */
+	/* until the device takes frames again */
 	bench_discard(&b);
 	assert_int_equal(c->tx_wait, 0);
 	link_tx_flush(b.worker[0], b.now);
@@ -290,7 +290,7 @@ test_no_buffer_is_counted_and_nothing_else(void **state)
 	bench_close(&b);
 }
 
-/* What a buffer was used for before does not go out with it. */
+/* Metadata of a buffer's earlier use does not affect the sent frame. */
 static void
 test_used_buffer_leaves_as_a_new_one(void **state)
 {
@@ -327,7 +327,7 @@ test_used_buffer_leaves_as_a_new_one(void **state)
 }
 
 static void
-test_more_than_the_mtu_is_refused(void **state)
+test_packet_above_the_mtu_is_refused(void **state)
 {
 	struct bench *b = *state;
 	struct path path = path_to_peer(b, true);
@@ -336,9 +336,9 @@ test_more_than_the_mtu_is_refused(void **state)
 	assert_int_equal(link_worker_counters(b->worker[0], 0)->tx_no_mbuf, 1);
 }
 
-/* What a sink sends in one step is, byte for byte, what it sends in two. */
+/* tx_send() sends the same bytes as tx_reserve() and tx_commit(). */
 static void
-test_one_step_sends_the_same(void **state)
+test_sending_in_one_step_gives_the_same_bytes(void **state)
 {
 	static const uint8_t opcodes_sent[] = { RC_SEND_ONLY, RC_SEND_MIDDLE, RC_SEND_ONLY_IMM,
 		RC_WRITE_ONLY, RC_WRITE_ONLY_IMM, RC_READ_RESP_ONLY, RC_ATOMIC_ACK };
@@ -384,7 +384,7 @@ test_one_step_sends_the_same(void **state)
 			assert_int_equal(hex_bytes(bench_sent(b), two, sizeof(two)), n);
 			expect_icrc(one, n);
 			expect_icrc(two, n);
-			/* the IPv4 ID counts, and header checksum and ICRC go with it */
+			/* the IPv4 ID has advanced, which changes header checksum and ICRC */
 			one[19]++;
 			memcpy(one + 24, two + 24, 2);
 			assert_memory_equal(one, two, n - 4);
@@ -393,7 +393,7 @@ test_one_step_sends_the_same(void **state)
 }
 
 static void
-test_reserved_and_not_committed_is_taken_back(void **state)
+test_packet_not_committed_is_not_sent(void **state)
 {
 	struct bench *b = *state;
 	struct path path = path_to_peer(b, true);
@@ -403,7 +403,8 @@ test_reserved_and_not_committed_is_taken_back(void **state)
 	link_tx_flush(b->worker[0], b->now);
 	expect_ack(b, 0, 5);
 	bench_expect_nothing(b);
-	assert_non_null(tx_reserve(link_tx_sink(b->worker[0]), &path, 16)); /* and left so */
+	assert_non_null(tx_reserve(link_tx_sink(b->worker[0]), &path,
+		16)); /* reserved but never committed */
 }
 
 /* Two queues, three workers: worker 2's frames leave through worker 0. */
@@ -433,15 +434,15 @@ test_worker_without_a_queue_hands_over(void **state)
 	bench_expect_nothing(&b);
 	assert_false(link_tx_left(b.worker[2]));
 	link_tx_flush(b.worker[0], b.now);
-	assert_false(link_tx_left(b.worker[2])); /* 32 of 40 */
+	assert_false(link_tx_left(b.worker[2])); /* 32 of 40 are sent */
 	link_tx_flush(b.worker[0], b.now);
 	assert_true(link_tx_left(b.worker[2]));
 	for (i = 0; i < 40; i++)
 		expect_ack(&b, 0, i);
-	/* who sends, counts */
+	/* the worker that sends counts the packets */
 	assert_int_equal(c2->tx_packets, 0);
 	assert_int_equal(c0->tx_packets, 40);
-	/* worker 0 stops: the ring fills, worker 2 is held back, then drops */
+	/* worker 0 stops: the ring fills up, worker 2 waits, then drops */
 	link_tx_flush(b.worker[2], b.now);
 	for (i = 0; i < 1000 && send_ack(&b, 2, &path, i); i++)
 		;
@@ -452,7 +453,7 @@ test_worker_without_a_queue_hands_over(void **state)
 	bench_close(&b);
 }
 
-/* A queue pair that talks to its own port: no switch would send that back. */
+/* A QP sends to its own port. No switch would send such a frame back. */
 static void
 test_port_reaches_itself(void **state)
 {
@@ -472,7 +473,7 @@ test_port_reaches_itself(void **state)
 	bench_expect_nothing(b);
 	assert_int_equal(bench_poll(b, 0), 32);
 	assert_int_equal(b->pkts[31]->psn, 31);
-	/* in turn with what comes from outside */
+	/* such frames and received ones take turns */
 	bench_inject(b, ROCEV2_ACK);
 	assert_int_equal(bench_poll(b, 0), 1);
 	assert_int_equal(b->pkts[0]->psn, 0x12);
@@ -481,14 +482,14 @@ test_port_reaches_itself(void **state)
 	assert_int_equal(bench_poll(b, 0), 0);
 	assert_int_equal(c->tx_packets, 40);
 	assert_int_equal(c->rx_packets, 41);
-	/* its own queue is bounded too */
+	/* the queue of such frames is bounded, too */
 	for (i = 0; send_ack(b, 0, &path, i); i++)
 		assert_true(i < 1000);
 	assert_int_equal(i, 512);
 	assert_int_equal(c->tx_full, 0);
 }
 
-/* the answer to a datagram that a port has sent to itself knows only the MAC it came from */
+/* The path of the answer to a datagram from our own port has only the MAC of the datagram. */
 static void
 test_answer_to_itself_needs_no_neighbour(void **state)
 {
@@ -520,9 +521,9 @@ main(void)
 		cmocka_unit_test(test_bytes_are_counted_when_a_burst_leaves_in_parts),
 		cmocka_unit_test(test_no_buffer_is_counted_and_nothing_else),
 		WITH_BENCH(test_used_buffer_leaves_as_a_new_one),
-		WITH_BENCH(test_more_than_the_mtu_is_refused),
-		WITH_BENCH(test_one_step_sends_the_same),
-		WITH_BENCH(test_reserved_and_not_committed_is_taken_back),
+		WITH_BENCH(test_packet_above_the_mtu_is_refused),
+		WITH_BENCH(test_sending_in_one_step_gives_the_same_bytes),
+		WITH_BENCH(test_packet_not_committed_is_not_sent),
 		cmocka_unit_test(test_worker_without_a_queue_hands_over),
 		WITH_BENCH(test_port_reaches_itself),
 		WITH_BENCH(test_answer_to_itself_needs_no_neighbour),
@@ -530,7 +531,7 @@ main(void)
 
 	int failed = cmocka_run_group_tests(tests, bench_eal, NULL);
 
-	/* whatever holds for a packet sent in two steps holds for one sent in one */
+	/* all tests hold for tx_send(), too */
 	in_one_step = true;
 	return failed + cmocka_run_group_tests(tests, NULL, bench_eal_cleanup);
 }

@@ -3,8 +3,8 @@
  */
 
 /*
- * What libbpf and libxdp print is kept or passed on. Here both are fake_print.c under their names;
- * arguments 1 and 2 are the files.
+ * Messages of libbpf and libxdp are kept for the cause of an error, or logged. Here both libraries
+ * are fake_print.c; arguments 1 and 2 are their files.
  */
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ typedef void fake_print(const char *fmt, ...);
 
 static const char *libbpf, *libxdp; /* files */
 
-/* As the driver does, when it is loaded. @return what it prints by */
+/* Load the library, as the driver does. @return the library's print function */
 static fake_print *
 xdp_log_load(const char *library)
 {
@@ -37,7 +37,7 @@ xdp_log_load(const char *library)
 	return print;
 }
 
-/* The first three in this order: nobody has begun, no library is loaded, then they are. */
+/* The first three tests need this order: no start yet, no library loaded, libraries loaded. */
 static void
 test_before_a_start_nothing_is_known(void **state)
 {
@@ -51,7 +51,7 @@ test_libraries_need_not_be_loaded(void **state)
 	(void)state;
 	xdp_log_begin();
 	assert_string_equal(xdp_log_kernel(), "");
-	/* nor are they, for the sake of the log */
+	/* xdp_log does not load them */
 	assert_null(dlopen("libbpf.so.1", RTLD_NOW | RTLD_NOLOAD));
 	assert_null(dlopen("libxdp.so.1", RTLD_NOW | RTLD_NOLOAD));
 }

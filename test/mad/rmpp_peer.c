@@ -17,7 +17,7 @@
 /* --- the sink --- */
 
 static uint8_t *
-peer_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+rmpp_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct rmpp_peer *p = (struct rmpp_peer *)sink;
 
@@ -86,7 +86,7 @@ peer_describe(struct sent *t)
 }
 
 static void
-peer_sink_commit(struct tx_sink *sink)
+rmpp_sink_commit(struct tx_sink *sink)
 {
 	struct rmpp_peer *p = (struct rmpp_peer *)sink;
 	struct sent *t = &p->sent[p->sent_count++];
@@ -249,8 +249,8 @@ rmpp_peer_create(const struct mad_limits *limits)
 	struct av av = peer_av_of("10.0.0.1", "10.0.0.2");
 
 	assert_non_null(p);
-	p->sink.reserve = peer_sink_reserve;
-	p->sink.commit = peer_sink_commit;
+	p->sink.reserve = rmpp_sink_reserve;
+	p->sink.commit = rmpp_sink_commit;
 	p->room = UINT32_MAX;
 	p->now = FIRST_NOW;
 	p->tid = TID;

@@ -5,7 +5,10 @@
 #ifndef TEST_MEM_FIXTURE_H
 #define TEST_MEM_FIXTURE_H
 
-/* A small device's memory, a grace period that passes when the test says so, and short calls. */
+/*
+ * The memory of a small device, with a grace period that ends when the test calls grace_passes(),
+ * and helpers with default arguments.
+ */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -32,14 +35,14 @@
 
 struct fake_grace {
 	uint64_t started; /* the last token */
-	uint64_t passed; /* tokens up to here are done */
+	uint64_t passed; /* the grace periods of tokens up to this one are over */
 };
 
 struct fixture {
 	struct mem *mem;
 	struct fake_grace grace;
 	uint32_t pd;
-	uint32_t hint; /* where the last key was found, whichever it was */
+	uint32_t hint; /* where the last key was found, of whichever access */
 	struct error err;
 	_Alignas(4096) uint8_t bytes[8192];
 };
@@ -67,7 +70,7 @@ grace_passes(struct fixture *f)
 }
 
 static inline int
-setup(void **state)
+fixture_setup(void **state)
 {
 	struct fixture *f = aligned_alloc(4096, sizeof(*f));
 	struct mem_config config = {
@@ -89,7 +92,7 @@ setup(void **state)
 }
 
 static inline int
-teardown(void **state)
+fixture_teardown(void **state)
 {
 	struct fixture *f = *state;
 
@@ -160,7 +163,7 @@ access_at(struct fixture *f, uint32_t key, uint64_t va, uint64_t len, uint32_t a
 	return access_by(f, QPN, key, va, len, access);
 }
 
-/* Offset into f->bytes that an allowed access lands on. */
+/* @return the offset into f->bytes that an access reaches; the access must be allowed */
 static inline ptrdiff_t
 lands(struct fixture *f, uint32_t qpn, uint32_t key, uint64_t va, uint64_t len, uint32_t access)
 {

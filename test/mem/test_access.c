@@ -92,7 +92,7 @@ test_each_right_allows_only_itself(void **state)
 }
 
 static void
-test_rights_are_told_before_range(void **state)
+test_missing_right_is_reported_before_wrong_range(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t key = region(f, RR, VA, 4096);
@@ -102,7 +102,7 @@ test_rights_are_told_before_range(void **state)
 }
 
 static void
-test_another_domain_sees_no_key(void **state)
+test_key_is_invalid_in_another_domain(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t key = region(f, ALL, VA, 4096), other;
@@ -149,7 +149,7 @@ test_no_key_works_in_an_empty_table(void **state)
 	assert_int_equal(access_at(f, UINT32_MAX, 0, 1, 0), MEM_BAD_KEY);
 }
 
-/* Memory that ends at a page no one may touch. Goes with the process. */
+/* Memory that ends just before an inaccessible page. It is never unmapped. */
 static void *
 guarded_alloc(void *arg, size_t size, size_t align)
 {
@@ -170,7 +170,7 @@ guarded_free(void *arg, void *mem)
 	(void)mem;
 }
 
-/* 65 regions need 7 index bits: nearly half of all keys speak of a record that is not there */
+/* 65 regions need 7 index bits, so nearly half of all keys have an index beyond the table. */
 static void
 test_key_beyond_the_table_reads_nothing(void **state)
 {
@@ -187,11 +187,11 @@ test_key_beyond_the_table_reads_nothing(void **state)
 	mem_destroy(mem);
 }
 
-/* a record whose region has gone holds no key, and no key is not key 0 */
+/* The empty record of a deregistered region does not match key 0. */
 static void
 test_key_0_is_no_key(void **state)
 {
-	/* one record: every key speaks of it */
+	/* one record: every key has its index */
 	struct mem_config c = { 1, 1, 0, &allocator_malloc, &rng_kernel, { NULL, NULL, NULL } };
 	struct mem *mem = mem_create(&c);
 	struct mem_mr_attr a = { .length = 64, .access = ALL, .numa_node = -1 };
@@ -207,7 +207,7 @@ test_key_0_is_no_key(void **state)
 	mem_destroy(mem);
 }
 
-/* lookups of every key there is find exactly the one region and nothing else */
+/* Of all 2^32 keys exactly one finds the only region. */
 static void
 test_one_key_in_2_32_works(void **state)
 {
@@ -228,7 +228,7 @@ test_stale_key_fails_at_once_and_for_good(void **state)
 	assert_int_equal(mem_mr_deregister(f->mem, key, NULL), -EAGAIN);
 	assert_int_equal(access_at(f, key, VA, 8, RR), MEM_BAD_KEY);
 	deregister(f, key);
-	for (i = 0; i < 100; i++) { /* the table of 8 comes round many times */
+	for (i = 0; i < 100; i++) { /* each of the 8 records is used many times */
 		next = region(f, ALL, VA, 4096);
 		assert_int_equal(access_at(f, key, VA, 8, RR), MEM_BAD_KEY);
 		assert_int_equal(access_at(f, next, VA, 8, RR), MEM_OK);
@@ -236,7 +236,7 @@ test_stale_key_fails_at_once_and_for_good(void **state)
 	}
 }
 
-/* A hint is a place to look first, nothing that is believed. */
+/* The hint is where the last key was found. A stale or wrong hint changes no result. */
 static void
 test_hint_changes_no_verdict(void **state)
 {
@@ -263,7 +263,7 @@ test_hint_changes_no_verdict(void **state)
 	hint = UINT32_MAX;
 	assert_int_equal(mem_access_hint(f->mem, &hint, a, f->pd, QPN, VA, 8, RR, &host), MEM_OK);
 	assert_int_not_equal(hint, UINT32_MAX);
-	/* what the hint points to dies between two accesses */
+	/* the region at the hint is deregistered between two accesses */
 	deregister(f, a);
 	assert_int_equal(mem_access_again(f->mem, &hint, a, f->pd, QPN, VA, 8, RR, &host),
 		MEM_BAD_KEY);
@@ -274,15 +274,15 @@ test_hint_changes_no_verdict(void **state)
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_every_byte_inside_and_none_outside),
 		T(test_length_that_wraps_2_64_is_out_of_range),
 		T(test_region_that_ends_at_2_64),
 		T(test_zero_based_region_starts_at_0),
 		T(test_each_right_allows_only_itself),
-		T(test_rights_are_told_before_range),
-		T(test_another_domain_sees_no_key),
+		T(test_missing_right_is_reported_before_wrong_range),
+		T(test_key_is_invalid_in_another_domain),
 		T(test_every_qp_of_the_domain_may_use_a_region),
 		T(test_key_must_match_in_every_bit),
 		T(test_no_key_works_in_an_empty_table),

@@ -52,7 +52,9 @@ test_index_comes_back_from_every_key(void **state)
 	}
 }
 
-/* 65536 entries leave 16 bits to each: all of them are used before one comes again */
+/*
+ * 65536 entries leave 16 of the 32 bits to each: an entry has 65536 keys before the first repeats.
+ */
 static void
 test_an_index_gives_no_key_twice(void **state)
 {
@@ -74,7 +76,7 @@ test_an_index_gives_no_key_twice(void **state)
 	free(seen);
 }
 
-/* Whoever holds the key of index n must not read the key of n + 1 from it. */
+/* The key of index n must not reveal the key of index n + 1. */
 static void
 test_neighbours_have_unrelated_keys(void **state)
 {
@@ -92,7 +94,7 @@ test_neighbours_have_unrelated_keys(void **state)
 		step = (key >> 8) - (last >> 8);
 		last = key;
 	}
-	/* by chance: 2, 0.004 and 256; a plain counter or a linear map has 65535 */
+	/* random keys give 2, 0.004 and 256; a counter or a linear map would give 65535 */
 	assert_true(near < 200);
 	assert_true(same_step < 200);
 	assert_true(low_same < 1024);
@@ -108,7 +110,7 @@ test_low_byte_takes_every_value(void **state)
 	key_space_init(&k, &rng_kernel, 65536);
 	for (i = 0; i < 65536; i++)
 		count[key_make(&k, i, 0) & 0xff]++;
-	for (i = 0; i < 256; i++) /* 256 expected, deviation 16 */
+	for (i = 0; i < 256; i++) /* expected 256, standard deviation 16 */
 		assert_in_range(count[i], 100, 500);
 }
 

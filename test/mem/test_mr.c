@@ -118,7 +118,8 @@ test_domain_in_use_is_not_freed(void **state)
 
 	assert_int_equal(mem_pd_free(f->mem, f->pd, NULL), -EBUSY); /* region */
 	assert_int_equal(mem_mr_deregister(f->mem, key, NULL), -EAGAIN);
-	assert_int_equal(mem_pd_free(f->mem, f->pd, NULL), -EBUSY); /* not gone yet */
+	assert_int_equal(mem_pd_free(f->mem, f->pd, NULL),
+		-EBUSY); /* deregistered, but its grace period is not over */
 	deregister(f, key);
 	mw = window(f, MEM_MW_TYPE_2);
 	assert_int_equal(mem_pd_free(f->mem, f->pd, NULL), -EBUSY); /* window */
@@ -130,11 +131,11 @@ test_domain_in_use_is_not_freed(void **state)
 }
 
 static void
-test_refused_registration_leaves_no_trace(void **state)
+test_refused_registration_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
 	struct mem_mr_attr a = anonymous(f, 4096);
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 	struct mem_mr_info info;
 
 	a.length = 0;
@@ -150,7 +151,7 @@ test_refused_registration_leaves_no_trace(void **state)
 	a.access = RA;
 	assert_refused(f, &a, -EINVAL, "access");
 	a = anonymous(f, 4096);
-	a.va = (uint64_t)0 - 4095; /* one byte past 2^64 */
+	a.va = (uint64_t)0 - 4095; /* ends one byte above 2^64 */
 	a.access = RR;
 	assert_refused(f, &a, -EINVAL, "va");
 	a = anonymous(f, 4096);
@@ -178,15 +179,12 @@ test_refused_registration_leaves_no_trace(void **state)
 	assert_refused(f, &a, -EINVAL, "base");
 	a = anonymous(f, 4096);
 	a.backing = MEM_FILE;
-	assert_refused(f, &a, -EINVAL, "path");
-	a.path = "/nonexistent/file";
-	assert_refused(f, &a, -ENOENT, "path");
-	a.path = "/";
-	assert_refused(f, &a, -EISDIR, "path");
-	a.path = "/dev/null";
-	assert_refused(f, &a, -EINVAL, "path");
+	a.access = RR;
+	a.fd = -1;
+	assert_refused(f, &a, -EBADF, "file");
 	assert_false(mem_mr_next(f->mem, &cursor, &info));
-	assert_int_equal(mem_pd_free(f->mem, f->pd, NULL), 0); /* no reference was kept */
+	assert_int_equal(mem_pd_free(f->mem, f->pd, NULL),
+		0); /* no registration that failed holds it */
 }
 
 static void
@@ -225,7 +223,7 @@ test_no_key_repeats_in_ten_thousand_registrations(void **state)
 }
 
 static void
-test_anonymous_memory_is_zeroed_whole_and_given_back(void **state)
+test_anonymous_memory_is_zeroed_and_unmapped_at_the_end(void **state)
 {
 	struct fixture *f = *state;
 	struct mem_mr_attr a = anonymous(f, 3 * 4096 + 5);
@@ -246,24 +244,31 @@ test_anonymous_memory_is_zeroed_whole_and_given_back(void **state)
 	assert_false(is_mapped(info.base + 3 * 4096));
 }
 
-/* A host of one node has it on 0; the suite bare-metal sees others. */
+/*
+ * On a host with one NUMA node it is node 0. The suite bare-metal tests hosts with more nodes. An
+ * emulator of programs (qemu-aarch64) reports none.
+ */
 static void
-test_region_says_on_which_node_it_is(void **state)
+test_region_reports_its_numa_node(void **state)
 {
 	struct fixture *f = *state;
 	struct mem_mr_attr a = anonymous(f, 4096);
 	struct mem_mr_info info;
 
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
+	if (numa_available() < 0) {
+		assert_int_equal(info.numa_node, -1);
+		return;
+	}
 	assert_in_range(info.numa_node, 0, numa_max_node());
 	a.numa_node = numa_max_node();
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
 	assert_int_equal(info.numa_node, numa_max_node());
 }
 
-/* Asked for or not, had or not: the region works, and says what it got. */
+/* With and without hugepages the region works, and reports which pages it has. */
 static void
-test_hugepages_or_ordinary_pages(void **state)
+test_region_works_with_and_without_hugepages(void **state)
 {
 	struct fixture *f = *state;
 	struct mem_mr_attr a = anonymous(f, 100000);
@@ -284,7 +289,7 @@ test_bytes_stay_until_the_grace_period_is_over(void **state)
 	struct fixture *f = *state;
 	struct mem_mr_attr a = anonymous(f, 4096);
 	struct mem_mr_info info, gone;
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 	int i;
 
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
@@ -295,18 +300,18 @@ test_bytes_stay_until_the_grace_period_is_over(void **state)
 		assert_int_equal(info.base[7], 77);
 		assert_int_equal(access_at(f, info.key, info.va, 1, RR), MEM_BAD_KEY);
 	}
-	assert_int_equal(f->grace.started, 1); /* one period, not one a call */
+	assert_int_equal(f->grace.started, 1); /* one period, not one for each call */
 	assert_int_equal(mem_mr_query(f->mem, info.key, &gone), -ENOENT);
 	assert_false(mem_mr_next(f->mem, &cursor, &gone));
 	grace_passes(f);
-	assert_true(is_mapped(info.base)); /* nothing happens by itself */
+	assert_true(is_mapped(info.base)); /* unmapped only when deregister is called again */
 	assert_int_equal(mem_mr_deregister(f->mem, info.key, &f->err), 0);
 	assert_false(is_mapped(info.base));
 	assert_int_equal(mem_mr_deregister(f->mem, info.key, &f->err), -ENOENT);
 }
 
 static void
-test_no_grace_hooks_means_at_once(void **state)
+test_without_grace_hooks_memory_is_freed_at_once(void **state)
 {
 	struct mem_config c = { 1, 1, 1, &allocator_malloc, &rng_kernel, { NULL, NULL, NULL } };
 	struct mem_mr_attr a = { .length = 4096, .access = RR, .numa_node = -1 };
@@ -322,7 +327,7 @@ test_no_grace_hooks_means_at_once(void **state)
 }
 
 static void
-test_destroy_gives_back_what_is_left(void **state)
+test_destroy_frees_all_regions(void **state)
 {
 	struct mem_config c = { 1, 2, 1, &allocator_malloc, &rng_kernel, { NULL, NULL, NULL } };
 	struct mem_mr_attr a = { .length = 4096, .access = RR, .numa_node = -1 };
@@ -337,10 +342,11 @@ test_destroy_gives_back_what_is_left(void **state)
 }
 
 static void
-test_query_and_walk_tell_the_same(void **state)
+test_query_and_walk_report_the_same(void **state)
 {
 	struct fixture *f = *state;
-	uint32_t keys[3], cursor = 0, n = 0;
+	uint64_t cursor = 0;
+	uint32_t keys[3], n = 0;
 	struct mem_mr_info info, again;
 
 	keys[0] = region(f, RR, 0x1000, 64);
@@ -391,29 +397,64 @@ test_file_is_shared_both_ways(void **state)
 	struct mem_mr_info info;
 	char path[64];
 	uint8_t byte;
-	int fd;
 
 	file_create(path, 3 * 4096);
 	a.backing = MEM_FILE;
-	a.path = path;
+	a.fd = open(path, O_RDWR);
 	a.offset = 4096;
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
 	assert_int_equal(info.base[0], 2);
 	assert_int_equal(info.base[4999], 3);
 	info.base[10] = 0x5a;
-	fd = open(path, O_RDWR);
-	assert_int_equal(pread(fd, &byte, 1, 4096 + 10), 1);
+	assert_int_equal(pread(a.fd, &byte, 1, 4096 + 10), 1);
 	assert_int_equal(byte, 0x5a);
 	byte = 0xa5;
-	assert_int_equal(pwrite(fd, &byte, 1, 4096 + 20), 1);
+	assert_int_equal(pwrite(a.fd, &byte, 1, 4096 + 20), 1);
+	close(a.fd); /* the region needs it no longer */
 	assert_int_equal(info.base[20], 0xa5);
-	close(fd);
 	deregister(f, info.key);
 	assert_false(is_mapped(info.base));
 	unlink(path);
 }
 
-/* the page after a file's end raises SIGBUS: never registered */
+/*
+ * A file that is shortened later: accesses go to empty pages, then the region is closed. Others are
+ * not.
+ */
+static void
+test_file_cut_short_is_lost(void **state)
+{
+	struct fixture *f = *state;
+	struct mem_mr_attr a = anonymous(f, 3 * 4096);
+	struct mem_mr_info info, whole, lost;
+	uint8_t *host;
+	char path[64];
+
+	assert_int_equal(mem_mr_register(f->mem, &a, &whole, &f->err), 0);
+	file_create(path, 3 * 4096);
+	a.backing = MEM_FILE;
+	a.fd = open(path, O_RDWR);
+	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
+	close(a.fd);
+	assert_false(mem_mr_lost(f->mem, &lost));
+	assert_int_equal(truncate(path, 4096), 0);
+	assert_int_equal(info.base[4095], 1);
+	assert_false(mem_mr_lost(f->mem, &lost)); /* nobody has touched what is lost */
+	assert_int_equal(info.base[4096], 0);
+	info.base[2 * 4096] = 7;
+	assert_int_equal(info.base[2 * 4096], 7);
+	assert_true(mem_mr_lost(f->mem, &lost));
+	assert_int_equal(lost.key, info.key);
+	assert_true(lost.lost);
+	assert_false(mem_mr_lost(f->mem, &lost));
+	assert_int_equal(mem_access(f->mem, info.key, f->pd, 1, info.va, 1, 0, &host), MEM_BAD_KEY);
+	assert_int_equal(mem_access(f->mem, whole.key, f->pd, 1, whole.va, 1, 0, &host), MEM_OK);
+	deregister(f, info.key);
+	assert_false(is_mapped(info.base));
+	unlink(path);
+}
+
+/* Access to a page behind the end of a file raises SIGBUS, so such a region is refused. */
 static void
 test_file_must_hold_the_whole_region(void **state)
 {
@@ -424,7 +465,7 @@ test_file_must_hold_the_whole_region(void **state)
 
 	file_create(path, 8192);
 	a.backing = MEM_FILE;
-	a.path = path;
+	a.fd = open(path, O_RDWR);
 	a.length = 8193;
 	assert_refused(f, &a, -EINVAL, "length");
 	a.length = UINT64_MAX;
@@ -446,6 +487,7 @@ test_file_must_hold_the_whole_region(void **state)
 	a.offset = 4096;
 	a.length = 4096;
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
+	close(a.fd);
 	unlink(path);
 }
 
@@ -457,48 +499,43 @@ test_read_only_file_is_never_written(void **state)
 	struct mem_mr_info info;
 	char path[64];
 	uint8_t byte;
-	int fd;
 
-	if (geteuid() == 0) /* root may write to any file; give that up */
-		assert_int_equal(seteuid(65534), 0);
 	file_create(path, 4096);
-	assert_int_equal(chmod(path, 0444), 0);
 	a.backing = MEM_FILE;
-	a.path = path;
-	assert_refused(f, &a, -EACCES, "path"); /* local write asked for */
+	a.fd = open(path, O_RDONLY);
+	assert_refused(f, &a, -EACCES, "file"); /* local write is requested */
 	a.access = RR;
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
 	assert_int_equal(info.base[0], 1);
-	info.base[0] = 9; /* no crash, and no change either */
-	fd = open(path, O_RDONLY);
-	assert_int_equal(pread(fd, &byte, 1, 0), 1);
+	info.base[0] = 9; /* no crash, and the file does not change */
+	assert_int_equal(pread(a.fd, &byte, 1, 0), 1);
 	assert_int_equal(byte, 1);
-	close(fd);
+	close(a.fd);
 	unlink(path);
-	assert_int_equal(seteuid(getuid()), 0);
 }
 
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table_sizes_are_checked),
 		cmocka_unit_test(test_allocator_that_fails_anywhere),
 		T(test_domains_run_out_and_come_back),
 		T(test_domain_in_use_is_not_freed),
-		T(test_refused_registration_leaves_no_trace),
+		T(test_refused_registration_changes_nothing),
 		T(test_regions_run_out_and_come_back),
 		T(test_no_key_repeats_in_ten_thousand_registrations),
-		T(test_anonymous_memory_is_zeroed_whole_and_given_back),
-		T(test_region_says_on_which_node_it_is),
-		T(test_hugepages_or_ordinary_pages),
+		T(test_anonymous_memory_is_zeroed_and_unmapped_at_the_end),
+		T(test_region_reports_its_numa_node),
+		T(test_region_works_with_and_without_hugepages),
 		T(test_bytes_stay_until_the_grace_period_is_over),
-		cmocka_unit_test(test_no_grace_hooks_means_at_once),
-		cmocka_unit_test(test_destroy_gives_back_what_is_left),
-		T(test_query_and_walk_tell_the_same),
+		cmocka_unit_test(test_without_grace_hooks_memory_is_freed_at_once),
+		cmocka_unit_test(test_destroy_frees_all_regions),
+		T(test_query_and_walk_report_the_same),
 		T(test_file_is_shared_both_ways),
 		T(test_file_must_hold_the_whole_region),
+		T(test_file_cut_short_is_lost),
 		T(test_read_only_file_is_never_written),
 	};
 

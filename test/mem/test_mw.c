@@ -10,7 +10,7 @@
 #define LEN       4096
 #define OTHER_QPN 0x22
 
-/* A bind of [VA + 1024, VA + 2048) that is allowed unless the test spoils it. */
+/* A bind of [VA + 1024, VA + 2048) that succeeds. Tests change one member to make it fail. */
 static struct mem_bind
 good_bind(const struct fixture *f, uint32_t mr, uint32_t mw)
 {
@@ -49,7 +49,8 @@ invalidate(struct fixture *f, uint32_t key, uint32_t qpn)
 	uint64_t token = 99;
 	int rc = mem_invalidate(f->mem, key, f->pd, qpn, &token);
 
-	assert_int_equal(token, 0); /* no other worker ever got through it */
+	assert_int_equal(token,
+		0); /* no grace period is needed: only its QP's worker used the window */
 	return rc;
 }
 
@@ -82,7 +83,8 @@ test_window_is_narrower_than_its_region(void **state)
 		assert_int_equal(access_at(f, key, VA + 2048, 1, RR), MEM_BAD_RANGE);
 		assert_int_equal(access_at(f, key, VA + 2047, 2, RR), MEM_BAD_RANGE);
 		assert_int_equal(access_at(f, key, VA + 1024, UINT64_MAX, RR), MEM_BAD_RANGE);
-		assert_int_equal(lands(f, QPN, mr, VA, LEN, RR), 0); /* the region has all */
+		assert_int_equal(lands(f, QPN, mr, VA, LEN, RR),
+			0); /* the region itself allows it */
 	}
 }
 
@@ -93,7 +95,7 @@ test_window_has_its_own_rights(void **state)
 	uint32_t mr = region(f, LW | RW | RA | BIND, VA, LEN), right, key;
 	struct mem_bind b;
 
-	/* remote read need not be the region's, o10-37: only local write is asked of it */
+	/* o10-37: the region needs local write for a writable window, but no remote right */
 	for (right = RW; right <= RA; right <<= 1) {
 		b = good_bind(f, mr, window(f, MEM_MW_TYPE_2));
 		b.access = right;
@@ -122,7 +124,7 @@ test_window_key_is_no_l_key(void **state)
 
 /* C10-73: the region must allow it; C10-74: writable windows need a writable region */
 static void
-test_bind_needs_the_regions_consent(void **state)
+test_region_must_allow_the_bind(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t mw = window(f, MEM_MW_TYPE_2), key;
@@ -154,7 +156,7 @@ test_bind_needs_one_domain(void **state)
 	foreign_mr = region(f, ALL, VA, LEN);
 	foreign_mw = window(f, MEM_MW_TYPE_1);
 	f->pd = mine;
-	b.pd = other; /* the QP's */
+	b.pd = other; /* the QP's domain */
 	assert_int_equal(try_bind(f, &b, &key), -EACCES);
 	b.pd = mine;
 	b.mr_key = foreign_mr;
@@ -196,7 +198,7 @@ test_bind_needs_keys_that_are_alive(void **state)
 	uint32_t mr = region(f, ALL, VA, LEN), mw = window(f, MEM_MW_TYPE_2), key, dead;
 	struct mem_bind b = good_bind(f, mr, mw);
 
-	b.mw_key = mw ^ 1; /* low byte is part of the key */
+	b.mw_key = mw ^ 1; /* the low byte is part of the key */
 	assert_int_equal(try_bind(f, &b, &key), -ENOENT);
 	b.mw_key = mr;
 	assert_int_equal(try_bind(f, &b, &key), -ENOENT);
@@ -207,7 +209,7 @@ test_bind_needs_keys_that_are_alive(void **state)
 	assert_int_equal(try_bind(f, &b, &key), -ENOENT);
 	dead = region(f, ALL, VA, LEN);
 	assert_int_equal(mem_mr_deregister(f->mem, dead, NULL), -EAGAIN);
-	b.mr_key = dead; /* in its grace period: too late */
+	b.mr_key = dead; /* deregistered, in its grace period */
 	assert_int_equal(try_bind(f, &b, &key), -ENOENT);
 	b.mr_key = mr;
 	assert_int_equal(mem_mw_free(f->mem, mw, NULL), 0);
@@ -242,7 +244,7 @@ test_failed_bind_changes_nothing(void **state)
 	assert_int_equal(try_bind(f, &b, &key), -EINVAL);
 	assert_int_equal(lands(f, QPN, bound, VA + 1024, 1024, RR), 1024);
 	b.va = VA;
-	assert_int_equal(try_bind(f, &b, &key), 0); /* and the key was not spent */
+	assert_int_equal(try_bind(f, &b, &key), 0); /* the failed binds did not use the key */
 }
 
 static void
@@ -284,7 +286,7 @@ test_type_1_is_never_zero_based(void **state)
 	assert_int_equal(try_bind(f, &b, &key), -EINVAL);
 }
 
-/* else an atomic whose VA is aligned would straddle words of the host */
+/* Otherwise an atomic with an aligned VA would cross a word boundary of the host. */
 static void
 test_atomic_window_keeps_alignment(void **state)
 {
@@ -299,13 +301,13 @@ test_atomic_window_keeps_alignment(void **state)
 	assert_int_equal(try_bind(f, &b, &key), 0);
 	b = good_bind(f, mr, window(f, MEM_MW_TYPE_2));
 	b.va = VA + 4;
-	b.access = RA; /* by VA: the VAs that are aligned lie on aligned bytes */
+	b.access = RA; /* addressed by VA: aligned VAs are aligned on the host */
 	assert_int_equal(try_bind(f, &b, &key), 0);
 	assert_int_equal(lands(f, QPN, key, VA + 8, 8, RA), 8);
 }
 
 static void
-test_type_1_serves_every_qp_of_the_domain(void **state)
+test_type_1_window_allows_every_qp_of_the_domain(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t mr = region(f, ALL, VA, LEN), key, other;
@@ -320,7 +322,7 @@ test_type_1_serves_every_qp_of_the_domain(void **state)
 }
 
 static void
-test_type_2_serves_its_qp_only(void **state)
+test_type_2_window_allows_its_qp_only(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t mr = region(f, ALL, VA, LEN), key, other;
@@ -335,13 +337,13 @@ test_type_2_serves_its_qp_only(void **state)
 }
 
 static void
-test_type_2_consumer_owns_the_low_byte(void **state)
+test_type_2_bind_sets_only_the_low_byte_of_the_key(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t mr = region(f, ALL, VA, LEN), mw = window(f, MEM_MW_TYPE_2), key;
 	struct mem_bind b = good_bind(f, mr, mw);
 
-	b.new_key = mw ^ 0x100; /* not the rest */
+	b.new_key = mw ^ 0x100; /* the other bits must not change */
 	assert_int_equal(try_bind(f, &b, &key), -EINVAL);
 	b.new_key = mw ^ 0x5a;
 	assert_int_equal(must_bind(f, &b), mw ^ 0x5a);
@@ -365,7 +367,7 @@ test_type_2_is_unbound_by_invalidate_only(void **state)
 	assert_int_equal(invalidate(f, b.mw_key, QPN), 0);
 	assert_int_equal(try_bind(f, &b, &key), -EINVAL); /* length 0, unbound */
 	b.length = 1024;
-	b.qpn = OTHER_QPN; /* once free, any QP of the domain may have it */
+	b.qpn = OTHER_QPN; /* an unbound window may be bound to any QP of the domain */
 	assert_int_equal(try_bind(f, &b, &key), 0);
 	assert_int_equal(access_by(f, OTHER_QPN, key, VA + 1024, 8, RR), MEM_OK);
 	assert_int_equal(access_by(f, QPN, key, VA + 1024, 8, RR), MEM_BAD_KEY);
@@ -386,7 +388,7 @@ test_invalidate_ends_access(void **state)
 }
 
 static void
-test_invalidate_is_for_own_type_2_windows(void **state)
+test_a_qp_may_invalidate_only_its_own_type_2_windows(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t mr = region(f, ALL, VA, LEN), key, one, other;
@@ -418,11 +420,12 @@ test_type_1_rebind_gets_a_new_key_and_a_grace_period(void **state)
 	uint64_t token = 99;
 
 	assert_int_equal(mem_mw_bind(f->mem, &b, &first, &token), 0);
-	assert_int_equal(token, 0); /* nothing was visible before */
+	assert_int_equal(token, 0); /* first bind: no old binding to wait for */
 	assert_int_not_equal(first, mw);
 	assert_int_equal(access_at(f, mw, VA + 1024, 8, RR), MEM_BAD_KEY);
 	b.mw_key = mw;
-	assert_int_equal(try_bind(f, &b, &second), -ENOENT); /* by its current key only */
+	assert_int_equal(try_bind(f, &b, &second),
+		-ENOENT); /* the old key no longer names the window */
 	b.mw_key = first;
 	b.va = VA;
 	assert_int_equal(mem_mw_bind(f->mem, &b, &second, &token), 0);
@@ -484,7 +487,7 @@ test_region_with_bound_windows_is_busy(void **state)
 	two = must_bind(f, &b);
 	assert_int_equal(mem_mr_deregister(f->mem, mr, &f->err), -EBUSY);
 	assert_non_null(strstr(f->err.text, "2 memory windows"));
-	assert_int_equal(access_at(f, mr, VA, 8, RR), MEM_OK); /* untouched */
+	assert_int_equal(access_at(f, mr, VA, 8, RR), MEM_OK); /* the region still works */
 	assert_int_equal(invalidate(f, two, QPN), 0);
 	assert_int_equal(mem_mr_deregister(f->mem, mr, NULL), -EBUSY);
 	assert_int_equal(mem_mw_free(f->mem, one, NULL), -EAGAIN);
@@ -495,7 +498,8 @@ static void
 test_free_ends_access_at_once_and_waits_for_grace(void **state)
 {
 	struct fixture *f = *state;
-	uint32_t mr = region(f, ALL, VA, LEN), key, cursor = 0;
+	uint64_t cursor = 0;
+	uint32_t mr = region(f, ALL, VA, LEN), key;
 	struct mem_bind b = good_bind(f, mr, window(f, MEM_MW_TYPE_2));
 	struct mem_mw_info info;
 
@@ -510,7 +514,7 @@ test_free_ends_access_at_once_and_waits_for_grace(void **state)
 	grace_passes(f);
 	assert_int_equal(mem_mw_free(f->mem, key, NULL), 0);
 	assert_int_equal(mem_mw_free(f->mem, key, NULL), -ENOENT);
-	mem_qp_gone(f->mem, QPN); /* finds nothing of it */
+	mem_qp_gone(f->mem, QPN); /* type 1 windows do not belong to a QP */
 }
 
 static void
@@ -533,7 +537,7 @@ test_windows_run_out_and_come_back(void **state)
 }
 
 static void
-test_qp_gone_takes_its_type_2_windows(void **state)
+test_type_2_windows_are_unbound_when_their_qp_is_destroyed(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t mr = region(f, ALL, VA, LEN), mine[3], theirs, one, i;
@@ -545,7 +549,7 @@ test_qp_gone_takes_its_type_2_windows(void **state)
 		mine[i] = must_bind(f, &b);
 	}
 	b = good_bind(f, mr, window(f, MEM_MW_TYPE_2));
-	b.qpn = QPN + 1024; /* shares whatever bucket there may be */
+	b.qpn = QPN + 1024; /* in the same hash bucket, if there are buckets */
 	theirs = must_bind(f, &b);
 	b = good_bind(f, mr, window(f, MEM_MW_TYPE_1));
 	one = must_bind(f, &b);
@@ -562,17 +566,18 @@ test_qp_gone_takes_its_type_2_windows(void **state)
 	assert_int_equal(access_at(f, one, VA + 1024, 8, RR), MEM_OK);
 	mem_qp_gone(f->mem, QPN + 1024);
 	assert_int_equal(access_by(f, QPN + 1024, theirs, VA + 1024, 8, RR), MEM_BAD_KEY);
-	b.mw_key = mine[0]; /* the windows live on */
+	b.mw_key = mine[0]; /* the windows still exist, unbound */
 	b.new_key = mine[0];
 	b.qpn = OTHER_QPN;
 	assert_int_equal(must_bind(f, &b), mine[0]);
 }
 
 static void
-test_query_tells_the_binding(void **state)
+test_query_reports_the_binding(void **state)
 {
 	struct fixture *f = *state;
-	uint32_t mr = region(f, ALL, VA, LEN), mw = window(f, MEM_MW_TYPE_2), key, cursor = 0;
+	uint64_t cursor = 0;
+	uint32_t mr = region(f, ALL, VA, LEN), mw = window(f, MEM_MW_TYPE_2), key;
 	struct mem_bind b = good_bind(f, mr, mw);
 	struct mem_mw_info info, walked;
 
@@ -617,13 +622,13 @@ test_ten_thousand_type_1_binds_repeat_no_key(void **state)
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_unbound_window_gives_access_to_nothing),
 		T(test_window_is_narrower_than_its_region),
 		T(test_window_has_its_own_rights),
 		T(test_window_key_is_no_l_key),
-		T(test_bind_needs_the_regions_consent),
+		T(test_region_must_allow_the_bind),
 		T(test_bind_needs_one_domain),
 		T(test_bind_stays_inside_the_region),
 		T(test_bind_needs_keys_that_are_alive),
@@ -633,20 +638,20 @@ main(void)
 		T(test_zero_based_window_starts_at_0),
 		T(test_type_1_is_never_zero_based),
 		T(test_atomic_window_keeps_alignment),
-		T(test_type_1_serves_every_qp_of_the_domain),
-		T(test_type_2_serves_its_qp_only),
-		T(test_type_2_consumer_owns_the_low_byte),
+		T(test_type_1_window_allows_every_qp_of_the_domain),
+		T(test_type_2_window_allows_its_qp_only),
+		T(test_type_2_bind_sets_only_the_low_byte_of_the_key),
 		T(test_type_2_is_unbound_by_invalidate_only),
 		T(test_invalidate_ends_access),
-		T(test_invalidate_is_for_own_type_2_windows),
+		T(test_a_qp_may_invalidate_only_its_own_type_2_windows),
 		T(test_type_1_rebind_gets_a_new_key_and_a_grace_period),
 		T(test_type_1_bind_of_length_0_unbinds),
 		T(test_type_1_moves_from_region_to_region),
 		T(test_region_with_bound_windows_is_busy),
 		T(test_free_ends_access_at_once_and_waits_for_grace),
 		T(test_windows_run_out_and_come_back),
-		T(test_qp_gone_takes_its_type_2_windows),
-		T(test_query_tells_the_binding),
+		T(test_type_2_windows_are_unbound_when_their_qp_is_destroyed),
+		T(test_query_reports_the_binding),
 		T(test_ten_thousand_type_1_binds_repeat_no_key),
 	};
 

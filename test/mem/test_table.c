@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What the room's own parts promise each other: records, free lists, counts. */
+/* Internal data structures of lib/mem: records, free lists and window counts. */
 
 #include <pthread.h>
 
@@ -64,7 +64,7 @@ record_reader(void *arg)
 	return NULL;
 }
 
-/* The worst case: the same key again and again, so that the key alone cannot tell. */
+/* Worst case: the record always has the same key, so the key does not show a torn read. */
 static void
 test_record_is_never_read_torn(void **state)
 {
@@ -86,7 +86,7 @@ test_record_is_never_read_torn(void **state)
 }
 
 static void
-test_free_index_rests_longest(void **state)
+test_oldest_free_index_is_used_first(void **state)
 {
 	uint32_t ring[3] = { 0, 1, 2 }, index, i;
 	struct index_fifo f = { ring, 3, 0, 3 };
@@ -96,7 +96,7 @@ test_free_index_rests_longest(void **state)
 	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
 		assert_true(index_get(&f, &index));
 		assert_int_equal(index, order[i]);
-		index_put(&f, index); /* to the end of the line */
+		index_put(&f, index); /* at the end of the free list */
 	}
 	for (i = 0; i < 3; i++)
 		assert_true(index_get(&f, &index));
@@ -106,7 +106,7 @@ test_free_index_rests_longest(void **state)
 	assert_int_equal(index, 2);
 }
 
-/* From the top, wherever it stands in the line; the others keep their order. */
+/* The highest index is taken from anywhere in the free list; the others keep their order. */
 static void
 test_highest_index_is_taken_out(void **state)
 {
@@ -133,10 +133,11 @@ test_highest_index_is_taken_out(void **state)
 }
 
 /*
- * A worker may have read the record just before it was retracted: the count is where the two meet.
+ * A worker may have read the record of a region just before the region was deregistered. The bind
+ * then fails, because the region's window count is closed.
  */
 static void
-test_region_on_its_way_out_takes_no_window(void **state)
+test_region_being_deregistered_takes_no_window(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t key = region(f, ALL, 0, 64);
@@ -151,7 +152,9 @@ test_region_on_its_way_out_takes_no_window(void **state)
 	assert_false(mr_hold(mr));
 }
 
-/* What makes the end of a QP without windows cheap */
+/*
+ * The count of bound windows of a QP lets the destruction of a QP without windows skip the search.
+ */
 static void
 test_bound_windows_are_counted_by_qp(void **state)
 {
@@ -177,13 +180,13 @@ test_bound_windows_are_counted_by_qp(void **state)
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record_is_read_by_its_key_only),
 		cmocka_unit_test(test_record_is_never_read_torn),
-		cmocka_unit_test(test_free_index_rests_longest),
+		cmocka_unit_test(test_oldest_free_index_is_used_first),
 		cmocka_unit_test(test_highest_index_is_taken_out),
-		T(test_region_on_its_way_out_takes_no_window),
+		T(test_region_being_deregistered_takes_no_window),
 		T(test_bound_windows_are_counted_by_qp),
 	};
 

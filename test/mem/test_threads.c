@@ -3,9 +3,9 @@
  */
 
 /*
- * A worker that reads while the control thread registers, deregisters, binds and frees, with
- * DPDK's QSBR as the grace period. What an access allows must stay readable until the worker's
- * next quiescent state, and must be the bytes of the key that was asked for.
+ * A worker accesses memory while the control thread registers, deregisters, binds and frees, with
+ * DPDK's QSBR as the grace period. The bytes of an allowed access must stay mapped until the
+ * worker's next quiescent state, and must belong to the requested key.
  */
 
 #include <pthread.h>
@@ -24,14 +24,14 @@ struct shared {
 	struct mem *mem;
 	struct rte_rcu_qsbr *rcu;
 	uint32_t pd;
-	uint64_t keys[SLOTS]; /* stamp << 32 | key; 0: none; stamp: its bytes */
+	uint64_t keys[SLOTS]; /* stamp << 32 | key, 0: none; each byte of the region is the stamp */
 	bool stop;
 	struct timespec since; /* the start */
 	uint64_t hits, misses;
 	const char *broken;
 };
 
-/* A busy machine makes fewer rounds, not a longer test. */
+/* The test ends after a fixed time; a busy machine runs fewer rounds. */
 static bool
 in_time(const struct timespec *since)
 {
@@ -64,7 +64,7 @@ rcu_create(void)
 	return rcu;
 }
 
-/* One access as a worker makes it: everything but the bytes of that very key is a failure. */
+/* Make one access as a worker does. Reading bytes of another key's region fails the test. */
 static void
 read_one(struct shared *s, unsigned int slot, uint64_t va)
 {
@@ -157,7 +157,7 @@ publish(struct shared *s, unsigned int slot, uint8_t stamp, uint32_t key)
 	__atomic_store_n(&s->keys[slot], (uint64_t)stamp << 32 | key, __ATOMIC_RELEASE);
 }
 
-/* The key stays published while the region goes: the worker runs into every stage of it. */
+/* The key stays published during the deregistration, so the worker uses it in every stage. */
 static void
 test_no_access_after_deregister_returned(void **state)
 {
@@ -173,7 +173,7 @@ test_no_access_after_deregister_returned(void **state)
 	for (i = 0; i < ROUNDS && in_time(&s.since); i++) {
 		slot = i % SLOTS;
 		if (keys[slot] != 0) {
-			/* too early, and the worker faults on unmapped bytes */
+			/* if it were unmapped too early, the worker would crash */
 			while ((rc = mem_mr_deregister(s.mem, keys[slot], NULL)) == -EAGAIN)
 				sched_yield();
 			assert_int_equal(rc, 0);
@@ -188,10 +188,11 @@ test_no_access_after_deregister_returned(void **state)
 }
 
 /*
- * Two regions, one type 1 window that flips between them: never one's key with the other's bytes.
+ * A type 1 window moves between two regions. An access never gets the bytes of one region by the
+ * window's key for the other.
  */
 static void
-test_window_never_shows_a_mixture(void **state)
+test_window_never_mixes_two_regions(void **state)
 {
 	struct mem_bind b = { .access = RR, .va = 0, .length = LEN };
 	uint32_t mr[2], key;
@@ -261,7 +262,7 @@ binding_worker(void *arg)
 }
 
 static void
-test_bind_and_deregister_race_is_decided(void **state)
+test_race_of_bind_and_deregister_has_one_winner(void **state)
 {
 	struct binder w = { 0 };
 	unsigned int i;
@@ -280,7 +281,7 @@ test_bind_and_deregister_race_is_decided(void **state)
 		key = threads_fill(&s, RR | BIND, 33);
 		bound = __atomic_load_n(&w.bound, __ATOMIC_RELAXED);
 		__atomic_store_n(&w.mr, key, __ATOMIC_RELEASE);
-		/* every other time in the middle of its binds, else as they begin */
+		/* in every second round wait until the worker has bound at least once */
 		while (i % 2 == 0 && __atomic_load_n(&w.bound, __ATOMIC_RELAXED) == bound)
 			sched_yield();
 		while ((rc = mem_mr_deregister(s.mem, key, NULL)) != 0) {
@@ -290,19 +291,19 @@ test_bind_and_deregister_race_is_decided(void **state)
 	}
 	wait_for(thread, &s);
 	s.hits = w.bound;
-	/* every bind was undone: window and domain go without a trace */
+	/* every bind was undone, so window and domain can be freed */
 	assert_int_equal(mem_mw_free(s.mem, w.mw, NULL), 0);
 	assert_int_equal(mem_pd_free(s.mem, s.pd, NULL), 0);
 	shared_destroy(&s);
 }
 
-/* --- two workers at odds over one type 1 window --- */
+/* --- two workers bind the same type 1 window --- */
 
 #define BINDS 400000
 
 struct rival {
 	struct shared *s;
-	uint64_t *key; /* the window's, as the consumers know it */
+	uint64_t *key; /* the window's current key, which both workers read */
 	uint32_t mr;
 	uint32_t spent[BINDS]; /* keys whose bind succeeded */
 	uint32_t n;
@@ -341,7 +342,7 @@ compare_keys(const void *a, const void *b)
 }
 
 static void
-test_a_window_key_is_good_for_one_rebind(void **state)
+test_each_window_key_allows_one_rebind(void **state)
 {
 	struct rival *r = calloc(2, sizeof(*r));
 	static uint32_t spent[2 * BINDS];
@@ -370,7 +371,7 @@ test_a_window_key_is_good_for_one_rebind(void **state)
 	qsort(spent, n, sizeof(*spent), compare_keys);
 	for (i = 1; i < n; i++)
 		assert_true(spent[i - 1] != spent[i]);
-	/* and the region counts one window, not what the rivals left behind */
+	/* the region counts one bound window, whichever worker bound it last */
 	assert_int_equal(mem_mw_free(s.mem, (uint32_t)shared_key, NULL), 0);
 	assert_int_equal(mem_mr_deregister(s.mem, mr, NULL), 0);
 	s.hits = n;
@@ -383,9 +384,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_access_after_deregister_returned),
-		cmocka_unit_test(test_window_never_shows_a_mixture),
-		cmocka_unit_test(test_bind_and_deregister_race_is_decided),
-		cmocka_unit_test(test_a_window_key_is_good_for_one_rebind),
+		cmocka_unit_test(test_window_never_mixes_two_regions),
+		cmocka_unit_test(test_race_of_bind_and_deregister_has_one_winner),
+		cmocka_unit_test(test_each_window_key_allows_one_rebind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

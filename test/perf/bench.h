@@ -5,17 +5,18 @@
 #ifndef TEST_PERF_BENCH_H
 #define TEST_PERF_BENCH_H
 
-/* What the programs here have in common, beside polca-bench's agents. */
+/* Options and header lines that the benchmarks of this folder share. */
 
 #include "agents/agents.h"
 
 #define BENCH_RUNS_MAX 99
 /*
- * [--runs N] [--short], and [--case TEXT] for a benchmark that has cases; the usage for all else.
- * @param only NULL: it has none. @return how many runs: 9, one when brief
+ * Parse [--runs N] [--short] [--case TEXT]; print the usage for anything else.
+ * @param only  set to TEXT; NULL: the benchmark has no cases
+ * @return number of runs: by default 9, 1 with --short
  */
 unsigned int bench_options(int argc, char **argv, bool *brief, const char **only);
-/* Where it is measured. */
+/* Print the machine and the number of runs. */
 void bench_print_machine(unsigned int runs);
 
 #endif

@@ -3,8 +3,8 @@
  */
 
 /*
- * Two senders share a link whose queue marks (DCQCN on) and, when it is full, drops. In virtual
- * time: the figures are the same on any machine.
+ * Two senders share a link whose queue marks packets (for DCQCN) and drops them when it is full.
+ * Time is virtual, so the figures are the same on any machine.
  */
 
 #include <getopt.h>

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What the programs here take, and what they print first. */
+/* The common options of the benchmarks, and their first lines of output. */
 
 #include <errno.h>
 #include <getopt.h>

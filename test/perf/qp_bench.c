@@ -3,13 +3,13 @@
  */
 
 /*
- * What many queue pairs cost: a million of them made and moved to RTS through the library call, and
- * Sends of 64 bytes on 1, 10,000 and 100,000 of them, visited in turn so that nothing of a QP stays
- * in a cache. Both ends are played by one core, over a link in memory, ICRC made and checked.
+ * The cost of many queue pairs: creating a million and moving them to RTS through the library, and
+ * Sends of 64 bytes on 1, 10,000 and 100,000 QPs in turn, so that no QP's memory stays in a cache.
+ * One core runs both ends, over a link in memory, with ICRCs made and checked.
  *
- * Many QPs are compared with one: either each Send has its own ACK, or runs of 16 share one (of one
- * QP, all of a burst). What a burst's worth of QPs cost, which stay in the caches, tells what is
- * not memory's.
+ * Many QPs are compared with one: either each Send has its own ACK, or runs of 16 share one (with
+ * one QP, all Sends of a burst). As many QPs as a burst has packets stay in the caches; they show
+ * the cost that is not due to memory.
  */
 
 #include <malloc.h>
@@ -24,15 +24,16 @@
 #include <rte_prefetch.h>
 
 #include "bench.h"
+#include "rc/qp_directory.h"
 #include "rc/rc.h"
 
 #define DEPTH      16
-#define ONE_DEPTH  64 /* of the QPs that work alone: a burst fits */
+#define ONE_DEPTH  64 /* of a QP that is used alone: a burst fits */
 #define MESSAGE    64
 #define QUEUE      1024 /* frames */
 #define WHEEL_TICK 32768
 #define CQ_DEPTH   4096
-#define ARENA_QP   6144 /* bytes: more than one needs */
+#define ARENA_QP   6144 /* bytes per QP: more than one needs */
 #define HUGEPAGE   (2u << 20)
 
 static uint64_t hz;
@@ -180,9 +181,9 @@ qp_bench_modify(struct side *s, uint32_t i, const struct side *to, uint32_t dest
 	}
 }
 
-/* --- a million --- */
+/* --- creating and destroying many QPs --- */
 
-/* Memory in hugepages, there already, as the engine has it; it goes all at once. */
+/* Preallocated hugepages, as the engine has; all objects are freed at once. */
 struct arena {
 	uint8_t *bytes;
 	size_t size, used;
@@ -222,7 +223,7 @@ arena_init(struct arena *a, size_t size)
 	if (a->mapped == MAP_FAILED)
 		bench_die("no memory for queue pairs");
 	a->bytes = RTE_PTR_ALIGN_CEIL(a->mapped, HUGEPAGE);
-	madvise(a->bytes, size, MADV_HUGEPAGE); /* small ones will do */
+	madvise(a->bytes, size, MADV_HUGEPAGE); /* a hint: without hugepages it works, too */
 	memset(a->bytes, 0, size);
 }
 
@@ -239,7 +240,7 @@ qp_bench_seconds(uint64_t since)
 }
 
 struct many {
-	double made[BENCH_RUNS_MAX], gone[BENCH_RUNS_MAX]; /* a second */
+	double made[BENCH_RUNS_MAX], gone[BENCH_RUNS_MAX]; /* per second */
 	size_t bytes;
 };
 
@@ -295,19 +296,19 @@ many(uint32_t count, unsigned int runs)
 	print_many(&fresh, 1, "pages yet to be had (once):");
 }
 
-/* --- many at work --- */
+/* --- Sends on many QPs --- */
 
-#define ONE_ACKS 0 /* number of the QP that has each Send acknowledged */
+#define ONE_ACKS 0 /* index of the QP with an ACK for each Send */
 #define ONE_RUNS 1
-#define FIRST    2 /* of the many */
-#define AHEAD    4 /* QPs whose places are prefetched before one is posted to */
+#define FIRST    2 /* index of the first of many QPs */
+#define AHEAD    4 /* number of QPs prefetched before a Send is posted */
 
 struct work {
 	const char *name;
 	uint32_t first, active;
-	unsigned int run; /* Sends in a visit */
-	unsigned int like; /* compared with this one */
-	uint32_t at; /* whose turn it is */
+	unsigned int run; /* Sends posted on a QP before the next QP has its turn */
+	unsigned int like; /* index of the QP it is compared with */
+	uint32_t at; /* index of the QP whose turn it is */
 };
 
 static void
@@ -338,7 +339,7 @@ qp_bench_post(struct side *s, uint32_t i, bool signaled)
 		bench_die(err.text);
 }
 
-/* As the engine's receive: the burst is parsed, sorted, executed. */
+/* Parse, sort and execute a burst, as the engine does. */
 static unsigned int
 take_in(struct side *s, struct frames *in, uint64_t now)
 {
@@ -361,7 +362,7 @@ take_in(struct side *s, struct frames *in, uint64_t now)
 	return n;
 }
 
-/* @return completions */
+/* @return number of completions */
 static unsigned int
 qp_bench_poll(struct side *s, bool receiver)
 {
@@ -390,7 +391,28 @@ qp_bench_serve(struct side *s, struct frames *in, bool receiver)
 	return n;
 }
 
-/* Whose turn is in the next burst: its lines and its message come while this one is worked on. */
+/* Prefetch what rc_post_send() and the following rc_run() use of the QP. */
+static void
+qp_bench_prefetch(const struct side *s, uint32_t i)
+{
+	const struct rc_qp *qp = rc_qp_there(s->w, s->qpn[i]);
+
+	if (likely(qp != NULL))
+		rc_prefetch_turn(qp);
+}
+
+/* Prefetch the places of the QP's next n WQEs. */
+static void
+qp_bench_prefetch_send(const struct side *s, uint32_t i, unsigned int n)
+{
+	const struct rc_qp *qp = rc_qp_there(s->w, s->qpn[i]);
+	unsigned int k;
+
+	for (k = 0; likely(qp != NULL) && k < n; k++)
+		rte_prefetch0(rc_sq_at(&qp->req, qp->req.head + k));
+}
+
+/* Choose the QP of the next visit, and prefetch its memory and message. */
 static uint32_t
 next_visit(struct side *s, struct work *work)
 {
@@ -399,29 +421,29 @@ next_visit(struct side *s, struct work *work)
 	if (later < work->active)
 		rc_prefetch_place(s->w, s->qpn[work->first + later]);
 	work->at = work->at + 1 == work->active ? 0 : work->at + 1;
-	rc_prefetch(s->w, s->qpn[i]);
+	qp_bench_prefetch(s, i);
 	rte_prefetch0(s->bytes + (uint64_t)i * MESSAGE);
 	return i;
 }
 
-/* @param visits  of this burst, then of the next */
+/* @param visits  QPs of this burst; replaced by those of the next one */
 static void
 post_burst(struct side *s, struct work *work, uint32_t *visits, unsigned int n)
 {
 	unsigned int i, k;
 
 	for (i = 0; i < n && i < AHEAD; i++)
-		rc_prefetch_send(s->w, s->qpn[visits[i]], work->run);
+		qp_bench_prefetch_send(s, visits[i], work->run);
 	for (i = 0; i < n; i++) {
 		if (i + AHEAD < n)
-			rc_prefetch_send(s->w, s->qpn[visits[i + AHEAD]], work->run);
+			qp_bench_prefetch_send(s, visits[i + AHEAD], work->run);
 		for (k = 0; k < work->run; k++)
 			qp_bench_post(s, visits[i], true);
 		visits[i] = next_visit(s, work);
 	}
 }
 
-/* The processor's, so that what else runs on it does not count */
+/* CPU time of this process, so that other processes do not count. */
 static double
 cpu_seconds(void)
 {
@@ -431,7 +453,7 @@ cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Sends a second, requester and responder together. */
+/* @return Sends per second, with the work of requester and responder */
 static double
 send_rate(struct side *a, struct side *b, struct work *work, uint32_t messages)
 {
@@ -495,7 +517,7 @@ work_many(uint32_t most, uint32_t messages, unsigned int runs)
 	qp_bench_create(&a, 1, most + FIRST, &alloc);
 	qp_bench_create(&b, 2, most + FIRST, &alloc);
 	connect(&a, &b, most + FIRST);
-	for (i = 0; i < RTE_DIM(works); i++) /* all that is touched is there */
+	for (i = 0; i < RTE_DIM(works); i++) /* touch all memory before the first measurement */
 		send_rate(&a, &b, &works[i], works[i].active * works[i].run);
 	for (r = 0; r < runs; r++)
 		for (i = 0; i < RTE_DIM(works); i++) {

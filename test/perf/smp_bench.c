@@ -3,12 +3,12 @@
  */
 
 /*
- * SMPs that one worker answers on QP0 of a native InfiniBand port: LRH, ICRC and VCRC of both
- * packets, lib/mad's checks and the subnet management agent.
+ * Measure how fast one worker answers SMPs on QP0 of a native InfiniBand port: LRH, ICRC and VCRC
+ * of both packets, lib/mad's checks and the subnet management agent.
  *
  *	smp_bench [--runs N] [--short]
  *
- * Runs are interleaved; the medians of the rounds are printed. --short only checks that it works.
+ * Runs of the cases are interleaved; medians are printed. --short only checks that it works.
  */
 
 #include <stdio.h>
@@ -41,13 +41,13 @@ struct adapter {
 };
 
 static const struct port_attr *
-smp_bench_port_of(void *arg, uint16_t port)
+perf_smp_port_of(void *arg, uint16_t port)
 {
 	return port == 0 ? arg : NULL;
 }
 
 static void
-smp_bench_apply(void *arg, uint16_t port, const struct port_settings *s)
+perf_smp_apply(void *arg, uint16_t port, const struct port_settings *s)
 {
 	struct adapter *a = arg;
 
@@ -58,7 +58,7 @@ smp_bench_apply(void *arg, uint16_t port, const struct port_settings *s)
 }
 
 static void
-smp_bench_event(void *arg, const struct event *ev)
+perf_smp_event(void *arg, const struct event *ev)
 {
 	(void)arg;
 	(void)ev;
@@ -91,8 +91,8 @@ create_sma(struct adapter *a)
 		.port = &port,
 		.num_managed = 1,
 		.limits = sma_limits_default,
-		.apply = smp_bench_apply,
-		.event = smp_bench_event,
+		.apply = perf_smp_apply,
+		.event = perf_smp_event,
 		.arg = a,
 	};
 
@@ -114,7 +114,7 @@ smp_bench_create(struct adapter *a)
 		.alloc = &allocator_malloc,
 		.rng = &rng_kernel,
 		.tx = &a->out.sink,
-		.port = smp_bench_port_of,
+		.port = perf_smp_port_of,
 		.port_arg = &a->port,
 	};
 

@@ -3,9 +3,9 @@
  */
 
 /*
- * Reading records: LMDB's own read transactions on a locked map against the tree of lib/store, in
- * turn, medians of nine; what readers cost a writer; what a durable commit costs by group size.
- * docs/store.md tells what the figures led to.
+ * Compare LMDB with the tree of lib/store: reading records (LMDB's read transactions on a locked
+ * map), in alternate runs with medians of nine; the cost of readers for a writer; the cost of a
+ * durable commit by group size. docs/store.md has the conclusions.
  *
  *   store_bench [--short]
  */
@@ -68,7 +68,7 @@ rid_of(uint32_t i)
 	return (i + 1) << 8;
 }
 
-/* the i-th of a walk over all records in no order */
+/* @return the i-th record of a walk over all records in no particular order */
 static uint32_t
 scattered(uint32_t i)
 {
@@ -150,7 +150,7 @@ file_bytes(const struct both *b)
 	return (info.me_last_pgno + 1) * 4096;
 }
 
-/* A reader that must not touch the disk has the map in memory and locked. */
+/* Lock the map in memory, as a reader must not access the disk. */
 static const char *
 lock_map(const struct both *b)
 {
@@ -168,7 +168,7 @@ lock_map(const struct both *b)
 	return said;
 }
 
-/* --- what is measured: each returns nanoseconds an operation --- */
+/* --- measured functions: each returns nanoseconds per operation --- */
 
 static volatile uint32_t sum;
 
@@ -191,7 +191,7 @@ lmdb_get(struct both *b)
 	return (store_bench_seconds() - start) / lookups * 1e9;
 }
 
-/* The same, and the transaction renewed for each burst of 32, as a worker would. */
+/* The same with the transaction renewed for each burst of 32, as a worker would do. */
 static double
 lmdb_get_renewed(struct both *b)
 {
@@ -264,7 +264,7 @@ tree_walk(struct both *b)
 	return (store_bench_seconds() - start) / n * 1e9;
 }
 
-/* Where a transfer goes on after a Resend: LMDB must know the key, the tree takes the number. */
+/* Seek the record where a transfer continues after a Resend: by key (LMDB) or ordinal (tree). */
 static double
 lmdb_seek(struct both *b)
 {
@@ -279,7 +279,7 @@ lmdb_seek(struct both *b)
 	OK(mdb_cursor_open(txn, b->dbi, &c));
 	for (i = 0; i < lookups; i++) {
 		store_bench_key_of(bytes, rid_of(scattered(i)));
-		key.mv_data = bytes; /* the last answer left its own key there */
+		key.mv_data = bytes; /* the last call has overwritten it */
 		OK(mdb_cursor_get(c, &key, &value, MDB_SET_RANGE));
 		sum += ((uint8_t *)value.mv_data)[1];
 	}
@@ -329,7 +329,7 @@ store_bench_compare(struct both *b, const char *what, double (*lmdb)(struct both
 		ratio[PAIRS / 2]);
 }
 
-/* --- transfers hold their versions while records change, one a commit, nothing synced --- */
+/* --- transfers hold versions while records change: one change per commit, not synced --- */
 
 static void
 say_held(const char *what, uint32_t num, double bytes, double start, const char *after)

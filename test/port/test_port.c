@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "port/allow_list.h"
 #include "port/port.h"
 
 static union gid
@@ -126,6 +127,38 @@ test_ipv4_is_mapped_into_a_gid(void **state)
 	assert_memory_equal(g.raw, want, 16);
 	g = gid("::192.168.1.2");
 	assert_false(gid_is_ipv4(&g));
+}
+
+static void
+test_gid_of_a_host(void **state)
+{
+	static const struct {
+		const char *gid;
+		bool host;
+	} cases[] = {
+		{ "10.0.0.1", true },
+		{ "223.255.255.255", true },
+		{ "fe80::1", true },
+		{ "2001:db8::1", true },
+		{ "0.0.0.0", false },
+		{ "0.1.2.3", false },
+		{ "127.0.0.1", false },
+		{ "224.0.0.1", false },
+		{ "240.0.0.1", false },
+		{ "255.255.255.255", false },
+		{ "::", false },
+		{ "::1", false },
+		{ "ff02::1", false },
+	};
+	union gid gid;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(gid_parse(cases[i].gid, &gid));
+		if (gid_is_host(&gid) != cases[i].host)
+			fail_msg("%s", cases[i].gid);
+	}
 }
 
 static void
@@ -266,6 +299,38 @@ test_violation_counters_of_workers_add_up(void **state)
 	assert_int_equal(sum.qkey, 0x1ffff);
 }
 
+static struct allow_prefix
+prefix(const char *address, uint8_t len)
+{
+	struct allow_prefix p = { .prefix_len = len };
+
+	p.gid = gid(address);
+	return p;
+}
+
+static void
+test_allow_list(void **state)
+{
+	const struct allow_list anybody = { .num_peers = 0 };
+	struct allow_list some = { .num_peers = 2, .num_pkeys = 1, .pkey = { 0x8005 } };
+	union gid near = gid("10.1.2.3"), far = gid("10.1.3.3"), six = gid("2001:db8::9"),
+		  other = gid("2001:db9::9");
+
+	(void)state;
+	some.peer[0] = prefix("10.1.2.0", 24);
+	some.peer[1] = prefix("2001:db8::", 32);
+	assert_true(allow_list_admits(&anybody, &far, 0x7fff));
+	assert_true(allow_list_admits(&anybody, NULL, 0x7fff));
+	assert_true(allow_list_admits(&some, &near, 0x8005));
+	assert_true(allow_list_admits(&some, &six, 0x0005)); /* a limited member */
+	assert_false(allow_list_admits(&some, &near, 0x8006));
+	assert_false(allow_list_admits(&some, &far, 0x8005));
+	assert_false(allow_list_admits(&some, &other, 0x8005));
+	assert_false(allow_list_admits(&some, NULL, 0x8005));
+	assert_true(allow_list_admits_address(&some, &near));
+	assert_false(allow_list_admits_address(&some, &far));
+}
+
 int
 main(void)
 {
@@ -276,6 +341,7 @@ main(void)
 		cmocka_unit_test(test_path_mtu_of_a_netdev_mtu),
 		cmocka_unit_test(test_codes_of_path_mtus),
 		cmocka_unit_test(test_ipv4_is_mapped_into_a_gid),
+		cmocka_unit_test(test_gid_of_a_host),
 		cmocka_unit_test(test_gid_prints_as_it_is_written),
 		cmocka_unit_test(test_what_is_no_address_is_refused),
 		cmocka_unit_test(test_link_local_and_zero),
@@ -283,6 +349,7 @@ main(void)
 		cmocka_unit_test(test_guid_of_a_mac),
 		cmocka_unit_test(test_unused_gid_is_not_found),
 		cmocka_unit_test(test_violation_counters_of_workers_add_up),
+		cmocka_unit_test(test_allow_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,7 +187,7 @@ sent_packet(const struct node *n, unsigned int i)
 	return pkt;
 }
 
-/* --- b's part, played by the test --- */
+/* --- the test answers in place of b --- */
 
 enum verdict
 answer(struct pair *p, const struct wire_headers *headers, const uint8_t *payload, uint32_t len)
@@ -253,7 +253,7 @@ read_response(struct pair *p, uint8_t opcode, uint32_t psn, uint32_t at, uint32_
 		p->b.bytes + at, len);
 }
 
-/* --- work --- */
+/* --- work requests and completions --- */
 
 void
 make_wr(struct node *n, struct send_wr *wr, struct sge *sge, enum wr_opcode opcode, uint64_t wr_id,
@@ -340,7 +340,8 @@ pair_next_event(struct node *n, struct event *ev)
 {
 	while (n->event_next < n->event_count) {
 		*ev = n->events[n->event_next++];
-		if (ev->type != EVENT_COMM_EST && ev->type != EVENT_CQ_COMPLETION)
+		if (ev->type != EVENT_COMM_EST && ev->type != EVENT_CQ_COMPLETION &&
+			ev->type != EVENT_QP_ERROR)
 			return true;
 	}
 	return false;

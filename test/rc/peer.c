@@ -341,7 +341,7 @@ feed(struct peer *p)
 	return rc_receive(p->w, &p->pkt, 1000);
 }
 
-/* The payload of PSN n begins with n, so that what was placed tells where it came from. */
+/* The payload of PSN n begins with n, so that tests recognise it in memory. */
 static void
 payload(struct packet *pkt, uint32_t len)
 {
@@ -446,7 +446,7 @@ expect_answers(struct peer *p, const char *first, ...)
 	va_end(ap);
 	if (i < p->answer_count)
 		fail_msg("\"%s\" was sent, nothing expected", p->answers[i].text);
-	/* what was just expected stays to be looked at */
+	/* keep the answers just expected for answered() */
 	memmove(p->answers, p->answers + p->answer_next,
 		(p->answer_count - p->answer_next) * sizeof(p->answers[0]));
 	p->answer_count -= p->answer_next;
@@ -482,13 +482,14 @@ expect_no_wc(struct peer *p)
 	assert_int_equal(rc_cq_poll(p->dev, p->recv_cq, &wc, 1), 0);
 }
 
-/* The worker's own news do not count: established, CQ woken. */
+/* Skip events that tests do not expect: COMM_EST, CQ_COMPLETION and QP_ERROR. */
 static bool
 peer_next_event(struct peer *p, struct event *ev)
 {
 	while (p->event_next < p->event_count) {
 		*ev = p->events[p->event_next++];
-		if (ev->type != EVENT_COMM_EST && ev->type != EVENT_CQ_COMPLETION)
+		if (ev->type != EVENT_COMM_EST && ev->type != EVENT_CQ_COMPLETION &&
+			ev->type != EVENT_QP_ERROR)
 			return true;
 	}
 	return false;

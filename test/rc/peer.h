@@ -6,8 +6,8 @@
 #define TEST_RC_PEER_H
 
 /*
- * A scripted peer for one responder: literal request packets go in, what comes out is told in words
- * ("ACK 202", "NAK-SEQ 203", "FIRST 267"), and completions and events are there to be expected.
+ * A scripted requester for one responder. The test sends literal request packets, and names the
+ * expected answers in words ("ACK 202", "NAK-SEQ 203", "FIRST 267"), completions and events.
  */
 
 #include <stdarg.h>
@@ -53,7 +53,7 @@ struct answer {
 #define PEER_EVENTS  32
 
 struct peer {
-	struct tx_sink sink; /* first: the sink is the peer */
+	struct tx_sink sink; /* the first member: peer_sink_reserve() casts it to struct peer */
 	unsigned int sink_room; /* packets the sink takes before it is full */
 	uint8_t frame[4096];
 	uint32_t frame_len;
@@ -102,11 +102,11 @@ enum verdict in_cmp_swap(struct peer *p, uint32_t psn, uint32_t at, uint64_t com
 enum verdict in_fetch_add(struct peer *p, uint32_t psn, uint32_t at, uint64_t add);
 
 void post(struct peer *p, uint64_t wr_id, uint32_t at, uint32_t len);
-/* Send all that is due. */
+/* Let the responder send everything that is due. */
 void run(struct peer *p);
 unsigned int run_slice(struct peer *p, unsigned int budget);
 
-/* The answers sent since the last expectation, all of them and in this order. */
+/* Expect these answers and no others since the last expectation, in this order. */
 void expect_answers(struct peer *p, const char *first, ...);
 #define expect_tx(p, ...) expect_answers(p, __VA_ARGS__, NULL)
 #define expect_silence(p) expect_answers(p, NULL)
@@ -118,7 +118,7 @@ void expect_no_event(struct peer *p);
 enum qp_state state_of(const struct peer *p);
 uint32_t epsn_of(const struct peer *p);
 struct rc_counters counters_of(const struct peer *p);
-/* The answer to look at, counted from the first of the last expectation. */
+/* The i-th answer of the last expectation. */
 const struct answer *answered(const struct peer *p, unsigned int i);
 
 #endif

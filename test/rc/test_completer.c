@@ -3,8 +3,8 @@
  */
 
 /*
- * The completer: what responses do to the requester (rc-transport 4 and 8, rc-cases). The peer is
- * played by the test.
+ * The completer: what each response does to the requester (rc-transport 4 and 8, rc-cases). The
+ * test answers in place of the peer.
  */
 
 #include <string.h>
@@ -22,9 +22,9 @@ completer_forget_sent(struct node *n)
 
 /* --- positive ACKs --- */
 
-/* rc-transport 4: an ACK covers every PSN up to its own; completions come in posting order */
+/* rc-transport 4: an ACK acknowledges every PSN up to its own; completions come in posting order */
 static void
-test_ack_covers_all_before_it(void **state)
+test_ack_acknowledges_all_earlier_psns(void **state)
 {
 	struct pair *p = *state;
 
@@ -32,7 +32,7 @@ test_ack_covers_all_before_it(void **state)
 	post(&p->a, WR_RDMA_WRITE, 2, 600);
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
 	transmit(&p->a);
-	assert_int_equal(ack(p, 203), VERDICT_RESPONSE); /* in the middle of 2 */
+	assert_int_equal(ack(p, 203), VERDICT_RESPONSE); /* in the middle of request 2 */
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	expect_no_wc(&p->a);
 	assert_int_equal(info_of(&p->a).sq_unacked, 2);
@@ -42,12 +42,12 @@ test_ack_covers_all_before_it(void **state)
 }
 
 /*
- * The same for a peer that counts no credits, as its first ACK has said: it ends in the midst of a
- * message, passes what is unsignaled, and a Read stops it, of which it tells nothing (rc-transport
- * 4)
+ * The same for a peer whose first ACK said that it counts no credits. An ACK may end in the middle
+ * of a message, completes unsignaled requests silently, and does not complete a Read (rc-transport
+ * 4).
  */
 static void
-test_ack_covers_until_a_read(void **state)
+test_ack_acknowledges_up_to_a_read(void **state)
 {
 	struct pair *p = *state;
 
@@ -77,9 +77,11 @@ test_ack_covers_until_a_read(void **state)
 	assert_int_equal(info_of(&p->a).sq_unacked, 1);
 }
 
-/* a retired request reloads the retry counter and starts the timer anew (rc-transport 8) */
+/*
+ * An ACK that retires a request reloads the retry counter and restarts the timer (rc-transport 8).
+ */
 static void
-test_each_ack_reloads(void **state)
+test_ack_reloads_retries_and_timer(void **state)
 {
 	struct pair *p = *state;
 
@@ -99,7 +101,7 @@ test_each_ack_reloads(void **state)
 	expect_no_wc(&p->a);
 }
 
-/* rc-cases: ACK for a PSN never sent, or retired: counted and dropped; QP stays up */
+/* rc-cases: an ACK for a PSN that was never sent or is retired is counted and dropped. */
 static void
 test_ghost_and_duplicate_acks(void **state)
 {
@@ -119,10 +121,11 @@ test_ghost_and_duplicate_acks(void **state)
 }
 
 /*
- * rc-transport 4: the newest ACK again is a response when it tells of new credits, else a duplicate
+ * rc-transport 4: the newest ACK received again is a response if it has new credits, else a
+ * duplicate
  */
 static void
-test_newest_ack_again(void **state)
+test_newest_ack_received_again(void **state)
 {
 	struct pair *p = *state;
 
@@ -156,7 +159,7 @@ test_ghost_naks(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 	assert_int_equal(info_of(&p->a).retry_left, 7);
 	assert_int_equal(info_of(&p->a).rnr_left, 7);
-	/* anybody may send them: they count as ghosts, and not as NAKs received */
+	/* they do not count as NAKs received, as anybody may have sent them */
 	assert_int_equal(counters_of(&p->a).rcvd_seq_err, 0);
 	assert_int_equal(counters_of(&p->a).rcvd_rnr_err, 0);
 }
@@ -181,7 +184,7 @@ test_reserved_syndromes(void **state)
  * rc-transport 2: an Acknowledge and an Atomic Acknowledge have no payload: dropped, of every kind
  */
 static void
-test_payload_where_there_is_none(void **state)
+test_acknowledge_with_payload_is_dropped(void **state)
 {
 	static const uint8_t syndromes[] = { 31, 0x2C, 0x60, 0x61, 0x62, 0x63 };
 	const uint8_t bytes[4] = { 0 };
@@ -244,8 +247,8 @@ test_ack_past_read_is_implied_nak(void **state)
 }
 
 /*
- * the same for an Atomic; further ACKs of the same flight are the same round: one rewind, one
- * retry
+ * The same for an Atomic. Further ACKs of packets sent before the rewind cause no second rewind:
+ * one round, one retry.
  */
 static void
 test_implied_nak_counts_once_a_round(void **state)
@@ -262,12 +265,12 @@ test_implied_nak_counts_once_a_round(void **state)
 	assert_int_equal(ack(p, 203), VERDICT_IMPLIED_NAK);
 	transmit(&p->a);
 	expect_tx(&p->a, "FetchAdd 201", "WRITE Only 202", "WRITE Only 203", "WRITE Only 204");
-	assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK); /* still the first flight */
+	assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK); /* of a packet sent before the rewind */
 	transmit(&p->a);
 	expect_silence(&p->a);
 	assert_int_equal(info_of(&p->a).retry_left, 6);
 	assert_int_equal(counters_of(&p->a).completer_retry_err, 1);
-	/* PSNs go back: the second flight's answer was lost as well */
+	/* a lower PSN is of a packet sent again: the second answer was lost, too */
 	assert_int_equal(ack(p, 202), VERDICT_IMPLIED_NAK);
 	transmit(&p->a);
 	expect_tx(&p->a, "FetchAdd 201", "WRITE Only 202", "WRITE Only 203", "WRITE Only 204");
@@ -275,8 +278,9 @@ test_implied_nak_counts_once_a_round(void **state)
 }
 
 /*
- * the ACKs of duplicates all have the newest PSN: they are the same gap until what was asked for
- * again is answered; if that is lost, too, the transport timer tells, which they do not move
+ * ACKs of duplicates all have the newest PSN. They are one gap, and cause one rewind, until a
+ * request sent again is answered. They do not restart the transport timer, which detects a second
+ * loss.
  */
 static void
 test_equal_acks_are_one_gap(void **state)
@@ -293,7 +297,7 @@ test_equal_acks_are_one_gap(void **state)
 	transmit(&p->a);
 	expect_tx(&p->a, "READ Request 201", "READ Request 202", "WRITE Only 203",
 		"WRITE Only 204");
-	for (i = 0; i < 8; i++) { /* and again; a duplicate Write is acknowledged now and then */
+	for (i = 0; i < 8; i++) { /* lost again; some duplicate Writes are acknowledged */
 		pass(p, TTR(14) / 10);
 		assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK);
 		transmit(&p->a);
@@ -304,12 +308,12 @@ test_equal_acks_are_one_gap(void **state)
 	transmit(&p->a);
 	expect_tx(&p->a, "READ Request 201", "READ Request 202", "WRITE Only 203",
 		"WRITE Only 204");
-	for (i = 0; i < 8; i++) /* the timer's round has ACKs, too */
+	for (i = 0; i < 8; i++) /* ACKs of the packets that the timer sent again */
 		assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK);
 	transmit(&p->a);
 	expect_silence(&p->a);
 	assert_int_equal(info_of(&p->a).retry_left, 5);
-	/* an answer: behind it the second Read's is a gap of its own */
+	/* after this answer, the missing answer of the second Read is a gap of its own */
 	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 201, 0, 1), VERDICT_RESPONSE);
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	assert_int_equal(info_of(&p->a).retry_left, 7);
@@ -324,7 +328,41 @@ test_equal_acks_are_one_gap(void **state)
 	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 1);
 }
 
-/* nor does one that was overtaken count while the rewind has not begun */
+/*
+ * Between the equal ACKs of duplicate Writes come the responses of later Reads, with lower PSNs.
+ * They are compared with each other only: one lost response costs one retry in each flight, however
+ * many Reads follow it.
+ */
+static void
+test_acks_and_responses_are_compared_apart(void **state)
+{
+	struct pair *p = *state;
+	unsigned int flight, i;
+
+	for (i = 0; i < 4; i++) {
+		post(&p->a, WR_RDMA_READ, i, 1); /* 201, 203, 205, 207 */
+		post(&p->a, WR_RDMA_WRITE, i, 1); /* 202, 204, 206, 208 */
+	}
+	completer_forget_sent(&p->a);
+	for (flight = 0; flight < 3; flight++) { /* the response to 201 is lost each time */
+		for (i = 0; i < 4; i++) {
+			if (i > 0)
+				assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 201 + 2 * i, 0,
+							 1),
+					VERDICT_IMPLIED_NAK);
+			assert_int_equal(ack(p, flight == 0 ? 202 + 2 * i : 208),
+				VERDICT_IMPLIED_NAK);
+			transmit(&p->a);
+		}
+		assert_int_equal(info_of(&p->a).retry_left, 6 - flight);
+		completer_forget_sent(&p->a);
+	}
+	assert_int_equal(counters_of(&p->a).completer_retry_err, 3);
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 201, 0, 1), VERDICT_RESPONSE);
+	assert_int_equal(info_of(&p->a).retry_left, 7);
+}
+
+/* An ACK that was overtaken by a newer one changes nothing before the rewind has begun. */
 static void
 test_overtaken_ack_before_the_rewind(void **state)
 {
@@ -341,7 +379,7 @@ test_overtaken_ack_before_the_rewind(void **state)
 	expect_tx(&p->a, "FetchAdd 201", "WRITE Only 202", "WRITE Only 203");
 }
 
-/* a Read response or Atomic ACK acknowledges the earlier Sends and Writes (seed 002) */
+/* A Read response or Atomic ACK acknowledges all earlier Sends and Writes (seed 002). */
 static void
 test_read_response_acks_earlier_writes(void **state)
 {
@@ -376,8 +414,8 @@ test_read_response_acks_earlier_writes(void **state)
 /* --- Read responses --- */
 
 /*
- * rc-cases: READ response k lost: drop, retry from the missing PSN with VA and length advanced;
- * First or Only again
+ * rc-cases: Read response k is lost: drop the later ones, ask again from the missing PSN with VA
+ * and length advanced; the answer begins with First or Only.
  */
 static void
 test_partial_read_restart(void **state)
@@ -398,7 +436,7 @@ test_partial_read_restart(void **state)
 	assert_int_equal(pkt.va, p->b.va + 256);
 	assert_int_equal(pkt.dmalen, 744);
 	assert_true(pkt.ackreq);
-	/* the old flight's last one comes late: the same gap, no second retry */
+	/* the last response to the first request comes late: the same gap, no second retry */
 	assert_int_equal(read_response(p, RC_READ_RESP_LAST, 204, 768, 232),
 		VERDICT_READ_OUT_OF_ORDER);
 	transmit(&p->a);
@@ -407,7 +445,7 @@ test_partial_read_restart(void **state)
 
 	assert_int_equal(read_response(p, RC_READ_RESP_FIRST, 202, 256, 256), VERDICT_RESPONSE);
 	assert_int_equal(read_response(p, RC_READ_RESP_MIDDLE, 203, 512, 256), VERDICT_RESPONSE);
-	/* the last one is lost now: restart with a single response */
+	/* now the last response is lost: ask for it alone */
 	pass(p, TTR(14));
 	transmit(&p->a);
 	expect_tx(&p->a, "READ Request 204");
@@ -418,8 +456,8 @@ test_partial_read_restart(void **state)
 }
 
 /*
- * the answer to an earlier request of the same Read may still arrive after a restart: its bytes
- * are as good
+ * After a restart, responses to the first request of the same Read may still arrive. Their bytes
+ * are valid.
  */
 static void
 test_late_answer_after_restart(void **state)
@@ -434,15 +472,15 @@ test_late_answer_after_restart(void **state)
 	assert_int_equal(read_response(p, RC_READ_RESP_MIDDLE, 202, 256, 256), VERDICT_RESPONSE);
 	assert_int_equal(read_response(p, RC_READ_RESP_LAST, 203, 512, 188), VERDICT_RESPONSE);
 	expect_wc(&p->a, 1, WC_SUCCESS);
-	/* and then those of the restart are duplicates */
+	/* then the responses to the restart are duplicates */
 	assert_int_equal(read_response(p, RC_READ_RESP_FIRST, 202, 256, 256),
 		VERDICT_DUPLICATE_RESPONSE);
 	assert_memory_equal(p->a.bytes, p->b.bytes, 700);
 }
 
-/* a response later than the Read that is due skips it, also one of another Read */
+/* A response with a later PSN than expected is a gap, also if it belongs to another Read. */
 static void
-test_response_of_later_read_skips(void **state)
+test_response_of_a_later_read_is_a_gap(void **state)
 {
 	struct pair *p = *state;
 
@@ -504,7 +542,7 @@ test_bad_read_responses(void **state)
 	*state = NULL;
 }
 
-/* a later response of a Read must not say First or Only, unless it was asked for from there */
+/* A later response of a Read must not be First or Only, unless the request was restarted there. */
 static void
 test_read_opcode_sequence(void **state)
 {
@@ -556,7 +594,7 @@ test_answer_without_a_read(void **state)
 				 },
 				 NULL, 0),
 		VERDICT_GHOST_RESPONSE);
-	expect_no_wc(&p->a); /* nor does it acknowledge anything */
+	expect_no_wc(&p->a); /* it acknowledges nothing */
 	assert_int_equal(ack(p, 202), VERDICT_RESPONSE);
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	expect_wc(&p->a, 2, WC_SUCCESS);
@@ -564,7 +602,7 @@ test_answer_without_a_read(void **state)
 		VERDICT_DUPLICATE_RESPONSE);
 }
 
-/* reserved syndromes in an answer with data: dropped like any other */
+/* A Read response or Atomic ACK with a reserved syndrome is dropped. */
 static void
 test_reserved_syndrome_in_answer(void **state)
 {
@@ -585,8 +623,8 @@ test_reserved_syndrome_in_answer(void **state)
 }
 
 /*
- * rc-transport 8: scatter of Read data fails locally: LOC_PROT_ERR; what was allowed is a matter
- * of the key alone
+ * rc-transport 8: Read data cannot be placed, as its local key is wrong or deregistered:
+ * LOC_PROT_ERR.
  */
 static void
 test_scatter_fails_locally(void **state)
@@ -609,7 +647,7 @@ test_scatter_fails_locally(void **state)
 	assert_int_equal(state_of(&p->a), QPS_ERR);
 }
 
-/* ... and a region without local write takes none */
+/* A region without local write takes no Read data. */
 static void
 test_scatter_needs_local_write(void **state)
 {
@@ -636,7 +674,7 @@ test_scatter_needs_local_write(void **state)
 	read_response(p, RC_READ_RESP_ONLY, 201, 8, 8);
 	expect_wc(&p->a, 1, WC_LOC_PROT_ERR);
 	assert_int_equal(p->a.bytes[1], 0);
-	/* to send from it is fine */
+	/* but a Send may read from it */
 	pair_destroy(p);
 	*state = p = pair_create(&(struct pair_config){ .scripted = true });
 	mr.pd = p->a.pd;
@@ -649,7 +687,7 @@ test_scatter_needs_local_write(void **state)
 	expect_tx(&p->a, "SEND Only 201");
 }
 
-/* a scatter list takes Read data across its entries, and after a restart where it stopped */
+/* Read data fills a scatter list across its entries; a restart continues where it stopped. */
 static void
 test_scatter_list(void **state)
 {
@@ -689,7 +727,7 @@ test_scatter_list(void **state)
 
 /* --- PSN sequence NAKs: seed 001 --- */
 
-/* the output pointer goes back to the point of failure; all before it is acknowledged */
+/* A sequence NAK acknowledges all earlier PSNs and sends again from its own. */
 static void
 test_sequence_nak_rewinds(void **state)
 {
@@ -731,15 +769,14 @@ test_repeated_sequence_nak_in_one_round(void **state)
 	expect_tx(&p->a, "WRITE Middle 204", "WRITE Last 205");
 	assert_int_equal(info_of(&p->a).retry_left, 6);
 	assert_int_equal(counters_of(&p->a).completer_retry_err, 1);
-	/* after the round it is a new one */
+	/* after the round the same NAK is a new one */
 	assert_int_equal(nak(p, 0x60, 203), VERDICT_RESPONSE);
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Middle 203", "WRITE Middle 204", "WRITE Last 205");
 	assert_int_equal(info_of(&p->a).retry_left, 5);
 }
 
-/* a NAK further on inside the round is progress and a new failure */
-/* an ACK of the round has told already how far it got before the next packet was lost again */
+/* An ACK of the round has arrived before the NAK of the next lost packet: a new round begins. */
 static void
 test_sequence_nak_behind_an_ack_of_the_round(void **state)
 {
@@ -760,8 +797,9 @@ test_sequence_nak_behind_an_ack_of_the_round(void **state)
 	assert_int_equal(counters_of(&p->a).completer_retry_err, 2);
 }
 
+/* A sequence NAK with a later PSN within the round is progress, and a new failure. */
 static void
-test_sequence_nak_further_on(void **state)
+test_sequence_nak_with_a_later_psn(void **state)
 {
 	struct pair *p = *state;
 
@@ -773,12 +811,13 @@ test_sequence_nak_further_on(void **state)
 	assert_int_equal(nak(p, 0x60, 203), VERDICT_RESPONSE);
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Middle 203", "WRITE Middle 204", "WRITE Last 205");
-	assert_int_equal(info_of(&p->a).retry_left, 6); /* reloaded by 202, then one spent */
+	assert_int_equal(info_of(&p->a).retry_left,
+		6); /* the ACK of 202 reloaded it, then one was used */
 }
 
 /*
- * rc-cases: a NAK further on that comes before the round has sent a packet moves the round's
- * beginning. It reloads the counter, as it acknowledges 202 and 203, and spends no retry
+ * rc-cases: if a NAK with a later PSN comes before the round has sent a packet, the round begins
+ * there. It reloads the counter, as it acknowledges 202 and 203, and uses no retry.
  */
 static void
 test_sequence_nak_before_the_round_goes(void **state)
@@ -818,7 +857,7 @@ test_sequence_nak_exhausts_retries(void **state)
 	assert_int_equal(counters_of(&p->a).retransmitted_pkts, 4);
 }
 
-/* an ACK that arrives during a rewind moves the output pointer forward again */
+/* An ACK that arrives during a rewind lets the requester skip the packets it acknowledges. */
 static void
 test_ack_during_rewind(void **state)
 {
@@ -849,7 +888,7 @@ test_sequence_nak_inside_read(void **state)
 
 /* --- RNR NAKs: seed 001 --- */
 
-/* the same request is retried after at least the coded time, and not milliseconds later */
+/* The request is sent again after at least the time of the RNR NAK, and less than 1 ms later. */
 static void
 test_rnr_waits_at_least_the_coded_time(void **state)
 {
@@ -883,7 +922,7 @@ test_rnr_waits_at_least_the_coded_time(void **state)
 	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 0);
 }
 
-/* an RNR NAK that skips a Read whose answer is missing: both retries wait */
+/* An RNR NAK behind a Read whose answer is missing: the Read waits, too. */
 static void
 test_rnr_past_an_unanswered_read(void **state)
 {
@@ -907,7 +946,7 @@ test_rnr_past_an_unanswered_read(void **state)
 	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 201, 0, 1), VERDICT_RESPONSE);
 	transmit(&p->a);
 	expect_tx(&p->a, "SEND Only 202", "WRITE Only 203");
-	/* the answer may only have been late: then the Send alone has to wait */
+	/* if the answer was only late, the Send alone waits */
 	post(&p->a, WR_RDMA_READ, 4, 1);
 	post(&p->a, WR_SEND, 5, 1);
 	ack(p, 203);
@@ -986,14 +1025,14 @@ test_sequence_naks_after_the_rnr_wait(void **state)
 	ack(p, 201);
 	completer_forget_sent(&p->a);
 	expect_no_wc(&p->a);
-	/* from here on a NAK is one */
+	/* from now on a sequence NAK counts */
 	assert_int_equal(nak(p, 0x60, 202), VERDICT_RESPONSE);
 	expect_wc(&p->a, 1, WC_RETRY_EXC_ERR);
 }
 
-/* rc-transport 8: once the packet is answered all that waited behind it goes */
+/* rc-transport 8: when the packet is answered, all requests behind it are sent. */
 static void
-test_what_follows_an_rnr_probe(void **state)
+test_requests_behind_an_rnr_probe_wait_for_its_answer(void **state)
 {
 	struct pair *p = *state;
 
@@ -1014,7 +1053,7 @@ test_what_follows_an_rnr_probe(void **state)
 		"SEND Only 207");
 }
 
-/* what is posted behind a probe, and was never sent, waits for the probe's answer too */
+/* Requests posted while the probe is outstanding wait for its answer, too. */
 static void
 test_new_work_behind_an_rnr_probe(void **state)
 {
@@ -1037,7 +1076,7 @@ test_new_work_behind_an_rnr_probe(void **state)
 	expect_tx(&p->a, "SEND Only 203");
 }
 
-/* rc-transport 8: a probe that is lost is a packet like others: the timer sends it again */
+/* rc-transport 8: if the probe is lost, the transport timer sends it again. */
 static void
 test_lost_rnr_probe(void **state)
 {
@@ -1059,7 +1098,7 @@ test_lost_rnr_probe(void **state)
 	expect_tx(&p->a, "SEND Last 202");
 }
 
-/* N retries for rnr_retry N, then RNR_RETRY_EXC_ERR; the counter reloads on a proper response */
+/* rnr_retry N allows N retries, then RNR_RETRY_EXC_ERR; any other response reloads the counter. */
 static void
 test_rnr_retries_exhausted(void **state)
 {
@@ -1115,9 +1154,9 @@ test_rnr_retry_seven_is_infinite(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 }
 
-/* an RNR NAK acknowledges what came before it */
+/* An RNR NAK acknowledges all earlier PSNs. */
 static void
-test_rnr_nak_acks_what_came_before(void **state)
+test_rnr_nak_acknowledges_all_earlier_psns(void **state)
 {
 	struct pair *p = *state;
 
@@ -1178,7 +1217,7 @@ test_final_naks(void **state)
 		assert_int_equal(state_of(&p->a), QPS_ERR);
 		transmit(&p->a);
 		expect_silence(&p->a);
-		/* what is posted now completes flushed, and responses are dropped */
+		/* requests posted now are flushed, and responses are dropped */
 		post(&p->a, WR_SEND, 5, 1);
 		expect_wc(&p->a, 5, WC_WR_FLUSH_ERR);
 		assert_int_equal(ack(p, 205), VERDICT_QP_STATE);
@@ -1211,22 +1250,23 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SCRIPTED(test_ack_covers_all_before_it),
-		SCRIPTED(test_ack_covers_until_a_read),
-		SCRIPTED(test_each_ack_reloads),
+		SCRIPTED(test_ack_acknowledges_all_earlier_psns),
+		SCRIPTED(test_ack_acknowledges_up_to_a_read),
+		SCRIPTED(test_ack_reloads_retries_and_timer),
 		SCRIPTED(test_ghost_and_duplicate_acks),
-		SCRIPTED(test_newest_ack_again),
+		SCRIPTED(test_newest_ack_received_again),
 		SCRIPTED(test_ghost_naks),
 		SCRIPTED(test_reserved_syndromes),
-		SCRIPTED(test_payload_where_there_is_none),
+		SCRIPTED(test_acknowledge_with_payload_is_dropped),
 		OWN(test_ack_past_read_is_implied_nak),
 		SCRIPTED(test_implied_nak_counts_once_a_round),
 		SCRIPTED(test_equal_acks_are_one_gap),
+		SCRIPTED(test_acks_and_responses_are_compared_apart),
 		SCRIPTED(test_overtaken_ack_before_the_rewind),
 		SCRIPTED(test_read_response_acks_earlier_writes),
 		SCRIPTED(test_partial_read_restart),
 		SCRIPTED(test_late_answer_after_restart),
-		SCRIPTED(test_response_of_later_read_skips),
+		SCRIPTED(test_response_of_a_later_read_is_a_gap),
 		OWN(test_bad_read_responses),
 		SCRIPTED(test_read_opcode_sequence),
 		SCRIPTED(test_answer_of_the_wrong_kind),
@@ -1238,7 +1278,7 @@ main(void)
 		SCRIPTED(test_sequence_nak_rewinds),
 		SCRIPTED(test_repeated_sequence_nak_in_one_round),
 		SCRIPTED(test_sequence_nak_behind_an_ack_of_the_round),
-		SCRIPTED(test_sequence_nak_further_on),
+		SCRIPTED(test_sequence_nak_with_a_later_psn),
 		SCRIPTED(test_sequence_nak_before_the_round_goes),
 		OWN(test_sequence_nak_exhausts_retries),
 		SCRIPTED(test_ack_during_rewind),
@@ -1247,12 +1287,12 @@ main(void)
 		SCRIPTED(test_rnr_past_an_unanswered_read),
 		OWN(test_naks_during_rnr_wait),
 		OWN(test_sequence_naks_after_the_rnr_wait),
-		SCRIPTED(test_what_follows_an_rnr_probe),
+		SCRIPTED(test_requests_behind_an_rnr_probe_wait_for_its_answer),
 		SCRIPTED(test_new_work_behind_an_rnr_probe),
 		SCRIPTED(test_lost_rnr_probe),
 		OWN(test_rnr_retries_exhausted),
 		SCRIPTED(test_rnr_retry_seven_is_infinite),
-		SCRIPTED(test_rnr_nak_acks_what_came_before),
+		SCRIPTED(test_rnr_nak_acknowledges_all_earlier_psns),
 		OWN(test_final_naks),
 		SCRIPTED(test_final_nak_inside_read),
 	};

@@ -3,8 +3,8 @@
  */
 
 /*
- * Completion queues: order, merging of workers, overflow, arming. Completions come cheaply from a
- * QP in ERR: each work request posted there completes flushed at once.
+ * Completion queues: order, merging of workers, overflow, arming. Many tests use a QP in ERR, where
+ * each posted work request completes with a flush error at once.
  */
 
 #include <errno.h>
@@ -56,18 +56,18 @@ test_overflow(void **state)
 	deliver(&p->a);
 	transmit(&p->b);
 	deliver(&p->b);
-	assert_int_equal(state_of(&p->a), QPS_ERR); /* with the packet, not some time later */
+	assert_int_equal(state_of(&p->a), QPS_ERR); /* at once with the packet */
 	rc_run(p->a.w, p->now, 100);
 	assert_int_equal(count_events(&p->a, EVENT_CQ_ERR, p->a.send_cq), 1);
 	assert_int_equal(rc_cq_query(p->a.dev, p->a.send_cq, &info), 0);
 	assert_true(info.overrun);
-	/* what fitted is still there */
+	/* the completions that fitted are still there */
 	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), 4);
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(wc[i].wr_id, i + 1);
 		assert_int_equal(wc[i].status, WC_SUCCESS);
 	}
-	/* and nothing comes after what was lost */
+	/* then only the error */
 	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), -EIO);
 	post(&p->a, WR_RDMA_WRITE, 8, 1);
 	rc_run(p->a.w, p->now, 100);
@@ -75,7 +75,7 @@ test_overflow(void **state)
 	assert_int_equal(count_events(&p->a, EVENT_CQ_ERR, p->a.send_cq), 0);
 }
 
-/* the same where one ACK of a peer that counts no credits completes more than fit */
+/* One ACK completes more requests than fit, for a peer that counts no credits. */
 static void
 test_overflow_by_one_ack(void **state)
 {
@@ -100,9 +100,9 @@ test_overflow_by_one_ack(void **state)
 	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), -EIO);
 }
 
-/* a full CQ takes every QP down that completes to it, also for its receives; others go on */
+/* A full CQ puts all QPs that use it, also as receive CQ, into ERR; other QPs go on. */
 static void
-test_overflow_takes_all_users(void **state)
+test_overflow_ends_all_qps_of_the_cq(void **state)
 {
 	struct pair *p = *state;
 	struct error err = { "" };
@@ -133,14 +133,14 @@ test_overflow_takes_all_users(void **state)
 	assert_int_equal(info.attr.qp_state, QPS_ERR);
 	rc_qp_query(p->a.w, other, &info);
 	assert_int_equal(info.attr.qp_state, QPS_INIT);
-	/* and no new QP may complete to it */
+	/* no new QP may use it */
 	init.send_cq = p->a.send_cq;
 	assert_int_equal(rc_qp_create(p->a.w, &init, &sharer, &err), -EIO);
 }
 
-/* what was polled makes room: the ring goes round */
+/* Polled completions make room; indices wrap around the ring. */
 static void
-test_ring_goes_round(void **state)
+test_indices_wrap_around_the_ring(void **state)
 {
 	struct pair *p = *state;
 	unsigned int i;
@@ -155,9 +155,9 @@ test_ring_goes_round(void **state)
 	}
 }
 
-/* an ACK for as many as the ring holds, around its end: all of them, in order, with one poll */
+/* An ACK completes as many requests as the ring holds, around its end: one poll returns all. */
 static void
-test_many_around_the_end(void **state)
+test_one_ack_fills_the_ring_around_its_end(void **state)
 {
 	struct pair *p = *state;
 	struct wc wc[8];
@@ -183,7 +183,9 @@ test_many_around_the_end(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 }
 
-/* one CQ, two workers: each queue's completions stay in order, the poller gives both their turn */
+/*
+ * One CQ of two workers: completions of each QP stay in order, and both rings are polled in turn.
+ */
 static void
 test_workers_are_merged(void **state)
 {
@@ -208,7 +210,7 @@ test_workers_are_merged(void **state)
 	attr.qp_state = QPS_ERR;
 	assert_int_equal(rc_qp_modify(w, qpn, &attr, QP_ATTR_STATE, &err), 0);
 	must_modify(&p->a, QPS_ERR, QP_ATTR_STATE);
-	for (i = 0; i < 8; i++) { /* full depth each */
+	for (i = 0; i < 8; i++) { /* each worker's ring has the full depth */
 		post(&p->a, WR_SEND, i, 1);
 		make_wr(&p->a, &wr, &sge, WR_SEND, 100 + i, 1);
 		assert_int_equal(rc_post_send(w, qpn, &wr, &err), 0);
@@ -219,14 +221,14 @@ test_workers_are_merged(void **state)
 		assert_int_equal(got[0].wr_id, next[got[0].wr_id >= 100]++);
 		assert_int_equal(got[0].qp_num, got[0].wr_id >= 100 ? qpn : p->a.qpn);
 	}
-	assert_int_equal(ones, 4); /* turn and turn about */
+	assert_int_equal(ones, 4); /* the rings take turns */
 	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, got, 16), 0);
 	rc_worker_destroy(w);
 }
 
 /* ibv_req_notify_cq: one event for the next completion, then none until armed again */
 static void
-test_armed_tells_once(void **state)
+test_armed_cq_raises_one_event(void **state)
 {
 	struct pair *p = *state;
 
@@ -267,9 +269,9 @@ test_armed_for_solicited(void **state)
 	assert_int_equal(count_events(&p->b, EVENT_CQ_COMPLETION, p->b.recv_cq), 1);
 }
 
-/* a CQ may go as soon as its last QP has gone, though its completions were not told of yet */
+/* A CQ can be destroyed once its last QP is, although an event for its completions is still due. */
 static void
-test_destroyed_before_it_was_told_of(void **state)
+test_cq_destroyed_before_its_event(void **state)
 {
 	struct pair *p = *state;
 	struct error err = { "" };
@@ -290,7 +292,8 @@ test_life(void **state)
 	struct pair *p = *state;
 	struct error err = { "" };
 	struct rc_cq_info info;
-	uint32_t cq, again, top, cursor = 0, found = 0;
+	uint64_t cursor = 0;
+	uint32_t cq, again, top, found = 0;
 	struct wc wc;
 
 	assert_int_equal(rc_cq_create(p->a.dev, 0, &cq, &err), -EINVAL);
@@ -310,8 +313,8 @@ test_life(void **state)
 	assert_int_equal(rc_cq_destroy(p->a.dev, cq, &err), -ENOENT);
 	assert_int_equal(rc_cq_poll(p->a.dev, cq, &wc, 1), -ENOENT);
 	assert_int_equal(rc_cq_create(p->a.dev, 5, &again, &err), 0);
-	assert_int_not_equal(again, cq); /* not at once */
-	/* the other end of the table, which does not move this one */
+	assert_int_not_equal(again, cq); /* the number is not used again at once */
+	/* a number from the top of the table, which leaves the next low number as it is */
 	assert_int_equal(rc_cq_create_top(p->a.dev, 5, &cq, &err), 0);
 	assert_int_equal(cq, rc_limits_default.max_cq - 1);
 	assert_int_equal(rc_cq_create_top(p->a.dev, 5, &top, &err), 0);
@@ -331,13 +334,13 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_overflow, pair_teardown),
 		cmocka_unit_test_teardown(test_overflow_by_one_ack, pair_teardown),
-		BOTH(test_overflow_takes_all_users),
-		BOTH(test_ring_goes_round),
-		BOTH(test_many_around_the_end),
+		BOTH(test_overflow_ends_all_qps_of_the_cq),
+		BOTH(test_indices_wrap_around_the_ring),
+		BOTH(test_one_ack_fills_the_ring_around_its_end),
 		BOTH(test_workers_are_merged),
-		BOTH(test_armed_tells_once),
+		BOTH(test_armed_cq_raises_one_event),
 		BOTH(test_armed_for_solicited),
-		BOTH(test_destroyed_before_it_was_told_of),
+		BOTH(test_cq_destroyed_before_its_event),
 		BOTH(test_life),
 	};
 

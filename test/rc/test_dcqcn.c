@@ -3,8 +3,9 @@
  */
 
 /*
- * Reaction to CNPs: docs/spec/congestion.md. The port has 8 Gbit/s, a byte a nanosecond, and a
- * packet of 1024 bytes takes 1088 ns of it; after the first CNP twice that.
+ * Reaction to CNPs: docs/spec/congestion.md. The port has 8 Gbit/s, one byte per nanosecond. A
+ * packet of 1024 + 64 bytes takes 1088 ns; after the first CNP the rate is halved, so it takes
+ * twice that.
  */
 
 #include <string.h>
@@ -54,7 +55,7 @@ cnp(struct pair *p)
 	return answer(p, &(struct wire_headers){ .opcode = OPCODE_CNP }, zero, sizeof(zero));
 }
 
-/* One that counts */
+/* A CNP late enough after the last one to count. */
 static void
 dcqcn_cut(struct pair *p)
 {
@@ -62,7 +63,7 @@ dcqcn_cut(struct pair *p)
 	assert_int_equal(cnp(p), VERDICT_CNP);
 }
 
-/* kbit/s, after that much time */
+/* @return the rate in kbit/s after ns nanoseconds */
 static uint32_t
 rate_after(struct pair *p, uint64_t ns)
 {
@@ -126,8 +127,8 @@ test_no_decay_before_its_time(void **state)
 }
 
 /*
- * congestion 3.2: half of the way back each time, four times; the fifth adds 40 Mbit/s to the
- * target
+ * congestion 3.2: four times the rate goes half of the way to the target; the fifth time the target
+ * grows by 40 Mbit/s first.
  */
 static void
 test_fast_recovery_then_additive_increase(void **state)
@@ -144,7 +145,7 @@ test_fast_recovery_then_additive_increase(void **state)
 	assert_int_equal(rate_after(p, 55 * US), 4018750); /* to 4080 */
 }
 
-/* the same, when nobody looked meanwhile */
+/* The same if the QP was idle, so that all timer expiries are computed at once. */
 static void
 test_expiries_of_an_idle_qp_are_made_up_for(void **state)
 {
@@ -155,7 +156,7 @@ test_expiries_of_an_idle_qp_are_made_up_for(void **state)
 	assert_int_equal(rate_after(p, 6 * 55 * US), 4018750);
 }
 
-/* a CNP begins again with fast recovery, from where the rate was */
+/* A CNP during an increase begins fast recovery again, from the present rate. */
 static void
 test_cnp_ends_an_increase(void **state)
 {
@@ -251,7 +252,7 @@ test_never_below_the_least_rate(void **state)
 	assert_int_equal(rate(p), 10000);
 }
 
-/* congestion 3.3: back at the port's rate it is as if nothing had been, alpha too */
+/* congestion 3.3: back at the port's rate the limit ends, and alpha is reset. */
 static void
 test_recovered_qp_is_not_limited(void **state)
 {
@@ -293,7 +294,7 @@ test_packets_keep_their_distance(void **state)
 	assert_int_equal(counters_of(&p->a).rp_rate_limited, 2);
 }
 
-/* it costs nothing while it waits: not on the run queue, and the timer says when */
+/* A QP that waits for its rate is not on the run queue; a timer puts it back. */
 static void
 test_waiting_qp_leaves_the_run_queue(void **state)
 {
@@ -308,7 +309,7 @@ test_waiting_qp_leaves_the_run_queue(void **state)
 	assert_true(rc_pending(p->a.w));
 }
 
-/* congestion 4: who comes late makes up for 16 KiB: 32768 ns, 15 packets and the one that is due */
+/* congestion 4: a late QP may catch up 16 KiB, 32768 ns: 15 packets and the one that is due. */
 static void
 test_lateness_is_made_up_for(void **state)
 {
@@ -433,7 +434,7 @@ test_off_by_default(void **state)
 
 /* congestion 2: only its peer can slow a QP down */
 static void
-test_cnp_from_elsewhere(void **state)
+test_cnp_from_another_address_is_ignored(void **state)
 {
 	struct pair *p = dcqcn_make(state, &usual);
 	struct av av = av_of(&p->b, 0);
@@ -453,9 +454,9 @@ test_cnp_for_a_qp_that_sends_nothing(void **state)
 	assert_int_equal(cnp(p), VERDICT_QP_STATE);
 }
 
-/* congestion 2: CNPs are RoCEv2's */
+/* congestion 2: native InfiniBand has no CNPs. */
 static void
-test_native_ib_has_none(void **state)
+test_native_ib_ignores_cnps(void **state)
 {
 	struct pair *p = pair_create(&(struct pair_config){
 		.scripted = true,
@@ -469,7 +470,7 @@ test_native_ib_has_none(void **state)
 	assert_int_equal(rate(p), 0);
 }
 
-/* congestion 1: ECT(0) on what is sent, or nothing would ever be marked */
+/* congestion 1: packets are sent as ECT(0), else no switch would mark them. */
 static void
 test_packets_are_ecn_capable(void **state)
 {
@@ -515,9 +516,9 @@ main(void)
 		OWN(test_destroyed_while_it_waits),
 		OWN(test_reset_forgets_the_limit),
 		OWN(test_off_by_default),
-		OWN(test_cnp_from_elsewhere),
+		OWN(test_cnp_from_another_address_is_ignored),
 		OWN(test_cnp_for_a_qp_that_sends_nothing),
-		OWN(test_native_ib_has_none),
+		OWN(test_native_ib_ignores_cnps),
 		OWN(test_packets_are_ecn_capable),
 	};
 

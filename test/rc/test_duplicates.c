@@ -9,7 +9,7 @@
 #include "peer.h"
 #include "rc/qp.h"
 
-/* not executed, and acknowledged up to ePSN - 1 */
+/* A duplicate Send is not executed again; the ACK has the newest PSN, ePSN - 1. */
 static void
 test_duplicate_send_is_not_executed_but_acknowledged(void **state)
 {
@@ -94,13 +94,13 @@ test_ack_of_a_duplicate_never_covers_a_newer_read(void **state)
 	assert_int_equal(answered(p, 0)->msn, 1);
 }
 
-/* the oldest newer one counts, and it covers what was executed before that */
+/* The ACK ends before the oldest Read or Atomic that is newer than the duplicate. */
 static void
 test_ack_of_a_duplicate_ends_before_the_oldest_newer_read_or_atomic(void **state)
 {
 	struct peer *p = *state;
 
-	in_read(p, 201, 0, 2 * MTU); /* older than the duplicate: does not count */
+	in_read(p, 201, 0, 2 * MTU); /* older than the duplicate: no limit */
 	in_write(p, RC_WRITE_ONLY, 203, 0x1000, 8, 8);
 	in_write(p, RC_WRITE_ONLY, 204, 0x1000, 8, 8);
 	in_fetch_add(p, 205, 0x2000, 1);
@@ -120,7 +120,7 @@ test_ack_of_a_duplicate_ends_before_the_oldest_newer_read_or_atomic(void **state
 	expect_tx(p, "ACK 208");
 }
 
-/* the same while a Read is not answered yet: nothing is acknowledged out of order */
+/* The same while a Read is still being answered: nothing is acknowledged out of order. */
 static void
 test_duplicates_while_reads_are_pending(void **state)
 {
@@ -135,7 +135,7 @@ test_duplicates_while_reads_are_pending(void **state)
 	assert_int_equal(run_slice(p, 2), 2);
 	expect_tx(p, "FIRST 202", "MIDDLE 203");
 
-	/* older than both Reads: at once, for ACK 201 covers neither */
+	/* older than both Reads: at once, as ACK 201 acknowledges neither */
 	assert_int_equal(in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8), VERDICT_DUPLICATE_REQUEST);
 	/* between them: after the first, before the second */
 	assert_int_equal(in_write(p, RC_WRITE_ONLY, 206, 0x1000, 8, 8), VERDICT_DUPLICATE_REQUEST);
@@ -213,8 +213,10 @@ test_duplicate_read_outside_the_saved_one_is_dropped(void **state)
 	assert_int_equal(in_read(p, 203, 0x100, 16), VERDICT_DUPLICATE_READ);
 	assert_int_equal(in_read(p, 204, 0x100 + 2 * MTU, MTU + 1), VERDICT_DUPLICATE_READ);
 	assert_int_equal(in_read(p, 202, 0x100, UINT32_MAX), VERDICT_DUPLICATE_READ);
-	assert_int_equal(in_read(p, 201, 0x1000, 8), VERDICT_DUPLICATE_READ); /* was a Write */
-	assert_int_equal(in_read(p, 150, 0x100, 16), VERDICT_DUPLICATE_READ); /* never was */
+	assert_int_equal(in_read(p, 201, 0x1000, 8),
+		VERDICT_DUPLICATE_READ); /* PSN 201 was a Write */
+	assert_int_equal(in_read(p, 150, 0x100, 16),
+		VERDICT_DUPLICATE_READ); /* PSN 150 was never used */
 	run(p);
 	expect_silence(p);
 	assert_int_equal(state_of(p), QPS_RTR);
@@ -262,13 +264,15 @@ test_replay_stops_silently_when_the_region_is_gone(void **state)
 	assert_int_equal(feed(p), VERDICT_DUPLICATE_REQUEST);
 	run(p);
 	expect_silence(p);
-	/* and others go on */
+	/* other requests are served */
 	in_read(p, 205, 0, 8);
 	run(p);
 	expect_tx(p, "ONLY 205");
 }
 
-/* the requester lost response 202 and asks again while 203.. are still being sent */
+/*
+ * The requester lost response 202 and asks again while responses from 203 on are still being sent.
+ */
 static void
 test_duplicate_of_the_read_being_answered_goes_back(void **state)
 {
@@ -282,14 +286,14 @@ test_duplicate_of_the_read_being_answered_goes_back(void **state)
 	expect_tx(p, "FIRST 202", "MIDDLE 203", "MIDDLE 204", "LAST 205");
 	assert_true(is_memory(p, answered(p, 0), MTU));
 
-	/* asked again for just what comes next: a response to a new request starts with First */
+	/* asked again from the next response on: the answer to this request begins with First */
 	in_read(p, 206, 0, 3 * MTU);
 	assert_int_equal(run_slice(p, 1), 1);
 	in_read(p, 207, MTU, 2 * MTU);
 	run(p);
 	expect_tx(p, "FIRST 206", "FIRST 207", "LAST 208");
 
-	/* for a part, or for what was not reached yet: the answer under way has it */
+	/* asked for a later part: the responses under way will contain it */
 	in_read(p, 209, 0, 4 * MTU);
 	assert_int_equal(run_slice(p, 1), 1);
 	assert_int_equal(run_slice(p, 1), 1);
@@ -299,7 +303,7 @@ test_duplicate_of_the_read_being_answered_goes_back(void **state)
 	expect_tx(p, "FIRST 209", "MIDDLE 210", "MIDDLE 211", "LAST 212");
 }
 
-/* only what was never sent may be NAKed: no error in a duplicate is */
+/* The region is gone: responses sent before are not NAKed, only the first one never sent is. */
 static void
 test_going_back_in_a_read_of_a_gone_region_naks_what_was_never_sent(void **state)
 {
@@ -319,7 +323,7 @@ test_going_back_in_a_read_of_a_gone_region_naks_what_was_never_sent(void **state
 	expect_event(p, EVENT_QP_ACCESS_ERR);
 }
 
-/* a replay goes out in its place: before what newer requests still get */
+/* The answer to a duplicate precedes the answers to newer requests. */
 static void
 test_replay_is_answered_before_newer_requests(void **state)
 {
@@ -396,7 +400,7 @@ test_duplicate_region_is_half_of_the_psns(void **state)
 	expect_tx(p, "ACK 200", "NAK-SEQ 201");
 }
 
-/* Write its way to a PSN far ahead, in leaps that no test has the time to walk. */
+/* Set ePSN to one that no test has the time to reach by sending packets. */
 static void
 advance(struct peer *p, uint32_t to)
 {
@@ -409,8 +413,8 @@ advance(struct peer *p, uint32_t to)
 }
 
 /*
- * a saved request is remembered while a duplicate of it is a duplicate, and not taken for another
- * later
+ * A saved request answers duplicates until its PSN is 2^23 behind. After that its PSN may belong to
+ * a new request, which must not get the saved answer.
  */
 static void
 test_saved_requests_expire(void **state)
@@ -426,7 +430,7 @@ test_saved_requests_expire(void **state)
 	run(p);
 	expect_tx(p, "ATOMIC 201");
 
-	/* once round: PSN 201 is another request now */
+	/* PSNs have wrapped: PSN 201 is another request now */
 	advance(p, 202 + half);
 	advance(p, 203 + 2 * half);
 	assert_int_equal(in_fetch_add(p, 201, 0x2000, 1), VERDICT_DUPLICATE_ATOMIC);
@@ -435,7 +439,7 @@ test_saved_requests_expire(void **state)
 	expect_tx(p, "ACK 202");
 }
 
-/* the ring moves on while the ACK of a duplicate waits for its place */
+/* The ACK of a duplicate waits for its turn while new requests overwrite the ring of saved ones. */
 static void
 test_ack_of_a_duplicate_outlives_the_request_it_precedes(void **state)
 {
@@ -450,10 +454,10 @@ test_ack_of_a_duplicate_outlives_the_request_it_precedes(void **state)
 	run(p);
 	expect_tx(p, "ACK 201", "ONLY 202", "ONLY 203", "ONLY 204", "ONLY 205");
 	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
-	in_read(p, 206, 0, 8); /* pushes Read 202 out */
+	in_read(p, 206, 0, 8); /* overwrites Read 202 */
 	run(p);
 	expect_tx(p, "ACK 201", "ONLY 206");
-	/* with one entry: its ACK goes before the one that replaces it */
+	/* a ring of one entry: the ACK precedes the answer of the request that overwrites it */
 	peer_destroy(p);
 	*state = p = peer_create(&(struct peer_config){
 		.psn = 201,
@@ -470,7 +474,7 @@ test_ack_of_a_duplicate_outlives_the_request_it_precedes(void **state)
 	expect_tx(p, "ACK 201", "ONLY 203");
 }
 
-/* the ring moves on before two such ACKs: the newer one is sent, and covers the other */
+/* The ring overwrites the Read between two such ACKs: only the newer ACK is sent. */
 static void
 test_acks_of_two_duplicates_outlive_the_request_between(void **state)
 {
@@ -490,7 +494,7 @@ test_acks_of_two_duplicates_outlive_the_request_between(void **state)
 	expect_tx(p, "ACK 201", "ONLY 202", "ACK 203", "ONLY 204");
 	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
 	in_write(p, RC_WRITE_ONLY, 203, 0x1000, 8, 8);
-	in_read(p, 205, 0, 8); /* pushes Read 202 out; ACK 203 says what ACK 201 would */
+	in_read(p, 205, 0, 8); /* overwrites Read 202; ACK 203 includes ACK 201 */
 	run(p);
 	expect_tx(p, "ACK 203", "ONLY 205");
 }

@@ -2,14 +2,14 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Where the memory of queue pairs comes from, and what happens when there is none. */
+/* Memory of queue pairs: how much is allocated, and what happens when an allocation fails. */
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "pair.h"
 
-/* An allocator that refuses after so many, and knows what was not given back. */
+/* An allocator that fails after a number of allocations, and counts the blocks in use. */
 struct counted {
 	unsigned int calls, live, left;
 };
@@ -134,7 +134,7 @@ memory_make_qp(struct ca *ca, uint32_t srq)
 	return rc_qp_modify(ca->w, qpn, &attr, MASK_RTR, &err);
 }
 
-/* whichever allocation fails: an error in words, and nothing is lost */
+/* Each allocation fails in turn: the caller gets an error text, and nothing leaks. */
 static void
 test_every_allocation_may_fail(void **state)
 {
@@ -163,7 +163,7 @@ test_every_allocation_may_fail(void **state)
 	assert_in_range(refused, 20, 30);
 }
 
-/* 10,000 QPs, each with room for its requests and 4 saved Reads: not 10,000 allocations */
+/* 10,000 QPs with their queues and 4 saved Reads each take far fewer than 10,000 allocations. */
 static void
 test_many_queue_pairs_take_few_allocations(void **state)
 {
@@ -182,7 +182,7 @@ test_many_queue_pairs_take_few_allocations(void **state)
 
 /* ibv_modify_qp: max_dest_rd_atomic may be raised while the send queue is drained */
 static void
-test_more_saved_reads_after_sqd(void **state)
+test_max_dest_rd_atomic_may_grow_in_sqd(void **state)
 {
 	struct pair *p = pair_create(&(struct pair_config){
 		.retry_cnt = 7,
@@ -194,7 +194,7 @@ test_more_saved_reads_after_sqd(void **state)
 	unsigned int i;
 
 	*state = p;
-	post(&p->a, WR_RDMA_READ, 1, 100); /* one is saved already */
+	post(&p->a, WR_RDMA_READ, 1, 100); /* one Read is saved already */
 	exchange(p);
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	for (n = &p->a; n <= &p->b; n++) {
@@ -225,7 +225,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_allocation_may_fail),
 		cmocka_unit_test(test_many_queue_pairs_take_few_allocations),
-		cmocka_unit_test_teardown(test_more_saved_reads_after_sqd, pair_teardown),
+		cmocka_unit_test_teardown(test_max_dest_rd_atomic_may_grow_in_sqd, pair_teardown),
 	};
 
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

@@ -15,7 +15,7 @@
 #define TTR(timeout) (UINT64_C(4096) << (timeout))
 #define ALT_PATH_MIG (QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE)
 
-/* What asking for it answers. */
+/* Ask for a migration state. @return the result of rc_qp_modify() */
 static int
 migrate_ask(struct node *n, enum mig_state state, uint32_t mask, struct error *err)
 {
@@ -43,7 +43,7 @@ mig_state_of(const struct node *n)
 
 #define expect_state(n, s) assert_string_equal(mig_state_of(n), s)
 
-/* Of the i-th packet of the last expectation: BTH byte 1 as it stands on the wire (IPv4). */
+/* BTH byte 1 of the i-th packet of the last expectation, on the wire (IPv4). */
 static uint8_t
 bth_flags(const struct node *n, unsigned int i)
 {
@@ -51,7 +51,7 @@ bth_flags(const struct node *n, unsigned int i)
 	return n->sent[n->looked + i].frame[14 + 20 + 8 + 1];
 }
 
-/* All that n has sent since the last expectation went by this port; forget it. */
+/* Everything that n has sent since the last expectation went by this port. Skip it. */
 static void
 went_by(struct node *n, uint16_t port)
 {
@@ -65,7 +65,7 @@ went_by(struct node *n, uint16_t port)
 	}
 }
 
-/* One Write to and fro, so that each has a packet of the other. */
+/* One Write in each direction, so that each node receives a packet from the other. */
 static void
 write_both_ways(struct pair *p)
 {
@@ -106,7 +106,7 @@ armed(void **state, const struct pair_config *c)
 	return p;
 }
 
-/* Scripted b: how it will answer from now on, and what that does to a. */
+/* The port by which a scripted b answers from now on. */
 static void
 back_by(struct pair *p, uint16_t port)
 {
@@ -128,7 +128,7 @@ ack_m(struct pair *p, uint32_t psn, bool m)
 		NULL, 0);
 }
 
-/* a in ARMED before a scripted b; PSN 201 is used up */
+/* a is ARMED, b is scripted, and PSN 201 is used. */
 static struct pair *
 scripted_armed(void **state, const struct pair_config *c)
 {
@@ -149,7 +149,7 @@ scripted_armed(void **state, const struct pair_config *c)
 
 /* --- states and the M bit --- */
 
-/* MIGRATED; REARM when asked; ARMED when the peer's first packet with M 0 comes */
+/* A QP is MIGRATED, REARM when asked to, and ARMED after the peer's first packet with M 0. */
 static void
 test_rearm_until_a_packet_with_m_0(void **state)
 {
@@ -168,13 +168,13 @@ test_rearm_until_a_packet_with_m_0(void **state)
 	expect_state(&p->b, "ARMED");
 	expect_state(&p->a, "REARM");
 	transmit(&p->b);
-	deliver(&p->b); /* a response too */
+	deliver(&p->b); /* so does a response */
 	expect_state(&p->a, "ARMED");
 	expect_no_event(&p->a);
 	expect_no_event(&p->b);
 }
 
-/* a peer that sends M 1 has not been rearmed: it is served, and does not arm */
+/* A packet with M 1 is from a peer that is not rearmed: it is accepted, but does not arm. */
 static void
 test_m_1_does_not_arm(void **state)
 {
@@ -189,7 +189,7 @@ test_m_1_does_not_arm(void **state)
 	expect_no_event(&p->a);
 }
 
-/* what does not pass the checks of rc-transport 5 does not arm either */
+/* A packet that fails the checks of rc-transport 5 does not arm. */
 static void
 test_a_refused_packet_does_not_arm(void **state)
 {
@@ -239,7 +239,8 @@ test_m_bit_by_state(void **state)
 }
 
 /*
- * rc-transport 1: M is as configured until REARM is asked for; an alternate path alone is nothing
+ * rc-transport 1: M is as configured until REARM is asked for; an alternate path alone changes
+ * nothing
  */
 static void
 test_m_bit_as_configured_before_rearm(void **state)
@@ -269,7 +270,7 @@ test_m_bit_as_configured_before_rearm(void **state)
 		transmit(&p->a);
 		expect_tx(&p->a, "WRITE Only 202");
 		assert_int_equal(bth_flags(&p->a, 0), 0x00);
-		/* RESET: as if it had never been asked */
+		/* RESET forgets that REARM was asked for */
 		must_modify(&p->a, QPS_RESET, QP_ATTR_STATE);
 		assert_false(info_of(&p->a).alt_loaded);
 		must_modify(&p->a, QPS_INIT, MASK_INIT);
@@ -285,7 +286,7 @@ test_m_bit_as_configured_before_rearm(void **state)
 	*state = NULL;
 }
 
-/* loaded on the way up, as a connection manager does: ALT_PATH at RTR, REARM at RTS */
+/* As a connection manager loads it: ALT_PATH in the step to RTR, REARM in the step to RTS. */
 static void
 test_armed_on_the_way_up(void **state)
 {
@@ -308,9 +309,9 @@ test_armed_on_the_way_up(void **state)
 	expect_state(&p->b, "ARMED");
 }
 
-/* what may be asked for when, in words */
+/* Which migration states may be asked for in which state, and the texts of the errors. */
 static void
-test_what_may_be_asked_for(void **state)
+test_migration_requests_are_checked(void **state)
 {
 	struct pair *p = *state;
 	struct error err = { "" };
@@ -326,7 +327,7 @@ test_what_may_be_asked_for(void **state)
 	REFUSED(MIG_ARMED, ALT_PATH_MIG, "path_mig_state: got ARMED, allowed: MIGRATED, REARM");
 	REFUSED(3, ALT_PATH_MIG, "path_mig_state: got unknown, allowed: MIGRATED, REARM");
 	assert_false(info_of(&p->a).alt_loaded); /* a refused call does nothing */
-	must_ask(&p->a, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE); /* it is */
+	must_ask(&p->a, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE); /* its state already */
 	must_ask(&p->a, MIG_REARM, ALT_PATH_MIG);
 	REFUSED(MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE,
 		"path_mig_state: got MIGRATED, but the queue pair is in REARM: its peer is not armed yet");
@@ -336,7 +337,7 @@ test_what_may_be_asked_for(void **state)
 	REFUSED(MIG_REARM, QP_ATTR_PATH_MIG_STATE,
 		"path_mig_state: got REARM, but the alternate path is ARMED already");
 	expect_state(&p->a, "ARMED");
-	/* another alternate path must be armed anew */
+	/* a new alternate path must be armed again */
 	must_ask(&p->a, MIG_REARM, ALT_PATH_MIG);
 	expect_state(&p->a, "REARM");
 	expect_no_event(&p->a);
@@ -362,20 +363,22 @@ migrate_expect_migrated(struct node *n)
 }
 
 /*
- * seed 001: retries exhausted, an alternate path armed: migration, the counter reloads, and what
- * was outstanding is sent by the alternate path; the peer follows; everything happens once
+ * seed 001: retries are exhausted and an alternate path is armed: the QP migrates, reloads the
+ * retry counter and sends outstanding requests again by the alternate path. The peer migrates, too.
+ * Every request is executed once.
  */
 static void
-test_retries_out_migrates(void **state)
+test_exhausted_retries_migrate(void **state)
 {
 	struct pair *p = armed(state, &(struct pair_config){ .retry_cnt = 2, .rnr_retry = 7 });
+	struct rc_counters sum = { 0 };
 	unsigned int i;
 
 	post_recv(&p->b, 10, 600);
 	kill_port(p, 0);
 	post(&p->a, WR_SEND, 1, 600);
 	post(&p->a, WR_RDMA_WRITE, 2, 1);
-	for (i = 0; i < 3; i++) { /* once, and two retries */
+	for (i = 0; i < 3; i++) { /* sent once, then retried twice */
 		exchange(p);
 		expect_tx(&p->a, "SEND First 202", "SEND Middle 203", "SEND Last 204",
 			"WRITE Only 205");
@@ -398,10 +401,11 @@ test_retries_out_migrates(void **state)
 	expect_no_wc(&p->a);
 	expect_no_wc(&p->b);
 	assert_int_equal(counters_of(&p->b).rx_send_requests, 1);
-	assert_int_equal(rc_worker_counters(p->a.w)->path_migrations, 1);
+	rc_worker_counters(p->a.w, -1, &sum);
+	assert_int_equal(sum.path_migrations, 1);
 }
 
-/* the answers are lost, not the requests: an Atomic is not executed again for it */
+/* The answers are lost, not the requests: after migration an Atomic is not executed again. */
 static void
 test_lost_answers_execute_once(void **state)
 {
@@ -431,7 +435,7 @@ test_lost_answers_execute_once(void **state)
 	assert_int_equal(counters_of(&p->b).rx_atomic_requests, 1);
 }
 
-/* sequence NAKs use retries up like timeouts */
+/* Sequence NAKs use up retries, as timeouts do. */
 static void
 test_naks_migrate_too(void **state)
 {
@@ -452,7 +456,7 @@ test_naks_migrate_too(void **state)
 	assert_int_equal(bth_flags(&p->a, 0), 0x40);
 }
 
-/* and answers that skip a Read */
+/* So do answers that skip a Read. */
 static void
 test_implied_naks_migrate_too(void **state)
 {
@@ -470,9 +474,9 @@ test_implied_naks_migrate_too(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 }
 
-/* seed 001, case 2: migrated already, and the retries are out again: the error */
+/* seed 001, case 2: retries are exhausted again after the migration: the request fails. */
 static void
-test_out_again_is_the_error(void **state)
+test_exhausted_retries_after_migration_are_an_error(void **state)
 {
 	struct pair *p = armed(state, &(struct pair_config){ .retry_cnt = 2 });
 	unsigned int i;
@@ -503,7 +507,7 @@ test_out_again_is_the_error(void **state)
 	assert_int_equal(counters_of(&p->a).path_migrations, 1);
 }
 
-/* seed 001, case 3: loaded is not armed */
+/* seed 001, case 3: an alternate path that is loaded but not armed is not used. */
 static void
 test_only_armed_migrates(void **state)
 {
@@ -519,7 +523,7 @@ test_only_armed_migrates(void **state)
 	expect_no_event(&p->a);
 }
 
-/* RNR retries are the peer's receives, not the path: no migration */
+/* Exhausted RNR retries do not migrate: the peer lacks receives, the path works. */
 static void
 test_rnr_retries_do_not_migrate(void **state)
 {
@@ -532,11 +536,14 @@ test_rnr_retries_do_not_migrate(void **state)
 	expect_no_event(&p->a);
 }
 
-/* asked for: the next packet goes by the alternate path, and the peer follows it */
+/*
+ * ibv_modify_qp to MIGRATED: the next packet uses the alternate path, and the peer migrates, too.
+ */
 static void
-test_asked_to_migrate(void **state)
+test_modify_to_migrated_migrates(void **state)
 {
 	struct pair *p = armed(state, &(struct pair_config){ .retry_cnt = 7 });
+	struct rc_counters first = { 0 }, second = { 0 }, all = { 0 };
 
 	must_ask(&p->a, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE);
 	migrate_expect_migrated(&p->a);
@@ -551,9 +558,16 @@ test_asked_to_migrate(void **state)
 	post(&p->b, WR_RDMA_WRITE, 2, 1);
 	exchange(p);
 	expect_wc(&p->b, 2, WC_SUCCESS);
+	/* the second port counts what it carried */
+	rc_worker_counters(p->b.w, 0, &first);
+	rc_worker_counters(p->b.w, 1, &second);
+	rc_worker_counters(p->b.w, -1, &all);
+	assert_int_equal(second.rcvd_pkts, 2);
+	assert_int_equal(second.sent_pkts, 2);
+	assert_int_equal(first.rcvd_pkts + second.rcvd_pkts, all.rcvd_pkts);
 }
 
-/* the peer asks by a response: the requester follows, what is in flight goes on */
+/* A response with M 1 migrates the requester; its outstanding requests go on. */
 static void
 test_a_response_migrates(void **state)
 {
@@ -582,7 +596,7 @@ test_a_response_migrates(void **state)
 	assert_int_equal(counters_of(&p->a).completer_retry_err, 0);
 }
 
-/* both at once: each is where the other goes */
+/* Both sides migrate at once: each receives on the path that the other now uses. */
 static void
 test_both_migrate_at_once(void **state)
 {
@@ -595,9 +609,9 @@ test_both_migrate_at_once(void **state)
 	migrate_expect_migrated(&p->b);
 }
 
-/* the retry counter is as new also when it was the peer that migrated */
+/* The retry counter is reloaded, too, when the peer began the migration. */
 static void
-test_peer_reloads_the_counter(void **state)
+test_migration_by_the_peer_reloads_the_counter(void **state)
 {
 	struct pair *p = scripted_armed(state, &(struct pair_config){ .retry_cnt = 3 });
 
@@ -612,7 +626,7 @@ test_peer_reloads_the_counter(void **state)
 	assert_int_equal(ack_m(p, 200, true), VERDICT_DUPLICATE_RESPONSE);
 	expect_event(&p->a, EVENT_PATH_MIG);
 	assert_int_equal(info_of(&p->a).retry_left, 3);
-	/* nothing goes again before the new timeout is over */
+	/* nothing is sent again before the new timeout is over */
 	p->a.seen = p->a.sent_count;
 	pass(p, TTR(15) - TTR(14));
 	transmit(&p->a);
@@ -623,9 +637,9 @@ test_peer_reloads_the_counter(void **state)
 	assert_int_equal(sent_packet(&p->a, 0).port, 1);
 }
 
-/* a path without a timer leads to one with: what is in flight is timed from there on */
+/* From a path with timeout 0 to one with a timer: outstanding requests are timed from then on. */
 static void
-test_timer_begins_with_the_path(void **state)
+test_alternate_path_starts_its_timer(void **state)
 {
 	struct pair *p = scripted_armed(state,
 		&(struct pair_config){
@@ -669,7 +683,7 @@ test_migrates_while_draining(void **state)
 	expect_wc(&p->a, 1, WC_SUCCESS);
 }
 
-/* then a new alternate path, the old one for instance: REARM, ARMED, and back */
+/* After a migration the old path may be loaded as alternate path, armed, and migrated back to. */
 static void
 test_rearm_and_back(void **state)
 {
@@ -688,7 +702,7 @@ test_rearm_and_back(void **state)
 	migrate_expect_migrated(&p->b);
 	assert_int_equal(migrate_ask(&p->a, MIG_REARM, QP_ATTR_PATH_MIG_STATE, &err), -EINVAL);
 
-	p->a.dead = p->b.dead = 0; /* it is mended */
+	p->a.dead = p->b.dead = 0; /* the port is up again */
 	for (n = &p->a; n <= &p->b; n++) {
 		attr = qp_attr_of(n);
 		attr.alt_av = av_of(n, 0);
@@ -714,7 +728,7 @@ test_rearm_and_back(void **state)
 	assert_int_equal(counters_of(&p->b).path_migrations, 2);
 }
 
-/* --- requests to migrate that will not do --- */
+/* --- requests to migrate that are refused --- */
 
 static void
 expect_armed(struct node *n)
@@ -741,7 +755,7 @@ test_wrong_path_is_path_mig_err(void **state)
 	assert_int_equal(ack_m(p, 202, true), VERDICT_ADDRESS);
 	expect_no_event(&p->a);
 
-	/* asked anew, told anew: the alternate path's port with another peer's address */
+	/* armed again, a new event: the alternate path's port with another peer's address */
 	must_ask(&p->a, MIG_REARM, ALT_PATH_MIG);
 	transmit(&p->a);
 	assert_int_equal(ack_m(p, 201, false), VERDICT_DUPLICATE_RESPONSE);
@@ -753,21 +767,21 @@ test_wrong_path_is_path_mig_err(void **state)
 	expect_event(&p->a, EVENT_PATH_MIG_ERR);
 	expect_armed(&p->a);
 
-	/* its addresses by another port */
+	/* the alternate path's addresses by another port */
 	av = av_of(&p->b, 1);
 	av.port = 0;
 	path_init(&p->b.back, &av, p->b.qpn, p->a.qpn);
 	assert_int_equal(ack_m(p, 202, true), VERDICT_ADDRESS);
 	expect_armed(&p->a);
 
-	/* and the right one still does */
+	/* the right path still migrates */
 	back_by(p, 1);
 	assert_int_equal(ack_m(p, 202, true), VERDICT_RESPONSE);
 	expect_event(&p->a, EVENT_PATH_MIG);
 	expect_wc(&p->a, 1, WC_SUCCESS);
 }
 
-/* M 0 by the alternate path asks for nothing, and comes by the wrong path */
+/* A packet with M 0 by the alternate path does not ask to migrate; it is dropped. */
 static void
 test_alternate_path_with_m_0(void **state)
 {
@@ -781,7 +795,7 @@ test_alternate_path_with_m_0(void **state)
 	expect_armed(&p->a);
 }
 
-/* not armed: M means nothing, the path in use is the only one */
+/* A QP that is not armed ignores M and accepts packets by the path in use only. */
 static void
 test_unarmed_ignores_m(void **state)
 {
@@ -799,7 +813,7 @@ test_unarmed_ignores_m(void **state)
 	expect_no_event(&p->a);
 }
 
-/* after the migration the old path is a stranger's */
+/* After the migration packets by the old path are dropped. */
 static void
 test_old_path_is_refused(void **state)
 {
@@ -816,9 +830,9 @@ test_old_path_is_refused(void **state)
 	expect_no_event(&p->a);
 }
 
-/* a damaged packet neither migrates nor raises an event */
+/* A damaged packet does not migrate and raises no event. */
 static void
-test_damage_does_not_migrate(void **state)
+test_damaged_packet_does_not_migrate(void **state)
 {
 	struct pair *p = armed(state, &(struct pair_config){ .retry_cnt = 7 });
 	struct sent *s;
@@ -847,7 +861,7 @@ test_damage_does_not_migrate(void **state)
 	migrate_expect_migrated(&p->b);
 }
 
-/* the alternate path's P_Key is asked for, and is the QP's afterwards */
+/* A packet that migrates needs the alternate path's P_Key, which the QP has afterwards. */
 static void
 test_alternate_pkey(void **state)
 {
@@ -893,7 +907,7 @@ static const struct port_attr ib_port = {
 	.sl_to_vl = { 0, 4 },
 };
 
-/* LIDs tell the paths apart; a change of the alternate port is followed before it is used */
+/* LIDs distinguish the paths. The alternate path is updated when its port's attributes change. */
 static void
 test_alternate_path_follows_its_port(void **state)
 {
@@ -913,7 +927,7 @@ test_alternate_path_follows_its_port(void **state)
 	attr.alt_src_path_bits = 3;
 	attr.alt_sgid_index = 1;
 	attr.alt_av.sl = 1;
-	attr.alt_av.port = 9; /* alt_port says it */
+	attr.alt_av.port = 9; /* ignored: alt_port decides */
 	attr.path_mig_state = MIG_REARM;
 	assert_int_equal(modify_attr(&p->a, &attr, ALT_PATH_MIG, &err), 0);
 	rc_path_changed(p->a.w, 1, &port);
@@ -931,7 +945,7 @@ test_alternate_path_follows_its_port(void **state)
 	assert_int_equal(attr.av.slid, 0x60);
 	assert_int_equal(attr.alt_av.slid, 0x53);
 
-	/* back to what the script answers to, and armed by it */
+	/* back to the LID that the scripted b uses, which arms */
 	port = ib_port;
 	port.lid = 1;
 	port.lmc = 0;
@@ -951,7 +965,7 @@ test_alternate_path_follows_its_port(void **state)
 	assert_int_equal(pkt.dlid, 18);
 	assert_int_equal(pkt.vl, 4);
 	assert_int_equal(pkt.pkey, 0x8123);
-	/* and from now on it is port 1 that matters */
+	/* from now on the attributes of port 1 count */
 	port = ib_port;
 	port.lid = 0x70;
 	port.pkey[1] = 0x8124;
@@ -966,7 +980,7 @@ test_alternate_path_follows_its_port(void **state)
 	assert_int_equal(attr.pkey, 0x8124);
 }
 
-/* the next hop is the alternate path's */
+/* The alternate path has a next hop of its own. */
 static void
 test_alternate_next_hop(void **state)
 {
@@ -987,7 +1001,7 @@ test_alternate_next_hop(void **state)
 	assert_int_equal(p->a.path->neighbour, 7);
 }
 
-/* congestion notifications bear the M of the state like all the rest */
+/* CNPs have the M bit of the migration state, as all packets. */
 static void
 test_m_bit_of_notifications(void **state)
 {
@@ -1054,26 +1068,26 @@ main(void)
 		PAIR(test_m_bit_by_state),
 		OWN(test_m_bit_as_configured_before_rearm),
 		OWN(test_armed_on_the_way_up),
-		PAIR(test_what_may_be_asked_for),
-		OWN(test_retries_out_migrates),
+		PAIR(test_migration_requests_are_checked),
+		OWN(test_exhausted_retries_migrate),
 		OWN(test_lost_answers_execute_once),
 		OWN(test_naks_migrate_too),
 		OWN(test_implied_naks_migrate_too),
-		OWN(test_out_again_is_the_error),
+		OWN(test_exhausted_retries_after_migration_are_an_error),
 		OWN(test_only_armed_migrates),
 		OWN(test_rnr_retries_do_not_migrate),
-		OWN(test_asked_to_migrate),
+		OWN(test_modify_to_migrated_migrates),
 		OWN(test_a_response_migrates),
 		OWN(test_both_migrate_at_once),
-		OWN(test_peer_reloads_the_counter),
-		OWN(test_timer_begins_with_the_path),
+		OWN(test_migration_by_the_peer_reloads_the_counter),
+		OWN(test_alternate_path_starts_its_timer),
 		OWN(test_migrates_while_draining),
 		OWN(test_rearm_and_back),
 		OWN(test_wrong_path_is_path_mig_err),
 		OWN(test_alternate_path_with_m_0),
 		SCRIPTED(test_unarmed_ignores_m),
 		OWN(test_old_path_is_refused),
-		OWN(test_damage_does_not_migrate),
+		OWN(test_damaged_packet_does_not_migrate),
 		OWN(test_alternate_pkey),
 		OWN(test_alternate_path_follows_its_port),
 		SCRIPTED(test_alternate_next_hop),

@@ -33,7 +33,7 @@ modify_to_rts(struct node *n)
 	must_modify(n, QPS_RTS, MASK_RTS);
 }
 
-/* Bring a node's QP from anywhere to a state, by the shortest way. */
+/* Bring a node's QP from any state to another by the fewest steps. */
 static void
 modify_bring(struct node *n, enum qp_state state)
 {
@@ -62,7 +62,7 @@ modify_bring(struct node *n, enum qp_state state)
 		QP_ATTR_PKEY_INDEX | QP_ATTR_MIN_RNR_TIMER | QP_ATTR_ALT_PATH |                    \
 		QP_ATTR_PATH_MIG_STATE)
 
-/* the table of rc-transport 11: what is required and what else is taken */
+/* The table of rc-transport 11: required attributes, and optional ones. */
 static const struct {
 	enum qp_state from, to;
 	uint32_t required, optional;
@@ -150,9 +150,9 @@ test_every_transition_and_attribute(void **state)
 	}
 }
 
-/* an error names what is missing, not allowed, or where one may go */
+/* An error names missing or forbidden attributes, or the states allowed next. */
 static void
-test_errors_in_words(void **state)
+test_modify_errors_name_attributes_and_states(void **state)
 {
 	struct pair *p = *state;
 	struct error err = { "" };
@@ -282,7 +282,7 @@ test_posting_by_state(void **state)
 		assert_int_equal(p->a.sent_count - p->a.seen, rows[i].state == QPS_RTS);
 		p->a.seen = p->a.sent_count;
 	}
-	/* ERR: completed at once */
+	/* ERR: flushed at once */
 	expect_wc(&p->a, 1, WC_WR_FLUSH_ERR);
 	expect_recv(&p->a, 2, WC_WR_FLUSH_ERR);
 	modify_bring(&p->a, QPS_INIT);
@@ -291,7 +291,10 @@ test_posting_by_state(void **state)
 		"post_send: the queue pair is in INIT; allowed: RTS, SQD, ERR");
 }
 
-/* SQD: what was begun is finished, nothing is begun, then EVENT_SQ_DRAINED; RTS goes on */
+/*
+ * SQD: requests that have begun are finished, no other begins, then EVENT_SQ_DRAINED comes. In RTS
+ * the others begin.
+ */
 static void
 test_sqd_drains(void **state)
 {
@@ -310,14 +313,14 @@ test_sqd_drains(void **state)
 	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr,
 				 QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, &err),
 		0);
-	post(&p->a, WR_RDMA_WRITE, 3, 1); /* may be posted, is held */
+	post(&p->a, WR_RDMA_WRITE, 3, 1); /* posted, but not begun */
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Middle 202", "WRITE Last 203");
 	ack(p, 202);
 	expect_no_event(&p->a);
 	/* not drained yet: attributes may not change */
 	assert_int_equal(modify(&p->a, QPS_SQD, QP_ATTR_STATE | QP_ATTR_TIMEOUT, &err), -EBUSY);
-	/* a retry belongs to what was begun */
+	/* a request that has begun is retried */
 	nak(p, 0x60, 203);
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Last 203");
@@ -333,7 +336,7 @@ test_sqd_drains(void **state)
 	expect_tx(&p->a, "WRITE Only 204", "WRITE Only 205");
 	expect_no_event(&p->a);
 
-	/* nothing outstanding: told at once; and only if asked for */
+	/* nothing is outstanding: the event comes at once, but only if it was asked for */
 	ack(p, 205);
 	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr,
 				 QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, &err),
@@ -344,7 +347,7 @@ test_sqd_drains(void **state)
 	expect_no_event(&p->a);
 }
 
-/* rc-transport 11: SQD may change the port; what is sent next leaves by the new one */
+/* rc-transport 11: the port may change in SQD; the next packet leaves by the new one. */
 static void
 test_sqd_changes_the_port(void **state)
 {
@@ -397,11 +400,14 @@ test_to_err_flushes(void **state)
 	transmit(&p->a);
 	expect_silence(&p->a);
 	expect_no_wc(&p->a);
+	assert_int_equal(counters_of(&p->a).req_cqe_flush_error, 3);
+	assert_int_equal(counters_of(&p->a).resp_cqe_flush_error, 2);
+	assert_int_equal(counters_of(&p->a).req_cqe_error + counters_of(&p->a).resp_cqe_error, 0);
 }
 
-/* to RESET: everything is forgotten without completions, and the QP can be set up anew */
+/* RESET drops all work without completions, and the QP can be connected again. */
 static void
-test_reset_forgets(void **state)
+test_reset_drops_all_work(void **state)
 {
 	struct pair *p = *state;
 
@@ -429,7 +435,7 @@ test_reset_forgets(void **state)
 	expect_no_wc(&p->a);
 }
 
-/* max_rd_atomic 0: a Read or Atomic could never be sent, and says so in its turn */
+/* With max_rd_atomic 0 a Read or Atomic can never be sent, so it fails when its turn comes. */
 static void
 test_no_reads_without_rd_atomic(void **state)
 {
@@ -454,7 +460,7 @@ test_no_reads_without_rd_atomic(void **state)
 	expect_wc(&p->a, 3, WC_WR_FLUSH_ERR);
 }
 
-/* a QP on an SRQ tells that it takes no WQE from it any more */
+/* A QP on an SRQ raises LAST_WQE_REACHED when it takes no more WQEs from it. */
 static void
 test_last_wqe_reached(void **state)
 {
@@ -473,7 +479,7 @@ test_last_wqe_reached(void **state)
 	expect_no_event(&p->a);
 }
 
-/* creation names what is out of range */
+/* An error of rc_qp_create() names the attribute that is out of range. */
 static void
 test_create_checks(void **state)
 {
@@ -502,18 +508,15 @@ test_create_checks(void **state)
 	NOT_CREATED(send_cq, 77, ENOENT, "send_cq: there is no completion queue 77");
 	NOT_CREATED(recv_cq, 77, ENOENT, "recv_cq: there is no completion queue 77");
 	NOT_CREATED(srq, 5, ENOENT, "srq: there is no shared receive queue 5");
-	/*
-	 * nothing was left behind by the failures: the domain and the CQs can go once the QP is
-	 * gone
-	 */
+	/* the failed calls hold nothing: without the QP, domain and CQs can be destroyed */
 	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
 	assert_int_equal(rc_cq_destroy(p->a.dev, p->a.send_cq, &err), 0);
 	assert_int_equal(rc_cq_destroy(p->a.dev, p->a.recv_cq, &err), 0);
 }
 
-/* a neighbour or GID changed: the path is compiled anew and the QP goes on */
+/* After a neighbour or GID has changed, the path is compiled again and the QP goes on. */
 static void
-test_path_changed(void **state)
+test_changed_neighbour_or_gid_changes_the_path(void **state)
 {
 	const struct port_attr attr = { .num_pkeys = 1, .pkey = { 0xFFFF } };
 	struct pair *p = *state;
@@ -540,7 +543,7 @@ modify_ib_setup(void **state)
 	return 0;
 }
 
-/* a of av_of() as its port has it; b's path to a is not ours to change */
+/* The port attributes of a's address in av_of(); b's path to a does not change. */
 static const struct port_attr ib_port = {
 	.ib = true,
 	.num_pkeys = 1,
@@ -560,7 +563,7 @@ one_write(struct pair *p, const char *text)
 	return sent_packet(&p->a, 0);
 }
 
-/* a new LID, another VL for the SL: the next packet has them, the one after a loss too */
+/* A new LID, and another VL for the SL: new packets have them, and so do packets sent again. */
 static void
 test_lid_follows_the_port(void **state)
 {
@@ -579,7 +582,7 @@ test_lid_follows_the_port(void **state)
 	assert_int_equal(pkt.slid, 0x30);
 	assert_int_equal(pkt.vl, 3);
 	assert_int_equal(pkt.dlid, 2);
-	/* of another port */
+	/* attributes of another port change nothing */
 	attr.lid = 0x31;
 	rc_path_changed(p->a.w, 1, &attr);
 	assert_int_equal(info_of(&p->a).attr.av.slid, 0x30);
@@ -589,7 +592,7 @@ test_lid_follows_the_port(void **state)
 	assert_int_equal(sent_packet(&p->a, 0).slid, 0x30);
 }
 
-/* rc-transport 5.5: what is received must have the new LID, and the GID of the QP's entry */
+/* rc-transport 5.5: received packets must have the new LID, and the GID of the QP's table entry. */
 static void
 test_old_lid_is_refused(void **state)
 {
@@ -608,7 +611,7 @@ test_old_lid_is_refused(void **state)
 	assert_int_equal(p->b.verdict, VERDICT_REQUEST);
 }
 
-/* the LID changes, the path bits stay; a GID table entry is taken by its index */
+/* When the LID changes, the path bits stay; a GID is looked up by its table index. */
 static void
 test_path_bits_and_gid_index_stay(void **state)
 {
@@ -631,11 +634,11 @@ test_path_bits_and_gid_index_stay(void **state)
 	rc_path_changed(p->a.w, 0, &port);
 	assert_int_equal(info_of(&p->a).attr.av.slid, 0x43);
 	assert_int_equal(info_of(&p->a).attr.av.sgid.raw[15], 2);
-	/* no bits are left of a smaller LMC */
+	/* with a smaller LMC, path bits above it are 0 */
 	port.lmc = 1;
 	rc_path_changed(p->a.w, 0, &port);
 	assert_int_equal(info_of(&p->a).attr.av.slid, 0x41);
-	/* and they are back with it */
+	/* with the old LMC they have their old value */
 	port.lmc = 7;
 	rc_path_changed(p->a.w, 0, &port);
 	assert_int_equal(info_of(&p->a).attr.av.slid, 0x03);
@@ -643,7 +646,7 @@ test_path_bits_and_gid_index_stay(void **state)
 	*state = NULL;
 }
 
-/* rc-transport 5.6: the P_Key is the table entry's; an entry that is gone matches nothing */
+/* rc-transport 5.6: the P_Key is that of the table entry; an invalid entry matches no packet. */
 static void
 test_pkey_follows_the_table(void **state)
 {
@@ -672,13 +675,13 @@ test_pkey_follows_the_table(void **state)
 		deliver(&p->a);
 		assert_int_equal(p->b.verdict, rows[i].v);
 	}
-	/* each was told of, with the QP it came from */
+	/* each violation was reported with its source QP */
 	assert_int_equal(p->b.violations, 4);
 	assert_int_equal(p->b.violation_from, p->a.qpn);
 	assert_int_equal(rc_worker_violations(p->b.w, 0)->pkey, 4);
 	assert_int_equal(rc_worker_violations(p->b.w, 1)->pkey, 0);
 	assert_null(rc_worker_violations(p->b.w, RC_PORTS_MAX));
-	/* what b sends has the entry's key */
+	/* b sends with the entry's P_Key */
 	transmit(&p->b);
 	expect_tx(&p->b, "ACK 201");
 	assert_int_equal(sent_packet(&p->b, 0).pkey, 0x7FFF);
@@ -692,17 +695,17 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RESET(test_every_transition_and_attribute),
-		RESET(test_errors_in_words),
+		RESET(test_modify_errors_name_attributes_and_states),
 		RESET(test_attribute_ranges),
 		RESET(test_posting_by_state),
 		RESET(test_sqd_drains),
 		RESET(test_sqd_changes_the_port),
 		RESET(test_to_err_flushes),
-		RESET(test_reset_forgets),
+		RESET(test_reset_drops_all_work),
 		RESET(test_no_reads_without_rd_atomic),
 		RESET(test_last_wqe_reached),
 		RESET(test_create_checks),
-		RESET(test_path_changed),
+		RESET(test_changed_neighbour_or_gid_changes_the_path),
 		IB(test_lid_follows_the_port),
 		IB(test_old_lid_is_refused),
 		cmocka_unit_test(test_path_bits_and_gid_index_stay),

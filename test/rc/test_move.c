@@ -3,8 +3,8 @@
  */
 
 /*
- * A queue pair moves to another worker (design.md rule 1): in any state, in the middle of anything,
- * and its peer does not notice. a's QP moves between two workers of a.
+ * A queue pair moves to another worker (design.md rule 1), in any state and during any operation,
+ * and its peer does not notice. Here a's QP moves between two workers of a.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define RNR_12 (AETH_RNR_NAK | 12) /* 640 us */
 
-/* The worker of n that the QP is not on. */
+/* The worker of n that does not own the QP. */
 static struct {
 	struct rc_worker *w;
 	struct timer_wheel *wheel;
@@ -26,7 +26,7 @@ move_index_of(const struct node *n)
 	return n == &n->pair->b;
 }
 
-/* Its QPs may move to that worker. */
+/* Prepare memory so that n's QPs may move to this worker. */
 static void
 make_ready(struct node *n, unsigned int worker)
 {
@@ -53,7 +53,7 @@ move_worker_of(const struct node *n)
 	return (unsigned int)rc_owner(n->dev, n->qpn);
 }
 
-/* n->w is the QP's worker from now on. */
+/* n->w becomes the QP's worker. */
 static void
 move_swap_workers(struct node *n)
 {
@@ -81,7 +81,7 @@ move_move(struct node *n)
 	assert_int_equal(info_of(n).worker, !from);
 }
 
-/* What the QP has left does nothing any more. */
+/* The worker that the QP has left does nothing for it any more. */
 static void
 expect_left_quiet(struct node *n, uint64_t now)
 {
@@ -98,7 +98,7 @@ expect_left_quiet(struct node *n, uint64_t now)
 	assert_int_equal(rc_worker_qps(n->w), 1);
 }
 
-/* Time passes for both workers, and on the one that the QP has left nothing happens. */
+/* Advance the clock of both workers; the one that the QP has left does nothing. */
 static void
 pass_both(struct pair *p, uint64_t ns)
 {
@@ -141,7 +141,7 @@ move_teardown(void **state)
 
 /* --- states --- */
 
-/* rc-transport 11: the way from RESET to ERR, with a move before and after each step */
+/* rc-transport 11: all states from RESET to ERR, with a move before and after each step. */
 static void
 test_moves_in_every_state(void **state)
 {
@@ -195,7 +195,7 @@ test_moves_in_every_state(void **state)
 	assert_int_equal(counters_of(&p->b).retransmitted_pkts, 0);
 }
 
-/* between two owners it is found by neither, and nothing of it happens */
+/* Between export and import no worker finds the QP, and nothing happens on it. */
 static void
 test_found_nowhere_on_the_way(void **state)
 {
@@ -225,7 +225,7 @@ test_found_nowhere_on_the_way(void **state)
 	deliver(&p->b);
 	assert_int_equal(p->a.verdict, VERDICT_QPN_UNKNOWN);
 
-	/* only the one it is for, and only this life of the number */
+	/* only the intended worker may import it, and only with the QPN's present generation */
 	assert_int_equal(rc_qp_import(old, p->a.qpn, 0), -ENOENT);
 	assert_int_equal(rc_qp_import(new, p->a.qpn ^ 1u << 20, 0), -ENOENT);
 	assert_int_equal(rc_qp_import(new, p->a.qpn, 0), 0);
@@ -236,9 +236,9 @@ test_found_nowhere_on_the_way(void **state)
 	expect_wc(&p->b, 1, WC_SUCCESS);
 }
 
-/* an SRQ and its QPs live on one worker; who pinned a QP keeps it; there are two workers */
+/* Refused moves: a QP with an SRQ, a pinned QP, and a worker number that does not exist. */
 static void
-test_refusals(void **state)
+test_refused_moves(void **state)
 {
 	struct pair *p = *state;
 	struct error err = { "" };
@@ -258,12 +258,12 @@ test_refusals(void **state)
 	init.pinned = true;
 	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), 0);
 	assert_int_equal(rc_qp_export(p->a.w, qpn, 1, &err), -EBUSY);
-	assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 0, &err), 0); /* it is there */
+	assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 0, &err), 0); /* the QP itself could move */
 	assert_int_equal(move_worker_of(&p->a), 0);
 	assert_int_equal(rc_qp_query(p->a.w, p->a.qpn, &(struct rc_qp_info){ 0 }), 0);
 }
 
-/* design.md rule 4: no memory is taken for a move; where none was made ready the QP stays */
+/* design.md rule 4: a move allocates nothing; without prepared memory the QP stays. */
 static void
 test_stays_without_memory_for_completions(void **state)
 {
@@ -289,7 +289,7 @@ test_stays_without_memory_for_completions(void **state)
 
 /* --- in the middle of something --- */
 
-/* work on the run queue goes with it: requests, and the ACK that is owed */
+/* Work on the run queue moves along: requests, and an ACK that is due. */
 static void
 test_run_queue(void **state)
 {
@@ -309,7 +309,7 @@ test_run_queue(void **state)
 	expect_wc(&p->b, 2, WC_SUCCESS);
 }
 
-/* rc-transport 8: the transport timer fires when it would have, on the new worker */
+/* rc-transport 8: the transport timer fires on the new worker, at the same time. */
 static void
 test_transport_timer(void **state)
 {
@@ -338,7 +338,7 @@ test_transport_timer(void **state)
 	expect_silence(&p->a);
 }
 
-/* an RNR wait goes on, and is not shorter */
+/* An RNR wait goes on with its full time. */
 static void
 test_rnr_wait(void **state)
 {
@@ -363,7 +363,7 @@ test_rnr_wait(void **state)
 	expect_wc(&p->a, 1, WC_SUCCESS);
 }
 
-/* as requester: half of a Read has come */
+/* The requester moves when half of a Read has arrived. */
 static void
 test_read_half_received(void **state)
 {
@@ -384,7 +384,7 @@ test_read_half_received(void **state)
 	expect_silence(&p->a);
 }
 
-/* as responder: half of a Read has been sent; as a message comes in: half of it has */
+/* The responder moves when half of a Read's answer is sent. */
 static void
 test_read_half_answered(void **state)
 {
@@ -425,7 +425,9 @@ test_send_half_received(void **state)
 	assert_int_equal(counters_of(&p->b).rcvd_seq_err, 0);
 }
 
-/* an Atomic answered on the old worker is answered again on the new one, and executed once */
+/*
+ * The new worker answers a duplicate of an Atomic that the old one executed; it is executed once.
+ */
 static void
 test_saved_atomic(void **state)
 {
@@ -447,7 +449,7 @@ test_saved_atomic(void **state)
 	assert_int_equal(counters_of(&p->a).duplicate_request, 1);
 }
 
-/* --- what completes later --- */
+/* --- operations with a grace period --- */
 
 static uint64_t grace_over;
 
@@ -477,7 +479,7 @@ bind(struct node *n, uint64_t wr_id, uint32_t mw, uint32_t new_key)
 		fail_msg("%s", err.text);
 }
 
-/* a completion held back by a grace period is held back, and given, by the new worker */
+/* A completion that waits for a grace period waits, and is written, on the new worker. */
 static void
 test_grace_period(void **state)
 {
@@ -495,7 +497,7 @@ test_grace_period(void **state)
 	bind(&p->a, 1, mw, 0);
 	transmit(&p->a);
 	mw = expect_wc(&p->a, 1, WC_SUCCESS).mw_key;
-	bind(&p->a, 2, mw, 0); /* others may be at the old binding's bytes */
+	bind(&p->a, 2, mw, 0); /* other workers may still be using the old binding */
 	transmit(&p->a);
 	expect_no_wc(&p->a);
 	move_move(&p->a);
@@ -509,7 +511,7 @@ test_grace_period(void **state)
 	assert_false(rc_pending(p->a.w));
 }
 
-/* design.md: a type 2 window belongs to its QP's worker, whichever that is */
+/* design.md: a type 2 window belongs to the worker that owns its QP. */
 static void
 test_window_moves_along(void **state)
 {
@@ -539,7 +541,7 @@ test_window_moves_along(void **state)
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
 	exchange(p);
 	expect_wc(&p->a, 3, WC_SUCCESS);
-	/* bound again, it goes with its QP */
+	/* bound again, it is unbound when its QP is destroyed */
 	bind(&p->a, 4, key, key);
 	exchange(p);
 	expect_wc(&p->a, 4, WC_SUCCESS);
@@ -558,7 +560,7 @@ move_complete(struct pair *p, uint64_t wr_id)
 	exchange(p);
 }
 
-/* verbs: completions of a work queue come in order, whatever rings they stand in */
+/* verbs: completions of a work queue come in order, although two workers' rings hold them. */
 static void
 test_completions_in_order(void **state)
 {
@@ -573,7 +575,7 @@ test_completions_in_order(void **state)
 			second_workers(p);
 			posted = next = 0;
 			for (k = 0; k <= moves; k++) {
-				/* now and then none between two moves */
+				/* sometimes no completion between two moves */
 				for (i = 0; i < (k * 3 + moves) % 5; i++)
 					move_complete(p, posted++);
 				if (k < moves)
@@ -582,13 +584,13 @@ test_completions_in_order(void **state)
 					next += (unsigned int)rc_cq_poll(p->a.dev, p->a.send_cq, wc,
 						1);
 			}
-			/* nothing is said to be there only when it is so */
+			/* a poll returns 0 only if there is no completion */
 			while ((n = rc_cq_poll(p->a.dev, p->a.send_cq, wc, chunk)) != 0) {
 				for (i = 0; i < (unsigned int)n; i++)
 					assert_int_equal(wc[i].wr_id, next++);
 			}
 			assert_int_equal(next, posted);
-			/* and the fences are gone: moving goes on */
+			/* the fences are consumed, so that the QP can move again */
 			for (k = 0; k < 40; k++)
 				move_move(&p->a);
 			move_complete(p, 99);
@@ -602,7 +604,9 @@ test_completions_in_order(void **state)
 	memset(other, 0, sizeof(other));
 }
 
-/* by way of a worker on which nothing completed: its fence counts, though its ring is empty */
+/*
+ * Via a worker on which nothing completed: its fence keeps the order, although its ring is empty.
+ */
 static void
 test_order_over_three_workers(void **state)
 {
@@ -614,7 +618,7 @@ test_order_over_three_workers(void **state)
 	struct wc got;
 	unsigned int first, i;
 
-	for (first = 0; first < 3; first++) { /* the ring that is looked at first */
+	for (first = 0; first < 3; first++) { /* the ring polled first */
 		p = pair_create(&(struct pair_config){
 			.retry_cnt = 7,
 			.rnr_retry = 7,
@@ -648,7 +652,7 @@ test_order_over_three_workers(void **state)
 	memset(other, 0, sizeof(other));
 }
 
-/* as many moves as can be told apart; the next one waits for the poller */
+/* A ring holds a limited number of fences; a further move waits until the CQ is polled. */
 static void
 test_moves_wait_for_the_poller(void **state)
 {
@@ -663,7 +667,7 @@ test_moves_wait_for_the_poller(void **state)
 	assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 1, &err), -EAGAIN);
 	assert_string_equal(err.text,
 		"completion queue 0 holds completions from before earlier moves: poll it");
-	/* it is where it was, and works */
+	/* the QP stays on its worker and works */
 	move_complete(p, 32);
 	for (i = 0; i <= 32; i++)
 		expect_wc(&p->a, i, WC_SUCCESS);
@@ -673,7 +677,7 @@ test_moves_wait_for_the_poller(void **state)
 	expect_wc(&p->a, 33, WC_SUCCESS);
 }
 
-/* one QP's fence holds back no more than that ring */
+/* A fence of one QP holds back only the ring that it is in. */
 static void
 test_other_rings_are_not_held_back(void **state)
 {
@@ -698,7 +702,7 @@ test_other_rings_are_not_held_back(void **state)
 	move_complete(p, 1);
 	move_move(&p->a);
 	move_complete(p, 2);
-	/* whichever ring comes first: 100 is free, 2 is behind 1 */
+	/* whichever ring is polled first: 100 is not behind a fence, 2 is behind 1 */
 	n = rc_cq_poll(p->a.dev, p->a.send_cq, wc, 2);
 	assert_int_equal(n, 2);
 	assert_int_equal(wc[0].wr_id + wc[1].wr_id, 101);
@@ -706,7 +710,7 @@ test_other_rings_are_not_held_back(void **state)
 	assert_int_equal(wc[0].wr_id, 2);
 }
 
-/* who armed a CQ is told of what completed before the move */
+/* An armed CQ raises its event for a completion before the move. */
 static void
 test_armed(void **state)
 {
@@ -717,7 +721,7 @@ test_armed(void **state)
 	transmit(&p->a);
 	deliver(&p->a);
 	transmit(&p->b);
-	deliver(&p->b); /* completed, not yet told of */
+	deliver(&p->b); /* completed, event not raised yet */
 	p->a.event_count = 0;
 	move_move(&p->a);
 	assert_int_equal(p->a.event_count, 1);
@@ -725,7 +729,7 @@ test_armed(void **state)
 	expect_left_quiet(&p->a, p->now);
 }
 
-/* rc-cases: a CQ that overran takes its QPs down, also one that has just come */
+/* rc-cases: an overrun CQ puts its QPs into ERR, also one that has just moved. */
 static void
 test_overrun(void **state)
 {
@@ -743,7 +747,7 @@ test_overrun(void **state)
 
 	*state = p;
 	second_workers(p);
-	/* another QP on the other worker overruns the CQ while ours is on its way there */
+	/* a QP on the other worker overruns the CQ while ours moves there */
 	init_attr(&p->a, &init);
 	assert_int_equal(rc_qp_create(other[0].w, &init, &qpn, &err), 0);
 	attr.qp_state = QPS_INIT;
@@ -763,7 +767,7 @@ test_overrun(void **state)
 
 /* --- slots, and the port --- */
 
-/* a slot goes back to the share it is from: no worker runs out, none gets more than its share */
+/* The slot of a QP destroyed on another worker returns to the worker that it is from. */
 static void
 test_destroyed_elsewhere(void **state)
 {
@@ -791,7 +795,7 @@ test_destroyed_elsewhere(void **state)
 	assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), 0);
 }
 
-/* a QP that has just come takes what its port has now, and others do not */
+/* A QP that has moved gets its port's present attributes; other QPs do not change. */
 static void
 test_port_of_one(void **state)
 {
@@ -816,7 +820,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_moves_in_every_state, move_teardown),
 		PAIR(test_found_nowhere_on_the_way),
-		PAIR(test_refusals),
+		PAIR(test_refused_moves),
 		PAIR(test_stays_without_memory_for_completions),
 		PAIR(test_run_queue),
 		SCRIPTED(test_transport_timer),

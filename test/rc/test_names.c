@@ -116,8 +116,8 @@ static void
 test_asynchronous_events(void **state)
 {
 	static const char *const names[] = { "CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR",
-		"COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR", "DEVICE_FATAL", "PORT_ACTIVE",
-		"PORT_ERR", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR",
+		"COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR", "unknown", "PORT_ACTIVE",
+		"PORT_ERR", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "unknown",
 		"SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE" };
 	uint32_t i;
 
@@ -125,6 +125,10 @@ test_asynchronous_events(void **state)
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_string_equal(event_type_name(i), names[i]);
 	assert_string_equal(event_type_name(EVENT_SM_SMP), "SM_SMP");
+	assert_string_equal(event_type_name(EVENT_QP_ERROR), "QP_ERROR");
+	assert_string_equal(event_type_name(EVENT_ADDRESS_CONFLICT), "ADDRESS_CONFLICT");
+	assert_string_equal(event_type_name(EVENT_PEER_PAUSED), "PEER_PAUSED");
+	assert_string_equal(event_type_name(EVENT_PEER_PAUSED + 1), "unknown");
 	assert_int_equal(EVENT_CQ_ERR, 0);
 	assert_int_equal(EVENT_QP_REQ_ERR, 2);
 	assert_int_equal(EVENT_QP_ACCESS_ERR, 3);

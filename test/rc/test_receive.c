@@ -56,9 +56,9 @@ test_opcode_class(void **state)
 	assert_int_equal(receive_changed(*state, ud_opcode), VERDICT_QP_TYPE);
 }
 
-/* 5.4: a QP that was in RTS, in RESET again, takes nothing */
+/* 5.4: a QP in RESET accepts nothing, also after it was in RTS */
 static void
-test_reset_takes_nothing(void **state)
+test_reset_accepts_nothing(void **state)
 {
 	struct pair *p = *state;
 
@@ -142,10 +142,10 @@ other_udp_sport(struct packet *pkt)
 }
 
 /*
- * 5.5: addresses equal the QP's address vector; the UDP source port is the peer's own affair (10)
+ * 5.5: addresses must equal the QP's address vector; the UDP source port may have any value (10)
  */
 static void
-test_addresses(void **state)
+test_addresses_equal_the_address_vector(void **state)
 {
 	struct pair *p = *state;
 
@@ -220,9 +220,9 @@ limited_pkey(struct packet *pkt)
 	pkt->pkey = 0x7FFF;
 }
 
-/* 5.6: same partition, and one side full (the QP is) */
+/* 5.6: same partition, and one side is a full member (here the QP) */
 static void
-test_pkey(void **state)
+test_pkey_of_the_same_partition(void **state)
 {
 	struct pair *p = *state;
 
@@ -350,7 +350,7 @@ test_communication_established_once(void **state)
 	assert_int_equal(n, 1);
 }
 
-/* what a peer sends to who had the QPN before has other PSNs, and establishes nothing */
+/* Packets for the former QP of this QPN have other PSNs; they do not raise COMM_EST. */
 static void
 test_old_packets_establish_nothing(void **state)
 {
@@ -370,7 +370,7 @@ test_old_packets_establish_nothing(void **state)
 	assert_int_equal(p->a.events[0].type, EVENT_COMM_EST);
 }
 
-/* cm.md 6: a communication manager's QP is in RTS by then; others are not told */
+/* cm.md 6: a QP of the communication manager raises COMM_EST in RTS; other QPs do not. */
 static void
 test_communication_established_in_rts(void **state)
 {
@@ -413,7 +413,7 @@ receive_create(struct node *n)
 	return qpn;
 }
 
-/* a slot's next life has another number: a late packet of the former one misses */
+/* The next QP in a slot has another QPN, so a late packet for the former one finds no QP. */
 static void
 test_stale_qpn_misses(void **state)
 {
@@ -425,7 +425,7 @@ test_stale_qpn_misses(void **state)
 	assert_int_equal(rc_qp_destroy(p->a.w, old, &err), 0);
 	assert_int_equal(rc_owner(p->a.dev, old), -1);
 	assert_int_equal(ack(p, 201), VERDICT_QPN_UNKNOWN);
-	/* until the slot comes round again; 64 slots, two workers */
+	/* until the slot is used again; 64 slots, two workers */
 	for (i = 0; i < 200; i++) {
 		qpn = receive_create(&p->a);
 		assert_int_not_equal(qpn, old);
@@ -439,10 +439,7 @@ test_stale_qpn_misses(void **state)
 	p->a.qpn = qpn;
 }
 
-/*
- * numbers are never QP0, QP1, the fixed ones, or the multicast QPN; the owner can be told by
- * anyone
- */
+/* QPNs are never 0, 1, a fixed one, or the multicast QPN; any thread can tell a QPN's owner. */
 static void
 test_qpn_range_and_owner(void **state)
 {
@@ -475,9 +472,9 @@ receive_fixed_fill(void *arg, void *buf, size_t len)
 	memcpy(buf, &drawn, len < sizeof(drawn) ? len : sizeof(drawn));
 }
 
-/* ... whatever the generator draws: 8 slots, so that the generation is nearly the whole number */
+/* The same for any random generation: with 8 slots the generation is nearly the whole QPN. */
 static void
-test_special_qpns_are_left_out(void **state)
+test_special_qpns_are_never_given(void **state)
 {
 	static const uint64_t draws[] = { UINT64_MAX, UINT64_MAX - 1, 0, 0x1FFFFE, 0x1FFFFD };
 	const struct rng fixed = { receive_fixed_fill, NULL };
@@ -514,7 +511,7 @@ test_special_qpns_are_left_out(void **state)
 	}
 }
 
-/* a worker's share is used up: a clear error */
+/* When all slots of a worker are in use, the error says so. */
 static void
 test_all_slots_in_use(void **state)
 {
@@ -530,7 +527,7 @@ test_all_slots_in_use(void **state)
 	assert_string_equal(err.text, "all 32 queue pairs of worker 0 are in use (limits.max_qp)");
 }
 
-/* a destroyed slot rests until `quarantine` others were destroyed, where there are enough */
+/* A slot is not used again until `quarantine` others were freed, if there are that many. */
 static void
 test_quarantine(void **state)
 {
@@ -572,7 +569,9 @@ test_quarantine(void **state)
 
 /* --- sending --- */
 
-/* a long message starves nobody: QPs take turns, 9216 bytes at 512 a packet, 12 of 256 bytes */
+/*
+ * QPs take turns of 9216 bytes. A packet costs its payload and 512 bytes: 12 packets of 256 bytes.
+ */
 static void
 test_fair_turns(void **state)
 {
@@ -603,7 +602,7 @@ test_fair_turns(void **state)
 	assert_true(rc_pending(p->a.w));
 }
 
-/* destroyed in mid-flight: no timer, no packet, no completion comes after it */
+/* After the destruction of a QP with outstanding requests nothing is sent, completed or timed. */
 static void
 test_destroy_in_mid_flight(void **state)
 {
@@ -624,7 +623,7 @@ test_destroy_in_mid_flight(void **state)
 	assert_int_equal(ack(p, 201), VERDICT_QPN_UNKNOWN);
 }
 
-/* every counter has its name, in the order of the struct */
+/* rc_counter_names[] has a name for each counter, in the order of the struct. */
 static void
 test_counter_names(void **state)
 {
@@ -647,10 +646,10 @@ main(void)
 		BOTH(test_unknown_qpn),
 		BOTH(test_opcode_class),
 		OWN(test_states_that_receive),
-		BOTH(test_addresses),
+		BOTH(test_addresses_equal_the_address_vector),
 		OWN(test_native_addresses),
-		BOTH(test_reset_takes_nothing),
-		BOTH(test_pkey),
+		BOTH(test_reset_accepts_nothing),
+		BOTH(test_pkey_of_the_same_partition),
 		BOTH(test_each_bit_of_a_pkey),
 		BOTH(test_full_member_becomes_limited),
 		BOTH(test_two_limited_members),
@@ -660,7 +659,7 @@ main(void)
 		OWN(test_communication_established_in_rts),
 		SCRIPTED(test_stale_qpn_misses),
 		SCRIPTED(test_qpn_range_and_owner),
-		SCRIPTED(test_special_qpns_are_left_out),
+		SCRIPTED(test_special_qpns_are_never_given),
 		SCRIPTED(test_all_slots_in_use),
 		SCRIPTED(test_quarantine),
 		SCRIPTED(test_fair_turns),

@@ -3,8 +3,8 @@
  */
 
 /*
- * What the responder refuses, row by row of rc-transport 6: the NAK, the completion or event, and
- * that no byte has moved. Sources: seed 001 with its table 17-5, rc-cases.
+ * Requests that the responder refuses, row by row of rc-transport 6: the NAK, the completion or
+ * event, and memory that must not change. Sources: seed 001 with its table 17-5, rc-cases.
  */
 
 #include <string.h>
@@ -20,8 +20,8 @@ refusals_again(void **state, const struct peer_config *config)
 }
 
 /*
- * What seed 001 says of NAKs 0x61, 0x62 and 0x63: the PSN is ePSN, which does not move, the QP
- * goes to Error, later packets are dropped.
+ * NAKs 0x61, 0x62 and 0x63 (seed 001): their PSN is ePSN, which does not advance; the QP goes to
+ * ERR, and later packets are dropped.
  */
 static void
 refusals_expect_refusal(struct peer *p, const char *nak, uint32_t epsn)
@@ -112,8 +112,8 @@ test_wrong_opcode_sequence_is_an_invalid_request(void **state)
 		expect_refusal_event(p, "NAK-INV 202", 202, EVENT_QP_REQ_ERR);
 	}
 	/*
-	 * "The currently active RQ WQE is retired"; an event tells of what uses no receive itself
-	 * and came in the midst of a Send
+	 * "The currently active RQ WQE is retired": a request that uses no receive itself, within a
+	 * Send, completes the Send's receive with an error and raises an event
 	 */
 	for (i = 0; i < sizeof(not_in_send); i++) {
 		p = fresh(state);
@@ -126,7 +126,7 @@ test_wrong_opcode_sequence_is_an_invalid_request(void **state)
 			expect_event(p, EVENT_QP_REQ_ERR);
 		expect_refusal_wc(p, "NAK-INV 202", 202, WC_REM_INV_REQ_ERR);
 	}
-	/* a Send or Write with Immediate out of sequence: it is the one that uses a receive */
+	/* a Send or Write with Immediate out of sequence uses the receive, so no event */
 	p = fresh(state);
 	in_write(p, RC_WRITE_FIRST, 201, 0x1000, 3 * MTU, MTU);
 	run(p);
@@ -135,7 +135,7 @@ test_wrong_opcode_sequence_is_an_invalid_request(void **state)
 	expect_refusal_wc(p, "NAK-INV 202", 202, WC_REM_INV_REQ_ERR);
 }
 
-/* The same where nothing else is wrong: they would be executed if they came first. */
+/* A valid Read or Atomic within a message: it would be executed if it came first. */
 static void
 test_read_or_atomic_within_a_message_is_an_invalid_request(void **state)
 {
@@ -166,7 +166,7 @@ test_read_or_atomic_within_a_message_is_an_invalid_request(void **state)
 	}
 }
 
-/* Row 7: all eight bytes of an Atomic are looked at */
+/* Row 7: all eight bytes of an Atomic must be in the region */
 static void
 test_atomic_at_the_end_of_a_region_is_an_access_error(void **state)
 {
@@ -252,7 +252,7 @@ test_more_reads_than_max_dest_rd_atomic_are_an_invalid_request(void **state)
 	in_fetch_add(p, 202, 0x2000, 1);
 	run(p);
 	expect_tx(p, "ONLY 201", "ATOMIC 202");
-	/* answered ones make room */
+	/* answered requests make room */
 	in_read(p, 203, 0, 2 * MTU);
 	in_fetch_add(p, 205, 0x2000, 1);
 	run_slice(p, 1);
@@ -284,7 +284,9 @@ refusals_modify(struct peer *p, const struct qp_attr *attr, uint32_t mask)
 		fail_msg("%s", err.text);
 }
 
-/* SQD to SQD may lower the limit: what is saved beyond it goes, but nothing unanswered */
+/*
+ * SQD to SQD may lower max_dest_rd_atomic: older saved requests are dropped, unanswered ones kept.
+ */
 static void
 test_lowered_max_dest_rd_atomic(void **state)
 {
@@ -378,7 +380,7 @@ test_padding_in_first_or_middle_is_an_invalid_request(void **state)
 	expect_refusal_wc(p, "NAK-INV 202", 202, WC_REM_INV_REQ_ERR);
 }
 
-/* the same of a Send in one packet: the region goes on behind the receive's only piece */
+/* A Send Only longer than its receive, although the region continues behind the receive. */
 static void
 test_send_of_one_packet_longer_than_its_receive(void **state)
 {
@@ -425,7 +427,7 @@ test_read_above_2_31_is_an_invalid_request(void **state)
 
 	in_read(p, 201, 0, 0x80000001);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
-	/* 2^31 is a length like any other, only that no region is that large here */
+	/* 2^31 is a valid length, but no region here is that large */
 	p = fresh(state);
 	in_read(p, 201, 0, 0x80000000);
 	expect_refusal_event(p, "NAK-ACC 201", 201, EVENT_QP_ACCESS_ERR);
@@ -547,7 +549,7 @@ test_bad_key_right_or_range_is_an_access_error(void **state)
 	}
 }
 
-/* a Write that cannot end inside the region moves no byte, not even of its First */
+/* A Write that does not fit the region writes no byte, not even those of its First. */
 static void
 test_write_that_cannot_fit_moves_no_byte(void **state)
 {
@@ -628,7 +630,7 @@ read_loses_its_region(struct peer *p)
 	run_slice(p, 2);
 	expect_tx(p, "FIRST 201", "MIDDLE 202");
 	assert_int_equal(mem_mr_deregister(p->mem, key, &err), 0);
-	/* and nothing after it */
+	/* nothing is answered after it */
 	expect_refusal_event(p, "NAK-ACC 203", 209, EVENT_QP_ACCESS_ERR);
 	assert_int_equal(counters_of(p).resp_remote_access_errors, 1);
 }
@@ -642,7 +644,7 @@ test_region_gone_in_the_middle_of_a_read(void **state)
 }
 
 /*
- * two errors: the Read fails while a NAK for a later request waits for it; the earlier one counts
+ * A Read fails while the NAK of a later request waits for it: only the Read's NAK is sent.
  */
 static void
 test_read_that_fails_before_a_waiting_nak_replaces_it(void **state)
@@ -682,10 +684,10 @@ test_receive_with_a_bad_local_key_is_an_operational_error(void **state)
 	memset(p->bytes + 0x1000, 0x77, 8);
 	assert_int_equal(in_send(p, RC_SEND_ONLY, 201, 16), VERDICT_NAK_SENT);
 	expect_refusal_wc(p, "NAK-OP 201", 201, WC_LOC_QP_OP_ERR);
-	assert_int_equal(p->bytes[0x1000], 0x77); /* not even the part that was allowed */
+	assert_int_equal(p->bytes[0x1000], 0x77); /* nor the part of the receive with a good key */
 }
 
-/* a part of the scatter list that is not used is not looked at */
+/* Entries of the scatter list behind the message are not checked. */
 static void
 test_bad_local_key_beyond_the_message_does_no_harm(void **state)
 {
@@ -700,8 +702,8 @@ test_bad_local_key_beyond_the_message_does_no_harm(void **state)
 }
 
 /*
- * our reading of seed 001, "The request packet's R_Key field is invalid"; the message is not
- * delivered
+ * Our interpretation of seed 001, "The request packet's R_Key field is invalid"; the message is not
+ * delivered.
  */
 static void
 test_invalidate_of_a_key_that_is_not_the_qps_window_is_an_access_error(void **state)
@@ -736,7 +738,7 @@ test_pending_answers_precede_the_nak_that_ends_the_qp(void **state)
 	assert_false(rc_pending(p->w));
 }
 
-/* whoever else puts the QP in Error: only ACKs that no Read holds back are still sent */
+/* When anything else puts the QP into ERR, only ACKs that do not wait for a Read are still sent. */
 static void
 test_qp_in_error_answers_no_more_reads(void **state)
 {
@@ -765,7 +767,8 @@ test_qp_in_error_answers_no_more_reads(void **state)
 	in_read(p, 202, 0, 8);
 	run(p);
 	expect_tx(p, "ONLY 201", "ONLY 202");
-	in_read(p, 201, 0, 8); /* a replay of the older holds back what comes after both */
+	in_read(p, 201, 0,
+		8); /* the answer to the duplicate holds back the ACK of newer requests */
 	in_write(p, RC_WRITE_ONLY, 203, 0x3000, 8, 8);
 	refusals_modify(p, &attr, QP_ATTR_STATE);
 	run(p);
@@ -799,12 +802,13 @@ test_full_cq_ends_the_qp(void **state)
 	in_send(p, RC_SEND_ONLY, 201, 8);
 	in_send(p, RC_SEND_ONLY, 202, 8);
 	expect_event(p, EVENT_CQ_ERR);
+	expect_event(p, EVENT_QP_FATAL);
 	assert_int_equal(state_of(p), QPS_ERR);
 	expect_wc(p, 1, WC_SUCCESS, NULL);
 	assert_int_equal(in_send(p, RC_SEND_ONLY, 203, 8), VERDICT_QP_STATE);
 }
 
-/* a message begun before an error is not continued after RESET and a new start */
+/* After an error, RESET and a new connection, the message in progress is forgotten. */
 static void
 test_reset_forgets_the_message_in_progress(void **state)
 {

@@ -3,8 +3,9 @@
  */
 
 /*
- * The requester: how work requests become packets (rc-transport 2 to 4), and when they may go.
- * Responses: test_completer.c.
+ * The requester: how work requests become packets (rc-transport 2 to 4), and when these may be
+ * sent.
+ * test_completer.c tests the responses.
  */
 
 #include <string.h>
@@ -48,7 +49,7 @@ test_segmentation_at_every_pmtu(void **state)
 				assert_int_equal(p->a.sent_count - p->a.seen, read ? 1 : packets);
 				p->a.seen = p->a.sent_count;
 				assert_memory_equal(p->a.bytes, p->b.bytes, len);
-				/* and not a byte more */
+				/* not a byte more */
 				assert_true(p->a.bytes[len] != p->b.bytes[len]);
 			}
 		}
@@ -80,11 +81,10 @@ test_zero_length_messages(void **state)
 }
 
 /*
- * rc-transport 2: RETH stands in the first packet only, immediate and IETH in the last only, SE is
- * the last's
+ * rc-transport 2: only the first packet has the RETH; only the last has immediate data, IETH and SE
  */
 static void
-test_headers_stand_where_they_belong(void **state)
+test_headers_of_first_and_last_packets(void **state)
 {
 	struct pair *p = *state;
 	struct error err = { "" };
@@ -115,7 +115,7 @@ test_headers_stand_where_they_belong(void **state)
 	make_wr(&p->a, &wr, &sge, WR_SEND_WITH_IMM, 3, 5);
 	wr.imm_data = 77;
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
-	/* a Write without immediate wakes nobody at the peer: no SE */
+	/* a Write without immediate has no completion at the peer: no SE */
 	make_wr(&p->a, &wr, &sge, WR_RDMA_WRITE, 4, 5);
 	wr.send_flags |= SEND_SOLICITED;
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
@@ -157,8 +157,8 @@ test_atomic_operands(void **state)
 }
 
 /*
- * a gather list is walked across packets, empty entries skipped, the same again after a rewind to
- * its middle
+ * Packets take the bytes of a gather list in order and skip empty entries, also when they are sent
+ * again from the middle of the list.
  */
 static void
 test_gather_list_across_packets(void **state)
@@ -231,7 +231,7 @@ test_read_span_wraps(void **state)
 	expect_wc(&p->a, 2, WC_SUCCESS);
 }
 
-/* rc-transport 1, M: as configured, else 1 on native IB and 0 on RoCE; of either way to send */
+/* rc-transport 1: M is as configured, by default 1 on native IB and 0 on RoCE. */
 static void
 test_migreq_as_configured(void **state)
 {
@@ -267,7 +267,7 @@ test_migreq_as_configured(void **state)
 	}
 }
 
-/* --- when packets may go --- */
+/* --- when packets may be sent --- */
 
 static bool
 asks(const struct node *n, unsigned int i)
@@ -293,7 +293,7 @@ test_ackreq_on_last_and_every_interval(void **state)
 }
 
 /*
- * the last packet that fits the window asks, else no ACK might come; then the window waits for it
+ * The last packet that fits the window has AckReq, else no ACK might come; then the QP waits.
  */
 static void
 test_window_stalls_with_ackreq(void **state)
@@ -352,7 +352,7 @@ test_long_read_waits_for_room(void **state)
 	expect_tx(&p->a, "READ Request 202");
 }
 
-/* max_rd_atomic Reads and Atomics are outstanding at most; what follows them waits too, in order */
+/* At most max_rd_atomic Reads and Atomics are outstanding; later requests wait behind them. */
 static void
 test_max_rd_atomic(void **state)
 {
@@ -371,8 +371,8 @@ test_max_rd_atomic(void **state)
 }
 
 /*
- * a fenced request starts when all earlier Reads and Atomics are complete; Sends before it do not
- * matter
+ * A fenced request starts when all earlier Reads and Atomics are complete; it does not wait for
+ * earlier Sends.
  */
 static void
 test_fence_waits_for_reads_and_atomics(void **state)
@@ -415,18 +415,18 @@ test_first_send_is_a_probe(void **state)
 }
 
 /*
- * Writes, Reads and Atomics take no receive, so LSN moves with their SSN: the Sends behind them
- * still have the credits that were in hand
+ * Writes, Reads and Atomics need no receive, so LSN advances with their SSN: they use none of the
+ * credits that later Sends have.
  */
 static void
-test_lsn_moves_with_what_needs_no_credit(void **state)
+test_lsn_advances_with_requests_that_need_no_credit(void **state)
 {
 	struct pair *p = *state;
 	unsigned int i;
 
 	post(&p->a, WR_SEND, 0, 1);
 	transmit(&p->a);
-	ack_credits(p, 201, 1, 4); /* LSN 5: four credits in hand, and a probe */
+	ack_credits(p, 201, 1, 4); /* LSN 5: four credits, and a probe */
 	p->a.seen = p->a.sent_count;
 	for (i = 0; i < 16; i++)
 		post(&p->a, WR_RDMA_WRITE, i, 1);
@@ -446,9 +446,9 @@ test_lsn_moves_with_what_needs_no_credit(void **state)
 		"SEND Only 238", "WRITE Only Imm 239", "SEND Only 240", "SEND Only 241");
 }
 
-/* LSN moves when a request gets its SSN, and not when it is sent again */
+/* LSN advances when a request gets its SSN, not when it is sent again. */
 static void
-test_lsn_does_not_move_on_a_resend(void **state)
+test_lsn_does_not_advance_on_a_resend(void **state)
 {
 	struct pair *p = *state;
 	unsigned int i;
@@ -494,7 +494,7 @@ test_credits_limit_messages(void **state)
 	expect_tx(&p->a, "SEND Only 205", "SEND Only 206");
 }
 
-/* LSN never moves back: an ACK that tells of fewer credits takes none away */
+/* LSN never moves back: an ACK with fewer credits takes none away. */
 static void
 test_lsn_never_moves_back(void **state)
 {
@@ -530,14 +530,14 @@ test_no_credit_information_is_no_limit(void **state)
 	expect_tx(&p->a, "SEND Only 202", "SEND Only 203");
 }
 
-/* SSN, LSN and MSN are 24 bits: a limit past the wrap is ahead, not behind */
+/* SSN, LSN and MSN have 24 bits: a limit past the wrap is ahead, not behind. */
 static void
 test_lsn_arithmetic_wraps(void **state)
 {
 	struct pair *p = *state;
 	uint32_t psn;
 
-	/* a peer that counts from where it likes */
+	/* the peer's MSN jumps by large steps */
 	for (psn = 201; psn <= 203; psn++) {
 		post(&p->a, WR_SEND, psn, 1);
 		transmit(&p->a);
@@ -549,12 +549,12 @@ test_lsn_arithmetic_wraps(void **state)
 	post(&p->a, WR_SEND, 204, 1);
 	transmit(&p->a);
 	expect_silence(&p->a);
-	ack_credits(p, 203, 0xFFFFFF, 4); /* LSN 3, over the top */
+	ack_credits(p, 203, 0xFFFFFF, 4); /* LSN 3, after the wrap */
 	transmit(&p->a);
 	expect_tx(&p->a, "SEND Only 204");
 }
 
-/* with credits advertised a stream of Sends meets no RNR NAK */
+/* With advertised credits a stream of Sends gets no RNR NAK. */
 static void
 test_credits_end_to_end(void **state)
 {
@@ -574,7 +574,7 @@ test_credits_end_to_end(void **state)
 	for (i = 0; i < 3; i++)
 		expect_wc(&p->a, i, WC_SUCCESS);
 	expect_no_wc(&p->a);
-	/* only the probe met the empty queue */
+	/* only the probe found the receive queue empty */
 	assert_int_equal(counters_of(&p->b).send_rnr_err, 1);
 	for (i = 3; i < 10; i++)
 		post_recv(&p->b, i, 100);
@@ -609,7 +609,7 @@ test_timeout_between_ttr_and_4_ttr(void **state)
 	assert_int_equal(counters_of(&p->a).completer_retry_err, 1);
 }
 
-/* the timer detects silence, not each packet: any progress starts it anew */
+/* One timer per QP: any progress restarts it. */
 static void
 test_timer_restarts_on_progress(void **state)
 {
@@ -633,9 +633,9 @@ test_timer_restarts_on_progress(void **state)
 	expect_tx(&p->a, "WRITE Last 205"); /* from the oldest unacknowledged */
 }
 
-/* nothing outstanding, nothing to time; and a later request gets its whole Ttr */
+/* Without outstanding requests the timer is off; a later request gets the full Ttr. */
 static void
-test_timer_sleeps_while_idle(void **state)
+test_timer_is_off_while_idle(void **state)
 {
 	struct pair *p = *state;
 
@@ -655,7 +655,7 @@ test_timer_sleeps_while_idle(void **state)
 	expect_tx(&p->a, "WRITE Only 202");
 }
 
-/* going back starts the time anew with the first packet sent again */
+/* A rewind restarts the timer with the first packet sent again. */
 static void
 test_timer_starts_anew_with_a_rewind(void **state)
 {
@@ -724,14 +724,16 @@ test_retry_count_exhausted(void **state)
 {
 	uint8_t n, i;
 
-	for (n = 0; n <= 7; n += n == 0 ? 1 : 6) { /* 0, 1, 7: seven means seven */
+	for (n = 0; n <= 7;
+		n += n == 0 ? 1 : 6) { /* 0, 1 and 7: unlike rnr_retry, 7 is not infinite */
 		struct pair *p = pair_create(&(struct pair_config){
 			.retry_cnt = n,
 			.scripted = true,
 		});
 
 		post(&p->a, WR_RDMA_WRITE, 1, 1);
-		post_flags(&p->a, WR_RDMA_WRITE, 2, 1, 0); /* unsignaled, but it fails */
+		post_flags(&p->a, WR_RDMA_WRITE, 2, 1,
+			0); /* unsignaled, but a failure always completes */
 		post(&p->a, WR_RDMA_READ, 3, 1);
 		transmit(&p->a);
 		expect_tx(&p->a, "WRITE Only 201", "WRITE Only 202", "READ Request 203");
@@ -750,8 +752,8 @@ test_retry_count_exhausted(void **state)
 		expect_no_wc(&p->a);
 		assert_int_equal(state_of(&p->a), QPS_ERR);
 		assert_int_equal(counters_of(&p->a).retry_exceeded_err, 1);
-		assert_int_equal(counters_of(&p->a).cqe_err, 1);
-		assert_int_equal(counters_of(&p->a).cqe_flush_err, 2);
+		assert_int_equal(counters_of(&p->a).req_cqe_error, 1);
+		assert_int_equal(counters_of(&p->a).req_cqe_flush_error, 2);
 		pair_destroy(p);
 	}
 	*state = NULL;
@@ -781,11 +783,11 @@ test_retry_counter_reloads(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 }
 
-/* --- trouble at home --- */
+/* --- local errors and a full sink --- */
 
 /*
- * a local key that does not allow it: earlier requests finish, then LOC_PROT_ERR; no packet from
- * there on
+ * A local key that does not allow the access: earlier requests complete, then LOC_PROT_ERR; no
+ * later packet is sent.
  */
 static void
 test_local_protection_error_waits_its_turn(void **state)
@@ -797,7 +799,7 @@ test_local_protection_error_waits_its_turn(void **state)
 
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	make_wr(&p->a, &wr, &sge, WR_RDMA_WRITE, 2, 600);
-	sge.addr += PAIR_MEM - 300; /* the second packet leaves the region */
+	sge.addr += PAIR_MEM - 300; /* the second packet reads beyond the region */
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
 	transmit(&p->a);
@@ -813,7 +815,7 @@ test_local_protection_error_waits_its_turn(void **state)
 	expect_silence(&p->a);
 }
 
-/* the same with messages of one packet, for a peer that counts no credits */
+/* The same with messages of one packet and a peer that counts no credits. */
 static void
 test_local_protection_error_behind_an_ack(void **state)
 {
@@ -841,7 +843,7 @@ test_local_protection_error_behind_an_ack(void **state)
 	assert_int_equal(state_of(&p->a), QPS_ERR);
 }
 
-/* the window holds in the midst of a turn, for a peer that counts no credits, too */
+/* Within one turn of a QP the window limits short messages, too (peer without credits). */
 static void
 test_window_of_short_messages(void **state)
 {
@@ -866,7 +868,7 @@ test_window_of_short_messages(void **state)
 	expect_tx(&p->a, "SEND Only 206", "SEND Only 207");
 }
 
-/* a full sink loses nothing: sending goes on where it stopped */
+/* After a full sink has room again, sending continues where it stopped. */
 static void
 test_full_sink_resumes(void **state)
 {
@@ -886,7 +888,8 @@ test_full_sink_resumes(void **state)
 }
 
 /*
- * a lossy wire, every operation: all completes, every byte arrives (rc-transport 4 and 8 together)
+ * Lose each packet once, in each direction, with every operation: all requests complete, and every
+ * byte arrives (rc-transport 4 and 8 together).
  */
 static void
 test_every_single_loss_is_repaired(void **state)
@@ -947,7 +950,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		OWN(test_segmentation_at_every_pmtu),
 		SCRIPTED(test_zero_length_messages),
-		SCRIPTED(test_headers_stand_where_they_belong),
+		SCRIPTED(test_headers_of_first_and_last_packets),
 		SCRIPTED(test_atomic_operands),
 		SCRIPTED(test_gather_list_across_packets),
 		OWN(test_psn_wraps),
@@ -961,15 +964,15 @@ main(void)
 		SCRIPTED(test_fence_waits_for_reads_and_atomics),
 		SCRIPTED(test_first_send_is_a_probe),
 		SCRIPTED(test_credits_limit_messages),
-		SCRIPTED(test_lsn_moves_with_what_needs_no_credit),
-		SCRIPTED(test_lsn_does_not_move_on_a_resend),
+		SCRIPTED(test_lsn_advances_with_requests_that_need_no_credit),
+		SCRIPTED(test_lsn_does_not_advance_on_a_resend),
 		SCRIPTED(test_lsn_never_moves_back),
 		SCRIPTED(test_no_credit_information_is_no_limit),
 		SCRIPTED(test_lsn_arithmetic_wraps),
 		OWN(test_credits_end_to_end),
 		SCRIPTED(test_timeout_between_ttr_and_4_ttr),
 		SCRIPTED(test_timer_restarts_on_progress),
-		SCRIPTED(test_timer_sleeps_while_idle),
+		SCRIPTED(test_timer_is_off_while_idle),
 		SCRIPTED(test_timer_starts_anew_with_a_rewind),
 		OWN(test_minimum_ack_timeout),
 		OWN(test_timeout_zero_is_off),

@@ -3,7 +3,7 @@
  */
 
 /*
- * The responder: what is executed, and how it is answered. Sources: rc-transport 4 and 6, seeds 001
+ * The responder: execution of requests, and their answers. Sources: rc-transport 4 and 6, seeds 001
  * and 002, rc-cases. Refusals, RNR, duplicates and Atomics have files of their own.
  */
 
@@ -26,7 +26,7 @@ responder_again(void **state, const struct peer_config *config)
 	return *state;
 }
 
-/* The payload that in_send() and in_write() made for this PSN stands here. */
+/* @return true if the payload that in_send() or in_write() made for this PSN is at `at` */
 static bool
 placed(const struct peer *p, uint32_t at, uint32_t psn, uint32_t len)
 {
@@ -79,7 +79,7 @@ test_send_is_scattered_over_the_whole_list(void **state)
 	expect_wc(p, 1, WC_SUCCESS, NULL);
 }
 
-/* nothing of the message before is left */
+/* The state of the previous message does not affect the next one. */
 static void
 test_each_message_starts_anew(void **state)
 {
@@ -151,7 +151,9 @@ test_immediate_data_reaches_the_completion(void **state)
 	assert_int_equal(wc.wc_flags, WC_WITH_IMM);
 	assert_true(wc.imm_data == 0xCAFEF00D);
 
-	/* a Write with Immediate uses up a receive but not its buffer; the length is the Write's */
+	/*
+	 * a Write with Immediate uses a receive, but not its buffer; byte_len is the Write's length
+	 */
 	request(p, RC_WRITE_ONLY_IMM, 202)->imm = 17;
 	p->pkt.va = PEER_VA + 0x3000;
 	p->pkt.dmalen = p->pkt.payload_len = 100;
@@ -266,7 +268,7 @@ test_read_response_opcodes_and_payload(void **state)
 }
 
 static void
-test_m_bit_is_as_configured(void **state)
+test_answers_have_the_configured_m_bit(void **state)
 {
 	struct peer *p =
 		responder_again(state, &(struct peer_config){ .psn = 201, .migreq = true });
@@ -274,7 +276,7 @@ test_m_bit_is_as_configured(void **state)
 	in_read(p, 201, 0, 8);
 	in_write(p, RC_WRITE_ONLY, 202, 0x1000, 8, 8);
 	run(p);
-	expect_tx(p, "ONLY 201", "ACK 202"); /* the peer looks at every packet's M */
+	expect_tx(p, "ONLY 201", "ACK 202"); /* every packet has M */
 }
 
 static void
@@ -347,7 +349,7 @@ test_one_ack_for_each_packet_without_coalescing(void **state)
 	assert_int_equal(counters_of(p).ack_deferred, 0);
 }
 
-/* at once, so that each has its own MSN; also when Reads have been answered before */
+/* Each ACK is sent at once, with its own MSN, also after Reads have been answered. */
 static void
 test_acks_for_each_packet_go_at_once(void **state)
 {
@@ -364,7 +366,7 @@ test_acks_for_each_packet_go_at_once(void **state)
 	assert_int_equal(answered(p, 1)->msn, 3);
 	assert_int_equal(answered(p, 2)->msn, 4);
 
-	/* but never past what is owed already */
+	/* but it does not overtake an ACK that is due */
 	p->sink_room = 0;
 	in_write(p, RC_WRITE_ONLY, 205, 0x1000, 8, 8);
 	in_write(p, RC_WRITE_ONLY, 207, 0x1000, 8, 8); /* a gap */
@@ -376,8 +378,8 @@ test_acks_for_each_packet_go_at_once(void **state)
 }
 
 /*
- * they wait for the Reads before them, each on its own; when they go, the "most recent request
- * completed" (seed 002) is the newest before the next Read
+ * ACKs wait for earlier Reads, each ACK for those before it. When they are sent, the MSN is that of
+ * the "most recent request completed" (seed 002) before the next Read.
  */
 static void
 test_acks_for_each_packet_follow_pending_reads_in_order(void **state)
@@ -405,7 +407,10 @@ test_acks_for_each_packet_follow_pending_reads_in_order(void **state)
 	assert_int_equal(answered(p, 7)->msn, 6);
 }
 
-/* a long Read goes out in slices; later Writes are executed meanwhile and acknowledged after it */
+/*
+ * A long Read is answered in slices. Later Writes are executed meanwhile, and acknowledged after
+ * it.
+ */
 static void
 test_reads_in_slices_between_writes(void **state)
 {
@@ -421,7 +426,7 @@ test_reads_in_slices_between_writes(void **state)
 	assert_int_equal(in_write(p, RC_WRITE_ONLY, 223, 0x1000, 8, 8), VERDICT_REQUEST);
 	p->answer_next = p->answer_count;
 	run(p);
-	/* the second Read's answer acknowledges Write 221 */
+	/* the answer to the second Read acknowledges Write 221 */
 	expect_tx(p, "MIDDLE 219", "LAST 220", "ONLY 222", "ACK 223");
 	assert_int_equal(counters_of(p).ack_deferred, 1);
 	assert_memory_equal(answered(p, 1)->data, p->bytes + 0x8000 + 19 * MTU, MTU);
@@ -555,7 +560,7 @@ test_sequence_nak_waits_for_pending_reads(void **state)
 	expect_tx(p, "LAST 202", "ACK 203", "NAK-SEQ 204");
 }
 
-/* ePSN comes before the NAK's turn: the NAK asks for what is missing now, or for nothing */
+/* If ePSN arrives before the NAK is sent, the NAK has the new ePSN, or is not sent. */
 static void
 test_sequence_nak_not_yet_sent_follows_epsn(void **state)
 {
@@ -578,7 +583,7 @@ test_sequence_nak_not_yet_sent_follows_epsn(void **state)
 	run(p);
 	expect_tx(p, "ACK 204");
 
-	/* the furthest of several that were dropped counts */
+	/* of several dropped packets the one with the highest PSN counts */
 	in_write(p, RC_WRITE_ONLY, 207, 0x1000, 8, 8);
 	in_write(p, RC_WRITE_ONLY, 206, 0x1000, 8, 8);
 	in_write(p, RC_WRITE_ONLY, 205, 0x1000, 8, 8);
@@ -587,7 +592,7 @@ test_sequence_nak_not_yet_sent_follows_epsn(void **state)
 	expect_tx(p, "ACK 206", "NAK-SEQ 207");
 }
 
-/* a message in progress: its Middle packets are no exception */
+/* A gap between Middle packets of a message is NAKed, too. */
 static void
 test_gap_between_middle_packets(void **state)
 {
@@ -623,7 +628,7 @@ main(void)
 		T(test_solicited_send_wakes_a_cq_armed_for_it),
 		T(test_write_goes_where_the_first_packet_says),
 		T(test_read_response_opcodes_and_payload),
-		T(test_m_bit_is_as_configured),
+		T(test_answers_have_the_configured_m_bit),
 		T(test_psns_wrap),
 		T(test_acks_coalesce_over_a_burst),
 		P(test_one_ack_for_each_packet_without_coalescing),

@@ -29,8 +29,8 @@ test_send_without_receive_gets_rnr_nak_with_the_qps_timer(void **state)
 }
 
 /*
- * seed 001: "the RQ Logic takes action to get a WR posted to the RQ": its user is told, once until
- * something is posted
+ * seed 001: "the RQ Logic takes action to get a WR posted to the RQ": one event until a receive is
+ * posted
  */
 static void
 test_empty_receive_queue_asks_for_receives_once(void **state)
@@ -41,7 +41,7 @@ test_empty_receive_queue_asks_for_receives_once(void **state)
 
 	post(p, 1, 0x1000, 64);
 	in_send(p, RC_SEND_ONLY, 201, 10);
-	expect_no_event(p); /* the last one is taken; nobody has missed one */
+	expect_no_event(p); /* the last receive is used, but no Send has missed one */
 	assert_int_equal(in_send(p, RC_SEND_ONLY, 202, 10), VERDICT_RNR_NAK_SENT);
 	run(p);
 	expect_event(p, EVENT_RQ_EMPTY);
@@ -54,16 +54,16 @@ test_empty_receive_queue_asks_for_receives_once(void **state)
 	assert_int_equal(in_send(p, RC_SEND_ONLY, 203, 10), VERDICT_RNR_NAK_SENT);
 	expect_event(p, EVENT_RQ_EMPTY);
 	expect_no_event(p);
-	/* another life */
+	/* after RESET and a new connection */
 	assert_int_equal(rc_qp_modify(p->w, p->qpn, &attr, QP_ATTR_STATE, &err), 0);
 	peer_to_rtr(p, p->qpn);
 	assert_int_equal(in_send(p, RC_SEND_ONLY, 201, 10), VERDICT_RNR_NAK_SENT);
 	expect_event(p, EVENT_RQ_EMPTY);
 }
 
-/* what an earlier receive left in the ring is none */
+/* Entries of completed receives in the ring are not used again. */
 static void
-test_receives_used_up_are_no_receives(void **state)
+test_completed_receives_are_not_used_again(void **state)
 {
 	struct peer *p = *state;
 	uint32_t psn;
@@ -157,7 +157,7 @@ test_duplicates_are_served_meanwhile(void **state)
 	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 16, 16);
 	in_read(p, 202, 0x2000, 16);
 	run(p);
-	expect_tx(p, "ONLY 202"); /* which acknowledges 201 too */
+	expect_tx(p, "ONLY 202"); /* it acknowledges 201, too */
 	in_send(p, RC_SEND_ONLY, 203, 10);
 	run(p);
 	expect_tx(p, "RNR 203");
@@ -166,7 +166,7 @@ test_duplicates_are_served_meanwhile(void **state)
 	assert_int_equal(in_read(p, 202, 0x2000, 16), VERDICT_DUPLICATE_REQUEST);
 	run(p);
 	expect_tx(p, "ACK 201", "ONLY 202");
-	/* and do not end the wait */
+	/* duplicates do not end the RNR wait */
 	assert_int_equal(in_send(p, RC_SEND_ONLY, 204, 10), VERDICT_RNR_WAIT);
 	run(p);
 	expect_silence(p);
@@ -187,8 +187,8 @@ test_rnr_nak_waits_for_pending_reads(void **state)
 }
 
 /*
- * The receive was posted, and the request came again, before the RNR NAK's turn: the NAK is void.
- * Not so when later requests were dropped for it: they have to be asked for.
+ * The receive is posted and the request repeated before the RNR NAK is sent: it is not sent. But if
+ * later requests were dropped meanwhile, a sequence NAK asks for them.
  */
 static void
 test_rnr_nak_not_yet_sent_is_void_when_the_request_is_served(void **state)
@@ -209,7 +209,7 @@ test_rnr_nak_not_yet_sent_is_void_when_the_request_is_served(void **state)
 	expect_tx(p, "ACK 202", "NAK-SEQ 203");
 	assert_int_equal(counters_of(p).send_rnr_err, 0);
 
-	/* dropped before the RNR, for a sequence error whose NAK had not gone out either */
+	/* dropped before the RNR, for a sequence error whose NAK was not sent either */
 	post(p, 3, 0x1000, 64);
 	in_send(p, RC_SEND_ONLY, 203, 10);
 	run(p);
@@ -221,7 +221,7 @@ test_rnr_nak_not_yet_sent_is_void_when_the_request_is_served(void **state)
 	run(p);
 	expect_tx(p, "ACK 204", "NAK-SEQ 205");
 
-	/* what was dropped long ago is no reason */
+	/* packets dropped long before do not count */
 	post(p, 5, 0x1000, 64);
 	in_send(p, RC_SEND_ONLY, 205, 10);
 	run(p);
@@ -236,7 +236,7 @@ test_rnr_nak_not_yet_sent_is_void_when_the_request_is_served(void **state)
 	expect_tx(p, "ACK 206");
 }
 
-/* table 17-6: code 0 is a timer like any other (655.36 ms) */
+/* table 17-6: code 0 means 655.36 ms */
 static void
 test_timer_code_0_is_sent_as_it_is(void **state)
 {
@@ -263,7 +263,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_send_without_receive_gets_rnr_nak_with_the_qps_timer),
 		T(test_empty_receive_queue_asks_for_receives_once),
-		T(test_receives_used_up_are_no_receives),
+		T(test_completed_receives_are_not_used_again),
 		T(test_write_with_immediate_takes_its_receive_at_the_last_packet),
 		T(test_later_psns_are_dropped_without_a_sequence_nak),
 		T(test_epsn_again_without_a_receive_gets_another_rnr_nak),

@@ -104,7 +104,7 @@ test_message_transfer_overview(void **state)
 	expect_run(a, "SEND Last", 205, 205);
 	expect_silence(a);
 
-	/* each is answered with an ACK of its own PSN */
+	/* an ACK of its own PSN answers each */
 	deliver(a);
 	transmit(b);
 	expect_run(b, "ACK", 201, 205);
@@ -114,10 +114,7 @@ test_message_transfer_overview(void **state)
 	deliver(b);
 	expect_wc(a, 0, WC_SUCCESS);
 
-	/*
-	 * from here a continuous stream, without pausing for responses. WQE 1: 52 packets, 206 to
-	 * 257
-	 */
+	/* from now on packets are sent without waiting. WQE 1: 52 packets, 206 to 257 */
 	transmit(a);
 	expect_run(a, "SEND First", 206, 206);
 	expect_run(a, "SEND Middle", 207, 256);
@@ -167,7 +164,7 @@ test_message_transfer_overview(void **state)
 	expect_no_wc(a);
 	assert_int_equal(info_of(a).sq_unacked, 0);
 
-	/* and every byte is where it belongs */
+	/* every byte has arrived */
 	assert_memory_equal(b->bytes + AT_SEND0, a->bytes + AT_SEND0, LEN_SEND0);
 	assert_memory_equal(b->bytes + AT_SEND1, a->bytes + AT_SEND1, LEN_SEND1);
 	assert_memory_equal(b->bytes + AT_WRITE, a->bytes + AT_WRITE, LEN_WRITE);

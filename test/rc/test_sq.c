@@ -3,8 +3,7 @@
  */
 
 /*
- * The send queue: what post_send refuses, in words; how completions come; local operations and
- * their grace periods.
+ * The send queue: errors of post_send, completions, local operations and their grace periods.
  */
 
 #include <errno.h>
@@ -14,9 +13,9 @@
 
 /* --- posting --- */
 
-/* malformed work requests are refused at once, and say why */
+/* Malformed work requests are refused at once, with a reason. */
 static void
-test_refusals_in_words(void **state)
+test_malformed_requests_are_refused(void **state)
 {
 	struct pair *p = *state;
 	struct send_wr good, wr;
@@ -83,9 +82,9 @@ sq_window(struct node *n, enum mem_mw_type type)
 	return key;
 }
 
-/* a request of one piece is refused for the same reasons as one of many */
+/* A request with one SGE is refused for the same reasons as one with several. */
 static void
-test_one_piece_is_checked(void **state)
+test_single_sge_is_checked(void **state)
 {
 	struct pair *p = *state;
 	struct qp_init_attr init;
@@ -132,7 +131,7 @@ test_one_piece_is_checked(void **state)
 	assert_int_equal(sent_packet(&p->a, 0).payload_len, 0);
 }
 
-/* no bytes: no list, a list of one piece without bytes, of two, or nothing inline */
+/* Messages without bytes: no SGE, one or two empty SGEs, or empty inline data. */
 static void
 test_messages_without_bytes(void **state)
 {
@@ -144,7 +143,7 @@ test_messages_without_bytes(void **state)
 
 	make_wr(&p->a, &wr, &sge, WR_RDMA_WRITE, 1, 0);
 	two[0] = two[1] = sge;
-	two[0].lkey = two[1].lkey = 0; /* a key that nothing is read by is not looked at */
+	two[0].lkey = two[1].lkey = 0; /* keys of empty SGEs are not checked */
 	for (i = 0; i < 4; i++) {
 		wr.num_sge = i < 3 ? i : 0;
 		wr.sg_list = i == 0 ? NULL : two;
@@ -160,9 +159,9 @@ test_messages_without_bytes(void **state)
 		assert_int_equal(expect_wc(&p->a, 1, WC_SUCCESS).byte_len, 0);
 }
 
-/* pieces of which some have no bytes make the message that the others make */
+/* Empty SGEs do not change the message that the others make. */
 static void
-test_empty_pieces(void **state)
+test_empty_sges(void **state)
 {
 	static const uint32_t lengths[][3] = { { 0, 5, 0 }, { 5, 0, 3 }, { 0, 0, 8 }, { 1, 2, 3 } };
 	struct pair *p = *state;
@@ -190,7 +189,7 @@ test_empty_pieces(void **state)
 	}
 }
 
-/* a key that is none, another's, or may not be read by: LOC_PROT_ERR, and nothing goes out */
+/* Wrong local keys (unknown, of another domain, an R_Key): LOC_PROT_ERR, and nothing is sent. */
 static void
 test_local_key_is_checked(void **state)
 {
@@ -243,8 +242,8 @@ test_queue_full(void **state)
 }
 
 /*
- * inline bytes are taken by the call: what happens to them later does not matter, not even on a
- * retry
+ * post_send copies inline data: later changes of the buffer have no effect, also when it is sent
+ * again.
  */
 static void
 test_inline_bytes_are_copied(void **state)
@@ -271,7 +270,7 @@ test_inline_bytes_are_copied(void **state)
 	assert_int_equal(sent_packet(&p->a, 1).payload_len, 5);
 }
 
-/* max_inline_data of them, not bound to the size of the gather list */
+/* Inline data has up to max_inline_data bytes, whatever the size of the gather list. */
 static void
 test_inline_at_its_limit(void **state)
 {
@@ -302,9 +301,9 @@ test_inline_at_its_limit(void **state)
 
 /* --- completions --- */
 
-/* unsignaled ones are silent unless they fail; sq_sig_all makes all of them speak */
+/* Unsignaled requests complete silently unless they fail; with sq_sig_all all are signaled. */
 static void
-test_unsignaled_are_silent(void **state)
+test_unsignaled_requests_complete_silently(void **state)
 {
 	struct pair *p = *state;
 
@@ -428,7 +427,8 @@ bound(struct node *n, uint32_t key)
 }
 
 /*
- * bind and invalidate take their turn in the queue, take no PSN and no SSN, and complete in order
+ * Bind and invalidate are executed in the queue's order, have no PSN and SSN, and complete in
+ * order.
  */
 static void
 test_local_operations_in_order(void **state)
@@ -439,7 +439,7 @@ test_local_operations_in_order(void **state)
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	sq_post_bind(&p->a, 2, mw, key, 0);
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
-	assert_false(bound(&p->a, key)); /* not before its turn */
+	assert_false(bound(&p->a, key)); /* not executed before its turn */
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Only 201", "WRITE Only 202");
 	assert_true(bound(&p->a, key));
@@ -455,7 +455,9 @@ test_local_operations_in_order(void **state)
 	assert_false(bound(&p->a, key));
 }
 
-/* the same where the peer counts no credits: what stands behind the last that is acknowledged */
+/*
+ * The same for a peer that counts no credits: the operation stands behind the acknowledged request.
+ */
 static void
 test_ack_before_a_local_operation(void **state)
 {
@@ -474,16 +476,16 @@ test_ack_before_a_local_operation(void **state)
 	expect_wc(&p->a, 3, WC_SUCCESS);
 }
 
-/* a rewind does not execute them again */
+/* A rewind does not execute local operations again. */
 static void
-test_local_operations_once(void **state)
+test_local_operations_are_executed_once(void **state)
 {
 	struct pair *p = *state;
 	uint32_t mw = sq_window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
 
 	sq_post_bind(&p->a, 0, mw, key, 0);
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
-	post_inv(&p->a, 2, key); /* a second time it would fail */
+	post_inv(&p->a, 2, key); /* executed twice it would fail */
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
 	transmit(&p->a);
 	nak(p, 0x60, 201);
@@ -498,8 +500,8 @@ test_local_operations_once(void **state)
 }
 
 /*
- * a binding that others may still see: its completion, and those behind it, wait for the grace
- * period; sending does not
+ * A bind that replaces a binding which other workers may still use: its completion and all later
+ * ones wait for the grace period. Later requests are sent meanwhile.
  */
 static void
 test_completion_waits_for_grace(void **state)
@@ -509,7 +511,7 @@ test_completion_waits_for_grace(void **state)
 
 	sq_post_bind(&p->a, 1, mw, 0, 0);
 	transmit(&p->a);
-	first = expect_wc(&p->a, 1, WC_SUCCESS).mw_key; /* nobody knew it before */
+	first = expect_wc(&p->a, 1, WC_SUCCESS).mw_key; /* the first binding: no wait */
 	sq_post_bind(&p->a, 2, first, 0, 0);
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
 	transmit(&p->a);
@@ -528,7 +530,7 @@ test_completion_waits_for_grace(void **state)
 	assert_false(rc_pending(p->a.w));
 }
 
-/* the QP fails or goes while one waits: it completes flushed and in order, or not at all */
+/* While one waits, the QP goes to ERR (all complete in order) or is destroyed (none completes). */
 static void
 test_failure_while_grace_runs(void **state)
 {
@@ -547,7 +549,7 @@ test_failure_while_grace_runs(void **state)
 	ack(p, 201);
 	nak(p, 0x62, 202);
 	expect_wc(&p->a, 2, WC_WR_FLUSH_ERR);
-	expect_wc(&p->a, 3, WC_SUCCESS); /* the peer did execute it */
+	expect_wc(&p->a, 3, WC_SUCCESS); /* the peer has executed it */
 	expect_wc(&p->a, 4, WC_REM_ACCESS_ERR);
 	expect_wc(&p->a, 5, WC_WR_FLUSH_ERR);
 	expect_no_wc(&p->a);
@@ -576,7 +578,8 @@ test_failure_while_grace_runs(void **state)
 }
 
 /*
- * one that fails does so when it is the oldest: MW_BIND_ERR, the rest flushed, nothing sent beyond
+ * A local operation fails when it is the oldest request: MW_BIND_ERR, the others are flushed, and
+ * nothing behind it is sent.
  */
 static void
 test_local_operation_fails_in_turn(void **state)
@@ -596,7 +599,7 @@ test_local_operation_fails_in_turn(void **state)
 	assert_int_equal(state_of(&p->a), QPS_ERR);
 }
 
-/* ... and not before the grace period of one before it is over */
+/* It does not fail before the grace period of an earlier operation is over. */
 static void
 test_local_failure_waits_for_grace(void **state)
 {
@@ -618,7 +621,7 @@ test_local_failure_waits_for_grace(void **state)
 	assert_int_equal(state_of(&p->a), QPS_ERR);
 }
 
-/* a fenced local operation waits for earlier Reads */
+/* A fenced local operation waits for earlier Reads. */
 static void
 test_fenced_local_operation(void **state)
 {
@@ -636,7 +639,7 @@ test_fenced_local_operation(void **state)
 	expect_wc(&p->a, 2, WC_SUCCESS);
 }
 
-/* a window of b's, read and then invalidated by a's Send with Invalidate */
+/* a reads a window of b, then invalidates it by Send with Invalidate. */
 static void
 test_send_with_invalidate(void **state)
 {
@@ -665,7 +668,7 @@ test_send_with_invalidate(void **state)
 	assert_int_equal(wc.wc_flags, WC_WITH_INV);
 	assert_int_equal(wc.imm_data, key);
 	assert_false(bound(&p->b, key));
-	/* and with it the right to read */
+	/* the right to read has ended */
 	make_wr(&p->a, &wr, &sge, WR_RDMA_READ, 3, 100);
 	wr.rkey = key;
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
@@ -682,19 +685,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SCRIPTED(test_refusals_in_words),
-		SCRIPTED(test_one_piece_is_checked),
+		SCRIPTED(test_malformed_requests_are_refused),
+		SCRIPTED(test_single_sge_is_checked),
 		SCRIPTED(test_messages_without_bytes),
-		SCRIPTED(test_empty_pieces),
+		SCRIPTED(test_empty_sges),
 		SCRIPTED(test_local_key_is_checked),
 		cmocka_unit_test_teardown(test_queue_full, pair_teardown),
 		SCRIPTED(test_inline_bytes_are_copied),
 		SCRIPTED(test_inline_at_its_limit),
-		SCRIPTED(test_unsignaled_are_silent),
+		SCRIPTED(test_unsignaled_requests_complete_silently),
 		BOTH(test_completion_opcodes),
 		SCRIPTED(test_local_operations_in_order),
 		SCRIPTED(test_ack_before_a_local_operation),
-		SCRIPTED(test_local_operations_once),
+		SCRIPTED(test_local_operations_are_executed_once),
 		GRACE(test_completion_waits_for_grace),
 		GRACE(test_failure_while_grace_runs),
 		SCRIPTED(test_local_operation_fails_in_turn),

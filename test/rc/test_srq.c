@@ -31,7 +31,10 @@ test_srq_serves_its_qps_in_posting_order(void **state)
 	second = peer_qp(p, &init);
 	post(p, 1, 0x1000, 600);
 	post(p, 2, 0x2000, 64);
-	/* the message in progress holds its receive, although another QP overtakes it */
+	/*
+	 * the message in progress keeps its receive, although another QP completes a later one
+	 * first
+	 */
 	assert_int_equal(in_send(p, RC_SEND_FIRST, 201, 256), VERDICT_REQUEST);
 	p->qpn = second;
 	assert_int_equal(in_send(p, RC_SEND_ONLY, 201, 32), VERDICT_REQUEST);
@@ -74,7 +77,7 @@ test_limit_event_once_when_fewer_are_posted(void **state)
 	post(p, 3, 0x1000, 64);
 	assert_int_equal(rc_srq_modify(p->w, p->srqn, 2, &err), 0);
 	in_send(p, RC_SEND_ONLY, 201, 8);
-	expect_no_event(p); /* two are left: not fewer */
+	expect_no_event(p); /* two are left, the limit is two */
 	in_send(p, RC_SEND_ONLY, 202, 8);
 	expect_event(p, EVENT_SRQ_LIMIT_REACHED);
 	assert_int_equal(p->events[p->event_next - 1].element, p->srqn);
@@ -88,7 +91,7 @@ test_limit_event_once_when_fewer_are_posted(void **state)
 	assert_string_equal(err.text, "limit: got 9, allowed 0..8");
 }
 
-/* seed 001: who owns the SRQ is told, with the QP that missed a receive */
+/* seed 001: the event of an empty SRQ names the QP that missed a receive. */
 static void
 test_empty_srq_asks_for_receives_once(void **state)
 {
@@ -106,7 +109,7 @@ test_empty_srq_asks_for_receives_once(void **state)
 }
 
 static void
-test_qp_in_error_leaves_the_srq_alone_and_tells_of_its_last_wqe(void **state)
+test_qp_in_error_keeps_the_srq_and_reports_its_last_wqe(void **state)
 {
 	struct peer *p = *state;
 	struct qp_attr attr = { .qp_state = QPS_ERR };
@@ -195,9 +198,9 @@ test_srq_attributes_are_checked(void **state)
 	assert_string_equal(err.text, "srq: all 64 SRQs are in use");
 }
 
-/* its number is free again, and so is its protection domain */
+/* A destroyed SRQ frees its number, and its reference to the protection domain. */
 static void
-test_destroyed_srq_leaves_nothing_behind(void **state)
+test_destroyed_srq_frees_number_and_domain(void **state)
 {
 	struct peer *p = *state;
 	struct recv_wr wr = { .wr_id = 1 };
@@ -223,7 +226,7 @@ test_destroyed_srq_leaves_nothing_behind(void **state)
 	assert_int_equal(rc_srq_modify(p->w, srqn, 0, &err), -ENOENT);
 }
 
-/* the event names its SRQ, not another */
+/* The limit event names its SRQ. */
 static void
 test_limit_event_names_its_srq(void **state)
 {
@@ -275,7 +278,7 @@ test_receives_are_checked_when_posted(void **state)
 	assert_int_equal(rc_post_recv(p->w, p->qpn ^ 1, &wr, &err), -ENOENT);
 }
 
-/* a queue of a size that is no power of two takes what was asked for, no more */
+/* A queue whose size is no power of two holds exactly as many receives as requested. */
 static void
 test_queue_holds_what_was_asked_for(void **state)
 {
@@ -292,9 +295,9 @@ test_queue_holds_what_was_asked_for(void **state)
 	assert_int_equal(try_post(p, 1, 64, &err), 0);
 }
 
-/* of no pieces at all: receives for messages without bytes */
+/* An SRQ with 0 SGEs holds receives for messages without bytes. */
 static void
-test_srq_of_no_pieces(void **state)
+test_srq_without_sges(void **state)
 {
 	struct peer *p = *state;
 	struct sge sge = { PEER_VA, 0, p->key };
@@ -388,16 +391,16 @@ main(void)
 		S(test_no_credits_with_an_srq),
 		S(test_limit_event_once_when_fewer_are_posted),
 		S(test_empty_srq_asks_for_receives_once),
-		S(test_qp_in_error_leaves_the_srq_alone_and_tells_of_its_last_wqe),
+		S(test_qp_in_error_keeps_the_srq_and_reports_its_last_wqe),
 		S(test_srq_in_use_cannot_be_destroyed),
 		S(test_qp_of_another_worker_is_refused_naming_both),
 		S(test_posting_to_the_qp_of_an_srq_is_invalid),
 		S(test_srq_attributes_are_checked),
-		S(test_destroyed_srq_leaves_nothing_behind),
+		S(test_destroyed_srq_frees_number_and_domain),
 		S(test_limit_event_names_its_srq),
 		T(test_receives_are_checked_when_posted),
 		T(test_queue_holds_what_was_asked_for),
-		T(test_srq_of_no_pieces),
+		T(test_srq_without_sges),
 		T(test_posting_in_each_state),
 		T(test_reset_forgets_receives_without_completions),
 		S(test_reset_leaves_the_srq_alone),

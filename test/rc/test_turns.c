@@ -58,7 +58,7 @@ no_credits(struct pair *p, uint32_t qpn)
 	p->a.qpn = first;
 }
 
-/* As far as either QP's turn goes, nothing has been sent yet. */
+/* Create both QPs. Each has its full turn. */
 static void
 turns_setup(void **state, struct rivals *r)
 {
@@ -77,7 +77,7 @@ turns_setup(void **state, struct rivals *r)
 	r->p->a.seen = r->p->a.sent_count;
 }
 
-/* b reads a GiB from a's first QP; as far as that has it, its bytes are the same page again */
+/* b reads 1 GiB from a's first QP. The region maps the same page again and again. */
 static void
 read_a_gib(struct pair *p)
 {
@@ -124,7 +124,7 @@ post_small(struct rivals *r, unsigned int n)
 		assert_int_equal(rc_post_send(r->p->a.w, r->other, &wr, &err), 0);
 }
 
-/* What a sent, "R" a Read response of 4096 bytes, "s" a Send of 64: runs of each, in order */
+/* Expect runs of packets from a: "2R" two Read responses of 4096 bytes, "16s" 16 Sends of 64. */
 static void
 expect_order(struct pair *p, const char *want)
 {
@@ -147,8 +147,7 @@ expect_order(struct pair *p, const char *want)
 }
 
 /*
- * a 1 GiB Read and as many Sends as one likes: the same number of bytes each, packets' work
- * included
+ * A Read of 1 GiB and endless Sends get the same number of bytes, with 512 for each packet.
  */
 static void
 test_read_responses_and_sends_get_equal_shares(void **state)
@@ -162,9 +161,9 @@ test_read_responses_and_sends_get_equal_shares(void **state)
 	expect_order(r.p, "2R 16s 2R 16s 2R 16s");
 }
 
-/* whoever has one small message to send waits for one turn of the other */
+/* A QP with one small message waits for one turn of the other QP at most. */
 static void
-test_small_message_waits_for_one_turn(void **state)
+test_small_message_waits_for_at_most_one_turn(void **state)
 {
 	struct rivals r;
 
@@ -175,7 +174,7 @@ test_small_message_waits_for_one_turn(void **state)
 	post_small(&r, 1);
 	rc_run(r.p->a.w, r.p->now, 9);
 	expect_order(r.p, "2R 1s 6R");
-	/* now the worker's turns are short */
+	/* now QPs have short turns */
 	post_small(&r, 1);
 	rc_run(r.p->a.w, r.p->now, 9);
 	rc_run(r.p->a.w, r.p->now, 9);
@@ -183,7 +182,8 @@ test_small_message_waits_for_one_turn(void **state)
 }
 
 /*
- * a turn that the worker's budget cuts short goes on where it was, and gets nothing more for that
+ * If the worker's budget ends within a QP's turn, the turn goes on later with the rest of its
+ * bytes.
  */
 static void
 test_budget_does_not_end_a_turn(void **state)
@@ -218,8 +218,8 @@ test_worker_turn_is_short_in_bytes(void **state)
 }
 
 /*
- * a small message among the Read's packets: from the next turn on that counts sixteenfold, for
- * 256 turns after the last one
+ * After a small message a Read's packets cost sixteenfold from the next turn on, until 256 turns
+ * after the last small message.
  */
 static void
 test_turns_are_short_beside_small_messages(void **state)
@@ -246,7 +246,7 @@ test_turns_are_short_beside_small_messages(void **state)
 	assert_in_range(rc_run(r.p->a.w, r.p->now, 32), 29, 30);
 }
 
-/* nor does a message shorten the turns that has a packet's size, or is one of many */
+/* A message of a packet's size, or one of many, does not shorten the turns. */
 static void
 test_turns_are_long_beside_others(void **state)
 {
@@ -259,7 +259,7 @@ test_turns_are_long_beside_others(void **state)
 	assert_in_range(rc_run(r.p->a.w, r.p->now, 32), 29, 30);
 }
 
-/* of one QP: Read responses and requests go first by turns */
+/* Within one QP, Read responses and requests take turns to go first. */
 static void
 test_own_requests_beside_a_read(void **state)
 {
@@ -274,7 +274,7 @@ test_own_requests_beside_a_read(void **state)
 	expect_order(r.p, "16s 2R 16s 2R 2s");
 }
 
-/* duplicates cost their QP what it would have sent; but for a packet, however many they are */
+/* Duplicates are charged to their QP's turn, but leave it at least one packet. */
 static void
 test_duplicates_are_charged(void **state)
 {
@@ -298,7 +298,7 @@ test_duplicates_are_charged(void **state)
 	expect_order(r.p, "1R 16s 2R 16s");
 }
 
-/* a full sink takes nothing from anybody's turn */
+/* A full sink does not shorten any QP's turn. */
 static void
 test_full_sink_keeps_the_credit(void **state)
 {
@@ -322,7 +322,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		OWN(test_read_responses_and_sends_get_equal_shares),
-		OWN(test_small_message_waits_for_one_turn),
+		OWN(test_small_message_waits_for_at_most_one_turn),
 		OWN(test_budget_does_not_end_a_turn),
 		OWN(test_worker_turn_is_short_in_bytes),
 		OWN(test_turns_are_short_beside_small_messages),

@@ -450,7 +450,7 @@ fill_v2(uint8_t *mad, const struct ask *a)
 }
 
 static void
-sa_bench_fill_peer(struct mad_peer *peer, const struct ask *a)
+sa_bench_fill_peer(const struct bench *b, struct mad_peer *peer, const struct ask *a)
 {
 	memset(peer, 0, sizeof(*peer));
 	peer->qpn = 1;
@@ -472,6 +472,8 @@ sa_bench_fill_peer(struct mad_peer *peer, const struct ask *a)
 	else /* 10.0.0.9 */
 		memcpy(peer->av.dgid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\0\x09", 16);
 	set_gid(peer->av.sgid.raw, 0x5A);
+	if (b->our_gid != NULL)
+		memcpy(peer->av.sgid.raw, b->our_gid, 16);
 }
 
 void
@@ -492,7 +494,7 @@ ask_only(struct bench *b, const struct ask *a)
 	b->answered = b->streamed = false;
 	b->read_error = 0;
 	b->len = 0;
-	sa_bench_fill_peer(&peer, a);
+	sa_bench_fill_peer(b, &peer, a);
 	put_be16(mad + MAD_OFF_ATTRIBUTE, a->attribute);
 	put_be32(mad + MAD_OFF_MODIFIER, a->modifier);
 	if (a->version == 1)

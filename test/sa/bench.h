@@ -53,6 +53,7 @@ struct bench {
 	struct mad_agent agent[2];
 	unsigned int agents;
 	uint64_t seconds; /* wall clock of the store's thread */
+	const uint8_t *our_gid; /* RoCE: that requests are sent to; NULL: fe80::5a */
 	uint64_t now;
 	/* changes submitted; they wait if hold_writes is set */
 	struct sa_write *writes[64];

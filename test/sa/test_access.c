@@ -229,6 +229,51 @@ test_keys_are_for_the_trusted(void **state)
 }
 
 static void
+well_known_key(struct sa_config *config)
+{
+	config->sm_key = SA_SM_KEY_WELL_KNOWN;
+}
+
+static void
+expect_m_key(struct bench *b, struct ask a, uint64_t m_key, unsigned int found)
+{
+	uint8_t tmpl[64] = { 0 };
+
+	a.version = 2;
+	a.method = SA_GET_TABLE;
+	a.attribute = SA_PORT_INFO;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(get_be64(b->data + 4), m_key);
+	/* a template with the key: what is not shown does not match either */
+	put_be64(tmpl + 4, 0x4D4B4559);
+	a.data = tmpl;
+	a.data_len = sizeof(tmpl);
+	a.mask = SA_BIT(3);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_PORT_INFO, 2), found);
+}
+
+/* Everybody knows SM_Key 1: its holders see all ports, and no keys. */
+static void
+test_well_known_sm_key_shows_no_keys(void **state)
+{
+	struct bench *b = bench_create(well_known_key);
+
+	(void)state;
+	expect_m_key(b, (struct ask){ .sm_key = SA_SM_KEY_WELL_KNOWN }, 0, 0);
+	bench_destroy(b);
+}
+
+static void
+test_keys_are_not_found_by_guessing(void **state)
+{
+	struct bench *b = *state;
+
+	expect_m_key(b, (struct ask){ .from = GUID_A, .untrusted = true }, 0, 0);
+	expect_m_key(b, (struct ask){ .from = GUID_A }, 0x4D4B4559, 12);
+}
+
+static void
 put_service(struct bench *b, uint64_t id, uint64_t gid, uint16_t pkey)
 {
 	struct sa_change c = change_of(SA_SERVICE);
@@ -701,6 +746,8 @@ main(void)
 		T(test_untrusted_sees_ports_that_share_a_partition),
 		T(test_requester_is_found_by_lid_on_native_ib),
 		T(test_keys_are_for_the_trusted),
+		T(test_keys_are_not_found_by_guessing),
+		cmocka_unit_test(test_well_known_sm_key_shows_no_keys),
 		T(test_services_are_seen_in_their_partition),
 		T(test_of_a_group_others_members_are_not_shown),
 		T(test_others_members_cannot_be_asked_for),

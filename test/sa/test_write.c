@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "bench.h"
+#include "sa/write.h"
 
 #define JOIN (SA_BIT(MC_BIT_MGID) | SA_BIT(MC_BIT_PORT_GID) | SA_BIT(MC_BIT_STATE))
 #define CREATE                                                                                     \
@@ -185,6 +186,87 @@ test_services_of_a_port_are_bounded(void **state)
 	assert_int_equal(sa_write_service(b, &s), 0x0100);
 	s.untrusted = false;
 	assert_int_equal(sa_write_service(b, &s), 0);
+}
+
+/* The share of all strangers at one port of ours, whatever addresses they forge. */
+static void
+fill_share(struct bench *b, const uint8_t *our_gid, uint64_t first)
+{
+	struct service s = { .id = 7, .lease = SERVICE_FOREVER, .untrusted = true };
+
+	b->our_gid = our_gid;
+	for (s.from = first; s.from < first + 4096; s.from++) {
+		s.gid = s.from;
+		assert_int_equal(sa_write_service(b, &s), 0);
+	}
+	s.gid = s.from;
+	assert_int_equal(sa_write_service(b, &s), 0x0100);
+}
+
+/* Anti-exhaustion: strangers, whose addresses may be forged, leave room for everyone else. */
+static void
+test_strangers_have_a_share_of_all_services(void **state)
+{
+	static const uint8_t gids[3][16] = { { 1 }, { 2 }, { 3 } };
+	struct service known = { .gid = GUID_A, .lease = 60, .from = GUID_A, .untrusted = true };
+	struct service s = { .gid = 0xFFFF, .lease = 60, .from = 0xFFFF, .untrusted = true };
+	struct bench *b = *state;
+
+	fill_share(b, gids[0], 0x10000);
+	fill_share(b, gids[1], 0x20000); /* the second port has a share of its own */
+	b->our_gid = gids[2];
+	assert_int_equal(sa_write_service(b, &s), 0x0100); /* all strangers have theirs */
+	assert_int_equal(sa_worker_counters(b->w)->share_full, 3);
+	assert_int_equal(sa_write_service(b, &known), 0);
+	s.id = 8;
+	s.untrusted = false; /* the operator may put a stranger's record */
+	assert_int_equal(sa_write_service(b, &s), 0);
+	/* a stranger may replace what it has, and its lease ends */
+	s = (struct service){
+		.id = 7,
+		.gid = 0x10000,
+		.lease = SERVICE_FOREVER,
+		.from = 0x10000,
+		.untrusted = true,
+	};
+	assert_int_equal(sa_write_service(b, &s), 0);
+	b->seconds += 3600;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 2 * 4096 + 2);
+	s.id = 8;
+	assert_int_equal(sa_write_service(b, &s), 0);
+}
+
+/* Origins are stored: the next start, which has another secret, must know them. */
+static void
+test_origin_of_a_stranger_outlives_a_restart(void **state)
+{
+	struct requester who = { .stranger = true };
+	struct mad_peer peer = { .av = { .encap = ENCAP_ROCEV2_IPV6 } };
+	uint64_t before;
+
+	(void)state;
+	set_gid(peer.av.sgid.raw, 0x5A);
+	before = share_origin(&who, &peer);
+	sa_index_secret(0x1234);
+	assert_int_equal(share_origin(&who, &peer), before);
+}
+
+static void
+test_lease_of_a_stranger_ends_within_an_hour(void **state)
+{
+	struct service s = { .id = 7, .gid = 0xFFFF, .from = 0xFFFF, .untrusted = true };
+	struct bench *b = *state;
+
+	s.mask = SA_BIT(0); /* no lease asked for: endless for others */
+	assert_int_equal(sa_write_service(b, &s), 0);
+	assert_int_equal(get_be32(b->reply + SA2_OFF_DATA + 28), 3600);
+	s.mask = 0;
+	s.lease = 0xFFFFFFFF;
+	assert_int_equal(sa_write_service(b, &s), 0);
+	assert_int_equal(get_be32(b->reply + SA2_OFF_DATA + 28), 3600);
+	s.lease = 60;
+	assert_int_equal(sa_write_service(b, &s), 0);
+	assert_int_equal(get_be32(b->reply + SA2_OFF_DATA + 28), 60);
 }
 
 static void
@@ -555,6 +637,39 @@ test_groups_of_a_port_are_bounded(void **state)
 	m.mgid = 1025;
 	m.untrusted = false;
 	assert_int_equal(sa_write_member(b, &m), 0);
+}
+
+/* Four addresses of 1,024 groups each, behind one unknown LID: MLIDs remain for others. */
+static void
+test_strangers_have_a_share_of_all_groups(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 }, gid[16] = { 0xFE, 0x80 };
+	struct ask a = {
+		.version = 2,
+		.method = MAD_SET,
+		.attribute = SA_MCMEMBER,
+		.mask = CREATE,
+		.data = rec,
+		.data_len = 52,
+		.untrusted = true,
+		.slid = 77,
+		.sgid = gid,
+	};
+	struct bench *b = *state;
+	unsigned int i;
+
+	put_be16(rec + 40, 0xFFFF);
+	rec[48] = FULL;
+	for (i = 0; i <= 4096; i++) {
+		put_be64(gid + 8, 0x10000 + i / 1024);
+		memcpy(rec + 16, gid, 16);
+		memset(rec, 0, 16);
+		assert_int_equal(ask(b, &a), i < 4096 ? 0 : 0x0100);
+	}
+	assert_int_equal(sa_worker_counters(b->w)->share_full, 1);
+	a.slid = 78;
+	assert_int_equal(ask(b, &a), 0);
+	make_group(b); /* by a known port */
 }
 
 static void
@@ -982,6 +1097,9 @@ main(void)
 		T(test_service_only_for_oneself_and_ones_partition),
 		T(test_service_is_deleted_in_the_partition_named),
 		T(test_services_of_a_port_are_bounded),
+		T(test_strangers_have_a_share_of_all_services),
+		cmocka_unit_test(test_origin_of_a_stranger_outlives_a_restart),
+		T(test_lease_of_a_stranger_ends_within_an_hour),
 		T(test_service_key_protects),
 		T(test_lease_runs_out),
 		T(test_leases_end_in_their_order),
@@ -993,6 +1111,7 @@ main(void)
 		T(test_group_is_not_created),
 		T(test_group_takes_the_mtu_and_rate_asked_for),
 		T(test_groups_of_a_port_are_bounded),
+		T(test_strangers_have_a_share_of_all_groups),
 		T(test_mgid_of_zero_is_made_up),
 		T(test_join_takes_the_groups_values),
 		T(test_join_is_refused),

@@ -8,13 +8,13 @@
 #define SENDERS 2
 #define SINK    2 /* the node they write to */
 #define WRITE   65536
-#define DEPTH   32 /* Writes of a sender */
+#define DEPTH   32 /* outstanding Writes of a sender */
 
 struct sender {
 	uint32_t qpn, peer_qpn;
 	uint64_t from;
 	struct lan_node *sink;
-	uint64_t bytes; /* that had arrived when the measurement began */
+	uint64_t bytes; /* received before the measurement began */
 	struct rc_counters before;
 };
 

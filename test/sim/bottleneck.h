@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Two senders, one link: both write to a third node as fast as they may. Shared by the scenario
+ * Two senders write to a third node as fast as they can, over one link. Used by the scenario
  * `congestion` and by test/perf/congestion_bench.c.
  */
 
@@ -17,19 +17,19 @@
 struct bottleneck_config {
 	bool dcqcn;
 	uint32_t gbps; /**< of each link */
-	/** bytes in the queue before the third node's link, from which on CE is set */
+	/** the switch sets CE while its queue to the third node has at least this many bytes */
 	uint32_t mark;
-	uint32_t drop; /**< and beyond which all is lost */
-	uint64_t second_at; /**< the second sender begins so late, ns */
-	uint64_t ns; /**< how long */
-	uint64_t from; /**< of that, what is measured: from here to the end */
+	uint32_t drop; /**< frames beyond this many bytes in the queue are lost */
+	uint64_t second_at; /**< when the second sender begins, ns */
+	uint64_t ns; /**< duration */
+	uint64_t from; /**< when the measurement begins, ns; it lasts until the end */
 };
 
 struct bottleneck_result {
-	double gbps[2]; /**< payload that arrived, of each sender */
-	double share; /**< Jain's index of both: 1 is fair, 0.5 is one alone */
-	double efficiency; /**< both together, of the link */
-	/* of what is measured */
+	double gbps[2]; /**< payload received from each sender */
+	double share; /**< Jain's fairness index: 1 if both are equal, 0.5 if one has all */
+	double efficiency; /**< sum of both, divided by the link's rate */
+	/* during the measurement */
 	uint64_t marked, dropped, cnps, retransmitted;
 	uint32_t queue_max; /**< bytes */
 	unsigned int broken; /**< connections that ran out of retries */

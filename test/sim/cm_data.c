@@ -3,8 +3,8 @@
  */
 
 /*
- * Bytes of connections: each message is made from its life's nonce and its number, so that one of
- * another life, or another message, is not the one expected.
+ * Data of connections. The bytes of each message follow from its connection's nonce and its number,
+ * so that the receiver detects messages of other connections and messages out of order.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "cm_sim.h"
 #include "coverage.h"
 
-#define WRITES(k)   ((k) % 3 == 2) /* a Write before the Send that tells of it */
+#define WRITES(k)   ((k) % 3 == 2) /* message k is a Write, announced by a Send */
 #define WR_ID(l, k) ((uint64_t)(l)->index << 8 | (k))
 #define WR_WRITE    0x80
 #define AT_ONCE     3
@@ -174,7 +174,7 @@ cm_data_received(struct cm_life *l, const struct wc *wc)
 	l->progress_at = s->now;
 }
 
-/* May this transfer fail? Not if both are there and nothing is in their way. */
+/* Fail unless the transfer may fail: the peer is gone, or faults are planned. */
 static void
 cm_data_failed(struct cm_life *l, const struct wc *wc)
 {
@@ -203,7 +203,7 @@ completed(struct cm_side *side, const struct wc *wc, bool recv)
 		return;
 	}
 	if (l->released)
-		return; /* its bytes may be another's by now */
+		return; /* another connection may use its memory already */
 	if (wc->status != WC_SUCCESS)
 		cm_data_failed(l, wc);
 	else if (recv)

@@ -3,27 +3,27 @@
  */
 
 /*
- * A node that does not behave: REQs with something wrong in them, each of which has a reason to be
- * rejected for; any message at any time of connections of its own; messages about those of others,
- * whose IDs it has overheard, but not from their addresses; floods of REQs.
+ * A hostile node. It sends REQs with one wrong field, each with a known reject reason; any message
+ * at any time for its own connections; messages for connections of others with overheard IDs, from
+ * its own address; floods of REQs.
  */
 
 #include <string.h>
 
 #include "cm_sim.h"
 
-/* a TID of ours says which reason it must be rejected for; 0: any */
+/* a TID of this node contains the expected reject reason; 0: any reason */
 #define TID_OURS UINT64_C(0x666F652066000000)
 /* clang-format off */
 #define TID_REASON(tid)                                                                            \
 	((tid) >> 24 == TID_OURS >> 24 ? (uint16_t)((tid) & 0x3F) : 0)
 /* clang-format on */
 
-/* --- out --- */
+/* --- sending --- */
 
 struct envelope {
 	unsigned int to;
-	union gid sgid; /* not zero: from an address that is nobody's */
+	union gid sgid; /* not zero: send from this address, which no node has */
 	uint16_t slid;
 	uint8_t class_version;
 };
@@ -69,7 +69,7 @@ cm_hostile_say(struct cm_script *sc, unsigned int to, const struct cm_msg *m)
 	cm_hostile_send_mad(sc, &e, mad);
 }
 
-/* --- good REQs --- */
+/* --- valid REQs --- */
 
 static uint64_t
 new_tid(struct cm_script *sc, uint16_t reason)
@@ -91,7 +91,7 @@ good_path(struct cm_script *sc, unsigned int to, unsigned int path, struct cm_ms
 	*p = (struct cm_msg_path){
 		.local_lid = ib ? cm_lid(sc->honest, path) : 0xFFFF,
 		.remote_lid = ib ? cm_lid(to, path) : 0xFFFF,
-		.local_gid = cm_gid(sc, sc->honest, path),
+		.local_gid = cm_gid(sc, sc->honest, ib ? path : 0),
 		.remote_gid = cm_gid(sc, to, path),
 		.hop_limit = 64,
 		.subnet_local = ib && !sc->grh,
@@ -99,7 +99,7 @@ good_path(struct cm_script *sc, unsigned int to, unsigned int path, struct cm_ms
 	};
 }
 
-static uint8_t req_private[CM_REQ_PRIVATE]; /* RDMA-CM's header, right or zero */
+static uint8_t req_private[CM_REQ_PRIVATE]; /* a valid RDMA-CM header, or zeros */
 
 static void
 good_req(struct cm_script *sc, unsigned int to, struct cm_msg *m)
@@ -126,7 +126,8 @@ good_req(struct cm_script *sc, unsigned int to, struct cm_msg *m)
 			.responder_resources = (uint8_t)sim_rand(s),
 			.initiator_depth = (uint8_t)sim_rand(s),
 			.remote_response_timeout = (uint8_t)sim_below(s, 14),
-			.local_response_timeout = (uint8_t)(sim_below(s, 50) ? sim_below(s, 14) : 31),
+			.local_response_timeout =
+				(uint8_t)(sim_below(s, 50) ? sim_below(s, 14) : 31),
 			.retry_count = (uint8_t)sim_below(s, 8),
 			.rnr_retry_count = (uint8_t)sim_below(s, 8),
 			.pkey = 0xFFFF,
@@ -141,7 +142,7 @@ good_req(struct cm_script *sc, unsigned int to, struct cm_msg *m)
 		good_path(sc, to, 1, &m->req.alternate);
 }
 
-/* --- wrong ones --- */
+/* --- invalid REQs --- */
 
 struct wrong {
 	uint16_t reason;
@@ -226,7 +227,7 @@ other_version(struct cm_script *sc, unsigned int to)
 	cm_hostile_send_mad(sc, &e, mad);
 }
 
-/* Bytes, with a header that is nearly right. */
+/* Send random bytes behind a nearly valid header. */
 static void
 noise(struct cm_script *sc, unsigned int to)
 {
@@ -242,6 +243,10 @@ noise(struct cm_script *sc, unsigned int to)
 		mad[MAD_OFF_METHOD] = (uint8_t)sim_below(s, 0x80);
 	if (sim_below(s, 4) == 0)
 		mad[MAD_OFF_ATTRIBUTE + 1] = (uint8_t)sim_below(s, 0x20);
+	if (sim_below(s, 8) == 0) { /* from a multicast address, which no host can have */
+		e.sgid = gid_from_ipv4((const uint8_t[]){ 224, 0, 0, 1 });
+		e.slid = cm_lid(sc->honest, 0);
+	}
 	cm_hostile_send_mad(sc, &e, mad);
 }
 
@@ -281,7 +286,7 @@ foe_connect(struct cm_script *sc, unsigned int to)
 	f->qpn = f->first.req.qpn;
 	other = foe_any(sc);
 	if (sim_below(sc->sim, 3) == 0)
-		f->first.req.qpn = other->qpn; /* a new life of it */
+		f->first.req.qpn = other->qpn; /* as if the QP had been restarted */
 	else if (sim_below(sc->sim, 8) == 0)
 		f->first.local_id = f->id = other->id;
 	f->first.private_data = NULL;
@@ -350,7 +355,7 @@ lap_of(struct cm_script *sc, const struct cm_foe *f, struct cm_msg *m)
 	}
 }
 
-/* Contents that mean something, of a message at any time. */
+/* Fill a message with plausible contents. */
 static void
 cm_hostile_fill(struct cm_script *sc, const struct cm_foe *f, struct cm_msg *m)
 {
@@ -416,7 +421,7 @@ foe_says(struct cm_script *sc, struct cm_foe *f, enum cm_message type)
 	cm_hostile_say(sc, f->node, &m);
 }
 
-/* Of nothing that there is. */
+/* Send a REJ for an unknown connection. */
 static void
 stray_rej(struct cm_script *sc, unsigned int to)
 {
@@ -442,7 +447,7 @@ cm_hostile_overhear(struct cm_script *sc, unsigned int from, unsigned int to,
 		*o = (struct cm_overheard){ .rep = *rep, .from = from, .to = to };
 }
 
-/* As if one side of it had said so to the other. */
+/* Forge a message from one side of a connection to the other. */
 static void
 forge_message(struct cm_script *sc)
 {
@@ -470,7 +475,7 @@ forge_message(struct cm_script *sc)
 	cm_hostile_say(sc, to_active ? o->to : o->from, &m);
 }
 
-/* More than the victim has room to answer while its link is paused. */
+/* Send more requests than the victim can queue answers for while its link is paused. */
 static void
 volley(struct cm_script *sc, unsigned int to)
 {
@@ -480,7 +485,24 @@ volley(struct cm_script *sc, unsigned int to)
 		wrong_req(sc, to);
 }
 
-/* What is half open gets no answer, but the same REQ, its end, or another life of its QP. */
+/* A REQ for each of its QPs that is connected to this node, as if it had restarted. */
+static void
+foe_restarts(struct cm_script *sc, unsigned int to)
+{
+	struct cm_msg m;
+
+	for (unsigned int i = 0; i < sc->num_foes; i++) {
+		if (sc->foes[i].node != to || sc->foes[i].their_qpn == 0)
+			continue;
+		good_req(sc, to, &m);
+		m.req.qpn = sc->foes[i].qpn;
+		m.req.service_id = cm_service(sc, 0);
+		m.private_data = NULL;
+		cm_hostile_say(sc, to, &m);
+	}
+}
+
+/* Continue a half-open connection without RTU: repeat the REQ, end it, or restart its QP. */
 static void
 unanswered(struct cm_script *sc, struct cm_foe *f)
 {
@@ -515,6 +537,8 @@ cm_hostile_act(struct cm_script *sc)
 	case 10:
 		if (sim_below(s, 20) == 0)
 			volley(sc, to);
+		else if (sim_below(s, 4) == 0)
+			foe_restarts(sc, to);
 		break;
 	case 9:
 		stray_rej(sc, to);
@@ -542,7 +566,7 @@ cm_hostile_act(struct cm_script *sc)
 	}
 }
 
-/* --- in --- */
+/* --- receiving --- */
 
 static void
 check_rej(struct cm_script *sc, const struct cm_msg *m)

@@ -2,13 +2,13 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What must hold of connections: all the time, when one is over, and when all are. */
+/* Invariants of connections: at all times, when one ends, and when all have ended. */
 
 #include <string.h>
 
 #include "cm_sim.h"
 
-#define PEER_WAIT ((uint64_t)(1u << 16) * CM_MS) /* no peer is waited for longer at a time */
+#define PEER_WAIT ((uint64_t)(1u << 16) * CM_MS) /* longest wait for a peer */
 #define SLACK     (20 * CM_MS)
 
 void
@@ -74,7 +74,7 @@ cm_model_pair(struct cm_life *l, const struct cm_info *info)
 	compare_qps(l, p);
 }
 
-/* --- one that is over --- */
+/* --- a connection that has ended --- */
 
 static void
 must_be(const struct cm_life *l, enum cm_end end, uint16_t reason)
@@ -97,9 +97,23 @@ check_transfer(const struct cm_life *l)
 			l->reason);
 }
 
+/* A connection that its server leaves half open gives way if others need the place. */
+static bool
+gave_way(const struct cm_life *l)
+{
+	const struct cm_script *sc = l->side->script;
+
+	return (sc->flood_from != 0 || !sc->strict) && l->end == CM_END_REJECTED &&
+		l->reason == CM_REJ_NO_RESOURCES &&
+		(l->hello.plan == CM_PLAN_LATE_ACCEPT || l->hello.plan == CM_PLAN_LATE_REFUSE ||
+			l->hello.plan == CM_PLAN_SILENT);
+}
+
 static void
 check_plan(const struct cm_life *l)
 {
+	if (gave_way(l))
+		return;
 	switch (l->hello.plan) {
 	case CM_PLAN_ACCEPT:
 	case CM_PLAN_LATE_ACCEPT:
@@ -138,7 +152,7 @@ cm_model_released(struct cm_life *l)
 {
 	struct sim *s = l->side->node->sim;
 
-	if (l->side->stopping) /* the node crashed, or it is over */
+	if (l->side->stopping) /* the node has crashed, or the script ends */
 		return;
 	if (l->cancelled != (l->end == CM_END_CANCELLED) && (!l->broken || l->cancelled))
 		sim_fail(s, "life %u was %scancelled, and has end %u", l->index,
@@ -153,7 +167,7 @@ cm_model_released(struct cm_life *l)
 		check_transfer(l);
 }
 
-/* --- all of a node --- */
+/* --- all connections of a node --- */
 
 struct look {
 	struct cm_side *side;
@@ -177,7 +191,7 @@ longest(const struct look *k, const struct cm_info *i)
 
 	switch (i->state) {
 	case CM_STATE_ESTABLISHED:
-		return UINT64_MAX / 2; /* its user's matter */
+		return UINT64_MAX / 2; /* its user decides how long */
 	case CM_STATE_MRA_REQ_RCVD:
 	case CM_STATE_MRA_REP_RCVD:
 	case CM_STATE_MRA_REQ_SENT:
@@ -187,6 +201,18 @@ longest(const struct look *k, const struct cm_info *i)
 	default:
 		return tries + SLACK;
 	}
+}
+
+/* A connection that a probe found dead: from then on the peer may use its QPN for a new one. */
+static bool
+given_up(const struct look *k, const struct cm_info *i)
+{
+	const struct cm_script *sc = k->side->script;
+
+	for (unsigned int n = 0; n < sc->num_now && i->state == CM_STATE_TIMEWAIT; n++)
+		if (sc->now[n]->side == k->side && sc->now[n]->id == i->id)
+			return sc->now[n]->end == CM_END_STALE;
+	return false;
 }
 
 static void
@@ -202,7 +228,8 @@ look_at(struct look *k, unsigned int at)
 		if (o != i && i->remote_qpn != 0 && i->remote_qpn == o->remote_qpn &&
 			i->remote_ca_guid == o->remote_ca_guid &&
 			cm_node_of(k->side->script, &i->path.av) ==
-				cm_node_of(k->side->script, &o->path.av))
+				cm_node_of(k->side->script, &o->path.av) &&
+			!given_up(k, i) && !given_up(k, o))
 			sim_fail(s,
 				"node %u: 0x%08x (%s) and 0x%08x (%s) both have the peer's QP 0x%x",
 				k->side->node->id, i->id, cm_state_name(i->state), o->id,
@@ -213,7 +240,7 @@ look_at(struct look *k, unsigned int at)
 		same++;
 		same_half += is_half_open(o);
 	}
-	/* those that moved to another path were let in by the first one */
+	/* a migrated connection counts for its first path */
 	if (i->path.av.port == 0 &&
 		(same > limits->max_connections_per_peer ||
 			same_half > limits->max_half_open_per_peer))
@@ -221,7 +248,7 @@ look_at(struct look *k, unsigned int at)
 			same, same_half);
 }
 
-/* What lib/rc has is what the CM says. */
+/* The QP's attributes are those that the CM reports. */
 static void
 look_at_qp(struct look *k, const struct cm_info *i)
 {
@@ -300,7 +327,7 @@ cm_model_counters(struct cm_side *side)
 			must_equal(side, cm_message_name(i), c->sent[i], side->sent[i]);
 		must_equal(side, cm_message_name(i), c->received[i], side->received[i]);
 	}
-	/* each once for a connection that stood; data may be lost on a QP that is gone */
+	/* each once per established connection; data for a destroyed QP may be lost */
 	if (side->script->lossless &&
 		(side->sent[CM_DREQ] > side->told_established ||
 			side->sent[CM_RTU] > side->told_established))

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* A node with lib/cm, lib/mad and lib/rc through its lives, and what can be seen of it. */
+/* A node with lib/cm, lib/mad and lib/rc, its crashes and restarts, and checks of its state. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,20 +30,26 @@ cm_lid(unsigned int node, unsigned int path)
 	return (uint16_t)(1 + node + 16 * path);
 }
 
-/* Byte 4 of a MAC is the path, byte 5 the node. */
+/*
+ * Byte 4 of a MAC is the path, byte 5 the node. On RoCE the alternate path goes from the node's
+ * first port to the peer's second one, because a path must lead to the address that the message
+ * came from.
+ */
 struct av
 cm_av(const struct cm_script *sc, unsigned int from, unsigned int to, unsigned int path)
 {
+	unsigned int ours = sc->encap == ENCAP_IB ? path : 0;
+
 	return (struct av){
 		.encap = sc->encap,
-		.port = (uint16_t)path,
-		.sgid = cm_gid(sc, from, path),
+		.port = (uint16_t)ours,
+		.sgid = cm_gid(sc, from, ours),
 		.dgid = cm_gid(sc, to, path),
 		.grh = sc->grh,
 		.hop_limit = sc->encap != ENCAP_IB || sc->grh ? 64 : 0,
-		.slid = cm_lid(from, path),
+		.slid = cm_lid(from, ours),
 		.dlid = cm_lid(to, path),
-		.smac = { 2, 0, 0, 0, (uint8_t)path, (uint8_t)from },
+		.smac = { 2, 0, 0, 0, (uint8_t)ours, (uint8_t)from },
 		.dmac = { 2, 0, 0, 0, (uint8_t)path, (uint8_t)to },
 		.vlan = PATH_NO_VLAN,
 	};
@@ -62,7 +68,7 @@ cm_node_of(const struct cm_script *sc, const struct av *av)
 	return -1;
 }
 
-/* One of them is not RDMA-CM's. */
+/* One of the service IDs is outside of RDMA-CM. */
 uint64_t
 cm_service(const struct cm_script *sc, unsigned int which)
 {
@@ -72,7 +78,7 @@ cm_service(const struct cm_script *sc, unsigned int which)
 		: cm_service_id(which == 1 ? CM_PS_IB : CM_PS_TCP, (uint16_t)(7000 + which));
 }
 
-/* --- up --- */
+/* --- start --- */
 
 static const struct port_attr *
 cm_node_port_of(void *arg, uint16_t port)
@@ -192,9 +198,9 @@ cm_side_start(struct cm_side *side)
 	sim_trace(s, "node %u is up, birth %u", n->id, side->birth);
 }
 
-/* --- down --- */
+/* --- stop and crash --- */
 
-/* lib/rc and memory anew; the network stays what it is */
+/* Create lib/rc and memory again; the network does not change. */
 static void
 reborn(struct sim_node *n, uint64_t qpns)
 {
@@ -263,7 +269,7 @@ crash_now(struct sim *s, void *arg)
 	}
 }
 
-/* SIDR has no state that could be lost. */
+/* Plan a crash at a random message, except SIDR, which has no state to lose. */
 void
 cm_plan_crash(struct cm_script *sc)
 {
@@ -273,7 +279,7 @@ cm_plan_crash(struct cm_script *sc)
 	sc->crash_received = sim_below(sc->sim, 2);
 }
 
-/* Between this and whatever comes next. */
+/* Crash directly after this message, if planned. */
 static void
 crash_if_due(struct cm_side *side, enum cm_message type, bool received)
 {
@@ -290,7 +296,7 @@ crash_if_due(struct cm_side *side, enum cm_message type, bool received)
 	sim_at(s, s->now, crash_now, side);
 }
 
-/* --- looking at it --- */
+/* --- states of connections --- */
 
 static void
 changed(struct cm_side *side, struct cm_seen *seen, cm_id id, uint8_t state)
@@ -300,7 +306,7 @@ changed(struct cm_side *side, struct cm_seen *seen, cm_id id, uint8_t state)
 	if (seen->id == id && seen->state == state)
 		return;
 	side->changed = true;
-	if (seen->id != 0 && seen->id != id) { /* it went, and its place is another's */
+	if (seen->id != 0 && seen->id != id) { /* it ended, and another one has its place */
 		changed(side, seen, seen->id, CM_STATE_IDLE);
 		seen->id = 0;
 	}
@@ -337,9 +343,9 @@ cm_side_look(struct cm_side *side)
 		cm_model_look(side);
 }
 
-/* --- its life --- */
+/* --- messages and turns --- */
 
-/* Of those that do not know our ID: a REQ again, the REJ of who gave it up. */
+/* Messages without our ID belong to a connection by its peer's ID: a repeated REQ, or its REJ. */
 static bool
 is_of(const struct cm_info *i, const struct cm_msg *m)
 {
@@ -384,7 +390,7 @@ note_received(struct cm_side *side, const struct packet *pkt)
 	coverage_cm_step(s->coverage, state, m.type);
 }
 
-/* One message, one step up; others none. */
+/* One message increments exactly one counter, by 1. */
 static void
 check_count(struct cm_side *side, const uint64_t *before, const struct packet *pkt)
 {
@@ -492,7 +498,7 @@ cm_node_route(struct sim_node *from, const uint8_t *frame)
 	return &from->sim->node[frame[5] % from->sim->nodes];
 }
 
-/* It comes again when all have forgotten it, perhaps in another life. */
+/* Deliver the message again much later, perhaps after a restart. */
 static void
 again_later(struct sim_node *from)
 {
@@ -521,7 +527,7 @@ cm_node_sent(struct sim_node *from, const struct packet *pkt, bool lost)
 	if (sc->late && sim_below(from->sim, 16) == 0)
 		again_later(from);
 	memcpy(mad, pkt->payload, MAD_LEN);
-	mad[MAD_OFF_CLASS_VERSION] = CM_CLASS_VERSION; /* the REJ of another one has that */
+	mad[MAD_OFF_CLASS_VERSION] = CM_CLASS_VERSION; /* a REJ has the class version of its REQ */
 	if (cm_msg_decode(mad, &m) != 0)
 		return;
 	side->sent[m.type]++;
@@ -561,7 +567,7 @@ cm_node_end(struct sim *s)
 			cm_model_counters(&sc->side[i]);
 		cm_side_stop(&sc->side[i], false);
 	}
-	/* those that wait to be late */
+	/* messages that are to be delivered later */
 	s->guest = NULL;
 	for (unsigned int i = 0; i < s->heap_count; i++)
 		if (s->heap[i].fn == deliver_late) {

@@ -3,9 +3,9 @@
  */
 
 /*
- * Connections between two or three nodes, perhaps with a hostile one beside them: on a good day all
- * go as planned, on others nodes crash at any message, paths die, old messages come again, and
- * somebody floods or forges.
+ * Connections between two or three nodes, perhaps with a hostile one. With some seeds all
+ * connections go as planned; with others nodes crash at any message, paths fail, old messages are
+ * delivered again, and a node floods or forges.
  */
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define AT_ONCE_STRICT 20
 #define AT_ONCE        80
 
-/* --- trouble --- */
+/* --- faults --- */
 
 static void
 cut_a_path(struct cm_script *sc)
@@ -38,7 +38,7 @@ mend_paths(struct cm_script *sc)
 	sc->mend_at = UINT64_MAX;
 }
 
-/* At any time, not at a message. */
+/* Crash at a random time instead of at a message. */
 static void
 crash_one(struct cm_script *sc)
 {
@@ -48,6 +48,21 @@ crash_one(struct cm_script *sc)
 		return;
 	sc->crashes_left--;
 	cm_side_stop(side, true);
+}
+
+/* As if the hostile node had guessed keys of this side. */
+static void
+pause_hostile(struct cm_script *sc, struct cm_side *side)
+{
+	struct av av = cm_av(sc, side->node->id, sc->honest, 0);
+	union gid addr = av.dgid;
+
+	if (av.encap == ENCAP_IB && !av.grh) { /* a LID is ::lid */
+		addr = (union gid){ .word = { 0, 0 } };
+		put_be16(addr.raw + 14, av.dlid);
+	}
+	if (side->cm != NULL)
+		cm_pause_peer(side->cm, &addr, sc->sim->now + 1 + sim_below(sc->sim, 100 * CM_MS));
 }
 
 static void
@@ -65,7 +80,9 @@ cm_scenario_disturb(struct cm_script *sc)
 		cut_a_path(sc);
 	if (sc->crashes_left > 0 && sim_below(s, 1000) == 0)
 		crash_one(sc);
-	/* nobody may have sent it for long */
+	if (sc->has_hostile && sim_below(s, 200) == 0)
+		pause_hostile(sc, &sc->side[sim_below(s, sc->honest)]);
+	/* a crash planned for a rare message might never come */
 	if (sim_below(s, 50) == 0)
 		cm_plan_crash(sc);
 }
@@ -100,7 +117,7 @@ connect_some(struct cm_script *sc)
 
 /* --- the flood --- */
 
-/* Long transfers between all honest nodes, before it begins. */
+/* Start long transfers between all honest nodes before the flood. */
 static void
 start_steady(struct sim *s, void *arg)
 {
@@ -222,7 +239,7 @@ cm_scenario_random_limits(struct cm_script *sc)
 	uint64_t req, rep;
 
 	*l = cm_limits_default;
-	l->max_connections = l->max_connections_per_peer = CM_PLACES;
+	l->max_connections = l->max_connections_per_peer = CM_CONNECTIONS;
 	l->max_half_open = 40;
 	l->max_half_open_per_peer = sc->flood_from != 0 ? 20 : 40;
 	l->max_listeners = 8;
@@ -234,7 +251,9 @@ cm_scenario_random_limits(struct cm_script *sc)
 	if (!sc->strict) {
 		l->max_half_open = 2 + sim_below(s, 40);
 		l->max_half_open_per_peer = 1 + sim_below(s, l->max_half_open);
-		l->max_connections_per_peer = 8 + sim_below(s, CM_PLACES - 7);
+		if (sim_below(s, 2) == 0) /* too few for those that are half open */
+			l->max_connections = 8 + sim_below(s, CM_CONNECTIONS - 7);
+		l->max_connections_per_peer = 8 + sim_below(s, CM_CONNECTIONS - 7);
 	}
 	req = 2 * cm_ms(l->packet_life) + cm_ms(l->response_timeout);
 	rep = cm_ms(l->response_timeout);
@@ -265,7 +284,7 @@ random_mode(struct cm_script *sc, enum mode mode)
 	sc->late = !sc->strict && sim_below(s, 2);
 	sc->cut_paths = !sc->strict && sim_below(s, 2);
 	sc->lossless = mode == MODE_STRICT && sim_below(s, 2);
-	sc->flood_from = mode == MODE_FLOOD; /* plan_flood() has the time */
+	sc->flood_from = mode == MODE_FLOOD; /* plan_flood() sets the time */
 }
 
 static void

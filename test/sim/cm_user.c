@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The user of a connection: what it is told, what it does, what it asks for. */
+/* The user of a connection: its callbacks, its actions, and the connections it opens. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ same_hello(const struct cm_hello *a, const struct cm_hello *b)
 	return memcmp(x, y, CM_HELLO_LEN) == 0;
 }
 
-/* Its own words; of DREQ and REJ too. */
+/* Make private data of the user, also for DREQ and REJ. */
 static uint8_t
 words(const struct cm_life *l, uint8_t *p)
 {
@@ -136,7 +136,7 @@ cm_user_fill_param(struct cm_life *l, struct cm_conn_param *p)
 	p->private_len = words(l, p->private_data);
 }
 
-/* --- passive: what comes in --- */
+/* --- passive side --- */
 
 static bool
 rdma_right(const struct cm_script *sc, const struct cm_life *a, const struct cm_life *p,
@@ -150,7 +150,7 @@ rdma_right(const struct cm_script *sc, const struct cm_life *a, const struct cm_
 		gid_equal(&req->rdma.dst, &dst) && req->rdma.src_port == 4000 + a->index;
 }
 
-/* Whose REQ is it? It must be right in all respects, even if it is an old one. */
+/* Find the active user of a REQ and compare all fields, even if the REQ is an old one. */
 static void
 meet(struct cm_life *l, const struct cm_request *req, int from)
 {
@@ -256,15 +256,15 @@ cm_user_prepare(void *user, cm_id id, uint32_t qpn)
 	if (l->hello.plan == CM_PLAN_UNPREPARED && !l->active)
 		return -ENOMEM;
 	if (l->hello.plan == CM_PLAN_CANCEL_PASSIVE && !l->active && (l->nonce >> 20 & 3) == 0) {
-		l->cancelled = true; /* from inside */
+		l->cancelled = true; /* in the callback */
 		cm_disconnect(l->side->cm, l->id, NULL, 0, s->now);
 	}
 	return 0;
 }
 
-/* --- either side --- */
+/* --- both sides --- */
 
-/* What a REP says; the REQ was read by meet(). */
+/* Read the private data of a REP; meet() has read those of the REQ. */
 static void
 cm_user_greet(struct cm_life *l, const uint8_t *data, uint8_t len)
 {
@@ -340,10 +340,10 @@ released(void *user)
 	life_gone(l);
 }
 
-const struct cm_user cm_sim_user = { "simulation", cm_user_request, cm_user_prepare,
+const struct cm_user cm_sim_user = { "simulation", cm_user_request, NULL, cm_user_prepare,
 	cm_user_established, ended, released };
 
-/* --- active --- */
+/* --- active side --- */
 
 void
 cm_sim_path(const struct cm_script *sc, unsigned int from, unsigned int to, unsigned int path,
@@ -445,7 +445,7 @@ cm_life_connect(struct cm_script *sc, unsigned int from, unsigned int to)
 	life_gone(l);
 }
 
-/* --- in its turn --- */
+/* --- actions in a turn --- */
 
 static void
 cm_user_disconnect(struct cm_life *l)

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Scenario `congestion`: two senders share a link that marks; with DCQCN and without. */
+/* Scenario `congestion`: two senders share a link that marks packets, with and without DCQCN. */
 
 #include "bottleneck.h"
 #include "script.h"
@@ -21,8 +21,9 @@ congestion_tell(struct sim *s, const char *how, const struct bottleneck_result *
 }
 
 /*
- * Congestion 6: once both are on, nothing is dropped, the queue stays far from full, both get the
- * same and the link is used. Without, the queue fills, packets are lost and sent again.
+ * congestion 6: with DCQCN no packet is dropped, the queue stays far from full, both senders have
+ * equal shares, and the link is used. Without DCQCN the queue fills up, and packets are lost and
+ * sent again.
  */
 void
 scenario_congestion(struct sim *s)

@@ -36,7 +36,7 @@ coverage_status(struct coverage *c, uint32_t status)
 		c->status[status]++;
 }
 
-/* Ours, beyond ibv_event_type, stand behind the others. */
+/* Polca's own events, beyond ibv_event_type, have the slots from 32 on. */
 static unsigned int
 event_slot(enum event_type t)
 {
@@ -119,9 +119,13 @@ coverage_add(struct coverage *sum, const struct coverage *c)
 		a[i] += b[i];
 }
 
-/* Verdicts that only lib/link or lib/engine can give: their own tests reach them. */
+/*
+ * Verdicts of lib/link and lib/engine, which the simulation lacks, and of allow lists; their own
+ * tests reach them.
+ */
 static const bool elsewhere[VERDICT_COUNT] = {
 	[VERDICT_ARP] = true,
+	[VERDICT_NOT_ALLOWED] = true,
 	[VERDICT_ND] = true,
 	[VERDICT_ICMP] = true,
 	[VERDICT_RUNT] = true,
@@ -136,7 +140,7 @@ static const bool elsewhere[VERDICT_COUNT] = {
 	[VERDICT_PORT_STATE] = true,
 };
 
-/* rc-transport 11; ERR is entered from each state by the code itself as well */
+/* rc-transport 11; errors also lead from each state to ERR */
 static const enum qp_state transitions[][2] = {
 	{ QPS_RESET, QPS_INIT },
 	{ QPS_INIT, QPS_INIT },
@@ -170,8 +174,9 @@ static const enum event_type events[] = { EVENT_CQ_ERR, EVENT_QP_REQ_ERR, EVENT_
 	EVENT_SRQ_LIMIT_REACHED, EVENT_QP_LAST_WQE_REACHED, EVENT_RQ_EMPTY };
 
 /*
- * sa-multipacket A5, B5, B6: as seen between two steps, so that a state passed through within one
- * is not. Groups: class version 1 as responder, as requester; RMPP as responder, as requester.
+ * sa-multipacket A5, B5, B6: changes of state as seen after each step; a state entered and left
+ * within one step is not seen. Groups: class version 1 as responder and as requester, RMPP as
+ * responder and as requester.
  */
 #define S(name) MAD_STATE_##name
 static const struct {

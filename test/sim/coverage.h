@@ -6,10 +6,10 @@
 #define SIM_COVERAGE_H
 
 /**
- * @file What all seeds together have reached. The run fails when something the code can do was
- * never seen: a drop reason or other verdict, a QP state transition, a NAK, a completion status, an
- * asynchronous event, an opcode; a session state transition, a flag or type of either multi-packet
- * protocol, a MAD status, an RMPP status, an end of a query.
+ * @file What all seeds together have reached. A run fails if the simulation never reached a
+ * verdict, a QP state transition, a NAK, a completion status, an asynchronous event, an opcode; a
+ * session state transition, a flag or type of either multi-packet protocol, a MAD status, an RMPP
+ * status, or an end of a query.
  */
 
 #include <stdbool.h>
@@ -24,11 +24,11 @@
 struct coverage {
 	uint64_t verdict[VERDICT_COUNT];
 	uint64_t transition[QPS_COUNT][QPS_COUNT];
-	uint64_t syndrome[256]; /* by AETH, credits and RNR codes folded into the kind */
+	uint64_t syndrome[256]; /* by AETH syndrome without credit and RNR timer codes */
 	uint64_t status[WC_STATUS_COUNT];
 	uint64_t event[64];
 	uint64_t opcode[256];
-	/* version 1, RMPP; responder, requester */
+	/* version 1 as responder, requester; RMPP as responder, requester */
 	uint64_t mad_state[4][MAD_STATE_COUNT][MAD_STATE_COUNT];
 	uint64_t v1_flag[256];
 	uint64_t rmpp_type[256];
@@ -51,7 +51,7 @@ struct coverage {
 	uint64_t cm_apr[CM_APR_INVALID_SL + 1];
 	uint64_t cm_crash[2][CM_MESSAGES]; /* when one was sent, received */
 	uint64_t cm_by_data;
-	uint64_t rehomed[QPS_COUNT]; /* by the state it moved in */
+	uint64_t rehomed[QPS_COUNT]; /* moves of QPs, by state */
 	uint64_t light; /* seeds of SA scripts with at most 1 % loss */
 	uint64_t light_failed; /* those with a query that did not complete */
 };
@@ -78,16 +78,16 @@ void coverage_cm_crash(struct coverage *c, enum cm_message type, bool received);
 void coverage_cm_by_data(struct coverage *c);
 void coverage_light(struct coverage *c, bool completed);
 void coverage_add(struct coverage *sum, const struct coverage *c);
-/** @return 1 and say so: never reached */
+/** Report @p what if its count is 0. @return 1 in this case, else 0 */
 unsigned int coverage_missing(uint64_t count, bool verbose, const char *what, const char *name);
-/** States of ports and traps. */
+/** Report missing states of ports and traps. */
 unsigned int coverage_report_smi(const struct coverage *c, bool verbose);
 /** The communication manager. */
 unsigned int coverage_report_rehome(const struct coverage *c, bool verbose);
 unsigned int coverage_report_cm(const struct coverage *c, bool verbose);
-/** Have the queries of seeds with little loss completed? @return 1: too few */
+/** Check that queries of seeds with little loss complete. @return 1: too few do */
 unsigned int coverage_report_light(const struct coverage *c, bool verbose);
-/** Print what is missing. @return how many things are */
+/** Print everything that was not reached. @return its number */
 unsigned int coverage_report(const struct coverage *c, bool verbose);
 
 #endif

@@ -3,11 +3,11 @@
  */
 
 /*
- * What scripts of the communication manager must reach (cm.md 1, 3, 6): every change of state,
- * every message in every state that has something to do about it, every message, REJ reason, APR
- * status and end that lib/cm knows, crashes at every message.
+ * What the scripts of the communication manager must reach (cm.md 1, 3, 6): every change of state,
+ * every message in every state in which it has an effect, every message, REJ reason, APR status and
+ * end that lib/cm knows, and crashes at every message.
  *
- * Left out: REP_RCVD and DREQ_RCVD, which are passed through within one step.
+ * Not expected: REP_RCVD and DREQ_RCVD, which are entered and left within one step.
  */
 
 #include <stdio.h>
@@ -68,11 +68,11 @@ coverage_cm_by_data(struct coverage *c)
 	c->cm_by_data++;
 }
 
-/* --- what there is --- */
+/* --- what must be reached --- */
 
 #define S(name) CM_STATE_##name
 
-/* as seen between two steps: what is accepted at once is REP_SENT from the beginning */
+/* as seen after each step: a request accepted at once is in REP_SENT from the beginning */
 static const uint8_t changes[][2] = {
 	{ S(IDLE), S(REQ_SENT) },
 	{ S(IDLE), S(REQ_RCVD) },
@@ -86,10 +86,8 @@ static const uint8_t changes[][2] = {
 	{ S(MRA_REQ_RCVD), S(IDLE) },
 	{ S(REQ_RCVD), S(MRA_REQ_SENT) },
 	{ S(REQ_RCVD), S(REP_SENT) },
-	{ S(REQ_RCVD), S(TIMEWAIT) },
 	{ S(REQ_RCVD), S(IDLE) },
 	{ S(MRA_REQ_SENT), S(REP_SENT) },
-	{ S(MRA_REQ_SENT), S(TIMEWAIT) },
 	{ S(MRA_REQ_SENT), S(IDLE) },
 	{ S(REP_SENT), S(ESTABLISHED) },
 	{ S(REP_SENT), S(MRA_REP_RCVD) },
@@ -120,15 +118,15 @@ static const uint32_t steps[CM_STATES] = {
 	[S(TIMEWAIT)] = BIT(REQ) | BIT(REP) | BIT(RTU) | BIT(DREQ) | BIT(DREP),
 };
 
-/* lib/cm asks nobody for a service: it answers */
+/* lib/cm answers SIDR requests, but never sends one */
 static const uint32_t never_sent = BIT(SIDR_REQ);
-/* a lone SIDR request is not worth a crash of either side */
+/* SIDR has no state that a crash could lose */
 static const uint32_t never_crashes = BIT(SIDR_REQ) | BIT(SIDR_REP);
 
 /*
- * cm.md 3. Left out: no EE contexts and RDCs (2, 11), no redirection (24, 25), no vendor options
- * (35), and what this side takes as it comes: instance, traffic class, packet rates of others,
- * RNR retry count, responder resources, flow labels.
+ * cm.md 3. Not expected: reasons of EE contexts and RDCs (2, 11), redirection (24, 25), vendor
+ * options (35), and of values that our side never refuses: instance, traffic class, packet rates of
+ * others, RNR retry count, responder resources, flow labels.
  */
 static const uint8_t reasons[] = { CM_REJ_NO_QP, CM_REJ_NO_RESOURCES, CM_REJ_TIMEOUT,
 	CM_REJ_UNSUPPORTED, CM_REJ_INVALID_ID, CM_REJ_INVALID_SERVICE_ID, CM_REJ_INVALID_TRANSPORT,
@@ -138,7 +136,7 @@ static const uint8_t reasons[] = { CM_REJ_NO_QP, CM_REJ_NO_RESOURCES, CM_REJ_TIM
 	CM_REJ_INVALID_ALT_RATE, CM_REJ_INVALID_MTU, CM_REJ_CONSUMER, CM_REJ_DUPLICATE_ID,
 	CM_REJ_INVALID_CLASS_VERSION };
 
-/* left out: unsupported (lib/rc has alternate paths everywhere), redirect; as with REJ */
+/* not expected: unsupported (lib/rc always supports alternate paths) and redirect */
 static const uint8_t aprs[] = { CM_APR_OK, CM_APR_INVALID_ID, CM_APR_IS_CURRENT, CM_APR_INVALID_QPN,
 	CM_APR_INVALID_LID, CM_APR_INVALID_GID, CM_APR_INVALID_HOP_LIMIT, CM_APR_INVALID_RATE,
 	CM_APR_INVALID_SL };
@@ -207,7 +205,7 @@ report_ends(const struct coverage *c, bool verbose)
 	for (unsigned int i = 0; i < COUNT(reasons); i++)
 		n += coverage_missing(c->cm_rej_sent[reasons[i]], verbose, "REJ sent",
 			cm_reason_name(reasons[i]));
-	/* the peer may have any */
+	/* the peer may send any reason */
 	n += coverage_missing(c->cm_rej_received[0], verbose, "REJ received",
 		"of an unknown reason");
 	for (unsigned int i = 1; i < CM_REASONS; i++)

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What scripts of subnet management must reach: states of a port and of a trap. */
+/* What the scripts of subnet management must reach: states of ports and traps. */
 
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ static const uint8_t port_changes[][2] = {
 	{ PORT_STATE_ACTIVE, PORT_STATE_DOWN },
 };
 
-/* smp-sma 5; a place is as good as free when its trap is over */
+/* smp-sma 5; a trap that is over counts as a free place */
 static const uint8_t trap_changes[][2] = {
 	{ SMA_TRAP_FREE, SMA_TRAP_HELD },
 	{ SMA_TRAP_FREE, SMA_TRAP_SENT },

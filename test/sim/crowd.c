@@ -3,13 +3,13 @@
  */
 
 /*
- * Scenario `crowd`: one worker serves 40 peers that behave and one that does not, and the others
- * lose less than 5 % of what they had without it.
+ * Scenario `crowd`: one worker serves 40 well-behaved peers and one hostile peer. The hostile peer
+ * must not reduce the throughput of the others by 5 % or more.
  *
- * The worker is the bottleneck: a packet costs it 110 ns in or out, a KiB of payload 77 ns more, as
- * measured (performance.md), and it does nothing else meanwhile. What a bad peer can offer is
- * bounded by its link, as everybody's: a packet in 4 us, three times what one that behaves sends.
- * What it can make of that (64 KiB of Read responses for a packet of 16 bytes) must not matter.
+ * The worker is the bottleneck: it needs 110 ns to receive or send a packet, and 77 ns per KiB of
+ * payload, as measured (performance.md). Each peer's link allows one packet in 4 us, which is three
+ * times the rate of a well-behaved peer. The hostile peer can cause much work with one packet (64
+ * KiB of Read responses for a request of 16 bytes); that must not matter.
  */
 
 #include "lan.h"
@@ -31,9 +31,7 @@ struct crowd;
 
 struct bad_kind {
 	const char *name;
-	/*
-	 * what the server's user does about it, each turn of its worker; and what it sends itself
-	 */
+	/* what the server does for the hostile peer in each turn of its worker */
 	void (*server)(struct crowd *c);
 	void (*flood)(struct crowd *c);
 };
@@ -42,10 +40,10 @@ struct crowd {
 	struct sim *s;
 	struct lan *f;
 	uint32_t qpn[GOOD], peer_qpn[GOOD];
-	uint32_t bad_qpn; /* of the server's QP to the bad one */
-	struct path path; /* and how the bad one gets there */
+	uint32_t bad_qpn; /* of the server's QP to the hostile peer */
+	struct path path; /* from the hostile peer to the server */
 	const struct bad_kind *kind;
-	uint64_t next; /* packet of the flood */
+	uint64_t next; /* when the next packet of the flood is due */
 	uint64_t flooded;
 };
 
@@ -64,7 +62,7 @@ static const struct lan_qp bad_opt = {
 	.half = true,
 };
 
-/* --- those that behave --- */
+/* --- well-behaved peers --- */
 
 static void
 keep_reading(struct lan_node *n, uint64_t now)
@@ -78,7 +76,7 @@ keep_reading(struct lan_node *n, uint64_t now)
 			lan_post(n, c->qpn[i], &c->f->node[SERVER], WR_RDMA_READ, READ);
 }
 
-/* --- the bad one, and what it is served --- */
+/* --- the hostile peer, and the server's work for it --- */
 
 static void
 send_to_it(struct crowd *c, enum wr_opcode opcode)
@@ -118,7 +116,7 @@ forge_one(struct crowd *c, const struct wire_headers *headers, uint32_t payload)
 	c->flooded++;
 }
 
-/* RNR NAKs without end: its timer is the shortest there is, 10 us */
+/* Endless RNR NAKs with the shortest timer, 10 us. */
 static void
 crowd_not_ready(struct crowd *c)
 {
@@ -137,7 +135,7 @@ garbage_psns(struct crowd *c)
 		0);
 }
 
-/* one Read of 64 KiB, and then always the same again */
+/* One Read of 64 KiB, then its duplicates. */
 static void
 same_read(struct crowd *c)
 {
@@ -145,7 +143,7 @@ same_read(struct crowd *c)
 		0);
 }
 
-/* the QP goes to ERR with the first; the others still have to be looked at */
+/* The first one puts the QP into ERR; the others still cost work. */
 static void
 bad_keys(struct crowd *c)
 {
@@ -159,7 +157,7 @@ bad_keys(struct crowd *c)
 		0);
 }
 
-/* a Write of one packet, and then always the same again, as if its ACK had been lost */
+/* A Write of one packet, then its duplicates, as if the ACK had been lost. */
 static void
 same_write(struct crowd *c)
 {
@@ -255,7 +253,7 @@ crowd_received(const struct crowd *c, uint64_t *bytes)
 		bytes[i] = lan_info(&c->f->node[FRIENDS], c->qpn[i]).counters.rcvd_bytes;
 }
 
-/* Bytes that those who behave got, all of them, and the one of them that got least. */
+/* Measure bytes received by the well-behaved peers: their sum, and the least of one peer. */
 static void
 crowd_run(struct sim *s, const struct bad_kind *kind, uint64_t *sum, uint64_t *least)
 {

@@ -69,7 +69,7 @@ plan_write(struct flow *f, struct flow_op *op)
 	}
 }
 
-/* A Read looks at constant bytes, or back at what an earlier Write left for good. */
+/* A Read reads constant bytes, or bytes that an earlier Write wrote and no later one changes. */
 static void
 plan_read(struct flow *f, struct flow_op *op)
 {
@@ -146,7 +146,7 @@ flow_plan(struct flow *f, unsigned int ops, uint32_t kinds)
 		ops = FLOW_OPS_MAX - f->ops;
 	for (unsigned int i = 0; i < ops; i++)
 		plan_one(f, &f->op[f->ops++], kinds);
-	if (f->ops > 0) { /* the last one tells of those before it */
+	if (f->ops > 0) { /* the last one is signaled, so that all earlier ones complete */
 		f->op[f->ops - 1].signaled = true;
 		f->op[f->ops - 1].flags |= SEND_SIGNALED;
 	}
@@ -159,7 +159,7 @@ flow_takes_recv(const struct flow_op *op)
 		op->opcode == WR_SEND_WITH_INV || op->opcode == WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* fault -> what the op becomes, and how it ends at the requester (rc-transport 6 and 8) */
+/* for each fault the op's kind and its status at the requester (rc-transport 6 and 8) */
 static const struct {
 	enum wr_opcode opcode;
 	uint32_t status;
@@ -182,7 +182,7 @@ flow_fault(struct flow *f, unsigned int index, enum op_fault fault)
 	struct sim *s = f->conn->sim;
 	struct flow_op *op = &f->op[index];
 
-	/* anew, so that nothing of the op that was planned here remains */
+	/* replace the planned op completely */
 	memset(op, 0, sizeof(*op));
 	op->opcode = faults[fault].opcode;
 	op->fault = fault;
@@ -208,7 +208,7 @@ flow_fault(struct flow *f, unsigned int index, enum op_fault fault)
 	f->allowed = 1u << faults[fault].status;
 }
 
-/* The planned op that will take this receive, or NULL. */
+/* @return the planned op that will use this receive, or NULL */
 static const struct flow_op *
 op_of_recv(const struct flow *f, unsigned int recv_index)
 {
@@ -258,7 +258,7 @@ flow_post_recv(struct flow *f, unsigned int recvs)
 		if (f->conn->opt.srq[node] != RC_NO_SRQ
 				? rc_srq_post(f->to->worker, f->conn->opt.srq[node], &wr, &err) < 0
 				: rc_post_recv(f->to->worker, f->conn->qpn[node], &wr, &err) < 0)
-			return; /* full for now, or the QP is gone */
+			return; /* full at present, or the QP is destroyed */
 		f->pool_used += len;
 		f->recvs++;
 	}
@@ -315,7 +315,7 @@ post_one(struct flow *f, const struct flow_op *op)
 		sge[i] = (struct sge){ SIM_VA + op->sge_offset[i], op->sge_len[i], key };
 	if (op->fault == FAULT_BIND) {
 		wr.num_sge = 0;
-		wr.bind_mw.mw_key = key; /* not a window */
+		wr.bind_mw.mw_key = key; /* the key of a region */
 		wr.bind_mw.mr_key = key;
 		wr.bind_mw.addr = SIM_VA + op->sge_offset[0];
 		wr.bind_mw.length = 8;
@@ -337,7 +337,7 @@ flow_post(struct flow *f, unsigned int sends)
 {
 	while (sends-- > 0 && f->posted < f->ops && !f->gone) {
 		if (post_one(f, &f->op[f->posted]) < 0)
-			return; /* queue full: again later */
+			return; /* queue full: try again later */
 		f->posted++;
 	}
 }

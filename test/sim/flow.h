@@ -7,8 +7,8 @@
 
 /**
  * @file
- * A connection of two QPs and the work in each direction, with the reference model: what each
- * work request must do to memory, in which order, and how it must complete.
+ * A connection of two QPs and the work in each direction, with the reference model: the effect of
+ * each work request on memory, its order and its completion.
  */
 
 #include "sim.h"
@@ -20,7 +20,7 @@
 #ifndef FLOW_MSG_MAX /* the fuzz target takes less */
 #define FLOW_MSG_MAX (24u << 10)
 #endif
-#define FLOW_POOL (60 * FLOW_MSG_MAX) /* of receive buffers */
+#define FLOW_POOL (60 * FLOW_MSG_MAX) /* bytes of receive buffers */
 
 /** What is wrong with a work request, on purpose. */
 enum op_fault {
@@ -29,7 +29,7 @@ enum op_fault {
 	FAULT_RANGE, /* one byte past the region: 0x62 */
 	FAULT_RIGHTS, /* region without the right: 0x62 */
 	FAULT_UNALIGNED, /* atomic on an odd address: 0x61 */
-	FAULT_LKEY, /* local key that is none: local protection error */
+	FAULT_LKEY, /* invalid local key: local protection error */
 	FAULT_LANDING, /* Read into a region without local write: local protection error */
 	FAULT_TOO_LONG, /* Send longer than the receive buffers: 0x61, local length error there */
 	FAULT_RECV_LKEY, /* receive WQE with a bad local key: 0x63 */
@@ -61,10 +61,10 @@ struct flow_recv {
 	uint32_t sge_len[FLOW_SGES];
 	uint32_t num_sge;
 	bool bad_lkey;
-	bool dirty; /* ended in error: what it holds is nobody's promise */
+	bool dirty; /* ended in error: its buffer may have any contents */
 };
 
-/** One direction: from node[from] to the other. */
+/** The work of one direction: from node[from] to the other node. */
 struct flow {
 	struct conn *conn;
 	struct sim_node *from;
@@ -76,7 +76,7 @@ struct flow {
 	struct flow_op op[FLOW_OPS_MAX];
 	unsigned int ops; /* planned */
 	unsigned int posted;
-	unsigned int completed; /* in order, unsignaled ones with the next signaled one */
+	unsigned int completed; /* in order; unsignaled ones complete with the next signaled one */
 
 	struct flow_recv recv[FLOW_RECVS_MAX];
 	unsigned int recvs; /* posted */
@@ -85,23 +85,23 @@ struct flow {
 	unsigned int next_recv_op; /* op that the next receive completion belongs to */
 	bool recv_failed;
 
-	/* the script may end the connection anywhere: a tail of ops may or may not have happened */
+	/* the script may end the connection anywhere: the last ops may have been executed or not */
 	bool ambiguous;
-	/* the fault shows at the requester: what was sent after it may have been executed */
+	/* the requester detects the fault: ops sent after it may have been executed */
 	bool tail_ran;
-	bool may_fail; /* some error is allowed to end the flow; which: .allowed */
+	bool may_fail; /* the flow may end with an error of .allowed */
 	uint32_t allowed; /* bit per wc_status */
 	bool failed;
-	bool lenient; /* forged packets about: completions are not judged, writable areas neither */
-	bool gone; /* QP destroyed: no more completions are due */
+	bool lenient; /* packets are forged: completions and writable areas are not checked */
+	bool gone; /* the QP is destroyed: no more completions are due */
 
 	/* areas, arena offsets and keys */
 	uint32_t src, src_key;
 	uint32_t land, land_used, land_key, land_ro_key;
-	uint32_t hot, hot_key, hot_ro_key; /* overlapping Writes */
+	uint32_t hot, hot_key, hot_ro_key; /* for overlapping Writes */
 	uint32_t once, once_used, once_key; /* each byte written at most once, may be read back */
 	uint32_t konst, konst_key; /* read only */
-	uint32_t words, words_key; /* atomics */
+	uint32_t words, words_key; /* for Atomics */
 	uint32_t pool, pool_used, pool_key; /* receive buffers at .to */
 };
 
@@ -122,7 +122,7 @@ struct conn_options {
 	uint32_t access; /* qp_access_flags */
 	uint32_t srq[SIM_NODES]; /* or RC_NO_SRQ */
 	enum encap encap;
-	bool stay_init; /* leave both QPs in INIT: the script goes on by itself */
+	bool stay_init; /* leave both QPs in INIT: the script connects them itself */
 };
 
 struct conn {
@@ -135,19 +135,19 @@ struct conn {
 	bool destroyed[SIM_NODES];
 };
 
-/** Random but sane options. */
+/** Random valid options. */
 struct conn_options conn_options_random(struct sim *s);
 struct conn *conn_create(struct sim *s, const struct conn_options *opt);
 /** RTR and RTS of one end, or of both. */
 void conn_to_rtr(struct conn *c, unsigned int node);
 void conn_to_rts(struct conn *c, unsigned int node);
-/** Modify with the state coverage recorded. @return result of rc_qp_modify() */
+/** Modify the QP and record its transition for coverage. @return result of rc_qp_modify() */
 int conn_modify(struct conn *c, unsigned int node, const struct qp_attr *attr, uint32_t mask);
 enum qp_state conn_state(struct conn *c, unsigned int node);
 void conn_destroy_qp(struct conn *c, unsigned int node);
 void conn_destroy(struct conn *c);
 
-/** Plan random operations; faults only at the last planned but @p after more. */
+/** Plan random operations of the given kinds. */
 void flow_plan(struct flow *f, unsigned int ops, uint32_t kinds);
 #define KIND(op) (1u << (op))
 /* clang-format off */
@@ -155,22 +155,20 @@ void flow_plan(struct flow *f, unsigned int ops, uint32_t kinds);
 		KIND(WR_SEND_WITH_IMM) | KIND(WR_RDMA_READ) | KIND(WR_ATOMIC_CMP_AND_SWP) | \
 		KIND(WR_ATOMIC_FETCH_AND_ADD))
 /* clang-format on */
-/**
- * Give op @p index the fault; the flow then must end there with the status that the sheet names.
- */
+/** Replace op @p index by one with this fault. The flow must end there with the sheet's status. */
 void flow_fault(struct flow *f, unsigned int index, enum op_fault fault);
-/** Post what fits; receives up to @p recvs ahead of what was received. */
+/** Post up to @p sends requests, or as many as fit. */
 void flow_post(struct flow *f, unsigned int sends);
 void flow_post_recv(struct flow *f, unsigned int recvs);
 /** Take completions of both ends and check them against the model. */
 void flow_poll(struct flow *f);
 bool flow_done(const struct flow *f);
 /**
- * After the end: apply what happened to the model; ranges that may or may not have changed are
- * copied.
+ * After the end: apply all ops to the model. Ranges of ops that may or may not have been executed
+ * are copied from memory.
  */
 void flow_settle(struct flow *f);
-/** Byte for byte, guards included. */
+/** Compare memory and model byte by byte, with the guard bytes. */
 void sim_check_memory(struct sim *s);
 
 #endif

@@ -3,8 +3,8 @@
  */
 
 /*
- * Frames that a hostile or broken peer might send: one that passed, rebuilt with something wrong or
- * untimely in it.
+ * Frames of a hostile or broken peer: a frame that was sent before, with one wrong field, or at a
+ * wrong time.
  */
 
 #include <string.h>
@@ -47,7 +47,7 @@ some_opcode(struct sim *s)
 				    : (uint8_t)sim_below(s, 0x18);
 }
 
-/* Transport fields, the CRCs right: the packet reaches the QP's own checks. */
+/* Change transport fields, with valid CRCs, so that the packet reaches the QP's own checks. */
 static void
 twist_transport(struct sim *s, struct wire_headers *h, struct av *av, uint32_t *len)
 {
@@ -97,12 +97,12 @@ twist_transport(struct sim *s, struct wire_headers *h, struct av *av, uint32_t *
 	case 12:
 		h->pad = (uint8_t)sim_below(s, 4);
 		break;
-	default: /* a replay */
+	default: /* replay the packet unchanged */
 		break;
 	}
 }
 
-/* Bytes before or inside the transport header; checks of lib/wire must catch them. */
+/* Change bytes before or inside the transport header, which lib/wire must detect. */
 static void
 twist_bytes(struct sim *s, uint8_t *frame, uint32_t *len)
 {
@@ -116,7 +116,7 @@ twist_bytes(struct sim *s, uint8_t *frame, uint32_t *len)
 	case 2:
 		frame[14 + sim_below(s, 20)] ^= (uint8_t)(1u << sim_below(s, 8));
 		break;
-	case 3: /* an IPv4 header that is consistent but not ours: fragment, protocol */
+	case 3: /* a valid IPv4 header of another kind: fragment, other protocol */
 		if (frame[14] == 0x45) {
 			uint32_t sum = 0;
 

@@ -9,8 +9,8 @@
 #include "lan.h"
 
 #define NEVER   UINT64_MAX
-#define POLL_NS 100 /* a worker looks so often at the most */
-#define TX_ROOM 512 /* frames that wait at a node's port before it is full */
+#define POLL_NS 100 /* least time between two polls of a worker */
+#define TX_ROOM 512 /* frames that a node's transmit queue holds */
 #define SEND_WR 256
 #define RECV_WR 1024
 
@@ -95,7 +95,7 @@ wire_time(const struct lan_link *l, uint32_t len)
 	return ((uint64_t)len * l->ns_per_kb + 1023) / 1024;
 }
 
-/* RFC 3168: only what says that it is capable; the IPv4 checksum follows */
+/* Set CE, only in ECN-capable packets (RFC 3168), and update the IPv4 checksum. */
 static bool
 mark(uint8_t *frame)
 {
@@ -116,7 +116,7 @@ mark(uint8_t *frame)
 	return true;
 }
 
-/* A frame is at the switch: into the queue towards its node. */
+/* A frame has reached the switch: queue it for its node. */
 static void
 forward(struct lan *f, struct lan_frame frame)
 {
@@ -202,7 +202,7 @@ lan_take(struct lan_node *n, const struct lan_frame *f)
 	n->verdicts[v]++;
 }
 
-/* What has come since the last turn waits at the port, as far as there is room. */
+/* Move frames that have arrived since the last turn into the receive queue, as far as they fit. */
 static void
 lan_arrive(struct lan_node *n, uint64_t now)
 {

@@ -7,13 +7,13 @@
 
 /**
  * @file
- * Nodes around a switch, in virtual nanoseconds, where things take time: a packet takes its time on
- * a link, waits in a queue of the switch, which marks or drops, and costs a node's worker time to
- * take in or to send. The worker polls as the engine does: a burst of 32 in, timers, a budget of 64
- * out, and nothing else meanwhile.
+ * Nodes connected by a switch, with realistic times in virtual nanoseconds: a packet takes time on
+ * a link, waits in a queue of the switch, which marks or drops, and costs the node's worker time to
+ * receive or send. The worker polls like the engine: it receives a burst of LAN_BURST, runs timers,
+ * and sends with a budget of LAN_BUDGET.
  *
- * For what is about shares: congestion (congestion.c, test/perf/congestion_bench.c), bad peers
- * (crowd.c). sim.h's network is for what is about order and loss.
+ * Used to test shares of bandwidth: congestion (congestion.c, test/perf/congestion_bench.c),
+ * hostile peers (crowd.c). The network of sim.h is for tests of order and loss.
  */
 
 #include "base/timer_wheel.h"
@@ -22,15 +22,15 @@
 #include "wire/wire.h"
 
 #define LAN_NODES  4
-#define LAN_MEM    (1u << 20) /* of a node, all of it one region with all rights */
+#define LAN_MEM    (1u << 20) /* memory of a node, one region with all rights */
 #define LAN_VA     0x100000000ull
-#define LAN_BURST  32 /* packets a worker takes in at a time */
-#define LAN_BUDGET 32 /* rc_run() */
+#define LAN_BURST  32 /* packets that a worker receives per turn */
+#define LAN_BUDGET 32 /* budget of rc_run() per turn */
 
 struct lan;
 
 struct lan_frame {
-	uint64_t at; /**< when it is at the far end */
+	uint64_t at; /**< when it arrives at the other end */
 	uint32_t len;
 	uint8_t *bytes;
 };
@@ -38,19 +38,20 @@ struct lan_frame {
 /** Frames in the order they arrive. */
 struct lan_queue {
 	struct lan_frame *frame;
-	uint32_t head, tail, size; /**< they count for ever; size is a power of two */
-	uint64_t busy; /**< the link has sent all up to here */
+	uint32_t head, tail,
+		size; /**< head and tail are never reduced modulo size, a power of two */
+	uint64_t busy; /**< when the link has sent all queued frames */
 };
 
-/** What a link and the switch's queue before it do; .ns_per_kb 0: no time. */
+/** A link, and the switch's queue for it. .ns_per_kb 0: infinitely fast. */
 struct lan_link {
-	uint32_t ns_per_kb; /**< 1024 bytes: 819 at 10 Gbit/s */
-	uint32_t mark; /**< ECN: bytes waiting from which on CE is set; 0: never */
-	uint32_t drop; /**< bytes waiting beyond which all is lost; 0: never */
+	uint32_t ns_per_kb; /**< time of 1024 bytes: 819 at 10 Gbit/s */
+	uint32_t mark; /**< ECN: CE is set while at least this many bytes wait; 0: never */
+	uint32_t drop; /**< frames beyond this many waiting bytes are lost; 0: never */
 };
 
 struct lan_node {
-	struct tx_sink sink; /* first: the sink is the node */
+	struct tx_sink sink; /* the first member: lan_reserve() casts it to struct lan_node */
 	struct lan *lan;
 	unsigned int id;
 	struct mem *mem;
@@ -61,24 +62,24 @@ struct lan_node {
 	uint32_t pd, key, cq;
 	union gid gid;
 	struct lan_queue up; /**< to the switch */
-	struct lan_queue down; /**< and from it */
-	struct lan_link link; /**< both ways; marks and drops: towards the node */
-	struct lan_queue rx; /**< has come and waits for the worker */
-	uint32_t rx_room; /**< before more is lost; 0: any */
-	/* what the worker's work takes; 0: none */
-	uint32_t packet_ns; /**< a packet in or out */
-	uint32_t kb_ns; /**< 1024 bytes of payload in or out */
-	uint64_t busy; /**< the worker is until then */
-	/** Each turn of the worker, after what came in; may post work. */
+	struct lan_queue down; /**< from the switch */
+	struct lan_link link; /**< in both directions; marks and drops only towards the node */
+	struct lan_queue rx; /**< received frames that wait for the worker */
+	uint32_t rx_room; /**< most frames in rx, others are lost; 0: no limit */
+	/* costs of the worker; 0: none */
+	uint32_t packet_ns; /**< time to receive or send a packet */
+	uint32_t kb_ns; /**< time for 1024 bytes of payload */
+	uint64_t busy; /**< the worker is busy until then */
+	/** Called in each turn of the worker after receiving; may post work. */
 	void (*turn)(struct lan_node *n, uint64_t now);
 	void *arg;
-	bool mute; /**< turn() plays the node: what comes is thrown away */
+	bool mute; /**< turn() acts as the node; received frames are dropped */
 	uint64_t wake; /**< when turn() wants to be called next */
 	/* the packet reserved */
 	const struct path *path;
 	uint32_t reserved;
 	uint8_t frame[PATH_HEADER_MAX + 80 + MTU_MAX + PATH_TRAILER_MAX];
-	/* what became of frames towards the node */
+	/* counters of frames towards the node */
 	uint64_t marked, dropped, arrived;
 	uint32_t queue_max; /**< bytes */
 	uint64_t verdicts[VERDICT_COUNT];
@@ -86,7 +87,7 @@ struct lan_node {
 
 struct lan {
 	uint64_t now;
-	uint64_t delay; /**< of each link */
+	uint64_t delay; /**< propagation delay of each link */
 	struct lan_node node[LAN_NODES];
 	unsigned int nodes;
 };
@@ -95,24 +96,24 @@ struct lan *lan_create(unsigned int nodes, const struct rc_limits *limits);
 void lan_destroy(struct lan *f);
 void lan_run(struct lan *f, uint64_t until);
 
-/** A connected pair of QPs in RTS, PSNs from 0 on; without retries when they never end. */
+/** A pair of QPs connected in RTS with PSNs from 0 on. */
 struct lan_qp {
 	uint16_t pmtu;
 	uint8_t timeout; /**< Local ACK Timeout */
 	uint8_t rnr_timer;
 	uint8_t rd_atomic;
-	bool half; /**< only a's is made: b is played */
+	bool half; /**< create only a's QP: the test acts as b */
 };
 void lan_connect(struct lan_node *a, struct lan_node *b, const struct lan_qp *opt, uint32_t *qpn_a,
 	uint32_t *qpn_b);
-/** From any state to RTS again, from PSN 0 on. */
+/** Bring a QP from any state to RTS, with PSNs from 0 on. */
 void lan_reconnect(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, uint32_t peer_qpn,
 	const struct lan_qp *opt);
-/** len bytes at the start of the one's memory to (or from) the start of the other's; unsignaled. */
+/** Post an unsignaled request for len bytes at the start of both nodes' memory. */
 int lan_post(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, enum wr_opcode opcode,
 	uint32_t len);
 int lan_post_recv(struct lan_node *n, uint32_t qpn, uint32_t len);
-/** Send a packet that no QP of the node has made. */
+/** Send a packet that no QP has made. */
 void lan_forge(struct lan_node *n, const struct path *path, const struct wire_headers *h,
 	uint32_t payload);
 struct av lan_av(const struct lan_node *from, const struct lan_node *to);

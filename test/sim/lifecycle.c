@@ -2,9 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/*
- * Scenarios about objects rather than packets: states, windows, shared queues, completion queues.
- */
+/* Scenarios of objects instead of packets: QP states, windows, SRQs and CQs. */
 
 #include <string.h>
 
@@ -73,11 +71,11 @@ lifecycle_reset_now(struct sim *s)
 	if (sim_below(s, 2) && conn_state(c, node) == QPS_RTS)
 		modify_state(s, c, node, QPS_SQD, true);
 	modify_state(s, c, node, QPS_RESET, true);
-	/* outstanding requests vanish without completion, as the standard says */
+	/* RESET drops outstanding requests without completion, as the standard says */
 	c->flow[node].gone = true;
 }
 
-/* Small steps of a QP that carries nothing: every state left for RESET and for ERR. */
+/* Step through the states of a QP without traffic: each state is left for RESET and for ERR. */
 static void
 walk(struct sim *s)
 {
@@ -104,7 +102,7 @@ walk(struct sim *s)
 			conn_to_rts(c, i);
 		modify_state(s, c, i, ends[sim_below(s, 2)], true);
 		modify_state(s, c, i, QPS_RESET, true);
-		modify_state(s, c, i, QPS_RTS, false); /* refused: nothing leads there from RESET */
+		modify_state(s, c, i, QPS_RTS, false); /* refused in RESET */
 		if (conn_state(c, i) != QPS_RESET)
 			sim_fail(s, "RESET to RTS was accepted");
 	}
@@ -143,7 +141,7 @@ passive_ready(struct sim *s)
 	conn_to_rts(s->script->conn[0], 1);
 }
 
-/* RTR serves requests and says so once: COMM_EST (rc-transport 11). */
+/* A QP in RTR executes requests and raises COMM_EST once (rc-transport 11). */
 void
 scenario_passive(struct sim *s)
 {
@@ -229,8 +227,8 @@ lifecycle_expect_wc(struct sim *s, struct sim_node *n, uint32_t cqn, uint32_t st
 }
 
 /*
- * A type 2 window: bound by the target, used, invalidated locally or by the peer's Send, then
- * refused.
+ * A type 2 window: the target binds it, the peer uses it, the target or the peer's Send invalidates
+ * it, and further use is refused.
  */
 void
 scenario_windows(struct sim *s)
@@ -290,7 +288,7 @@ scenario_windows(struct sim *s)
 		}
 		if (f->completed != 1 || f->received != 1)
 			sim_fail(s, "Send with Invalidate did not arrive");
-		f->failed = true; /* what follows is meant to fail */
+		f->failed = true; /* the next request must fail */
 	}
 	post_write(a, c->qpn[0], f, key, f->hot, len);
 	lifecycle_expect_wc(s, a, c->send_cq[0], WC_REM_ACCESS_ERR,
@@ -330,7 +328,7 @@ scenario_srq(struct sim *s)
 	sc->srq = srq;
 }
 
-/* Nobody polls: the CQ overruns once, says so, and its QPs go to ERR. */
+/* Nobody polls: the CQ overruns, raises one event, and its QPs go to ERR. */
 void
 scenario_cq_overrun(struct sim *s)
 {
@@ -353,7 +351,7 @@ scenario_cq_overrun(struct sim *s)
 	sc->may_time_out = true;
 	script_run(s);
 	errors = s->node[0].event_count[EVENT_CQ_ERR] + s->node[1].event_count[EVENT_CQ_ERR];
-	if (!s->failed && (errors == 0 || errors > 4) /* once a CQ */)
+	if (!s->failed && (errors == 0 || errors > 4) /* one per CQ */)
 		sim_fail(s, "%llu CQ error events", (unsigned long long)errors);
 	if (!s->failed && conn_state(c, 0) != QPS_ERR && conn_state(c, 1) != QPS_ERR)
 		sim_fail(s, "no QP went to ERR when its CQ overran");

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Both nodes ask each other what liveness has, echoes of many packets above all. */
+/* Both nodes send each other all kinds of liveness requests, mostly echoes of many packets. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define LID(node)  ((uint16_t)(0x11 + (node)))
 #define GUID(node) (UINT64_C(0x0002C90300000000) + (node))
 
-/* --- who asks, who is asked --- */
+/* --- addresses --- */
 
 static union gid
 gid_of(const struct live_script *ls, unsigned int node)
@@ -54,7 +54,7 @@ live_echo_random_length(struct sim *s)
 	switch (sim_below(s, 6)) {
 	case 0:
 		return sim_below(s, LIVE_AREA + 1);
-	case 1: /* whole segments, one byte more or less */
+	case 1: /* a multiple of the segment size, plus or minus one byte */
 		return 216 * (1 + sim_below(s, 80)) - 9 + sim_below(s, 3);
 	case 2:
 		return sim_below(s, LIVE_ECHO_MAX);
@@ -132,9 +132,9 @@ live_echo_take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 	return 0;
 }
 
-/* --- judgement --- */
+/* --- check of answers --- */
 
-/* Receive lies between asking and now; midnight may have passed. */
+/* The receive time lies between the request and now; midnight may be in between. */
 static void
 judge_stamps(const struct live_flow *f, const struct live_reply *r)
 {
@@ -229,7 +229,7 @@ live_script_ask(struct live_script *ls, unsigned int from, enum live_mode mode)
 	if (mad_call(ls->node[from].mad, &call, f->asked, NULL) == 0)
 		ls->under_way++;
 	else
-		f->done = true; /* no session: asked another time */
+		f->done = true; /* no free session: this request is not sent */
 }
 
 /* --- the guest --- */
@@ -262,7 +262,7 @@ static uint64_t
 live_echo_next(const struct sim_node *n)
 {
 	(void)n;
-	return UINT64_MAX; /* timers are the node's own wheel's */
+	return UINT64_MAX; /* timers are on the node's wheel */
 }
 
 static void
@@ -325,7 +325,7 @@ live_script_create(struct sim *s)
 	ls->encap = encaps[sim_below(s, 4)];
 	ls->grh = ls->encap != ENCAP_IB || sim_below(s, 2);
 	ls->clock = sim_below(s, 4) != 0;
-	/* now and then it is near */
+	/* sometimes midnight is near */
 	ls->midnight = sim_below(s, 2)
 		? sim_below(s, LIVE_MS_PER_DAY)
 		: LIVE_MS_PER_DAY - 1 - sim_below(s, 4) - (uint32_t)(s->now / MS);
@@ -455,8 +455,8 @@ all_asked(struct sim *s)
 }
 
 /*
- * A calm network or one that loses a little: every answer comes. A bad one, or a source that sends
- * too many: requests may end in silence, but with no wrong byte, and leave nothing behind.
+ * With no or little loss every request is answered. With a bad network or too many requests,
+ * requests may time out, but no answer has a wrong byte, and all memory is freed.
  */
 void
 scenario_echo(struct sim *s)

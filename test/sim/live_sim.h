@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Endport liveness in the simulation: lib/live on both nodes, which ask each other whatever can be
- * asked, over the network that RC has. Guests of QP1 (sim.h).
+ * Endport liveness in the simulation: lib/live on QP1 of both nodes (struct sim_guest), which send
+ * each other all kinds of requests over RC's network.
  */
 
 #include "live/live.h"
@@ -24,17 +24,17 @@ struct live_node {
 	struct mad_worker *mad;
 	struct live *live;
 	struct port_attr port;
-	uint64_t clock_due; /**< when its clock is to be set again */
+	uint64_t clock_due; /**< when its clock is set again */
 };
 
-/** A request from asking to judgement. */
+/** A request, until its answer has been checked. */
 struct live_flow {
 	struct live_script *script;
 	struct live_flow *next;
 	unsigned int from, index;
 	struct live_request req;
 	uint8_t *body; /**< 8 bytes and the data */
-	uint8_t *got; /**< of a stream */
+	uint8_t *got; /**< received bytes of a stream */
 	uint64_t len, size;
 	uint64_t asked;
 	bool done, ok;
@@ -47,25 +47,25 @@ struct live_script {
 	struct live_limits limits;
 	struct live_cpu cpu[LIVE_CPUS_MAX];
 	unsigned int num_cpus;
-	char cpu_text[LIVE_CPUS_MAX * 64]; /**< what ibsysstat is to be told of them */
+	char cpu_text[LIVE_CPUS_MAX * 64]; /**< description of the CPUs for ibsysstat */
 	enum encap encap;
 	bool grh;
-	bool clock; /**< the server knows what time it is */
+	bool clock; /**< the server's clock is set */
 	uint32_t midnight; /**< ms since midnight at time 0 */
 	struct live_flow *flows;
 	unsigned int planned, asked, under_way, at_once;
 	uint64_t step;
 	bool strict; /**< every request must be answered */
-	bool lenient; /**< forged packets under everybody's address: answers are not judged */
+	bool lenient; /**< packets with any source address are forged: answers are not checked */
 };
 
 /** Nodes with random limits, nothing started. */
 struct live_script *live_script_create(struct sim *s);
-/** Both agents up; they are the simulation's guests from now on. */
+/** Start both agents as the simulation's guests. */
 void live_script_start(struct live_script *ls);
 /** One request of a random kind from a node. */
 void live_script_ask(struct live_script *ls, unsigned int from, enum live_mode mode);
-/** Until everything has ended, and nothing is held any more. */
+/** Run until all requests have ended and all memory is freed. */
 void live_script_finish(struct live_script *ls);
 struct mad_peer live_peer(const struct live_script *ls, unsigned int from);
 

@@ -16,7 +16,7 @@ struct options {
 	uint64_t seeds;
 	uint64_t first;
 	const char *scenario;
-	bool one; /* --seed: that one only, told in full */
+	bool one; /* --seed: only this seed, with all details */
 	unsigned int jobs;
 	bool verbose;
 };
@@ -62,7 +62,7 @@ main_pick(uint64_t seed, const char *name)
 	}
 }
 
-/* @return true when the seed holds */
+/* @return true if the seed passes */
 static bool
 run_seed(uint64_t seed, const char *name, struct coverage *coverage, bool verbose, uint64_t *trace)
 {
@@ -82,7 +82,7 @@ run_seed(uint64_t seed, const char *name, struct coverage *coverage, bool verbos
 	return ok;
 }
 
-/* Every job takes each jobs-th seed; what it reached goes back through a pipe. */
+/* Job number `job` runs every o->jobs-th seed, and writes its coverage into a pipe. */
 static int
 run_job(const struct options *o, unsigned int job, int out)
 {
@@ -93,7 +93,7 @@ run_job(const struct options *o, unsigned int job, int out)
 		uint64_t seed = o->first + i, trace, again;
 
 		bad += !run_seed(seed, o->scenario, &c, false, &trace);
-		if (i % 64 == 0) { /* the same seed gives the same trace */
+		if (i % 64 == 0) { /* check that the same seed gives the same trace */
 			struct coverage scratch = { 0 };
 
 			run_seed(seed, o->scenario, &scratch, false, &again);
@@ -122,7 +122,7 @@ read_all(int fd, void *buf, size_t len)
 	return true;
 }
 
-/* Of one scenario by name: what it has to reach alone. */
+/* Report coverage; a scenario run by name must reach only its own part. */
 static unsigned int
 main_report(const struct options *o, const struct coverage *sum)
 {

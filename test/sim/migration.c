@@ -3,9 +3,9 @@
  */
 
 /*
- * Path migration (seed 001): the path in use dies, or a user asks, in mid-traffic, again and again;
- * every message completes, once, by the other path. The two paths share a wire; byte 4 of the
- * source MAC tells them apart.
+ * Path migration (seed 001): during traffic the path in use fails, or a user asks for migration,
+ * several times. Every message completes once, by the other path. Both paths share a wire; byte 4
+ * of the source MAC distinguishes them.
  */
 
 #include "script.h"
@@ -68,7 +68,7 @@ both_are(struct conn *c, enum mig_state state)
 	return true;
 }
 
-/* One direction of the path in use dies, or both; or somebody asks. */
+/* One or both directions of the path in use fail, or a user asks for migration. */
 static void
 trouble(struct sim *s, struct conn *c)
 {
@@ -83,7 +83,7 @@ trouble(struct sim *s, struct conn *c)
 			s->node[i].net.dead = 1u << s->script->path;
 }
 
-/* ARMED: trouble. Migrated: the old path is mended, and the alternate one of the next round. */
+/* When both are ARMED, cause a migration. Then the old path works again, as the next alternate. */
 static void
 migration_watch(struct sim *s, void *arg)
 {
@@ -113,13 +113,16 @@ migration_check(struct sim *s)
 	uint64_t moved[SIM_NODES];
 
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
-		moved[i] = rc_worker_counters(s->node[i].worker)->path_migrations;
+		struct rc_counters sum = { 0 };
+
+		rc_worker_counters(s->node[i].worker, -1, &sum);
+		moved[i] = sum.path_migrations;
 		if (moved[i] != s->node[i].event_count[EVENT_PATH_MIG])
 			sim_fail(s, "node %u: %llu migrations, %llu events", i,
 				(unsigned long long)moved[i],
 				(unsigned long long)s->node[i].event_count[EVENT_PATH_MIG]);
 	}
-	/* who asks when all is done has nobody to follow it */
+	/* after the last message the peer of a QP that migrates does not follow */
 	if (moved[0] > moved[1] + 1 || moved[1] > moved[0] + 1)
 		sim_fail(s, "one end migrates without the other");
 }

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The reference model: what each completion must say, and what memory must hold in the end. */
+/* The reference model: the expected completions, and the final contents of memory. */
 
 #include <string.h>
 
@@ -36,7 +36,7 @@ check_send_wc(struct flow *f, const struct wc *wc)
 			f->posted, f->completed);
 		return;
 	}
-	/* those passed over succeeded silently: they must be unsignaled */
+	/* skipped requests succeeded silently, so they must be unsignaled */
 	for (; f->completed < index; f->completed++) {
 		op = &f->op[f->completed];
 		if (op->signaled || f->failed) {
@@ -189,7 +189,7 @@ flow_poll(struct flow *f)
 			f->lenient ? (void)f->received++ : check_recv_wc(f, &wc[i]);
 }
 
-/* This op's bytes may or may not have come: take what is there. */
+/* The bytes of this op may have been written or not: copy them from memory. */
 static void
 accept_range(struct sim_node *n, uint32_t offset, uint32_t len)
 {
@@ -247,7 +247,7 @@ apply_op(struct flow *f, const struct flow_op *op)
 		memcpy(f->to->model + op->remote, &new, 8);
 		memcpy(f->from->model + op->sge_offset[0], &old, 8);
 		break;
-	default: /* Sends: with their receive completion */
+	default: /* Sends take effect with their receive completion */
 		break;
 	}
 }
@@ -278,7 +278,7 @@ flow_settle(struct flow *f)
 			accept_op(f, op);
 		}
 	}
-	/* receive buffers that a failed or unfinished message was filling */
+	/* receive buffers of a failed or unfinished message */
 	for (unsigned int i = 0; i < f->recvs; i++)
 		if (f->recv[i].dirty ||
 			(i >= f->received && (f->gone || f->failed || f->ambiguous)))

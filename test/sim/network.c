@@ -39,7 +39,7 @@ sim_parse(const uint8_t *frame, uint32_t len, struct packet *pkt, enum verdict *
 	return wire_parse(encap, frame + 14, len - 14, pkt, why);
 }
 
-/* A MAD: in words only for readers, for there are many. */
+/* Trace a MAD; as text only in verbose mode, as there are many. */
 static void
 trace_mad(struct sim_node *from, const struct packet *pkt, const char *fate)
 {
@@ -102,7 +102,7 @@ sim_network_send(struct sim_node *from, const uint8_t *frame, uint32_t len)
 		return;
 	memcpy(from->last_frame, frame, len);
 	from->last_len = len;
-	/* byte 4 of the source MAC tells a connection's paths apart */
+	/* byte 4 of the source MAC is the number of a connection's path */
 	if (net->cut || (net->dead >> (frame[10] & 7) & 1) || sim_chance(s, net->lose)) {
 		trace_frame(from, frame, len, " LOST");
 		return;

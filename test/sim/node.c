@@ -39,7 +39,7 @@ node_random(void *arg, void *buf, size_t len)
 		*p++ = (uint8_t)sim_rand(n->sim);
 }
 
-/* QPNs: those of any life, or in each life the same ones */
+/* Random part of QPNs: different after each restart, or the same (same_qpns). */
 static void
 node_rc_random(void *arg, void *buf, size_t len)
 {
@@ -221,7 +221,7 @@ sim_arena(struct sim_node *n, uint32_t len)
 
 	if (offset + len + GUARD > SIM_ARENA)
 		abort();
-	/* a pattern of its own, so that a stray byte shows */
+	/* a different pattern for each area, so that stray writes are found */
 	for (uint32_t i = n->arena_used; i < offset + len + GUARD; i++)
 		n->arena[i] = n->model[i] = (uint8_t)(i * 131 + n->id * 17 + 7);
 	n->arena_used = offset + len;

@@ -4,9 +4,9 @@
 
 /*
  * Queue pairs move between two workers of their node (design.md rule 1), in every state, at random
- * times under loss, duplication, reordering and damage; the model's checks are those of any other
- * traffic. The messages of a move, and packets between two owners, are the engine's
- * (test/engine/test_rehome.c).
+ * times, under loss, duplication, reordering and damage. The model checks them as in other
+ * scenarios. test/engine/test_rehome.c tests the messages of a move, and packets that arrive during
+ * it.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define BIT(status) (1u << (status))
 
-/* n->worker is the one that the QP is on. */
+/* n->worker becomes the QP's worker. */
 static void
 rehome_swap_workers(struct sim_node *n)
 {
@@ -43,7 +43,7 @@ rehome_move(struct sim *s, unsigned int node)
 	owner = rc_owner(n->dev, c->qpn[node]);
 	ret = rc_qp_export(n->worker, c->qpn[node], !owner, NULL);
 	sim_trace(s, "node %u: move in %s: %d", node, qp_state_name(state), ret);
-	if (ret == -EAGAIN) /* nobody polls */
+	if (ret == -EAGAIN) /* the CQ was not polled: all fences are in use */
 		return;
 	if (ret != 0)
 		sim_fail(s, "node %u: export failed", node);
@@ -66,7 +66,7 @@ move_again(struct sim *s, void *arg)
 	rehome_move(s, sim_below(s, 2));
 	if (sc->left-- == 0 || (flow_done(&c->flow[0]) && flow_done(&c->flow[1])))
 		return;
-	/* now and then several at once, before anybody polls */
+	/* sometimes several moves between two polls of the CQ */
 	sim_at(s, s->now + (sim_below(s, 3) == 0 ? 1 : sim_below(s, 60000)), move_again, NULL);
 }
 

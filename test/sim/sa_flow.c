@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Queries of the client: what is asked, and whether the answer may be believed. */
+/* Queries of the client, and the check of their answers. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #define LIDS_EACH 16
 
-/* --- what comes back --- */
+/* --- received records --- */
 
 static int
 sa_flow_take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
@@ -49,7 +49,7 @@ sa_flow_is_config(const struct sa_flow *f)
 	return SA_ASKS(f->kind) & SA_ASKS_CONFIG;
 }
 
-/* --- was the limit really spent? --- */
+/* --- may the query have failed? --- */
 
 static bool
 restarted(const struct sa_flow *f)
@@ -76,14 +76,16 @@ limit_spent(const struct sa_flow *f, const struct mad_result *r)
 		return true;
 	if (r->end == MAD_END_STATUS)
 		return false;
-	/* version 1: the server had given up, began anew and asks for what was acknowledged */
+	/*
+	 * version 1: the server gave up, began again, and asked for segments already acknowledged
+	 */
 	if (r->end == MAD_END_PROTOCOL && f->query.version == SA_V1)
 		return t->lost_in_all >= tries;
 	/*
-	 * as many tries as are allowed, and for each a packet that was lost, or an answer too late;
-	 * or nobody there: of scarce sessions a half-open one may have been taken, without a word.
-	 * Of data the copy that came through is not counted, nor the first one after it; nor a loss
-	 * that a segment before it, which comes later, hides.
+	 * A query may fail only after all allowed tries, each with a lost packet or a late answer;
+	 * or if the server silently replaced its half-open session (scarce sessions). For data, the
+	 * copy that arrived and the first one after it are not counted; nor is a loss hidden by an
+	 * earlier segment that arrives later.
 	 */
 	return (t->lost + 1 >= tries || sc->side[SA_SERVER].slice != 0 || sc->scarce) &&
 		(t->requests > tries || t->resends >= tries || t->data[0] + 1 >= tries ||
@@ -107,7 +109,7 @@ status_expected(const struct sa_flow *f, uint16_t status)
 
 	switch (status) {
 	case SA_STATUS_NO_RECORDS:
-	case SA_STATUS_REQ_INVALID: /* a Delete repeated, whose first answer was lost */
+	case SA_STATUS_REQ_INVALID: /* a repeated Delete whose first answer was lost */
 		return status == SA_STATUS_NO_RECORDS && get
 			? any_count(f, 0, 0)
 			: sc->scarce && is_write(f) && f->executed > 0;
@@ -117,7 +119,7 @@ status_expected(const struct sa_flow *f, uint16_t status)
 		return sc->scarce || sc->crashes;
 	case MAD_STATUS_BUSY:
 		return sc->scarce || sc->side[SA_SERVER].refuse > 0;
-	case MAD_STATUS_INVALID_FIELD: /* a Resend found its session taken */
+	case MAD_STATUS_INVALID_FIELD: /* a Resend whose session was replaced */
 		return sc->scarce && f->query.version == SA_V1;
 	case SA_STATUS_INVALID_GID:
 		return f->kind == SA_ASK_PATH;
@@ -126,7 +128,7 @@ status_expected(const struct sa_flow *f, uint16_t status)
 	}
 }
 
-/* --- judgement --- */
+/* --- check of answers --- */
 
 static void
 judge_read(struct sa_flow *f)
@@ -154,16 +156,17 @@ judge_write(struct sa_flow *f, bool ok)
 	if (ok && f->executed == 0)
 		sim_fail(s, "write %u (kind %d, version %d): acknowledged, but never committed",
 			f->index, f->kind, f->query.version);
-	/* where sessions are scarce, a repeated Set may find nobody who remembers the first */
+	/* with scarce sessions, the server may have forgotten the first Set when it is repeated */
 	if (!ok && f->executed > 0 && !restarted(f) && !sc->scarce &&
-		f->kind != SA_ASK_SUBSCRIBE /* all look alike: it may be another's */)
+		f->kind !=
+			SA_ASK_SUBSCRIBE /* subscriptions are equal, so another may have set it */)
 		sim_fail(s, "write %u (kind %d, version %d): refused, but committed", f->index,
 			f->kind, f->query.version);
 	if (sa_flow_is_config(f) && f->executed > 1 && !restarted(f) && !sc->scarce)
 		sim_fail(s, "Config %u was executed %u times", f->index, f->executed);
 }
 
-/* The client has ended it itself. */
+/* The client itself has ended the query. */
 static bool
 was_fickle(const struct sa_flow *f, const struct mad_result *r)
 {
@@ -244,7 +247,7 @@ sa_flow_orphan(struct sa_flow *f)
 	sa_watch_stop(f->script->model, &f->watch);
 }
 
-/* --- what is committed of a write --- */
+/* --- commits of writes --- */
 
 static bool
 owns(const struct sa_flow *f, const struct store_op *op, const uint8_t *old)
@@ -284,7 +287,7 @@ sa_flow_commit(void *arg, const struct store_op *op, const uint8_t *old)
 	f->in_batch = 0;
 }
 
-/* --- what is asked --- */
+/* --- contents of queries --- */
 
 static void
 ask_template(struct sa_flow *f)
@@ -418,9 +421,7 @@ ask_join(struct sa_flow *f)
 	put_be16(q->tmpl + 40, 0xFFFF);
 	q->tmpl[38] = q->tmpl[42] = q->tmpl[43] = 3 << 6; /* MTU, rate, life: the largest */
 	q->tmpl[48] = 0x21; /* scope link-local, full member */
-	/*
-	 * MGID, PortGID, Q_Key, TClass, P_Key, SL, FlowLabel, JoinState (B11): it makes the group
-	 */
+	/* MGID, PortGID, Q_Key, TClass, P_Key, SL, FlowLabel, JoinState (B11), to create a group */
 	q->mask = 0x130C7 & ~UINT64_C(0);
 }
 
@@ -555,7 +556,7 @@ learn_tid(struct sa_flow *f, struct mad_worker *mad)
 			f->tid = info.tid;
 }
 
-/* Records that an edit or a delete is to find are put there by the operator. */
+/* The operator adds the records that an edit or delete needs. */
 static bool
 sa_flow_prepare(struct sa_flow *f)
 {

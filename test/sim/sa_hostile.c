@@ -3,9 +3,9 @@
  */
 
 /*
- * A peer that means harm, at an address of its own: it opens what it never finishes, lies about
- * lengths, acknowledges the future, answers questions with broken streams. Those who behave must
- * not notice.
+ * A hostile peer at an address of its own: it opens transfers that it never finishes, sends wrong
+ * lengths, acknowledges segments never sent, and answers queries with broken streams. Well-behaved
+ * nodes must not be affected.
  */
 
 #include <string.h>
@@ -90,7 +90,7 @@ sa_hostile_header(struct sa_script *sc, uint8_t *mad, uint8_t version, uint8_t m
 	mad[MAD_OFF_METHOD] = method;
 	put_be64(mad + MAD_OFF_TID, own_tid(sc, fresh));
 	put_be16(mad + MAD_OFF_ATTRIBUTE, attribute);
-	/* it knows the key: trust is no protection here */
+	/* it knows the SM_Key, so the key does not protect the SA */
 	put_be64(mad + (version == 1 ? SA1_OFF_SM_KEY : SA2_OFF_SM_KEY),
 		sim_below(s, 4)           ? SA_SM_KEY
 			: sim_below(s, 2) ? 0
@@ -116,7 +116,7 @@ some_number(struct sim *s)
 
 /* --- as a requester --- */
 
-/* It never sends more than this. The server keeps half a Config for it, but not for ever. */
+/* Send only the first segment of a Config. The server must not keep it for ever. */
 static void
 first_only(struct sa_script *sc)
 {
@@ -140,7 +140,7 @@ first_only(struct sa_script *sc)
 	sa_hostile_send_mad(sc, SA_SERVER, mad);
 }
 
-/* Asks, and does not listen. */
+/* Send a request and ignore the answer. */
 static void
 sa_hostile_ask(struct sa_script *sc)
 {
@@ -164,7 +164,7 @@ sa_hostile_ask(struct sa_script *sc)
 	sa_hostile_send_mad(sc, SA_SERVER, mad);
 }
 
-/* Acks, Resends, KeepAlives, STOPs and ABORTs of its own transactions, right or wrong. */
+/* Send valid or invalid Acks, Resends, KeepAlives, STOPs and ABORTs of its own transactions. */
 static void
 sa_hostile_control(struct sa_script *sc)
 {
@@ -193,7 +193,7 @@ sa_hostile_control(struct sa_script *sc)
 	sa_hostile_send_mad(sc, SA_SERVER, mad);
 }
 
-/* A second segment that cannot follow the first, of a total that was a lie. */
+/* Send a second segment that cannot follow the first one, with a wrong total length. */
 static void
 sa_hostile_lie(struct sa_script *sc)
 {
@@ -211,7 +211,7 @@ sa_hostile_lie(struct sa_script *sc)
 	sa_hostile_send_mad(sc, SA_SERVER, mad);
 }
 
-/* A table is asked for, and more of it acknowledged than there is. */
+/* Request a table and acknowledge more segments than it has. */
 static void
 acknowledge_the_future(struct sa_script *sc)
 {
@@ -229,9 +229,9 @@ acknowledge_the_future(struct sa_script *sc)
 	sa_hostile_send_mad(sc, SA_SERVER, mad);
 }
 
-/* --- anything --- */
+/* --- replayed and random packets --- */
 
-/* What passed on the wire, under its own address: a foreign TID, a changed field. */
+/* Replay an overheard packet from its own address, perhaps with a changed field. */
 static void
 sa_hostile_replay(struct sa_script *sc)
 {
@@ -285,7 +285,7 @@ garbage(struct sa_script *sc)
 	sa_hostile_deliver(sc, sim_below(s, 2), &h, mad, len);
 }
 
-/* --- as the one who is asked --- */
+/* --- as a responder --- */
 
 static void
 broken_answer_v1(struct sa_script *sc, uint8_t *mad)
@@ -306,7 +306,7 @@ broken_answer_v2(struct sa_script *sc, uint8_t *mad)
 {
 	struct sim *s = sc->sim;
 
-	if (sim_below(s, 3) == 0) { /* a whole answer, but for its length */
+	if (sim_below(s, 3) == 0) { /* a complete answer with a wrong length */
 		mad[RMPP_OFF_VERSION] = 1;
 		mad[RMPP_OFF_TYPE] = RMPP_DATA;
 		mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE | RMPP_FIRST | RMPP_LAST;
@@ -315,7 +315,7 @@ broken_answer_v2(struct sa_script *sc, uint8_t *mad)
 		put_be32(mad + RMPP_OFF_LENGTH, sim_below(s, 2) ? sim_below(s, 20) : 221);
 		return;
 	}
-	if (sim_below(s, 4) == 0) { /* it gives up, as the standard has it */
+	if (sim_below(s, 4) == 0) { /* it gives up with an ABORT */
 		mad[RMPP_OFF_VERSION] = 1;
 		mad[RMPP_OFF_TYPE] = RMPP_ABORT;
 		mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE;
@@ -331,7 +331,7 @@ broken_answer_v2(struct sa_script *sc, uint8_t *mad)
 	put_be32(mad + RMPP_OFF_LENGTH, sim_below(s, 2) ? 220 : some_number(s));
 }
 
-/* Asked by a node, it answers with something. */
+/* Answer a node's request with broken packets. */
 static void
 sa_hostile_answer(struct sa_script *sc, unsigned int to, const uint8_t *request)
 {
@@ -342,7 +342,7 @@ sa_hostile_answer(struct sa_script *sc, unsigned int to, const uint8_t *request)
 
 	memcpy(mad, request, MAD_LEN);
 	mad[MAD_OFF_METHOD] = request[MAD_OFF_METHOD] ^ MAD_RESPONSE;
-	/* to what answers its own answers it says less than it hears, or they would never end */
+	/* to control packets it sends fewer answers than it receives, or they would never end */
 	for (unsigned int i = control ? sim_below(s, 4) == 0 : 1 + sim_below(s, 4); i > 0; i--) {
 		if (mad[MAD_OFF_CLASS_VERSION] == 1)
 			broken_answer_v1(sc, mad);

@@ -3,9 +3,9 @@
  */
 
 /*
- * The disk under the store, and so the reference: what was committed, batch by batch. It survives
- * restarts, and a crash may come before or after any batch. Whoever watches it learns every version
- * that a query may be answered with.
+ * The simulated disk under the store. It holds all committed batches, so it is the reference for
+ * answers. It survives restarts; a crash may come before or after any batch. A watch records every
+ * version that may answer a query.
  */
 
 #include <errno.h>
@@ -148,7 +148,7 @@ sa_model_any(struct sa_model *m, unsigned int table)
 
 /* --- watches --- */
 
-/* What is kept behind a record is the store's own matter. */
+/* @return length without the SA's own data behind the record */
 static uint16_t
 record_len(unsigned int table, uint16_t len)
 {
@@ -164,7 +164,7 @@ selected(const struct sa_watch *w, unsigned int table, uint32_t rid, const uint8
 		return false;
 	if (w->mask == 0)
 		return true;
-	/* component by component, as the sheet says it */
+	/* compare each component, as the sheet says */
 	for (unsigned int i = 0; i < w->type->num_fields; i++) {
 		const struct sa_field *f = &w->type->fields[i];
 
@@ -319,7 +319,7 @@ disk_apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
 	struct sa_model *m = arg;
 	enum sa_crash crash = SA_CRASH_NONE;
 
-	if (m->side->down) /* what the dead do changes nothing */
+	if (m->side->down) /* the node has crashed: nothing is written */
 		return error_set(err, EIO, "disk: the node is down");
 	if (m->crash != SA_CRASH_NONE && m->crash_after-- == 0) {
 		crash = m->crash;

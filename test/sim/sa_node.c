@@ -43,7 +43,7 @@ static void
 wake(struct sim *s, void *arg)
 {
 	(void)s;
-	(void)arg; /* every event is a turn of all nodes */
+	(void)arg; /* after every event all nodes have a turn */
 }
 
 static void
@@ -114,7 +114,7 @@ sa_node_tick(struct sim *s, void *arg)
 	sim_at(s, s->now + TICK, sa_node_tick, side);
 }
 
-/* --- the client's ear for Reports --- */
+/* --- the client receives Reports --- */
 
 static enum mad_outcome
 sa_node_report(void *arg, struct mad_request *req)
@@ -150,7 +150,7 @@ add_ears(struct sa_lcore *l)
 		abort();
 }
 
-/* --- up and down --- */
+/* --- start and stop --- */
 
 static void
 start_lcore(struct sa_side *side, unsigned int id)
@@ -228,7 +228,7 @@ start_store(struct sa_side *side)
 	ac.gid_prefix = UINT64_C(0xFE80000000000000);
 	ac.resp_time = side->limits.resp_time;
 	ac.max_writes = SA_WRITES / side->lcores;
-	/* small, so that setting up takes no time */
+	/* small, so that creation is fast */
 	ac.max_result_bytes = 1u << 20;
 	ac.max_queries = SA_SESSIONS;
 	ac.max_transfers = SA_SESSIONS;
@@ -277,7 +277,7 @@ sa_side_stop(struct sa_side *side)
 	for (unsigned int i = 0; i < side->lcores; i++) {
 		struct sa_lcore *l = &side->lcore[i];
 
-		/* sessions that end here call back into the two others */
+		/* sessions that end here call the SA and the client, so those still exist */
 		if (l->mad != NULL)
 			mad_worker_destroy(l->mad);
 		if (l->client != NULL)
@@ -317,7 +317,7 @@ start_event(struct sim *s, void *arg)
 		sa_side_start(side);
 }
 
-/* May be called from inside: what is running goes on, but nobody hears of it. */
+/* May be called by a function of the node, which continues, but nothing is sent any more. */
 void
 sa_side_restart(struct sa_side *side, uint64_t pause)
 {
@@ -335,7 +335,7 @@ sa_side_restart(struct sa_side *side, uint64_t pause)
 
 /* --- a turn --- */
 
-/* Which states follow which, as far as it can be seen from outside. */
+/* Record changes of session states as seen after each step. */
 static void
 sa_node_look(struct sa_lcore *l)
 {
@@ -401,7 +401,7 @@ sa_node_take_done(struct sa_side *side)
 	side->num_done = kept;
 }
 
-/* A slow server looks at a few records now and then: its clients need KeepAlives. */
+/* A slow server reads a few records at a time, so that its clients need KeepAlives. */
 static bool
 run_queries(struct sa_side *side, struct sa_lcore *l)
 {
@@ -459,7 +459,7 @@ sa_side_next(const struct sa_side *side)
 	return next;
 }
 
-/* --- nothing is left --- */
+/* --- everything is freed --- */
 
 static unsigned int
 sessions(const struct sa_side *side)

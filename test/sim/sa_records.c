@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Databases to ask for: records of random bytes under RIDs of the standard's form. */
+/* Databases for queries: records of random bytes with RIDs in the standard's form. */
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "sa_sim.h"
 #include "wire/bytes.h"
 
-#define PER_LID 200 /* ports, or blocks */
+#define PER_LID 200 /* ports or blocks per LID */
 
 static const uint16_t types[] = { SA_NODE, SA_PORT_INFO, SA_SM_INFO, SA_LINK, SA_GUID_INFO,
 	SA_PKEY_TABLE, SA_SLTOVL, SA_VLARB, SA_SWITCH_INFO };
@@ -30,7 +30,7 @@ sa_random_type(struct sim *s)
 	return sa_record_type(types[sim_below(s, sizeof(types) / sizeof(types[0]))]);
 }
 
-/* Does the RID of a type keep these bits? */
+/* @return true if RIDs of this type contain these bits */
 static bool
 keeps(const struct sa_record_type *t, uint32_t bits)
 {
@@ -87,7 +87,7 @@ fill_table(struct sa_script *sc, const struct sa_record_type *t, uint32_t n)
 	}
 }
 
-/* A port that is up, at a node's LID, with the GUID of its GID, in the default partition. */
+/* Add an active port with the node's LID and GUID, in the default partition. */
 static void
 fill_port(struct sa_script *sc, unsigned int node)
 {

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Scripts of subnet administration; their rows stand in scenario.c. */
+/* Scripts of subnet administration; scenario.c has the table of scenarios. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static void
 sa_scenario_random_limits(struct sa_script *sc)
 {
 	struct sim *s = sc->sim;
-	/* flight is longer than what the network holds a packet back for */
+	/* the flight time is longer than the network may delay a packet */
 	uint8_t flight = (uint8_t)(6 + sim_below(s, 8)), process = (uint8_t)(8 + sim_below(s, 8));
 	uint8_t retries = sim_below(s, 3) ? 7 : (uint8_t)(5 + sim_below(s, 3));
 	bool lsb = sim_below(s, 8) == 0;
@@ -160,7 +160,7 @@ network(struct sa_script *sc, unsigned int worst)
 	sc->light = worst <= 100;
 }
 
-/* --- what happens --- */
+/* --- queries and events --- */
 
 static enum sa_ask
 sa_scenario_random_kind(struct sa_script *sc)
@@ -173,7 +173,7 @@ sa_scenario_random_kind(struct sa_script *sc)
 	return kind;
 }
 
-/* What a Set or a join left there goes again, mostly. */
+/* @return the next query: usually one that deletes what an earlier Set or join has added */
 static struct sa_flow *
 next_flow(struct sa_script *sc)
 {
@@ -203,7 +203,7 @@ ask_more(struct sa_script *sc)
 	}
 }
 
-/* The operator changes what stands in the database. */
+/* The operator changes a record. */
 static void
 sim_sa_scenario_change(struct sim *s, void *arg)
 {
@@ -333,9 +333,9 @@ sa_script_end(struct sim *s)
 	struct sa_script *sc = s->sa;
 
 	if (!s->failed)
-		sim_run(s, s->now + SIM_SECOND / 10, NULL); /* stragglers, */
+		sim_run(s, s->now + SIM_SECOND / 10, NULL); /* packets still in the network, */
 	if (!s->failed)
-		sim_run(s, sc->limit, sa_scenario_all_done); /* and what they have begun */
+		sim_run(s, sc->limit, sa_scenario_all_done); /* and sessions that they have begun */
 	for (unsigned int i = 0; i < SIM_NODES; i++)
 		sa_side_check_idle(&sc->side[i]);
 	if (sc->light && !s->failed)
@@ -427,7 +427,7 @@ sa_scenario_restart(struct sim *s)
 	sa_scenario_run(sc);
 }
 
-/* The answer takes longer than the requester would wait: KeepAlives carry it over. */
+/* Answers take longer than the requester's timeout, so the server sends KeepAlives. */
 void
 sa_scenario_slow(struct sim *s)
 {
@@ -446,7 +446,7 @@ sa_scenario_slow(struct sim *s)
 	sa_scenario_run(sc);
 }
 
-/* Limits so small that what is asked does not always fit: a clean status, never a wrong answer. */
+/* Limits are so small that some queries do not fit: they get an error status, no wrong answer. */
 void
 sa_scenario_scarce(struct sim *s)
 {
@@ -483,9 +483,9 @@ sa_scenario_hostile(struct sim *s)
 	sa_scenario_run(sc);
 }
 
-/* Both transports at once on the same wire. */
+/* SA and RC traffic at once on the same wire. */
 void
-sa_scenario_beside(struct sim *s)
+sa_scenario_with_rc(struct sim *s)
 {
 	struct sa_script *sc = sa_script_create(s, SA_ASKS_READ, 10);
 	struct conn_options o = conn_options_random(s);
@@ -509,7 +509,7 @@ sa_scenario_cut_now(struct sim *s, void *arg)
 		s->node[i].net.cut = which == 2 || which == i;
 }
 
-/* The network goes away in the middle: every session ends, with its limit spent. */
+/* The network fails during transfers: every session ends after all its retries. */
 void
 sa_scenario_cut(struct sim *s)
 {

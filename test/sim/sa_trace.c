@@ -3,8 +3,9 @@
  */
 
 /*
- * Each transaction's packets as the network saw them: what has come through, and how often a side
- * has tried since. An error is believed only if these figures say that the limit was spent.
+ * Counts of each transaction's packets in the network: what has arrived, and how often each side
+ * has tried since. The check of answers accepts a timeout only if these counts show that all
+ * retries were used.
  */
 
 #include <stdio.h>
@@ -56,7 +57,7 @@ sa_trace_free(struct sa_trace *trace)
 		}
 }
 
-/* The other reading of FragmentFlag (sa-multipacket A3). */
+/* FragmentFlag in the other bit order (sa-multipacket A3). */
 static uint8_t
 mirror(uint8_t flags)
 {
@@ -76,7 +77,7 @@ sa_v1_flags(const struct sa_script *sc, const uint8_t *mad)
 	return sc->side[SA_SERVER].limits.v1_flags_lsb ? mirror(flags) : flags;
 }
 
-/* What a MAD is to the protocols. */
+/* Kinds of MADs in both protocols. */
 enum kind {
 	KIND_SINGLE,
 	KIND_DATA,
@@ -129,7 +130,7 @@ count_send(struct sa_session *t, unsigned int from, enum kind kind, uint32_t seg
 			t->requests++;
 		break;
 	case KIND_DATA:
-		/* the one that stands first in line, or the last before an Ack */
+		/* the next segment in order, or the last one before an Ack */
 		if (segment == t->expected[from] || segment == t->last_data[from])
 			t->data[from]++;
 		if (segment > t->last_data[from])
@@ -170,12 +171,12 @@ sa_trace_frame(struct sa_script *sc, unsigned int from, const struct packet *pkt
 		t->expected[from]++;
 		came_through(sc, t);
 	} else if (kind == KIND_RESEND && segment < t->expected[!from]) {
-		/* overtaken by a later one, or behind a gap: the receiver has discarded it */
+		/* overtaken, or behind a gap: the receiver has dropped it */
 		t->expected[!from] = segment;
 	} else if (kind == KIND_ACK && segment > t->acked[!from]) {
 		t->acked[!from] = segment;
 		t->expected[!from] = RTE_MAX(t->expected[!from], segment + 1);
-		/* a request's Last has its seven retries, acknowledged or not */
+		/* the last segment of a request has seven retries, acknowledged or not */
 		if (segment != t->final[!from])
 			came_through(sc, t);
 	}

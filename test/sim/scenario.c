@@ -13,7 +13,7 @@
 
 #define BIT(status) (1u << (status))
 
-/* Both directions busy, one to three connections. */
+/* One to three connections with traffic in both directions. */
 static void
 plan_all(struct sim *s, const struct conn_options *fixed, unsigned int ops)
 {
@@ -56,8 +56,8 @@ loss(struct sim *s)
 }
 
 /*
- * 20 Reads among 200 Writes while a packet in ten is lost: the seven retries of retry_cnt are
- * enough, for each loss costs one at most (rc-transport 8).
+ * 20 Reads among 200 Writes at 10 % loss: the seven retries of retry_cnt are sufficient, as each
+ * loss costs at most one (rc-transport 8).
  */
 static void
 conversation(struct sim *s)
@@ -77,13 +77,13 @@ conversation(struct sim *s)
 	}
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
 		s->node[i].net.lose = 1000;
-		s->node[i].burst = 1; /* each packet arrives, and is answered, alone */
+		s->node[i].burst = 1; /* each packet is received and answered alone */
 	}
 	flow_post(f, f->ops);
 	script_run(s);
 }
 
-/* rc-transport 4: PSNs cross 0xFFFFFF in the middle of everything */
+/* rc-transport 4: PSNs wrap from 0xFFFFFF to 0 during traffic */
 static void
 wrap(struct sim *s)
 {
@@ -132,7 +132,7 @@ rnr_exhausted(struct sim *s)
 	flow_plan(&c->flow[0], 1, KIND(WR_SEND));
 	flow_post_recv(&c->flow[0], sim_below(s, 3));
 	script_allow(&c->flow[0], BIT(WC_RNR_RETRY_EXC_ERR));
-	/* few receives, many messages: the flow cannot end well unless it had few Sends */
+	/* few receives: the flow fails unless it has few Sends */
 	script_run(s);
 }
 
@@ -161,8 +161,8 @@ scenario_cut(struct sim *s)
 }
 
 /*
- * seed 001: one thing is wrong; what came before completes, it ends with its status, the rest
- * flushes
+ * seed 001: one request is wrong: earlier ones complete, it fails with its status, later ones are
+ * flushed
  */
 static void
 scenario_fault(struct sim *s)
@@ -179,12 +179,13 @@ scenario_fault(struct sim *s)
 	flow_fault(f, sim_below(s, f->ops), kind);
 	if (sim_below(s, 2)) {
 		script_bad_network(s, 200);
-		script_allow(f, BIT(WC_RETRY_EXC_ERR)); /* the NAK was lost, its sender is in ERR */
+		script_allow(f,
+			BIT(WC_RETRY_EXC_ERR)); /* if the NAK is lost: its sender is in ERR */
 	}
 	script_run(s);
 }
 
-/* the target's QP does not allow it, or takes fewer Reads than it is sent */
+/* The target's QP does not allow the operation, or accepts fewer Reads than are sent. */
 static void
 scenario_refused(struct sim *s)
 {
@@ -251,7 +252,7 @@ deregister_now(struct sim *s, void *arg)
 		sim_at(s, s->now + 1000, deregister_now, NULL);
 	else if (rc < 0)
 		sim_fail(s, "deregister: %s", err.text);
-	else if (s->script->key == f->once_key) /* no byte is written once it has returned */
+	else if (s->script->key == f->once_key) /* no byte may be written after it has returned */
 		scenario_watch(s, f->once, 8 * FLOW_MSG_MAX);
 }
 
@@ -294,8 +295,8 @@ hostile_now(struct sim *s, void *arg)
 }
 
 /*
- * A third party sends what it likes: QPs may fall; bytes outside what they may write, and the
- * counters, may not.
+ * A third party sends forged packets. QPs may fail, but no byte outside their writable areas
+ * changes, and counters stay consistent.
  */
 static void
 hostile(struct sim *s)
@@ -315,26 +316,27 @@ hostile(struct sim *s)
 const struct scenario scenarios[] = {
 	{ "calm", "lossless, both directions", calm, 2 },
 	{ "loss", "loss, duplication, reordering, damage", loss, 4 },
-	{ "conversation", "20 Reads and 200 Writes at 10 % loss; only by name", conversation, 0 },
+	{ "conversation", "20 Reads and 200 Writes at 10 % loss; run only by name", conversation,
+		0 },
 	{ "wrap", "PSNs cross 0xFFFFFF", wrap, 2 },
 	{ "rnr", "receives are posted late", rnr, 2 },
 	{ "rnr_exhausted", "receives are not posted", rnr_exhausted, 1 },
-	{ "cut", "the network goes away", scenario_cut, 1 },
-	{ "migration", "paths die in turn, connections go on by the other", scenario_migration, 2 },
+	{ "cut", "the network fails", scenario_cut, 1 },
+	{ "migration", "paths fail in turn, connections migrate", scenario_migration, 2 },
 	{ "fault", "one request is wrong", scenario_fault, 4 },
-	{ "refused", "the responder does not allow it", scenario_refused, 1 },
-	{ "destroy", "a QP is destroyed in mid-flight", scenario_destroy, 1 },
-	{ "deregister", "a region is deregistered in mid-flight", scenario_deregister, 1 },
+	{ "refused", "the responder does not allow the operation", scenario_refused, 1 },
+	{ "destroy", "a QP with outstanding requests is destroyed", scenario_destroy, 1 },
+	{ "deregister", "a region is deregistered during traffic", scenario_deregister, 1 },
 	{ "hostile", "forged and mangled packets", hostile, 5 },
 	{ "states", "modify through every transition under traffic", scenario_states, 2 },
 	{ "passive", "requests reach a QP that is still in RTR", scenario_passive, 1 },
 	{ "windows", "bind, use, invalidate, use again", scenario_windows, 2 },
 	{ "srq", "shared receive queue, limit and last WQE", scenario_srq, 1 },
-	{ "cq_overrun", "nobody polls", scenario_cq_overrun, 1 },
+	{ "cq_overrun", "completion queues are not polled", scenario_cq_overrun, 1 },
 	{ "rehome", "queue pairs move between two workers, in every state", scenario_rehome, 2 },
-	{ "sa_calm", "SA: everything that can be asked, lossless", sa_scenario_calm, 2 },
+	{ "sa_calm", "SA: all kinds of queries, lossless", sa_scenario_calm, 2 },
 	{ "sa_loss", "SA: loss, duplication, reordering, damage up to 20 %", sa_scenario_loss, 4 },
-	{ "sa_change", "SA: the database changes in mid-transfer", sa_scenario_change, 2 },
+	{ "sa_change", "SA: the database changes during transfers", sa_scenario_change, 2 },
 	{ "sa_config", "SA: Configs large and small", sa_scenario_config, 2 },
 	{ "sa_sets", "SA: services, multicast groups, subscriptions and Reports", sa_scenario_sets,
 		2 },
@@ -343,8 +345,8 @@ const struct scenario scenarios[] = {
 	{ "sa_slow", "SA: long queries, KeepAlives", sa_scenario_slow, 2 },
 	{ "sa_scarce", "SA: too few sessions, versions and bytes", sa_scenario_scarce, 2 },
 	{ "sa_hostile", "SA: a hostile peer beside one that behaves", sa_scenario_hostile, 3 },
-	{ "sa_beside", "SA and RC at once", sa_scenario_beside, 1 },
-	{ "sa_cut", "SA: the network goes away", sa_scenario_cut, 1 },
+	{ "sa_with_rc", "SA and RC at once", sa_scenario_with_rc, 1 },
+	{ "sa_cut", "SA: the network fails", sa_scenario_cut, 1 },
 	{ "sa_big", "SA: tables of 10,000 to 100,000 records", sa_scenario_big, 1 },
 	{ "sa_million", "SA: a table of 1,000,000 records; only by name", sa_scenario_million, 0 },
 	{ "traps", "traps of a port: loss, its SM, LID and state change, repressed or given up",

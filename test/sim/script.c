@@ -79,7 +79,7 @@ script_all_done(struct sim *s)
 	return s->sa == NULL || sa_script_done(s->sa);
 }
 
-/* The users' turn: post, receive, poll, then again after a random while. */
+/* The users' turn: post, receive and poll, then schedule the next turn at a random time. */
 static void
 script_turn(struct sim *s, void *arg)
 {
@@ -118,16 +118,18 @@ check_counters(struct sim *s)
 {
 	for (unsigned int i = 0; i < s->nodes; i++) {
 		struct sim_node *n = &s->node[i];
-		uint64_t sum = 0, duplicates = rc_worker_counters(n->worker)->duplicate_request;
+		struct rc_counters rc = { 0 };
+		uint64_t sum = 0;
 
+		rc_worker_counters(n->worker, -1, &rc);
 		for (unsigned int v = 0; v < VERDICT_COUNT; v++)
 			sum += n->verdicts[v];
 		if (sum != n->received)
 			sim_fail(s, "node %u: %llu packets, verdicts sum to %llu", i,
 				(unsigned long long)n->received, (unsigned long long)sum);
 		if (n->other != NULL)
-			duplicates += rc_worker_counters(n->other)->duplicate_request;
-		if (duplicates < n->verdicts[VERDICT_DUPLICATE_REQUEST])
+			rc_worker_counters(n->other, -1, &rc);
+		if (rc.duplicate_request < n->verdicts[VERDICT_DUPLICATE_REQUEST])
 			sim_fail(s, "node %u: duplicate_request counter behind its verdict", i);
 	}
 }
@@ -153,7 +155,7 @@ script_run(struct sim *s)
 					s->flows[i]->recvs, s->flows[i]->received);
 		sim_fail(s, "nothing happens any more");
 	}
-	/* stragglers in the network arrive at QPs that are done */
+	/* packets still in the network arrive at QPs that have finished */
 	if (!s->failed)
 		sim_run(s, s->now + SIM_SECOND / 100, NULL);
 }
@@ -163,7 +165,7 @@ script_end(struct sim *s)
 {
 	struct script *sc = s->script;
 
-	if (sc == NULL) /* it has run on nodes of its own (lan.h) */
+	if (sc == NULL) /* the scenario has run on the nodes of lan.h */
 		return;
 	if (s->sa != NULL)
 		sa_script_end(s);

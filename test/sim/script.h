@@ -6,9 +6,9 @@
 #define SIM_SCRIPT_H
 
 /**
- * @file Scenarios: a row each in the table of scenario.c. A scenario sets connections, plans,
- * faults and the network up; script_run() then posts, receives and polls at random moments until
- * every flow is done, and checks.
+ * @file Scenarios, each of which has a row in the table of scenario.c. A scenario sets up
+ * connections, planned operations, faults and the network. script_run() then posts, receives and
+ * polls at random times until every flow is done, and checks the result.
  */
 
 #include "flow.h"
@@ -19,22 +19,22 @@ struct script {
 	struct conn *conn[SCRIPT_CONNS_MAX];
 	unsigned int conns;
 	uint64_t step; /**< mean time between turns of the user */
-	/** receives kept posted; 0: the user is lazy and posts one now and then */
+	/** number of receives kept posted; 0: the user posts one at random times */
 	unsigned int recv_ahead;
-	bool no_recv; /**< none beyond what the scenario posted itself */
+	bool no_recv; /**< only the receives that the scenario has posted itself */
 	bool no_poll;
 	uint64_t limit; /**< virtual time */
-	uint64_t act_at; /**< when .act happens */
+	uint64_t act_at; /**< when .act is called */
 	void (*act)(struct sim *s);
 	bool acted;
-	unsigned int left; /**< forged packets still to come */
+	unsigned int left; /**< number of forged packets left */
 	uint32_t watch_offset; /**< bytes of node 1 that must not change after .act */
 	uint32_t watch_len;
 	uint8_t *watch;
 	uint32_t key; /**< region or window the scenario works on */
 	uint32_t srq; /**< of node 1, destroyed at the end; or RC_NO_SRQ */
 	unsigned int path; /**< in use (migration.c) */
-	uint64_t served; /**< requests node 1 had executed when .act happened */
+	uint64_t served; /**< requests that node 1 had executed when .act was called */
 	bool may_time_out;
 	bool done; /**< set by scenarios that run by themselves */
 };
@@ -54,7 +54,7 @@ struct script *script_create(struct sim *s);
 struct conn *script_connect(struct sim *s, const struct conn_options *opt);
 /** Set nodes up with limits that suit the scenario. */
 void script_nodes(struct sim *s);
-/** The network a bad day has. */
+/** A network with loss, duplication, reordering and damage, each up to @p worst in 1/10000. */
 void script_bad_network(struct sim *s, unsigned int worst);
 void script_allow(struct flow *f, uint32_t statuses);
 /** Run to the end and check everything. */
@@ -81,7 +81,7 @@ void scenario_rehome(struct sim *s);
 void scenario_migration(struct sim *s);
 
 /* forge.c */
-/** Send @p to a frame like the last one it was sent, with something wrong or untimely in it. */
+/** Send @p to a frame like the last one sent to it, with a wrong field or at a wrong time. */
 void forge(struct sim *s, struct sim_node *to);
 
 #endif

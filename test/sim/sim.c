@@ -9,7 +9,7 @@
 
 #include "sa_sim.h"
 
-/* xoroshiro128+ (public domain algorithm): small, seedable, the same everywhere */
+/* xoroshiro128+ (public domain algorithm): small, and the same on every machine */
 uint64_t
 sim_rand(struct sim *s)
 {
@@ -86,7 +86,7 @@ sim_fail(struct sim *s, const char *fmt, ...)
 		printf("%12.3f us FAILED: %s\n", (s->now - SIM_SECOND) / 1e3, s->why);
 }
 
-/* Every line goes into the hash, so that a replay that differs anywhere is noticed. */
+/* Every line is hashed, so that a replay with any difference is detected. */
 void
 sim_trace(struct sim *s, const char *fmt, ...)
 {
@@ -175,7 +175,7 @@ sim_deliver(struct sim *s, struct sim_node *to, uint64_t at, const uint8_t *fram
 
 	if (e.frame == NULL)
 		abort();
-	memcpy(e.frame, frame, len); /* exactly len bytes: a read beyond them is caught */
+	memcpy(e.frame, frame, len); /* allocated with len bytes, so that ASan finds reads beyond */
 	heap_push(s, e);
 }
 
@@ -190,7 +190,7 @@ run_event(struct sim *s, struct sim_event *e)
 	free(e->frame);
 }
 
-/* One turn of every worker, as the engine's poll loop has it. */
+/* One turn of every worker, as in the engine's poll loop. */
 static bool
 run_nodes(struct sim *s)
 {
@@ -237,7 +237,7 @@ sim_run(struct sim *s, uint64_t until, bool (*done)(struct sim *s))
 		if (busy && next > s->now + 200)
 			next = s->now + 200; /* the next poll */
 		if (next == UINT64_MAX)
-			return done == NULL; /* nothing will ever happen again */
+			return done == NULL; /* no event is left */
 		s->now = next > s->now ? next : s->now + 1;
 		/* frames that are due arrive as one burst */
 		while (s->heap_count > 0 && s->heap[0].at <= s->now) {

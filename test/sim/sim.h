@@ -6,13 +6,13 @@
 #define SIM_SIM_H
 
 /**
- * @file Deterministic simulation: two nodes in one process on a virtual clock, the whole of
- * lib/{wire,mem,rc} under a seeded script. The same seed gives the same trace. Subnet
- * administration on QP1: sa_sim.h; connections: cm_sim.h.
+ * @file Deterministic simulation: two nodes in one process with a virtual clock run lib/wire,
+ * lib/mem and lib/rc under a random script. The same seed gives the same trace. sa_sim.h adds
+ * subnet administration on QP1, cm_sim.h connections.
  *
- * sim.c runs the clock, network.c loses and mangles frames, node.c is a channel adapter with its
- * memory, flow.c posts work and holds the reference model, scenario.c is the list of scripts,
- * coverage.c insists that all seeds together reach every transition, NAK, status and drop reason.
+ * sim.c runs the clock, network.c loses and damages frames, node.c is a channel adapter with its
+ * memory, flow.c posts work, model.c is the reference model, scenario.c has the table of scenarios,
+ * coverage.c checks that all seeds together reach every transition, NAK, status and verdict.
  */
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@
 #include "wire/wire.h"
 
 #define SIM_NODES     2
-#define SIM_NODES_MAX 4 /* of scripts that have a network of their own: cm_sim.h */
+#define SIM_NODES_MAX 4 /* for scripts with a network of their own: cm_sim.h */
 #ifndef SIM_ARENA
 #define SIM_ARENA (12u << 20)
 #endif
@@ -35,7 +35,7 @@
 struct sim;
 struct sim_node;
 
-/** Who lives on QP0 and QP1 of both nodes instead of subnet administration. */
+/** Agents on QP0 and QP1 of all nodes, in place of subnet administration. */
 struct sim_guest {
 	enum verdict (*receive)(struct sim_node *n, const struct packet *pkt);
 	bool (*run)(struct sim_node *n); /**< one turn. @return more to do at once */
@@ -44,14 +44,14 @@ struct sim_guest {
 	void (*sent)(struct sim_node *from, const struct packet *pkt, bool lost);
 	void (*end)(struct sim *s); /**< check, and free everything */
 	/* these may be NULL */
-	/** Whom a frame is for, where it is not the other one of two. */
+	/** The destination of a frame, if it is not the other one of two nodes. */
 	struct sim_node *(*route)(struct sim_node *from, const uint8_t *frame);
-	/** What the frame says of the port it came in on. */
+	/** Set pkt's port from the frame. */
 	void (*arrived)(struct sim_node *n, const uint8_t *frame, struct packet *pkt);
 	void (*event)(struct sim_node *n, const struct event *ev);
 };
 
-/** What the network does to frames of one direction; chances in 1/10000. */
+/** Faults of the network in one direction; chances in 1/10000. */
 struct sim_network {
 	unsigned int lose;
 	unsigned int duplicate;
@@ -59,8 +59,8 @@ struct sim_network {
 	unsigned int corrupt; /**< one bit flipped */
 	uint64_t delay;
 	uint64_t jitter;
-	bool cut; /**< everything is lost */
-	unsigned int dead; /**< bits of the paths that lose everything (migration.c) */
+	bool cut; /**< all frames are lost */
+	unsigned int dead; /**< bits of paths on which all frames are lost (migration.c) */
 };
 
 struct sim_sink {
@@ -77,13 +77,13 @@ struct sim_node {
 	struct allocator alloc;
 	struct rng rng;
 	struct rng rc_rng; /**< of QPNs */
-	uint64_t same_qpns; /**< not 0: all lives take the same ones, which follow from it */
-	bool down; /**< nothing arrives */
+	uint64_t same_qpns; /**< not 0: QPNs follow from it, the same after each restart */
+	bool down; /**< the node receives nothing */
 	struct mem *mem;
 	struct rc_dev *dev;
 	struct rc_worker *worker;
 	struct timer_wheel *wheel;
-	struct rc_worker *other; /**< a second one, which QPs may move to (rehome.c); or NULL */
+	struct rc_worker *other; /**< a second worker, to which QPs may move (rehome.c); or NULL */
 	struct timer_wheel *other_wheel;
 	struct sim_sink tx;
 	struct sim_network net; /**< of the frames it sends */
@@ -92,22 +92,22 @@ struct sim_node {
 	union gid gid; /**< IPv4 */
 	union gid gid6; /**< IPv6, RoCEv1 and native IB */
 	uint32_t pd;
-	/** everything remote or local access may touch, with guard bytes between */
+	/** all memory for local and remote access, with guard bytes between areas */
 	uint8_t *arena;
-	uint8_t *model; /**< what the arena must look like in the end */
+	uint8_t *model; /**< expected contents of the arena at the end */
 	uint32_t arena_used;
 	uint8_t last_frame[SIM_FRAME_MAX]; /**< last one sent, for forgers */
 	uint32_t last_len;
 	uint64_t received; /**< frames taken in */
 	uint64_t verdicts[VERDICT_COUNT];
-	uint64_t grace_delay; /**< grace periods last so long */
-	uint64_t allocated; /**< blocks alive, for the leak check */
-	struct sa_side *sa; /**< who lives on its QP1; NULL: nobody */
-	uint64_t event_count[64]; /**< by event_type; ours beyond ibv_event_type at 32 + */
+	uint64_t grace_delay; /**< duration of grace periods */
+	uint64_t allocated; /**< number of blocks in use, for the leak check */
+	struct sa_side *sa; /**< the SA or its client on QP1; NULL: none */
+	uint64_t event_count[64]; /**< by event_type; Polca's own events from 32 on */
 	uint32_t last_event_element[64];
 };
 
-/** Something that happens at a time: a frame arrives, or a script acts. */
+/** An event: a frame arrives, or a script acts. */
 struct sim_event {
 	uint64_t at;
 	uint64_t order; /**< breaks ties: first scheduled, first run */
@@ -128,13 +128,13 @@ struct sim {
 	unsigned int heap_count;
 	unsigned int heap_size;
 	uint64_t order;
-	uint64_t trace; /**< hash of everything that happened */
+	uint64_t trace; /**< hash of all trace lines */
 	bool verbose;
 	bool two_workers; /**< of each node; before script_nodes() */
 	bool failed;
 	char why[512]; /**< first failure */
 	struct coverage *coverage;
-	struct script *script; /**< what the scenario keeps */
+	struct script *script; /**< state of the scenario */
 	struct sa_script *sa; /**< of scenarios with subnet administration */
 	const struct sim_guest *guest; /**< or NULL */
 	void *guest_arg;
@@ -151,29 +151,26 @@ bool sim_chance(struct sim *s, unsigned int per_10000);
 void sim_at(struct sim *s, uint64_t at, void (*fn)(struct sim *s, void *arg), void *arg);
 void sim_deliver(struct sim *s, struct sim_node *to, uint64_t at, const uint8_t *frame,
 	uint32_t len);
-/**
- * Run until nothing is left to happen, done() says so, or the virtual time is up. @retval false
- * time is up
- */
+/** Run until no event is left, done() returns true, or time is over. @retval false time is over */
 bool sim_run(struct sim *s, uint64_t until, bool (*done)(struct sim *s));
 /** Record a failure; the first one counts. */
 void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** The same for what is too frequent to be put in words unless somebody reads them. */
+/** Trace bytes, for events that are too frequent to be formatted as text. */
 void sim_trace_bytes(struct sim *s, const void *bytes, size_t len);
 
 /* network.c */
 void sim_network_send(struct sim_node *from, const uint8_t *frame, uint32_t len);
-/** Frame bytes to packet view; the Ethernet header decides the encapsulation. */
+/** Parse a frame; its Ethernet header decides the encapsulation. */
 bool sim_parse(const uint8_t *frame, uint32_t len, struct packet *pkt, enum verdict *why);
 
 /* node.c */
 void sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits);
 void sim_node_fini(struct sim_node *n);
 void sim_node_receive(struct sim_node *n, const uint8_t *frame, uint32_t len);
-/** Room in the arena with guard bytes on both sides. */
+/** Allocate an area of the arena with guard bytes on both sides. @return its offset */
 uint32_t sim_arena(struct sim_node *n, uint32_t len);
-/** Register arena bytes as a region whose addresses are arena offsets + SIM_VA. */
+/** Register an area as region. Addresses are arena offsets + SIM_VA. @return the key */
 uint32_t sim_register(struct sim_node *n, uint32_t offset, uint32_t len, uint32_t access);
 #define SIM_VA 0x100000000ull
 

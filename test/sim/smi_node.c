@@ -26,11 +26,11 @@ smi_port_info(struct smi_side *side)
 	return data;
 }
 
-/* --- what must always hold --- */
+/* --- invariants --- */
 
 /*
- * smp-sma 3: Init, Armed, Active one by one, and Down from everywhere; what comes up from Down is
- * Init, or Active without a subnet manager.
+ * smp-sma 3: a port goes from Init to Armed to Active, and from everywhere to Down; from Down it
+ * goes to Init, or to Active if it needs no subnet manager.
  */
 static void
 smi_node_change(struct smi_side *side, uint8_t state)
@@ -55,7 +55,7 @@ smi_node_change(struct smi_side *side, uint8_t state)
 	side->state = state;
 }
 
-/* PortInfo shows what the port was told to be. */
+/* PortInfo contains the state that was set. */
 static void
 smi_node_look(struct smi_side *side)
 {
@@ -98,8 +98,8 @@ answers(const struct smi_asked *a, const struct packet *pkt)
 }
 
 /*
- * smp-sma 4: who has not the key does not see it, unless ProtectBits are 0. A Set may have made it
- * the key just now.
+ * smp-sma 4: without the M_Key a requester does not see it, unless ProtectBits are 0. A Set may
+ * just have made the requester's key the M_Key.
  */
 static bool
 may_see_key(struct smi_side *side, const struct smi_asked *a, const uint8_t *mad)
@@ -112,7 +112,7 @@ may_see_key(struct smi_side *side, const struct smi_asked *a, const uint8_t *mad
 		get_be64(mad + SMP_OFF_DATA) != key;
 }
 
-/* Somebody has asked this, or several have, who are not told apart. */
+/* An answer must match an earlier request. Several equal requests are not distinguished. */
 static void
 check_asked(struct smi_side *side, const struct packet *pkt)
 {
@@ -192,7 +192,7 @@ smi_check_sent(struct smi_side *side, const struct packet *pkt)
 		sim_fail(side->sim, "method 0x%02x was sent", mad[MAD_OFF_METHOD]);
 }
 
-/* --- up and down --- */
+/* --- start and stop --- */
 
 static const struct port_attr *
 smi_node_port_of(void *arg, uint16_t port)
@@ -287,7 +287,7 @@ smi_side_stop(struct smi_side *side)
 	timer_wheel_destroy(side->wheel);
 }
 
-/* --- its life --- */
+/* --- packets and turns --- */
 
 static enum verdict
 smi_node_receive(struct smi_side *side, const struct packet *pkt)
@@ -327,7 +327,7 @@ smi_side_next(const struct smi_side *side)
 	return timer_wheel_next(side->wheel);
 }
 
-/* --- frames of others --- */
+/* --- frames of other nodes --- */
 
 const struct smi_frame smi_frame_default = {
 	.headers = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF },

@@ -8,11 +8,11 @@
 /**
  * @file
  * Subnet management in the simulation: node 0 is a native IB port of the appliance with its agent,
- * node 1 a subnet manager that is played.
+ * node 1 a scripted subnet manager.
  *
- * smi_node.c runs lib/mad and lib/sma on node 0 and looks at all it sends and at its PortState;
- * trap_model.c keeps count of each trap and knows what must become of it; trap_sm.c is the subnet
- * manager; trap_scenario.c has the script. test/fuzz/fuzz_smp.c uses smi_node.c by itself.
+ * smi_node.c runs lib/mad and lib/sma on node 0 and checks all its packets and its PortState;
+ * trap_model.c follows each trap and checks how it ends; trap_sm.c is the subnet manager;
+ * trap_scenario.c has the script. test/fuzz/fuzz_smp.c uses smi_node.c alone.
  */
 
 #include "mad/mad.h"
@@ -24,11 +24,11 @@
 #define SMI_CA_LID 0x0005
 #define SMI_SM_LID 0x0007
 #define SMI_GUID   UINT64_C(0x0002C90300001234)
-#define SMI_ASKED  128 /* requests that answers are compared with */
+#define SMI_ASKED  128 /* last requests, which answers are compared with */
 
 /* --- smi_node.c --- */
 
-/** What an answer must say again. */
+/** Fields of a request that its answer must repeat. */
 struct smi_asked {
 	uint64_t tid;
 	uint64_t m_key;
@@ -44,29 +44,27 @@ struct smi_side {
 	struct timer_wheel *wheel;
 	struct mad_worker *mad;
 	struct sma *sma;
-	struct port_attr attr; /**< as lib/link would publish it */
-	uint8_t state; /**< PortState, as last looked at */
-	bool active; /**< comes up so by itself */
+	struct port_attr attr; /**< as lib/link publishes it */
+	uint8_t state; /**< PortState at the last check */
+	bool active; /**< the port becomes Active without a subnet manager */
 	struct smi_asked asked[SMI_ASKED];
 	unsigned int num_asked;
 };
 
-/** Up, with its link. */
+/** Start the agent, with its link up. */
 void smi_side_start(struct smi_side *side, struct sim *s, const struct sma_port_config *port,
 	const struct sma_limits *limits);
 void smi_side_stop(struct smi_side *side);
-/** A packet for QP0, or anything else: as lib/link and the engine take it. */
+/** Receive any packet, as lib/link and the engine do. */
 enum verdict smi_side_receive(struct smi_side *side, const struct packet *pkt);
 bool smi_side_run(struct smi_side *side);
 uint64_t smi_side_next(const struct smi_side *side);
-/**
- * What it sends is an SMP in all respects: a Trap, or the answer to something that it was asked.
- */
+/** Check a packet of the port: it must be a valid Trap, or the answer to a request. */
 void smi_check_sent(struct smi_side *side, const struct packet *pkt);
-/** PortInfo as it is. */
+/** The port's present PortInfo. */
 const uint8_t *smi_port_info(struct smi_side *side);
 
-/** Headers of an SMP, right by default: smi_frame_default. */
+/** Headers of an SMP; smi_frame_default has valid ones. */
 struct smi_frame {
 	struct wire_headers headers;
 	uint16_t slid, dlid;
@@ -74,7 +72,7 @@ struct smi_frame {
 	uint32_t len; /**< of the MAD, a multiple of 4, at most 4 * MAD_LEN */
 };
 extern const struct smi_frame smi_frame_default; /**< from the SM to the appliance */
-/** An Ethernet frame of it, with right CRCs. @return length */
+/** Build the Ethernet frame, with valid CRCs. @return its length */
 uint32_t smi_build(const struct smi_frame *f, const uint8_t *mad, uint8_t frame[SIM_FRAME_MAX]);
 
 #endif

@@ -3,8 +3,8 @@
  */
 
 /*
- * What must become of a trap (smp-sma 5): sent until it is repressed or given up, never more often
- * than the interval allows, never after a TrapRepress has come.
+ * Model of a trap (smp-sma 5): it is sent until it is repressed or given up, not more often than
+ * the interval allows, and never after a TrapRepress has arrived.
  */
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "trap_sim.h"
 #include "wire/bytes.h"
 
-/* of a notice (smp-sma 5) */
+/* offsets in a notice (smp-sma 5) */
 #define TYPE    0
 #define NUMBER  4
 #define DETAILS 10
@@ -22,7 +22,7 @@
 #define PORT_INFO_SM_LID         18
 #define PORT_INFO_SUBNET_TIMEOUT 51
 
-#define SETTLED 1000000 /* ns: packets that waited for the sink have left */
+#define SETTLED 1000000 /* ns: after this time packets that waited for the sink have left */
 
 static struct trap_seen *
 find_tid(struct trap_script *sc, uint64_t tid)
@@ -98,7 +98,7 @@ has_details(const uint8_t *notice)
 	return false;
 }
 
-/* By the sheet: number and type; the details, if there are any, but for the port's own LID. */
+/* By the sheet: equal number and type, and equal details if present, except the port's own LID. */
 static bool
 is_meant(const struct trap_seen *t, const uint8_t *notice)
 {
@@ -115,7 +115,7 @@ is_meant(const struct trap_seen *t, const uint8_t *notice)
 				(!lid_counts || memcmp(t->notice + LID, notice + LID, 2) == 0)));
 }
 
-/* One that the agent has forgotten meanwhile is none of its own. */
+/* @return false if the agent has forgotten the trap */
 static bool
 is_kept(const struct trap_script *sc, const struct trap_seen *t)
 {
@@ -172,7 +172,7 @@ trap_model_change(struct trap_script *sc, struct trap_seen *t, const struct sma_
 	t->state = to;
 }
 
-/* smp-sma 5: at least 4.096 us * 2^SubnetTimeOut, or what is configured */
+/* smp-sma 5: at least 4.096 us * 2^SubnetTimeOut, or the configured interval */
 static void
 look_at_interval(struct trap_script *sc)
 {

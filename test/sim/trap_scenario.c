@@ -3,8 +3,8 @@
  */
 
 /*
- * Traps under loss, duplication, reordering and damage, while the port goes down and comes up, its
- * LID, its SM and the interval change, and the operator has a hand in it.
+ * Traps under loss, duplication, reordering and damage, while the port goes down and up, its LID,
+ * its SM and the interval change, and the operator sends and represses traps.
  */
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ any_notice(struct trap_script *sc)
 
 	for (unsigned int i = 0; i < SMA_DATA_LEN; i++)
 		notice[i] = (uint8_t)sim_rand(sc->sim);
-	notice[4] |= 0x80; /* none of the sheet's */
+	notice[4] |= 0x80; /* a trap number that the sheet does not define */
 	send_by_hand(sc, 0, notice);
 }
 
@@ -82,7 +82,7 @@ cause(struct trap_script *sc)
 	}
 }
 
-/* --- the operator, the link, the SM's wishes --- */
+/* --- operator, link and subnet manager --- */
 
 static void
 operator_represses(struct trap_script *sc)
@@ -136,7 +136,7 @@ trap_scenario_disturb(struct trap_script *sc)
 	}
 }
 
-/* The SM looks after the port: one step at a time, for what it says may be lost. */
+/* The SM configures the port, one step at a time, as its packets may be lost. */
 static void
 sweep(struct trap_script *sc)
 {
@@ -163,7 +163,7 @@ trap_scenario_turn(struct sim *s, void *arg)
 
 		for (sc->causes--; burst > 0; burst--) {
 			cause(sc);
-			trap_model_look(sc); /* its place may be the next one's */
+			trap_model_look(sc); /* the next trap may use its place */
 		}
 		if (sim_below(s, 4) == 0)
 			trap_scenario_disturb(sc);
@@ -288,7 +288,7 @@ trap_scenario(struct sim *s)
 	s->guest = &guest;
 	trap_model_look(sc);
 	sim_at(s, s->now + 1, trap_scenario_turn, sc);
-	for (unsigned int i = 0; i < 2; i++) { /* stragglers may be causes as well */
+	for (unsigned int i = 0; i < 2; i++) { /* late packets may cause traps, too */
 		if (!sim_run(s, s->now + 1000 * SIM_SECOND, trap_scenario_done))
 			sim_fail(s, "a trap that never ends");
 		sim_run(s, s->now + SIM_SECOND / 100, NULL);

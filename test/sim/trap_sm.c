@@ -3,8 +3,8 @@
  */
 
 /*
- * A subnet manager, played: it configures the port, hears Traps and represses them, each in one of
- * several manners. All it sends may be lost.
+ * A scripted subnet manager: it configures the port, receives Traps and represses them, each in one
+ * of several manners. All its packets may be lost.
  */
 
 #include <string.h>
@@ -23,8 +23,8 @@ enum manner {
 	AT_ONCE,
 	LATE,
 	IGNORE,
-	THIRD_TIME, /* it wants to be told thrice */
-	MISTAKEN, /* represses something else first */
+	THIRD_TIME, /* represses after the third Trap */
+	MISTAKEN, /* represses another trap first */
 	NO_DETAILS, /* names number and type only */
 	MANNERS
 };
@@ -46,7 +46,7 @@ send_smp(struct trap_script *sc, const uint8_t *mad)
 	struct smi_frame f = smi_frame_default;
 
 	f.slid = sc->sm_lid;
-	f.dlid = PORT_LID_PERMISSIVE; /* whatever LID it has by now */
+	f.dlid = PORT_LID_PERMISSIVE; /* its present LID is not known */
 	send_frame(sc, &f, mad);
 }
 
@@ -156,7 +156,7 @@ trap_sm_receive(struct trap_script *sc, const struct packet *pkt)
 	return VERDICT_DATAGRAM;
 }
 
-/* --- what an agent must not mind --- */
+/* --- SMPs that an agent must drop or refuse --- */
 
 void
 trap_sm_odd(struct trap_script *sc)
@@ -178,7 +178,7 @@ trap_sm_odd(struct trap_script *sc)
 	case 2:
 		mad[MAD_OFF_CLASS] = MAD_CLASS_SUBN_ADM;
 		break;
-	case 3: /* a route that goes on, or ends here */
+	case 3: /* a directed route that continues, or ends here */
 		mad[MAD_OFF_CLASS] = MAD_CLASS_SUBN_ROUTED;
 		memset(mad + SMP_OFF_DR_SLID, 0xFF, 4);
 		mad[SMP_OFF_HOP_POINTER] = (uint8_t)sim_below(s, 3);

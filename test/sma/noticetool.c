@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trap_bench.h"
+#include "trap_fixture.h"
 
 static void
 raise(struct bench *b, const uint8_t *notice)

@@ -7,7 +7,7 @@
  * agent: totals with their thresholds, bad keys.
  */
 
-#include "smp_bench.h"
+#include "smp_fixture.h"
 
 #define OK  0x0000
 #define BAD 0x001C
@@ -226,8 +226,8 @@ test_configuration(void **state)
 static void
 activate(struct bench *b)
 {
-	assert_int_equal(set_state(b, 3, 0), OK);
-	assert_int_equal(set_state(b, 4, 0), OK);
+	assert_int_equal(smp_set_state(b, 3, 0), OK);
+	assert_int_equal(smp_set_state(b, 4, 0), OK);
 }
 
 static void

@@ -7,7 +7,7 @@
  * order of smp-sma 6. The expected bytes are the sheet's.
  */
 
-#include "smp_bench.h"
+#include "smp_fixture.h"
 
 #define OK         0x0000
 #define BAD_METHOD 0x0008

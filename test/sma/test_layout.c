@@ -18,7 +18,7 @@
 
 #include "sa/record.h"
 #include "sma/port_info.h"
-#include "smp_bench.h"
+#include "smp_fixture.h"
 
 #define RID_LEN 4 /* of a PortInfoRecord: LID, port, options */
 

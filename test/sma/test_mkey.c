@@ -4,7 +4,7 @@
 
 /* The M_Key (smp-sma 4): which requests pass, violations, lease, trap 256. */
 
-#include "smp_bench.h"
+#include "smp_fixture.h"
 
 #define PORT_INFO 0x0015
 #define KEY       0x1122334455667788ull
@@ -240,8 +240,8 @@ test_trap_256(void **state)
 	struct bench *b = *state;
 
 	guard(b, KEY, 0, 0);
-	assert_int_equal(set_state(b, 3, 0), OK);
-	assert_int_equal(set_state(b, 4, 0), OK);
+	assert_int_equal(smp_set_state(b, 3, 0), OK);
+	assert_int_equal(smp_set_state(b, 4, 0), OK);
 	b->m_key = WRONG;
 	assert_int_equal(set(b, 0x0016, 0x00010001, (const uint8_t[64]){ 0 }), SILENT);
 	assert_int_equal(b->traps, 1);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "osm_notice.h"
-#include "trap_bench.h"
+#include "trap_fixture.h"
 
 #define CAP_MASK  20
 #define CAP_MASK2 60

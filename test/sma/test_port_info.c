@@ -7,7 +7,7 @@
  * each value below is set alone, and no other field may change.
  */
 
-#include "smp_bench.h"
+#include "smp_fixture.h"
 
 #define PORT_INFO 0x0015
 #define SAME      UINT64_MAX /* the value from before */

@@ -4,7 +4,7 @@
 
 /* PortState and PortPhysState (smp-sma 3): every change in every state. */
 
-#include "smp_bench.h"
+#include "smp_fixture.h"
 
 #define OK  0x0000
 #define BAD 0x001C
@@ -16,14 +16,14 @@ enum { SLEEP = 1, POLLING, DISABLED, TRAINING, LINK_UP };
 static void
 port_state_bring(struct bench *b, uint8_t to)
 {
-	assert_int_equal(set_state(b, DOWN, POLLING), OK);
+	assert_int_equal(smp_set_state(b, DOWN, POLLING), OK);
 	assert_int_equal(state_of(b), INIT);
 	if (to == DOWN)
-		assert_int_equal(set_state(b, DOWN, DISABLED), OK);
+		assert_int_equal(smp_set_state(b, DOWN, DISABLED), OK);
 	if (to >= ARMED)
-		assert_int_equal(set_state(b, ARMED, 0), OK);
+		assert_int_equal(smp_set_state(b, ARMED, 0), OK);
 	if (to == ACTIVE)
-		assert_int_equal(set_state(b, ACTIVE, 0), OK);
+		assert_int_equal(smp_set_state(b, ACTIVE, 0), OK);
 	assert_int_equal(state_of(b), to);
 }
 
@@ -70,7 +70,7 @@ test_every_pair(void **state)
 
 			port_state_bring(b, from);
 			applied = b->applied[0];
-			assert_int_equal(set_state(b, to, 0), want != 0 ? OK : BAD);
+			assert_int_equal(smp_set_state(b, to, 0), want != 0 ? OK : BAD);
 			if (want == AGAIN)
 				expect_retrained(b, applied);
 			else
@@ -90,7 +90,7 @@ test_phys_state_pairs(void **state)
 		for (uint8_t to = 0; to <= DOWN; to++) {
 			port_state_bring(b, ARMED);
 			applied = b->applied[0];
-			assert_int_equal(set_state(b, to, phys), phys <= DISABLED ? OK : BAD);
+			assert_int_equal(smp_set_state(b, to, phys), phys <= DISABLED ? OK : BAD);
 			if (phys == DISABLED)
 				port_state_expect_state(b, DOWN, DISABLED);
 			else if (phys < DISABLED || to == DOWN)
@@ -100,7 +100,7 @@ test_phys_state_pairs(void **state)
 		}
 	for (uint8_t phys = 1; phys < 16; phys++) {
 		port_state_bring(b, ARMED);
-		assert_int_equal(set_state(b, ACTIVE, phys), BAD);
+		assert_int_equal(smp_set_state(b, ACTIVE, phys), BAD);
 		port_state_expect_state(b, ACTIVE, LINK_UP);
 	}
 }
@@ -144,18 +144,18 @@ test_disabled_stays_down_until_polling(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(set_state(b, DOWN, DISABLED), OK);
+	assert_int_equal(smp_set_state(b, DOWN, DISABLED), OK);
 	bench_pass(b, 10 * SECOND);
 	assert_int_equal(state_of(b), DOWN);
 	assert_int_equal(phys_of(b), DISABLED);
 	/* neither PortState Down alone nor the link enables it */
-	assert_int_equal(set_state(b, DOWN, 0), OK);
+	assert_int_equal(smp_set_state(b, DOWN, 0), OK);
 	sma_link(b->sma, 0, false, b->now);
 	sma_link(b->sma, 0, true, b->now);
 	bench_pass(b, SECOND);
 	assert_int_equal(state_of(b), DOWN);
 	assert_int_equal(phys_of(b), DISABLED);
-	assert_int_equal(set_state(b, 0, POLLING), OK);
+	assert_int_equal(smp_set_state(b, 0, POLLING), OK);
 	port_state_expect_state(b, INIT, LINK_UP);
 }
 
@@ -188,14 +188,14 @@ test_link_down_and_up(void **state)
 	assert_int_equal(state_of(b), DOWN);
 	assert_int_equal(phys_of(b), POLLING);
 	assert_int_equal(b->settings[0].state, DOWN);
-	assert_int_equal(set_state(b, DOWN, POLLING), OK);
+	assert_int_equal(smp_set_state(b, DOWN, POLLING), OK);
 	bench_pass(b, SECOND);
 	assert_int_equal(state_of(b), DOWN);
 	sma_link(b->sma, 0, true, b->now);
 	assert_int_equal(state_of(b), INIT);
 	assert_int_equal(get_be16(b->data + LID), 5);
 	/* told again: nothing new */
-	assert_int_equal(set_state(b, ARMED, 0), OK);
+	assert_int_equal(smp_set_state(b, ARMED, 0), OK);
 	sma_link(b->sma, 0, true, b->now);
 	assert_int_equal(state_of(b), ARMED);
 }
@@ -234,7 +234,7 @@ test_active_without_sm(void **state)
 	assert_int_equal(state_of(b), ACTIVE);
 	assert_int_equal(b->settings[0].state, ACTIVE);
 	assert_int_equal(b->settings[1].state, INIT);
-	assert_int_equal(set_state(b, DOWN, 0), OK);
+	assert_int_equal(smp_set_state(b, DOWN, 0), OK);
 	assert_int_equal(b->before[0].state, DOWN);
 	port_state_expect_state(b, ACTIVE, LINK_UP);
 }
@@ -250,7 +250,7 @@ test_state_it_is_in(void **state)
 	for (uint8_t to = ARMED; to <= ACTIVE; to++) {
 		port_state_bring(b, to);
 		applied = b->applied[0];
-		assert_int_equal(set_state(b, to, 0), OK);
+		assert_int_equal(smp_set_state(b, to, 0), OK);
 		port_state_expect_state(b, to, LINK_UP);
 		assert_int_equal(b->applied[0], applied);
 		assert_int_equal(c->smp_invalid_field, 0);
@@ -271,7 +271,7 @@ test_data_makes_an_armed_port_active(void **state)
 		assert_int_equal(b->settings[0].state, from == ARMED ? ACTIVE : from);
 	}
 	/* an SM that sets Active afterwards gets no error */
-	assert_int_equal(set_state(b, ACTIVE, 0), OK);
+	assert_int_equal(smp_set_state(b, ACTIVE, 0), OK);
 }
 
 /* The link layer is silent in PortPhysState Disabled, and only then. */
@@ -282,11 +282,11 @@ test_disabled_is_told(void **state)
 
 	port_state_bring(b, ACTIVE);
 	assert_false(b->settings[0].disabled);
-	assert_int_equal(set_state(b, DOWN, DISABLED), OK);
+	assert_int_equal(smp_set_state(b, DOWN, DISABLED), OK);
 	assert_true(b->settings[0].disabled);
 	sma_link(b->sma, 0, false, b->now);
 	assert_true(b->settings[0].disabled);
-	assert_int_equal(set_state(b, 0, SLEEP), OK);
+	assert_int_equal(smp_set_state(b, 0, SLEEP), OK);
 	assert_false(b->settings[0].disabled);
 	assert_false(b->settings[1].disabled);
 }
@@ -297,12 +297,12 @@ test_changes_are_counted(void **state)
 	struct bench *b = *state;
 	const struct sma_counters *c = sma_counters(b->sma, 0);
 
-	assert_int_equal(set_state(b, ACTIVE, 0), BAD);
+	assert_int_equal(smp_set_state(b, ACTIVE, 0), BAD);
 	assert_int_equal(c->state_changes, 0);
-	assert_int_equal(set_state(b, ARMED, 0), OK);
-	assert_int_equal(set_state(b, 0, 0), OK);
+	assert_int_equal(smp_set_state(b, ARMED, 0), OK);
+	assert_int_equal(smp_set_state(b, 0, 0), OK);
 	assert_int_equal(c->state_changes, 1);
-	assert_int_equal(set_state(b, DOWN, 0), OK); /* up again it comes by itself */
+	assert_int_equal(smp_set_state(b, DOWN, 0), OK); /* up again it comes by itself */
 	assert_int_equal(c->state_changes, 2);
 	assert_int_equal(sma_counters(b->sma, 1)->state_changes, 0);
 }

@@ -6,7 +6,7 @@
  * The subnet manager behind port 1 (seed 004): the SMPs it gets, and what the agent answers for it.
  */
 
-#include "smp_bench.h"
+#include "smp_fixture.h"
 
 #define OK        0x0000
 #define BAD_ATTR  0x000C

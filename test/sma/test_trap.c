@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "trap_bench.h"
+#include "trap_fixture.h"
 
 static void
 expect_at(struct bench *b, uint64_t at)

@@ -6,8 +6,9 @@
 #define TEST_STORE_FIXTURE_H
 
 /*
- * A store of two tables: 0 with an index of two keys a record, 1 without. Its memory is counted
- * and can fail; its grace periods end when the test says so.
+ * A store of two tables: table 0 has an index with two keys per record, table 1 has no index. The
+ * fixture counts allocations and can make them fail. A grace period ends when the test sets
+ * grace_now.
  */
 
 #include <setjmp.h>
@@ -23,25 +24,25 @@
 struct fixture {
 	struct allocator alloc;
 	long blocks; /* allocated and not freed */
-	long fail_in; /* the n-th allocation from now on fails, and all after it; 0: none */
-	uint64_t grace_now; /* tokens up to here are done */
+	long fail_in; /* the n-th allocation from now and all later ones fail; 0: none */
+	uint64_t grace_now; /* the grace periods of tokens up to this one are over */
 	uint64_t grace_next;
 	struct store_config config;
 	struct store *s;
 };
 
-/* config has been filled in; change it, then fixture_open() */
+/* Fill in config. The test may change it before it calls fixture_open(). */
 void fixture_init(struct fixture *f);
 void fixture_open(struct fixture *f);
 void fixture_close(struct fixture *f);
 
-/* Record of table 0: {a, b} are its index keys, then filling. */
+/* A record of table 0: a and b are its index keys, the rest is filling. */
 struct row {
 	uint32_t a;
 	uint32_t b;
 	uint32_t filling[4];
 };
-/* One commit of one change. */
+/* Commit one change. */
 void fixture_put(struct fixture *f, unsigned int table, uint32_t rid, uint32_t a, uint32_t b);
 void fixture_del(struct fixture *f, unsigned int table, uint32_t rid);
 struct row row_of(const struct store_record *r);

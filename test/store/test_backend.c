@@ -2,23 +2,24 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The seam to what makes records durable: what it has, what it refuses, what others put there. */
+/*
+ * The interface to durable storage (struct store_backend): the store loads its records, and
+ * publishes nothing that it refuses.
+ */
 
 #include "fixture.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* A backend in memory: what load and watch hand over is written down by the test. */
+/* A backend in memory: the test decides what load() reports. */
 struct fake {
 	const struct store_op *has;
 	size_t num_has;
-	const struct store_op *others; /* table 255: end of a batch */
-	size_t num_others;
 	int refuse;
 	unsigned int applied, closed;
 	struct store_op last; /* applied */
-	const struct fixture *f; /* to look at what readers see in the middle of apply */
+	const struct fixture *f; /* apply() checks what readers see meanwhile */
 	uint64_t seen;
 };
 
@@ -48,26 +49,6 @@ fake_apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
 	return 0;
 }
 
-static int
-fake_watch(void *arg, int (*each)(void *to, const struct store_op *op), void *to, struct error *err)
-{
-	struct fake *b = arg;
-	int batches = 0, rc;
-	size_t i;
-
-	(void)err;
-	for (i = 0; i < b->num_others; i++) {
-		bool end = b->others[i].table == 255;
-
-		rc = each(to, end ? NULL : &b->others[i]);
-		if (rc != 0)
-			return rc;
-		batches += end;
-	}
-	b->num_others = 0;
-	return batches;
-}
-
 static void
 fake_close(void *arg)
 {
@@ -82,8 +63,7 @@ init(struct fixture *f, struct fake *b)
 	memset(b, 0, sizeof(*b));
 	b->f = f;
 	fixture_init(f);
-	f->config.backend =
-		(struct store_backend){ b, fake_load, fake_apply, fake_watch, fake_close };
+	f->config.backend = (struct store_backend){ b, fake_load, fake_apply, fake_close };
 }
 
 static const struct row rows[3] = { { 10, 1, { 0 } }, { 20, 2, { 0 } }, { 30, 3, { 0 } } };
@@ -91,17 +71,9 @@ static const struct row rows[3] = { { 10, 1, { 0 } }, { 20, 2, { 0 } }, { 30, 3,
 	{                                                                                          \
 		0, rid, (const uint8_t *)&rows[i], sizeof(rows[i])                                 \
 	}
-#define DEL(rid)                                                                                   \
-	{                                                                                          \
-		0, rid, NULL, 0                                                                    \
-	}
-#define END                                                                                        \
-	{                                                                                          \
-		255, 0, NULL, 0                                                                    \
-	}
 
 static void
-test_what_the_backend_has_is_loaded_in_any_order(void **state)
+test_records_of_the_backend_are_loaded_in_any_order(void **state)
 {
 	static const struct store_op has[] = { PUT(9, 2), PUT(2, 0), PUT(5, 1) };
 	const struct store_version *v;
@@ -122,7 +94,7 @@ test_what_the_backend_has_is_loaded_in_any_order(void **state)
 	assert_null(store_next(&c, NULL));
 	store_seek_index(&c, v, 0, 20);
 	assert_int_equal(store_next(&c, NULL)->rid, 5);
-	assert_int_equal(b.applied, 0); /* the backend is not told what it said itself */
+	assert_int_equal(b.applied, 0); /* what the backend reported is not applied to it again */
 	fixture_close(&f);
 	assert_int_equal(b.closed, 1);
 }
@@ -148,7 +120,7 @@ test_a_batch_is_durable_before_it_is_seen(void **state)
 }
 
 static void
-test_what_the_backend_refuses_has_not_happened(void **state)
+test_batch_that_the_backend_refuses_changes_nothing(void **state)
 {
 	const struct store_version *v;
 	struct error err = { "" };
@@ -177,7 +149,7 @@ test_what_the_backend_refuses_has_not_happened(void **state)
 }
 
 static void
-test_what_was_rolled_back_is_not_made_durable(void **state)
+test_changes_rolled_back_are_not_made_durable(void **state)
 {
 	struct store_savepoint sp;
 	struct store_txn *t;
@@ -195,7 +167,7 @@ test_what_was_rolled_back_is_not_made_durable(void **state)
 	assert_int_equal(store_commit(t, NULL), 0);
 	assert_int_equal(b.applied, 1);
 	assert_int_equal(b.last.rid, 1);
-	/* and nothing at all is no batch */
+	/* a commit without a change applies no batch */
 	t = store_begin(f.s);
 	store_save(t, &sp);
 	assert_int_equal(store_put(t, 0, 2, &rows[1], sizeof(rows[1])), 0);
@@ -205,33 +177,7 @@ test_what_was_rolled_back_is_not_made_durable(void **state)
 	fixture_close(&f);
 }
 
-static void
-test_what_others_committed_is_published_at_once(void **state)
-{
-	static const struct store_op others[] = { PUT(1, 0), PUT(2, 1), END, DEL(1), DEL(77), END };
-	const struct store_version *before, *after;
-	struct fixture f;
-	struct fake b;
-
-	(void)state;
-	init(&f, &b);
-	fixture_open(&f);
-	fixture_put(&f, 0, 7, 1, 1);
-	before = store_current(store_reader(f.s, 0));
-	assert_int_equal(store_watch(f.s, NULL), 0);
-	assert_ptr_equal(store_current(store_reader(f.s, 0)), before);
-	b.others = others;
-	b.num_others = 6;
-	assert_int_equal(store_watch(f.s, NULL), 2);
-	after = store_current(store_reader(f.s, 0));
-	assert_int_equal(store_count(after, 0), 2);
-	assert_int_equal(row_of(store_get(after, 0, 2)).a, 20);
-	assert_int_equal(row_of(store_get(after, 0, 7)).a, 1);
-	assert_int_equal(b.applied, 1);
-	fixture_close(&f);
-}
-
-/* allocation number k fails while the store is made: nothing leaks, the backend is closed */
+/* If any allocation of store_create() fails, nothing leaks and the backend is closed. */
 static void
 test_a_store_that_cannot_be_made_closes_its_backend(void **state)
 {
@@ -264,11 +210,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_the_backend_has_is_loaded_in_any_order),
+		cmocka_unit_test(test_records_of_the_backend_are_loaded_in_any_order),
 		cmocka_unit_test(test_a_batch_is_durable_before_it_is_seen),
-		cmocka_unit_test(test_what_the_backend_refuses_has_not_happened),
-		cmocka_unit_test(test_what_was_rolled_back_is_not_made_durable),
-		cmocka_unit_test(test_what_others_committed_is_published_at_once),
+		cmocka_unit_test(test_batch_that_the_backend_refuses_changes_nothing),
+		cmocka_unit_test(test_changes_rolled_back_are_not_made_durable),
 		cmocka_unit_test(test_a_store_that_cannot_be_made_closes_its_backend),
 	};
 

@@ -3,7 +3,7 @@
  */
 
 /*
- * Durability: what was committed is there again, after a clean end and after kill -9 at any moment.
+ * Durability: committed records exist again after a clean end and after kill -9 at any moment.
  */
 
 #include "fixture.h"
@@ -59,7 +59,7 @@ open_durable(struct fixture *f)
 }
 
 static void
-test_what_was_committed_is_there_again(void **state)
+test_committed_records_are_there_after_a_restart(void **state)
 {
 	struct fixture f;
 	const struct store_version *v;
@@ -122,7 +122,7 @@ test_a_full_store_refuses_and_goes_on(void **state)
 	assert_int_equal(rc, -ENOSPC);
 	assert_non_null(strstr(err.text, "full"));
 	assert_int_equal(store_count(store_current(store_reader(f.s, 0)), 1), rid - 2);
-	/* what frees room still works */
+	/* a deletion, which frees room, still works */
 	fixture_del(&f, 1, 1);
 	fixture_del(&f, 1, 2);
 	fixture_put(&f, 1, 1000, 1, 1);
@@ -147,7 +147,7 @@ test_foreign_files_are_refused(void **state)
 }
 
 static void
-test_a_place_that_cannot_be_made_is_named(void **state)
+test_error_names_a_directory_that_cannot_be_made(void **state)
 {
 	struct store_backend b;
 	struct error err = { "" };
@@ -188,7 +188,7 @@ expect_all_rows(const struct fixture *f, uint32_t n)
 		assert_int_equal(row_of(store_get(v, 0, i)).a, i);
 }
 
-/* pages that lead anywhere: the store is refused, or has only what it can tell, but goes on */
+/* Pages with random pointers: opening fails, or only readable records exist; nothing crashes. */
 static void
 test_garbage_in_pages_is_survived(void **state)
 {
@@ -210,7 +210,7 @@ test_garbage_in_pages_is_survived(void **state)
 		memcpy(bad, whole, length);
 		srand(seed);
 		for (n = 2 * 4096; n < length; n += 4096)
-			/* after the page's header: where its entries are */
+			/* behind the page's header are the offsets of its entries */
 			for (i = 16; i < 216; i++)
 				bad[n + i] = (uint8_t)rand();
 		lmdb_write_file(path, bad, length);
@@ -228,7 +228,7 @@ test_garbage_in_pages_is_survived(void **state)
 	assert_true(refused > 30);
 }
 
-/* an interrupted copy: what is left is not taken for the whole, unless nothing is missing */
+/* A copy of the file that was interrupted: the store refuses it, unless it is complete. */
 static void
 test_a_file_cut_short_is_refused_wherever_it_ends(void **state)
 {
@@ -314,7 +314,7 @@ test_a_record_of_an_unknown_table_is_named(void **state)
 #define ROUNDS 120
 #define RIDS   500
 
-/* a of each record, 0: there is none */
+/* member a of each record, 0: no such record */
 struct model {
 	uint32_t a[RIDS];
 };
@@ -326,7 +326,7 @@ next_random(uint64_t *seed)
 	return (uint32_t)(*seed >> 33);
 }
 
-/* Batch number n is always the same: a Set of one record, or a Config that adds, edits, deletes. */
+/* Batch n is the same each time: a Set of one record, or a Config that adds, edits and deletes. */
 static void
 batch(uint32_t n, void (*change)(void *to, uint32_t rid, uint32_t a), void *to)
 {
@@ -357,7 +357,7 @@ change_model(void *to, uint32_t rid, uint32_t a)
 	m->a[rid] = a;
 }
 
-/* Batches from number n on; after each commit its number is reported. */
+/* Commit batches from number n on, and report each number after its commit. */
 static void
 writer(int report, uint32_t n)
 {
@@ -414,7 +414,8 @@ holds(const struct fixture *f, const struct model *m)
 }
 
 /*
- * Every batch acknowledged is there, no other but the one under way, and that whole or not at all.
+ * After the kill every acknowledged batch is there. The batch that was under way is there
+ * completely or not at all.
  */
 static void
 test_kill_9_loses_nothing_acknowledged(void **state)
@@ -447,11 +448,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, lmdb_setup, lmdb_teardown)
-		T(test_what_was_committed_is_there_again),
+		T(test_committed_records_are_there_after_a_restart),
 		T(test_a_second_process_is_refused_by_name),
 		T(test_a_full_store_refuses_and_goes_on),
 		T(test_foreign_files_are_refused),
-		T(test_a_place_that_cannot_be_made_is_named),
+		T(test_error_names_a_directory_that_cannot_be_made),
 		T(test_a_file_cut_short_is_refused_wherever_it_ends),
 		T(test_garbage_in_pages_is_survived),
 		T(test_another_programs_database_is_refused),

@@ -3,8 +3,8 @@
  */
 
 /*
- * Random changes, savepoints, rollbacks, aborts, holds, versions given up and memory that runs out,
- * against a model: arrays indexed by RID. About 10^5 changes.
+ * About 10^5 random changes, with savepoints, rollbacks, aborts, held and stale versions and
+ * failing allocations. After each the store equals a model: arrays indexed by RID.
  */
 
 #include "fixture.h"
@@ -16,7 +16,7 @@
 #define RIDS  600
 #define STEPS 4000
 
-/* a of each RID, 0: there is none; b is a * 3 */
+/* member a of each RID's record, 0: no record; b is a * 3 */
 struct model {
 	uint32_t a[RIDS];
 };
@@ -78,7 +78,7 @@ model_check(const struct store_version *v, const struct model *m)
 
 static unsigned int refusals, stales;
 
-/* A change happened, or there was no memory for it. */
+/* rc says that the change was made, or that there was no memory for it. */
 static void
 model_expect(int rc, int expected, uint32_t *a, uint32_t becomes)
 {
@@ -90,7 +90,7 @@ model_expect(int rc, int expected, uint32_t *a, uint32_t becomes)
 	*a = becomes;
 }
 
-/* a few changes; clusters of RIDs, so that nodes fill up and run empty */
+/* Make a few changes, to RIDs close to each other, so that tree nodes fill up and run empty. */
 static void
 model_change(struct store_txn *t, struct model *m)
 {
@@ -180,7 +180,7 @@ test_random_changes_match_a_model(void **state)
 			store_unhold(r[k], held[k]);
 	fixture_close(&f);
 	assert_true(refusals > 100);
-	assert_true(stales > 10); /* of some 400 */
+	assert_true(stales > 10); /* of about 400 */
 }
 
 int

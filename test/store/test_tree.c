@@ -45,7 +45,7 @@ test_an_empty_table_has_nothing(void **state)
 	assert_null(store_next(&c, NULL));
 }
 
-/* RIDs 3, 6, ... 30000 put in an order that is neither theirs nor its reverse */
+/* Put RIDs 3, 6, ... 30000 in an order that is neither ascending nor descending. */
 static void
 tree_fill(struct fixture *f)
 {
@@ -146,7 +146,7 @@ test_a_replaced_record_moves_in_its_index(void **state)
 }
 
 static void
-test_a_replaced_record_is_the_new_one_in_its_index(void **state)
+test_index_gives_the_new_bytes_of_a_replaced_record(void **state)
 {
 	struct fixture *f = *state;
 	struct store_cursor c;
@@ -177,7 +177,7 @@ test_deleting_everything_leaves_nothing(void **state)
 }
 
 static void
-test_tables_are_apart(void **state)
+test_tables_do_not_share_records(void **state)
 {
 	struct fixture *f = *state;
 
@@ -190,7 +190,7 @@ test_tables_are_apart(void **state)
 	assert_null(store_get(now(f), 1, 9));
 }
 
-/* the change token of sa-multipacket A6 */
+/* store_table_changed() is the change token of sa-multipacket A6. */
 static void
 test_a_table_knows_when_it_last_changed(void **state)
 {
@@ -217,9 +217,9 @@ main(void)
 		T(test_rank_counts_smaller_rids),
 		T(test_an_index_finds_all_records_of_a_key_in_order),
 		T(test_a_replaced_record_moves_in_its_index),
-		T(test_a_replaced_record_is_the_new_one_in_its_index),
+		T(test_index_gives_the_new_bytes_of_a_replaced_record),
 		T(test_deleting_everything_leaves_nothing),
-		T(test_tables_are_apart),
+		T(test_tables_do_not_share_records),
 		T(test_a_table_knows_when_it_last_changed),
 	};
 

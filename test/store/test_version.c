@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Versions: published whole, kept while held, freed in time, given up past the bound. */
+/*
+ * Versions: a commit publishes all its changes at once; a held version is kept; unused memory is
+ * freed after a grace period; above the limits the oldest held version becomes stale.
+ */
 
 #include "fixture.h"
 
@@ -74,11 +77,12 @@ test_an_abort_leaves_everything_as_it_was(void **state)
 	assert_ptr_equal(store_current(r), v);
 	assert_int_equal(row_of(store_get(v, 0, 7)).a, 1);
 	assert_null(store_get(v, 0, 8));
-	assert_in_range(f->blocks, blocks, blocks + 64); /* nodes and rooms set aside stay */
+	assert_in_range(f->blocks, blocks,
+		blocks + 64); /* memory set aside for changes stays allocated */
 }
 
 static void
-test_a_savepoint_undoes_what_came_after_it_only(void **state)
+test_rollback_undoes_only_changes_after_the_savepoint(void **state)
 {
 	struct fixture *f = *state;
 	const struct store_version *v;
@@ -108,7 +112,7 @@ test_a_savepoint_undoes_what_came_after_it_only(void **state)
 	assert_int_equal(store_next(&c, NULL)->rid, 10);
 }
 
-/* a transfer keeps its version while the database changes under it */
+/* An RMPP transfer holds the version that it began with while the database changes. */
 static void
 test_a_held_version_does_not_change(void **state)
 {
@@ -141,7 +145,7 @@ old_bytes(struct fixture *f)
 }
 
 static void
-test_what_nobody_holds_is_freed_after_the_grace_period(void **state)
+test_unheld_version_is_freed_after_the_grace_period(void **state)
 {
 	struct fixture *f = *state;
 
@@ -154,7 +158,7 @@ test_what_nobody_holds_is_freed_after_the_grace_period(void **state)
 }
 
 static void
-test_what_is_held_is_freed_when_it_is_let_go(void **state)
+test_held_version_is_freed_when_it_is_released(void **state)
 {
 	struct fixture *f = *state;
 	struct store_reader *r = store_reader(f->s, 1);
@@ -172,9 +176,9 @@ test_what_is_held_is_freed_when_it_is_let_go(void **state)
 	assert_int_equal(old_bytes(f), 0);
 }
 
-/* max_versions is 4: with the fifth the oldest transfer ends, newer ones go on */
+/* max_versions is 4: when a fifth is held, the oldest becomes stale; newer ones stay readable. */
 static void
-test_the_oldest_version_is_given_up_past_their_number(void **state)
+test_oldest_version_becomes_stale_above_max_versions(void **state)
 {
 	struct fixture *f = *state;
 	struct store_reader *r = store_reader(f->s, 0);
@@ -194,7 +198,7 @@ test_the_oldest_version_is_given_up_past_their_number(void **state)
 	store_reclaim(f->s);
 	store_stats(f->s, &stats);
 	assert_int_equal(stats.versions_given_up, 1);
-	assert_int_equal(stats.versions_held, 5); /* it has not been let go */
+	assert_int_equal(stats.versions_held, 5); /* the stale one is not released yet */
 	for (i = 0; i < 5; i++)
 		store_unhold(r, v[i]);
 	store_reclaim(f->s);
@@ -202,7 +206,7 @@ test_the_oldest_version_is_given_up_past_their_number(void **state)
 	assert_int_equal(stats.versions_held, 0);
 }
 
-/* holders that never look whether they have been given up come to an end too */
+/* A reader that never releases its stale versions cannot hold more than twice max_versions. */
 static void
 test_a_reader_holds_twice_the_bound_at_most(void **state)
 {
@@ -217,7 +221,7 @@ test_a_reader_holds_twice_the_bound_at_most(void **state)
 		fixture_put(f, 0, 7, i, 1);
 	}
 	assert_int_equal(store_hold(r, store_current(r)), -ENOSPC);
-	assert_int_equal(store_hold(r, v[5]), 0); /* one more holder of the same */
+	assert_int_equal(store_hold(r, v[5]), 0); /* hold the same version once more */
 	store_unhold(r, v[5]);
 	store_unhold(r, v[1]);
 	assert_int_equal(store_hold(r, store_current(r)), 0);
@@ -241,16 +245,16 @@ put_many(struct fixture *f, uint32_t from, uint32_t n)
 	assert_int_equal(store_commit(t, NULL), 0);
 }
 
-/* past the bound the oldest transfer ends, newer ones go on */
+/* Above max_old_bytes the oldest version becomes stale; newer ones stay readable. */
 static void
-test_the_oldest_version_is_given_up_past_its_bytes(void **state)
+test_oldest_version_becomes_stale_above_max_old_bytes(void **state)
 {
 	struct fixture *f = *state;
 	struct store_reader *r = store_reader(f->s, 0);
 	const struct store_version *oldest, *newer;
 	struct store_stats stats;
 
-	put_many(f, 1, 5000); /* together they are between a half and the whole of max_old_bytes */
+	put_many(f, 1, 5000); /* between half and all of max_old_bytes */
 	oldest = store_current(r);
 	assert_int_equal(store_hold(r, oldest), 0);
 	put_many(f, 2, 5000);
@@ -265,15 +269,15 @@ test_the_oldest_version_is_given_up_past_its_bytes(void **state)
 	assert_int_equal(row_of(store_get(newer, 0, 4999)).a, 2 + 4999);
 	store_stats(f->s, &stats);
 	assert_int_equal(stats.versions_given_up, 1);
-	assert_int_equal(stats.versions_held, 2); /* the one given up has not been let go yet */
-	assert_true(store_stale(oldest)); /* it can still be asked */
+	assert_int_equal(stats.versions_held, 2); /* the stale one is not released yet */
+	assert_true(store_stale(oldest)); /* store_stale() still works on it */
 	store_unhold(r, oldest);
 	store_unhold(r, newer);
 }
 
-/* a reader that has just looked whether it is stale may still be reading */
+/* A reader may have called store_stale() just before, so it may still be reading the version. */
 static void
-test_what_was_given_up_is_kept_for_a_grace_period(void **state)
+test_stale_version_is_kept_for_a_grace_period(void **state)
 {
 	struct fixture *f = *state;
 	struct store_reader *r = store_reader(f->s, 0);
@@ -288,7 +292,7 @@ test_what_was_given_up_is_kept_for_a_grace_period(void **state)
 	f->grace_now = f->grace_next - 1;
 	store_reclaim(f->s);
 	assert_true(store_stale(oldest));
-	period = f->grace_next; /* began when it was given up, and lasts */
+	period = f->grace_next; /* it began when the version became stale, and is not over */
 	assert_true(old_bytes(f) > f->config.max_old_bytes);
 	for (i = 0; i < 10000; i++)
 		assert_int_equal(row_of(store_get(oldest, 0, i)).a, 1 + i);
@@ -298,9 +302,9 @@ test_what_was_given_up_is_kept_for_a_grace_period(void **state)
 	f->grace_now = UINT64_MAX;
 }
 
-/* what came and went after a version that is held is not kept for it */
+/* Records made and deleted after a held version are not kept for it. */
 static void
-test_a_held_version_keeps_only_what_it_has(void **state)
+test_held_version_keeps_only_its_own_records(void **state)
 {
 	struct fixture *f = *state;
 	struct store_reader *r = store_reader(f->s, 0), *other = store_reader(f->s, 1);
@@ -326,9 +330,9 @@ test_a_held_version_keeps_only_what_it_has(void **state)
 	assert_int_equal(old_bytes(f), 0);
 }
 
-/* what a transaction made and dropped again nobody has seen: it does not wait for anybody */
+/* Nodes that a transaction made and replaced were never published: no grace period is needed. */
 static void
-test_what_was_never_seen_is_freed_at_once(void **state)
+test_unpublished_nodes_are_freed_at_once(void **state)
 {
 	struct fixture *f = *state;
 	struct store_savepoint sp;
@@ -348,12 +352,12 @@ test_what_was_never_seen_is_freed_at_once(void **state)
 	}
 	assert_int_equal(store_commit(t, NULL), 0);
 	store_stats(f->s, &often);
-	/* as much as a transaction of one change leaves: the first had no node to retire */
+	/* no more than a transaction of one change leaves (the first had no node to retire) */
 	assert_in_range(often.old_bytes, once.old_bytes + 1, 2 * once.old_bytes);
 	f->grace_now = UINT64_MAX;
 }
 
-/* allocation number k fails: the change is whole or absent, and nothing leaks */
+/* If any allocation fails, the change is made completely or not at all, and nothing leaks. */
 static void
 test_a_failed_allocation_leaves_the_transaction_as_it_was(void **state)
 {
@@ -396,7 +400,9 @@ test_a_failed_allocation_leaves_the_transaction_as_it_was(void **state)
 struct race {
 	struct fixture *f;
 	uint64_t period; /* grace periods begun */
-	uint64_t seen[READERS]; /* at the last quiescent point; UINT64_MAX: gone */
+	uint64_t seen
+		/* period at the reader's last quiescent point; UINT64_MAX: it has ended */
+		[READERS];
 	uint64_t turns[READERS];
 	unsigned int next; /* reader to start */
 	bool done;
@@ -423,7 +429,7 @@ race_done(void *arg, uint64_t token)
 	return true;
 }
 
-/* In every version the 64 records have the same a, and it is no smaller than before. */
+/* In every version the 64 records have the same a, which never decreases. */
 static uint32_t
 check_version(const struct store_version *v)
 {
@@ -529,16 +535,16 @@ main(void)
 		T(test_nothing_is_seen_before_the_commit),
 		T(test_a_commit_without_a_change_makes_no_version),
 		T(test_an_abort_leaves_everything_as_it_was),
-		T(test_a_savepoint_undoes_what_came_after_it_only),
+		T(test_rollback_undoes_only_changes_after_the_savepoint),
 		T(test_a_held_version_does_not_change),
-		T(test_what_nobody_holds_is_freed_after_the_grace_period),
-		T(test_what_is_held_is_freed_when_it_is_let_go),
-		T(test_the_oldest_version_is_given_up_past_their_number),
+		T(test_unheld_version_is_freed_after_the_grace_period),
+		T(test_held_version_is_freed_when_it_is_released),
+		T(test_oldest_version_becomes_stale_above_max_versions),
 		T(test_a_reader_holds_twice_the_bound_at_most),
-		T(test_the_oldest_version_is_given_up_past_its_bytes),
-		T(test_what_was_given_up_is_kept_for_a_grace_period),
-		T(test_a_held_version_keeps_only_what_it_has),
-		T(test_what_was_never_seen_is_freed_at_once),
+		T(test_oldest_version_becomes_stale_above_max_old_bytes),
+		T(test_stale_version_is_kept_for_a_grace_period),
+		T(test_held_version_keeps_only_its_own_records),
+		T(test_unpublished_nodes_are_freed_at_once),
 		T(test_a_failed_allocation_leaves_the_transaction_as_it_was),
 		cmocka_unit_test(test_readers_on_other_threads_see_whole_versions),
 	};

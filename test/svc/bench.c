@@ -8,7 +8,7 @@
 
 #include "bench.h"
 
-static struct bench *current; /* world's hook has no argument */
+static struct bench *current; /* the hooks of struct node have no argument */
 
 static unsigned int
 bench_work(struct node *n)
@@ -26,7 +26,7 @@ static unsigned int
 count_regions(const struct node *n)
 {
 	struct mem_mr_info info;
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 	unsigned int count = 0;
 
 	while (mem_mr_next(n->mem, &cursor, &info))
@@ -38,7 +38,7 @@ static void
 bench_expect_clean(struct node *n)
 {
 	struct rc_cq_info info;
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 	unsigned int cqs = 0;
 
 	while (rc_cq_next(n->dev, &cursor, &info))
@@ -47,7 +47,7 @@ bench_expect_clean(struct node *n)
 	assert_int_equal(count_regions(n), 1);
 }
 
-/* As an appliance that stops: first the connections, then who used them. */
+/* As when an appliance stops: connections end first, then services. */
 static void
 bench_leave(struct node *n)
 {
@@ -157,7 +157,7 @@ begin(struct service *s, cm_id *id, struct error *err)
 
 	connect_init(s->node, &c);
 	c.ops = NULL;
-	memset(&c.param, 0xEE, sizeof(c.param)); /* all of it is the service's */
+	memset(&c.param, 0xEE, sizeof(c.param)); /* the service must set every member */
 	return svc_worker_connect(s->w, &c, s->node->world->now, id, err);
 }
 

@@ -6,9 +6,9 @@
 #define TEST_SVC_BENCH_H
 
 /*
- * Services on test/cm's world: real communication managers, queue pairs and frames. A service
- * listens in place of the node's own listener; its peer is another service, or a test's own
- * connection (start(), struct life).
+ * Services on the two nodes of test/cm/world.h, with real communication managers, QPs and frames. A
+ * service replaces the node's own listener. Its peer is another service, or a connection of the
+ * test (start(), struct life).
  */
 
 #include "../cm/world.h"
@@ -28,36 +28,37 @@ struct bench {
 };
 
 struct bench *bench_create(const struct world *like);
-void bench_destroy(struct bench *b); /* whatever stands; everything must come back */
+void bench_destroy(
+	struct bench *b); /* also with open connections; expects that everything is freed */
 int bench_setup(void **state);
 int bench_teardown(void **state);
 
 struct svc_env bench_env(struct node *n);
-/* Listens for WORLD_SERVICE, unless config->active. */
+/* Create a service. It listens for WORLD_SERVICE, unless config->active. */
 struct service *serve(struct bench *b, struct node *n, const struct svc_config *config);
-/* Connect to the peer; nothing is delivered. @return what svc_worker_connect() says */
+/* Begin to connect to the peer; no frame is delivered yet. @return svc_worker_connect()'s result */
 int begin(struct service *s, cm_id *id, struct error *err);
-/* As a whole: it stands, or the service is through with it. */
+/* Connect and deliver all frames: the connection is established, or has ended already. */
 cm_id dial(struct bench *b, struct service *s);
 struct svc_counters figures(const struct service *s);
 /* A test's own connection from a to b. */
 struct life *call(struct bench *b);
-/* What svc_create() says about it. */
+/* Expect that svc_create() refuses the configuration with this text. */
 void expect_refusal(struct bench *b, const struct svc_config *config, const char *text);
 
 /* --- a test's own connection --- */
 
-/* Post, and let it happen. @return status of the completion */
+/* Post a work request and exchange frames. @return status of its completion */
 enum wc_status act(struct bench *b, struct life *l, const struct send_wr *wr);
-/* One Send of the first len bytes of the node's memory. */
+/* Send the first len bytes of the node's memory. */
 enum wc_status say(struct bench *b, struct life *l, uint32_t len);
-/* RDMA at the node's memory from byte `at` on. */
+/* RDMA from or to the node's memory at offset `at`. */
 enum wc_status rdma(struct bench *b, struct life *l, enum wr_opcode opcode, uint32_t at,
 	uint32_t len, uint64_t remote, uint32_t rkey);
-/* The next message received (always at the node's memory's begin); a receive is posted anew. */
+/* The next message received, at the beginning of the node's memory. Posts another receive. */
 struct wc heard(struct life *l);
 void expect_nothing_heard(struct life *l);
-/* TIMEWAIT passes: nothing of either side is left. */
+/* Wait until TIMEWAIT is over, and expect that both sides have freed everything. */
 void expect_all_released(struct bench *b);
 
 #endif

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Many connections of one service, and what bounds them. */
+/* Many connections of one service, and their limits. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,11 +53,12 @@ test_a_thousand_connections_at_once(void **state)
 		assert_int_equal(begin(client, &id, &err), 0);
 		if (i % 50 == 49) {
 			deliver(&b->w->a);
-			run(&b->w->b); /* RTUs and data wait */
+			run(&b->w->b); /* RTUs and data are not delivered yet */
 		}
 	}
-	assert_int_equal(svc_worker_connections(server->w), 1000);
+	assert_int_equal(svc_worker_connections(server->w), 0);
 	exchange(b->w);
+	assert_int_equal(svc_worker_connections(server->w), 1000);
 	pass(b->w, 10 * MS); /* RNR NAKs are possible */
 	assert_int_equal(figures(client).established, 1000);
 	assert_int_equal(figures(client).exchanges, 3000);
@@ -75,7 +76,7 @@ expect_rejected(struct life *l)
 }
 
 static void
-test_no_place_is_rejected_and_a_freed_one_taken_again(void **state)
+test_connection_without_a_place_is_rejected(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->b,
@@ -90,19 +91,114 @@ test_no_place_is_rejected_and_a_freed_one_taken_again(void **state)
 	expect_rejected(three);
 	assert_int_equal(three->private_len, CM_REJ_PRIVATE);
 	for (unsigned int i = 0; i < CM_REJ_PRIVATE; i++)
-		assert_int_equal(three->private_data[i], 0); /* no grant for those outside */
+		assert_int_equal(three->private_data[i], 0); /* a rejected client gets no grant */
 	assert_int_equal(figures(s).refused, 1);
 	disconnect(one);
 	exchange(b->w);
-	expect_rejected(call(b)); /* TIMEWAIT */
+	expect_rejected(call(b)); /* the ended one is in TIMEWAIT */
 	pass(b->w, 10 * SECOND);
 	expect_log(call(b), "prepare established");
 	assert_int_equal(svc_worker_connections(s->w), 2);
 }
 
-/* Two connections of 2 * 4 + 2 * 4 work requests have room in a queue of 40, a third has not. */
+/* A REQ takes no place: as many as there are places, and one peer more, are half open. */
 static void
-test_no_room_for_completions_is_rejected(void **state)
+test_half_open_ones_take_no_place(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "echo",
+			.size = 64,
+			.max_connections = 2,
+		});
+	struct life *l[3];
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		l[i] = start(&b->w->a);
+		deliver(&b->w->a);
+		run(&b->w->b);
+		assert_int_equal(svc_worker_connections(s->w), 0);
+	}
+	exchange(b->w);
+	assert_int_equal(svc_worker_connections(s->w), 2);
+	expect_log(l[0], "prepare established");
+	expect_log(l[1], "prepare established");
+	expect_log(l[2], "prepare established disconnected"); /* too late: a DREQ */
+	assert_int_equal(counters_of(&b->w->b).no_place, 1);
+	assert_int_equal(figures(s).refused, 1);
+	disconnect(l[0]);
+	disconnect(l[1]);
+	exchange(b->w);
+	expect_all_released(b);
+}
+
+/* The RTU is lost: data find no receive, and the place is taken because of them. */
+static void
+test_data_take_the_place(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "echo" });
+	const struct send_wr wr = { .opcode = WR_SEND, .send_flags = SEND_SIGNALED };
+	struct life *l;
+	struct wc wc;
+
+	lose(&b->w->a, CM_RTU);
+	l = call(b);
+	assert_int_equal(svc_worker_connections(s->w), 0);
+	assert_int_equal(rc_post_send(b->w->a.rc, l->qpn, &wr, NULL), 0);
+	exchange(b->w);
+	pass(b->w, MS); /* the RNR NAK's time */
+	assert_int_equal(svc_worker_connections(s->w), 1);
+	assert_int_equal(rc_cq_poll(b->w->a.dev, b->w->a.send_cq, &wc, 1), 1);
+	assert_int_equal(wc.status, WC_SUCCESS);
+	assert_int_equal(figures(s).messages_in, 1);
+}
+
+/* A service that ends forgets those that have no place yet. */
+static void
+test_unlisten_ends_half_open_ones(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "echo" });
+	struct life *l = start(&b->w->a);
+
+	deliver(&b->w->a);
+	svc_worker_unlisten(s->w);
+	exchange(b->w);
+	expect_log(l, "prepare established rejected");
+	expect_all_released(b);
+}
+
+/* rsockets' REP names the place: forged REQs hold half of them, and only for a while. */
+static void
+test_places_in_a_rep_give_way(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "memory",
+			.length = 4096,
+			.per_connection = true,
+			.max_connections = 32,
+		});
+	unsigned int i;
+
+	b->w->a.deaf = true; /* the REPs reach nobody */
+	for (i = 0; i < 100; i++) {
+		start(&b->w->a);
+		deliver(&b->w->a);
+		run(&b->w->b);
+	}
+	assert_int_equal(svc_worker_connections(s->w), 16);
+	b->w->a.deaf = false;
+	expect_log(call(b), "prepare established");
+}
+
+/* Connections of 2 * 4 + 2 * 4 work requests each: a CQ of 40 has room for two, not for three. */
+static void
+test_connection_without_room_in_the_cq_is_rejected(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = &b->services[b->num_services++];
@@ -146,11 +242,11 @@ test_no_room_for_completions_is_rejected(void **state)
 }
 
 /*
- * Completions of a connection that is gone still lie in the queue: its place and its share of the
- * queue come back when they have been polled, not before.
+ * The CQ still holds completions of a connection that has ended. Its place and its share of the CQ
+ * are free only after they have been polled.
  */
 static void
-test_share_comes_back_with_the_last_completion(void **state)
+test_share_of_the_cq_is_free_after_the_last_completion(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->b,
@@ -164,7 +260,7 @@ test_share_comes_back_with_the_last_completion(void **state)
 	struct rc_cq_info info;
 
 	assert_int_equal(s->w->room, 0);
-	b->w->b.work = NULL; /* the service's turns are the test's */
+	b->w->b.work = NULL; /* the test itself calls the service's turns */
 	disconnect(l);
 	exchange(b->w);
 	pass(b->w, 10 * SECOND);
@@ -179,7 +275,7 @@ test_share_comes_back_with_the_last_completion(void **state)
 	assert_int_equal(figures(s).errors, 0);
 }
 
-/* a worker has others to serve meanwhile */
+/* Many connections are ended in several turns, so that the worker can serve others meanwhile. */
 static void
 test_many_are_ended_in_turns(void **state)
 {
@@ -210,7 +306,7 @@ test_unlisten_keeps_connections_disconnect_ends_them(void **state)
 	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "echo" });
 	struct life *one = call(b), *two = call(b), *late;
 
-	assert_true(svc_worker_has(s->w, svc_conn_id(&s->svc->conns[0])));
+	assert_true(svc_worker_has(s->w, s->svc->conns[0].id));
 	svc_worker_unlisten(s->w);
 	late = call(b);
 	assert_int_equal(late->info.reason, CM_REJ_INVALID_SERVICE_ID);
@@ -224,7 +320,7 @@ test_unlisten_keeps_connections_disconnect_ends_them(void **state)
 }
 
 static void
-test_places_of_clients_are_bounded_too(void **state)
+test_places_of_clients_are_limited(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->a,
@@ -268,7 +364,7 @@ watch_released(void *user)
 }
 
 static void
-test_watcher_is_told_behind_the_kind(void **state)
+test_watcher_is_called_after_the_service_kind(void **state)
 {
 	static const struct cm_user watcher = {
 		.established = watch_established,
@@ -301,7 +397,7 @@ test_watcher_is_told_behind_the_kind(void **state)
 /* --- places --- */
 
 static void
-test_places_are_each_taken_once(void **state)
+test_each_place_is_given_once(void **state)
 {
 	struct svc_places p;
 	bool seen[5] = { false };
@@ -332,14 +428,18 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_a_thousand_connections_at_once, many_setup,
 			bench_teardown),
-		T(test_no_place_is_rejected_and_a_freed_one_taken_again),
-		T(test_no_room_for_completions_is_rejected),
-		T(test_share_comes_back_with_the_last_completion),
+		T(test_connection_without_a_place_is_rejected),
+		T(test_half_open_ones_take_no_place),
+		T(test_data_take_the_place),
+		T(test_unlisten_ends_half_open_ones),
+		T(test_places_in_a_rep_give_way),
+		T(test_connection_without_room_in_the_cq_is_rejected),
+		T(test_share_of_the_cq_is_free_after_the_last_completion),
 		T(test_unlisten_keeps_connections_disconnect_ends_them),
 		T(test_many_are_ended_in_turns),
-		T(test_places_of_clients_are_bounded_too),
-		T(test_watcher_is_told_behind_the_kind),
-		cmocka_unit_test(test_places_are_each_taken_once),
+		T(test_places_of_clients_are_limited),
+		T(test_watcher_is_called_after_the_service_kind),
+		cmocka_unit_test(test_each_place_is_given_once),
 	};
 
 	return cmocka_run_group_tests_name("svc: many", tests, NULL, NULL);

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* memory: docs/services.md */
+/* The service kind "memory" (docs/services.md). */
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +25,12 @@ granted_va(const struct life *l)
 	return get_be64(l->private_data + 8);
 }
 
-/* The one region of b that is so long. */
+/* @return the only region of b with this length */
 static struct mem_mr_info
 region_of(const struct bench *b, uint64_t length)
 {
 	struct mem_mr_info info;
-	uint32_t cursor = 0;
+	uint64_t cursor = 0;
 
 	while (mem_mr_next(b->w->b.mem, &cursor, &info)) {
 		if (info.length == length)
@@ -76,7 +76,7 @@ test_write_read_and_atomics_reach_the_region(void **state)
 	for (i = 0; i < WORLD_MEM; i++)
 		a->bytes[i] = (uint8_t)(i * 7 + 3);
 
-	/* the last bytes there are */
+	/* the last bytes of the region */
 	assert_int_equal(rdma(b, l, WR_RDMA_WRITE, 0, 2000, va + LENGTH - 2000, granted_key(l)),
 		WC_SUCCESS);
 	assert_memory_equal(bytes + LENGTH - 2000, a->bytes, 2000);
@@ -124,7 +124,7 @@ test_read_only_grant_is_not_written(void **state)
 	l = call(b);
 	assert_int_equal(l->private_data[1], 0x01);
 	assert_int_equal(rdma(b, l, WR_RDMA_READ, 0, 8, granted_va(l), granted_key(l)), WC_SUCCESS);
-	/* the QP has no remote write at all */
+	/* the QP does not allow remote writes */
 	assert_int_equal(rdma(b, l, WR_RDMA_WRITE, 0, 8, granted_va(l), granted_key(l)),
 		WC_REM_INV_REQ_ERR);
 }
@@ -174,7 +174,7 @@ test_each_connection_has_memory_of_its_own(void **state)
 	assert_int_equal(rdma(b, two, WR_RDMA_READ, 64, 4, granted_va(two), granted_key(two)),
 		WC_SUCCESS);
 	assert_memory_equal(b->w->a.bytes + 64, "\0\0\0", 4);
-	/* the other's key is good on the other's QP only */
+	/* the key of the other connection works on its QP only */
 	assert_int_equal(rdma(b, two, WR_RDMA_READ, 64, 4, granted_va(one), granted_key(one)),
 		WC_REM_ACCESS_ERR);
 }
@@ -192,7 +192,7 @@ test_neighbouring_memory_is_out_of_bounds(void **state)
 }
 
 static void
-test_next_life_has_zeros_and_another_key(void **state)
+test_next_connection_gets_zeros_and_another_key(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->b, &own);
@@ -207,7 +207,7 @@ test_next_life_has_zeros_and_another_key(void **state)
 	exchange(b->w);
 	pass(b->w, 10 * SECOND);
 	assert_int_equal(svc_worker_connections(s->w), 0);
-	for (i = 0; i < 2; i++) { /* both places: one of them is the same again */
+	for (i = 0; i < 2; i++) { /* one of the two places is the former one */
 		next = call(b);
 		assert_true(granted_key(next) != key);
 		same += granted_va(next) == va;
@@ -221,9 +221,9 @@ test_next_life_has_zeros_and_another_key(void **state)
 	assert_int_equal(rdma(b, next, WR_RDMA_READ, 0, 1, va, key), WC_REM_ACCESS_ERR);
 }
 
-/* Cleaning goes slice by slice; the place is not free before. */
+/* Memory is zeroed in slices; the place is not free before all are done. */
 static void
-test_place_is_not_given_out_until_it_is_clean(void **state)
+test_place_is_not_given_before_it_is_zeroed(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->b,
@@ -238,7 +238,7 @@ test_place_is_not_given_out_until_it_is_clean(void **state)
 
 	disconnect(l);
 	exchange(b->w);
-	b->w->b.work = NULL; /* the service's turns are the test's */
+	b->w->b.work = NULL; /* the test itself calls the service's turns */
 	pass(b->w, 10 * SECOND);
 	while (svc_worker_connections(s->w) != 0) {
 		l = call(b);
@@ -247,7 +247,7 @@ test_place_is_not_given_out_until_it_is_clean(void **state)
 		svc_worker_run(s->w, b->w->now, 64);
 		turns++;
 	}
-	assert_int_equal(turns, 4); /* 16 slices of 64 KiB, 4 a turn */
+	assert_int_equal(turns, 4); /* 16 slices of 64 KiB, 4 per turn */
 	expect_log(call(b), "prepare established");
 }
 
@@ -288,8 +288,8 @@ main(void)
 		T(test_existing_region_is_granted),
 		T(test_each_connection_has_memory_of_its_own),
 		T(test_neighbouring_memory_is_out_of_bounds),
-		T(test_next_life_has_zeros_and_another_key),
-		T(test_place_is_not_given_out_until_it_is_clean),
+		T(test_next_connection_gets_zeros_and_another_key),
+		T(test_place_is_not_given_before_it_is_zeroed),
 		T(test_parameters_are_checked),
 	};
 

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* echo, sink, ucmatose: docs/services.md */
+/* The service kinds "echo", "sink" and "ucmatose" (docs/services.md). */
 
 #include <string.h>
 
@@ -12,9 +12,9 @@
 
 static const struct svc_config echo = { .kind = "echo", .size = 64, .depth = 2 };
 
-/* a sends from the second half of its memory, and receives at the begin of it */
+/* a sends from the second half of its memory, and receives into the first half. */
 static void
-test_message_comes_back(void **state)
+test_echo_sends_messages_back(void **state)
 {
 	struct bench *b = *state;
 	struct node *a = &b->w->a;
@@ -30,7 +30,7 @@ test_message_comes_back(void **state)
 
 	serve(b, &b->w->b, &echo);
 	l = call(b);
-	for (i = 0; i < 5; i++) { /* more than stand ready */
+	for (i = 0; i < 5; i++) { /* more messages than receives are posted */
 		memset(a->bytes, 0, 64);
 		memcpy(a->bytes + 2048, "Hello, echo", 11);
 		a->bytes[2048 + 10] = (uint8_t)('0' + i);
@@ -66,7 +66,7 @@ test_immediate_data_and_empty_messages_come_back(void **state)
 }
 
 static void
-test_echo_client_gets_all_back(void **state)
+test_echo_client_receives_all_its_messages(void **state)
 {
 	struct bench *b = *state;
 	struct service *server = serve(b, &b->w->b, &(struct svc_config){ .kind = "echo" });
@@ -96,9 +96,9 @@ test_echo_client_gets_all_back(void **state)
 	expect_all_released(b);
 }
 
-/* What librdmacm's rdma_server does: one message of 16 bytes back, of other contents. */
+/* librdmacm's rdma_server sends one message of 16 bytes back, with other contents. */
 static void
-test_echo_client_notices_what_is_not_its_own(void **state)
+test_echo_client_detects_other_contents(void **state)
 {
 	struct bench *b = *state;
 	struct service *client = serve(b, &b->w->a,
@@ -123,7 +123,7 @@ test_echo_client_notices_what_is_not_its_own(void **state)
 }
 
 static void
-test_too_long_a_message_ends_only_its_own_connection(void **state)
+test_too_long_message_ends_only_its_own_connection(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->b, &echo);
@@ -153,9 +153,9 @@ test_rdma_to_an_echo_is_refused(void **state)
 	expect_all_released(b);
 }
 
-/* --- ends in mid-transfer --- */
+/* --- disconnection during a transfer --- */
 
-/* Both are busy when the one disconnects, whoever it is; and nothing is left of either. */
+/* One side disconnects while both transfer. Afterwards both have freed everything. */
 static void
 end_in_mid_transfer(struct bench *b, bool by_server, bool answered)
 {
@@ -185,7 +185,7 @@ end_in_mid_transfer(struct bench *b, bool by_server, bool answered)
 	svc_worker_disconnect(who->w, b->w->now);
 	exchange(b->w);
 	assert_int_equal(figures(who).connections, 0 + !answered);
-	if (!answered) { /* the other has died: DREQ after DREQ, then it is over */
+	if (!answered) { /* the peer has died: DREQs are repeated, then it is over */
 		pass(b->w, 100 * SECOND);
 		for (i = 0; i < 10; i++)
 			pass(b->w, 100 * SECOND);
@@ -232,9 +232,9 @@ test_sink_counts_and_answers_nothing(void **state)
 	assert_int_equal(figures(s).messages_out, 0);
 }
 
-/* seed 001: a message that found no receive posted is counted; it comes again */
+/* seed 001: a message that finds no receive is counted, and sent again by the peer. */
 static void
-test_sink_counts_receives_missing(void **state)
+test_sink_counts_missing_receives(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "sink", .depth = 2 });
@@ -280,7 +280,7 @@ test_sink_client_sends_count_messages(void **state)
 /* --- ucmatose --- */
 
 static void
-test_ucmatose_both_parts(void **state)
+test_ucmatose_client_and_server(void **state)
 {
 	struct bench *b = *state;
 	struct service *server = serve(b, &b->w->b, &(struct svc_config){ .kind = "ucmatose" });
@@ -300,9 +300,9 @@ test_ucmatose_both_parts(void **state)
 	expect_all_released(b);
 }
 
-/* The program waits for all messages before it sends its own, and for the server to disconnect. */
+/* ucmatose's client receives all messages before it sends, and waits for the server's DREQ. */
 static void
-test_ucmatose_server_speaks_first_and_disconnects_last(void **state)
+test_ucmatose_server_sends_first_and_disconnects(void **state)
 {
 	struct bench *b = *state;
 	struct life *l;
@@ -322,7 +322,7 @@ test_ucmatose_server_speaks_first_and_disconnects_last(void **state)
 }
 
 static void
-test_ucmatose_client_listens_first_and_waits_for_the_end(void **state)
+test_ucmatose_client_receives_first_and_waits_for_the_dreq(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->a,
@@ -354,21 +354,21 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_message_comes_back),
+		T(test_echo_sends_messages_back),
 		T(test_immediate_data_and_empty_messages_come_back),
-		T(test_echo_client_gets_all_back),
-		T(test_echo_client_notices_what_is_not_its_own),
-		T(test_too_long_a_message_ends_only_its_own_connection),
+		T(test_echo_client_receives_all_its_messages),
+		T(test_echo_client_detects_other_contents),
+		T(test_too_long_message_ends_only_its_own_connection),
 		T(test_rdma_to_an_echo_is_refused),
 		T(test_client_ends_in_mid_transfer),
 		T(test_server_ends_in_mid_transfer),
 		T(test_peer_dies_in_mid_transfer),
 		T(test_sink_counts_and_answers_nothing),
-		T(test_sink_counts_receives_missing),
+		T(test_sink_counts_missing_receives),
 		T(test_sink_client_sends_count_messages),
-		T(test_ucmatose_both_parts),
-		T(test_ucmatose_server_speaks_first_and_disconnects_last),
-		T(test_ucmatose_client_listens_first_and_waits_for_the_end),
+		T(test_ucmatose_client_and_server),
+		T(test_ucmatose_server_sends_first_and_disconnects),
+		T(test_ucmatose_client_receives_first_and_waits_for_the_dreq),
 	};
 
 	return cmocka_run_group_tests_name("svc: messages", tests, NULL, NULL);

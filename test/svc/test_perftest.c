@@ -3,8 +3,8 @@
  */
 
 /*
- * perftest's exchange and what its traffic gives away. The lines and bytes are those of Debian's
- * 4.5+0.17, client and server, between two soft-RoCE adapters.
+ * perftest's exchange, and recognition of the client's program by its traffic. Lines and bytes were
+ * recorded between client and server of Debian's version 4.5+0.17 on two soft-RoCE adapters.
  */
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "svc/perftest_exchange.h"
-#include "svc/perftest_pace.h"
+#include "svc/perftest_send.h"
 #include "svc/perftest_target.h"
 #include "svc/perftest_write.h"
 
@@ -25,7 +25,7 @@
 #define READ_BW                                                                                    \
 	"0000:0080:000014:b99cc7:00000405:00007fde0b549000:"                                       \
 	"00:00:00:00:00:00:00:00:00:00:ff:ff:0a:63:00:02:00000000:"
-/* as its KEY_PRINT_FMT has it: LID 5, QPN 0x123 */
+/* perftest's KEY_PRINT_FMT with LID 5 and QPN 0x123 */
 #define NO_GID "0005:0010:000123:b99cc7:00000405:00007fde0b549000:00000000"
 
 static const uint8_t gid[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 99, [15] = 2 };
@@ -73,7 +73,7 @@ test_text_without_a_gid_is_read(void **state)
 }
 
 static void
-test_text_is_written_as_read(void **state)
+test_written_text_equals_the_read_one(void **state)
 {
 	static const char *const lines[] = { WRITE_BW, READ_BW, NO_GID };
 	uint8_t out[PERFTEST_TEXT];
@@ -90,7 +90,7 @@ test_text_is_written_as_read(void **state)
 	}
 }
 
-/* Every byte that is not what it has to be is noticed. */
+/* Every wrong byte of the text is detected. */
 static void
 test_text_is_checked(void **state)
 {
@@ -122,7 +122,7 @@ test_bytes_are_read_and_written(void **state)
 	assert_true(d.has_gid);
 	assert_memory_equal(d.gid.raw, gid, 16);
 	perftest_bytes_write(&d, out);
-	/* the index is the sender's own affair */
+	/* the last four bytes, an index, have no meaning for the receiver */
 	assert_memory_equal(out, bytes, PERFTEST_BYTES - 4);
 }
 
@@ -164,7 +164,7 @@ perftest_setup(void **state)
 	return 0;
 }
 
-/* A message over the stream, byte by byte: it is known where it ends. */
+/* Pass a message byte by byte. @return result of the byte that completes it */
 static int
 svc_perftest_say(struct talk *t, const void *message, size_t len)
 {
@@ -195,9 +195,9 @@ svc_perftest_greet(struct talk *t, const char *their_mtu)
 	"0000:0010:abcdef:123456:deadbeef:0000000100001000:"                                       \
 	"00:00:00:00:00:00:00:00:00:00:ff:ff:0a:63:00:02:00000000:"
 
-/* ib_write_bw -n 20, from the first to the last byte */
+/* The complete exchange of ib_write_bw -n 20. */
 static void
-test_write_bw(void **state)
+test_exchange_of_ib_write_bw(void **state)
 {
 	static const uint8_t numbers[5][8] = { { 0, 0, 0, 0, 0, 1, 0, 0 }, { [7] = 20 },
 		{ '@', 'H', 0xb0, 0xb1, 0xd8, 0x9a, 7, '6' },
@@ -224,7 +224,7 @@ test_write_bw(void **state)
 }
 
 static void
-test_the_smaller_mtu_holds(void **state)
+test_smaller_mtu_is_used(void **state)
 {
 	struct talk *t = *state;
 
@@ -238,9 +238,9 @@ test_the_smaller_mtu_holds(void **state)
 	assert_int_equal(t->x.mtu, 512);
 }
 
-/* write_bw_cm.pcap: the MTU comes in two bytes and padding, queue pairs as bytes, at first none */
+/* write_bw_cm.pcap: the MTU is two bytes and padding, QPs are binary, the first one is empty. */
 static void
-test_over_a_connection(void **state)
+test_exchange_over_a_connection(void **state)
 {
 	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 }, mtu[4] = "3";
 	static const uint8_t none[PERFTEST_BYTES], number[8] = { [6] = 0x13, [7] = 0x88 };
@@ -264,7 +264,7 @@ test_over_a_connection(void **state)
 }
 
 static void
-test_nonsense_is_refused(void **state)
+test_malformed_messages_are_refused(void **state)
 {
 	static const uint8_t old[16] = "5.69", letters[16] = "6.x6",
 			     endless[16] = "6.06060606060606";
@@ -296,26 +296,26 @@ test_wrong_mtus_are_refused(void **state)
 	}
 }
 
-/* --- who waits for answers --- */
+/* --- does the client wait for answers? --- */
 
 #define PATIENCE 200
 
 static void
 test_pingpong_is_answered(void **state)
 {
-	struct perftest_pace p = { 0 };
+	struct perftest_send p = { 0 };
 	uint64_t i, now = 1000;
 
 	(void)state;
-	assert_false(perftest_pace(&p, 0, false, now, PATIENCE));
-	assert_false(perftest_pace(&p, 0, true, now, PATIENCE));
-	assert_false(perftest_pace(&p, 1, false, now, PATIENCE));
-	assert_false(perftest_pace(&p, 1, false, now + 199, PATIENCE));
-	assert_true(perftest_pace(&p, 1, false, now + 200, PATIENCE));
-	assert_false(perftest_pace(&p, 1, false, now + 400, PATIENCE));
-	for (i = 2; i < 100; i++) { /* from now on at once, acknowledgements one behind */
+	assert_false(perftest_send_answers(&p, 0, false, now, PATIENCE));
+	assert_false(perftest_send_answers(&p, 0, true, now, PATIENCE));
+	assert_false(perftest_send_answers(&p, 1, false, now, PATIENCE));
+	assert_false(perftest_send_answers(&p, 1, false, now + 199, PATIENCE));
+	assert_true(perftest_send_answers(&p, 1, false, now + 200, PATIENCE));
+	assert_false(perftest_send_answers(&p, 1, false, now + 400, PATIENCE));
+	for (i = 2; i < 100; i++) { /* answered at once; the last answer is not acknowledged yet */
 		p.acknowledged = i - 2;
-		assert_true(perftest_pace(&p, i, false, now + 500, PATIENCE));
+		assert_true(perftest_send_answers(&p, i, false, now + 500, PATIENCE));
 	}
 	assert_int_equal(p.mode, PERFTEST_LATENCY);
 }
@@ -323,38 +323,38 @@ test_pingpong_is_answered(void **state)
 static void
 test_messages_that_follow_at_once_are_not_answered(void **state)
 {
-	struct perftest_pace two = { 0 }, part = { 0 };
+	struct perftest_send two = { 0 }, part = { 0 };
 
 	(void)state;
-	assert_false(perftest_pace(&two, 2, false, 1000, PATIENCE));
+	assert_false(perftest_send_answers(&two, 2, false, 1000, PATIENCE));
 	assert_int_equal(two.mode, PERFTEST_BANDWIDTH);
-	assert_false(perftest_pace(&part, 1, false, 1000, PATIENCE));
-	assert_false(perftest_pace(&part, 1, true, 1100, PATIENCE));
+	assert_false(perftest_send_answers(&part, 1, false, 1000, PATIENCE));
+	assert_false(perftest_send_answers(&part, 1, true, 1100, PATIENCE));
 	assert_int_equal(part.mode, PERFTEST_BANDWIDTH);
-	assert_false(perftest_pace(&part, 1, false, 2000, PATIENCE));
+	assert_false(perftest_send_answers(&part, 1, false, 2000, PATIENCE));
 }
 
-/* The first one stood alone by chance: the answers end with the first sign. */
+/* The first message was alone by chance: answers end when the client is ahead. */
 static void
-test_answers_end(void **state)
+test_answers_end_when_the_client_is_ahead(void **state)
 {
-	struct perftest_pace ahead = { 0 }, deaf = { 0 };
+	struct perftest_send ahead = { 0 }, deaf = { 0 };
 	uint64_t i;
 
 	(void)state;
-	assert_false(perftest_pace(&ahead, 1, false, 1000, PATIENCE));
-	assert_true(perftest_pace(&ahead, 1, false, 2000, PATIENCE));
-	assert_false(perftest_pace(&ahead, 3, false, 2000, PATIENCE));
+	assert_false(perftest_send_answers(&ahead, 1, false, 1000, PATIENCE));
+	assert_true(perftest_send_answers(&ahead, 1, false, 2000, PATIENCE));
+	assert_false(perftest_send_answers(&ahead, 3, false, 2000, PATIENCE));
 	assert_int_equal(ahead.mode, PERFTEST_BANDWIDTH);
 
-	assert_false(perftest_pace(&deaf, 1, false, 1000, PATIENCE));
+	assert_false(perftest_send_answers(&deaf, 1, false, 1000, PATIENCE));
 	for (i = 1; i <= 4; i++)
-		assert_true(perftest_pace(&deaf, i, false, 2000, PATIENCE));
-	assert_false(perftest_pace(&deaf, 5, false, 2000, PATIENCE));
+		assert_true(perftest_send_answers(&deaf, i, false, 2000, PATIENCE));
+	assert_false(perftest_send_answers(&deaf, 5, false, 2000, PATIENCE));
 	assert_int_equal(deaf.mode, PERFTEST_BANDWIDTH);
 }
 
-/* --- Writes in turn --- */
+/* --- both sides write in turn --- */
 
 static void
 perftest_expect_answer(struct perftest_write *p, uint64_t writes, uint64_t bytes, uint64_t length,
@@ -362,16 +362,18 @@ perftest_expect_answer(struct perftest_write *p, uint64_t writes, uint64_t bytes
 {
 	struct perftest_write_answer a;
 
-	assert_true(perftest_write_look(p, writes, bytes, false, &a));
+	assert_true(perftest_write_answers(p, writes, bytes, false, &a));
 	assert_int_equal(a.length, length);
 	assert_int_equal(a.last, last);
 	assert_int_equal(a.prepare, prepare);
-	assert_false(perftest_write_look(p, writes, bytes, false, &a));
+	assert_false(perftest_write_answers(p, writes, bytes, false, &a));
 }
 
-/* ib_write_lat: the server's first Write counts 1, so that the answer to the client's first is 2 */
+/*
+ * ib_write_lat: the server's first Write has the number 1, its answer to the client's first has 2.
+ */
 static void
-test_writes_count(void **state)
+test_writes_are_numbered(void **state)
 {
 	struct perftest_write p = { .begun = true };
 	unsigned int i;
@@ -383,7 +385,7 @@ test_writes_count(void **state)
 
 /* ib_write_lat -a -n 3 */
 static void
-test_each_size_counts_anew(void **state)
+test_each_size_counts_from_one(void **state)
 {
 	struct perftest_write p = { .begun = true };
 	uint64_t writes = 0, bytes = 0, size;
@@ -405,18 +407,18 @@ test_writes_that_do_not_wait_are_not_answered(void **state)
 
 	(void)state;
 	perftest_expect_answer(&p, 1, 65536, 65536, 2, false);
-	assert_false(perftest_write_look(&p, 3, 3 * 65536, false, &a));
-	assert_false(perftest_write_look(&p, 4, 4 * 65536, false, &a));
-	assert_false(perftest_write_look(&never, 1, 2, false, &a));
-	assert_false(perftest_write_look(&part, 0, 1024, true, &a));
-	assert_false(perftest_write_look(&part, 1, 65536 + 1024, true, &a));
-	assert_false(perftest_write_look(&part, 2, 2 * 65536, false, &a));
+	assert_false(perftest_write_answers(&p, 3, 3 * 65536, false, &a));
+	assert_false(perftest_write_answers(&p, 4, 4 * 65536, false, &a));
+	assert_false(perftest_write_answers(&never, 1, 2, false, &a));
+	assert_false(perftest_write_answers(&part, 0, 1024, true, &a));
+	assert_false(perftest_write_answers(&part, 1, 65536 + 1024, true, &a));
+	assert_false(perftest_write_answers(&part, 2, 2 * 65536, false, &a));
 }
 
-/* --- what one connection says of another --- */
+/* --- the client describes the memory of another connection --- */
 
 static void
-test_targets(void **state)
+test_targets_are_noted_and_found(void **state)
 {
 	static struct perftest_targets t[2];
 	struct perftest_dest d;
@@ -450,21 +452,21 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text_is_read),
 		cmocka_unit_test(test_text_without_a_gid_is_read),
-		cmocka_unit_test(test_text_is_written_as_read),
+		cmocka_unit_test(test_written_text_equals_the_read_one),
 		cmocka_unit_test(test_text_is_checked),
 		cmocka_unit_test(test_bytes_are_read_and_written),
-		cmocka_unit_test_setup(test_write_bw, perftest_setup),
-		cmocka_unit_test_setup(test_the_smaller_mtu_holds, perftest_setup),
-		cmocka_unit_test_setup(test_over_a_connection, perftest_setup),
-		cmocka_unit_test_setup(test_nonsense_is_refused, perftest_setup),
+		cmocka_unit_test_setup(test_exchange_of_ib_write_bw, perftest_setup),
+		cmocka_unit_test_setup(test_smaller_mtu_is_used, perftest_setup),
+		cmocka_unit_test_setup(test_exchange_over_a_connection, perftest_setup),
+		cmocka_unit_test_setup(test_malformed_messages_are_refused, perftest_setup),
 		cmocka_unit_test_setup(test_wrong_mtus_are_refused, perftest_setup),
 		cmocka_unit_test(test_pingpong_is_answered),
 		cmocka_unit_test(test_messages_that_follow_at_once_are_not_answered),
-		cmocka_unit_test(test_answers_end),
-		cmocka_unit_test(test_writes_count),
-		cmocka_unit_test(test_each_size_counts_anew),
+		cmocka_unit_test(test_answers_end_when_the_client_is_ahead),
+		cmocka_unit_test(test_writes_are_numbered),
+		cmocka_unit_test(test_each_size_counts_from_one),
 		cmocka_unit_test(test_writes_that_do_not_wait_are_not_answered),
-		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_targets_are_noted_and_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

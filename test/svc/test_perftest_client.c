@@ -3,8 +3,8 @@
  */
 
 /*
- * The client's side of perftest's exchange: the order is that of Debian's 4.5+0.17, client and
- * server, between two soft-RoCE adapters, with one queue pair and with two.
+ * The client's side of perftest's exchange. The order of messages was recorded between client and
+ * server of Debian's version 4.5+0.17 on two soft-RoCE adapters, with one QP and with two.
  */
 
 #include <setjmp.h>
@@ -33,7 +33,7 @@ perftest_client_dest(void *arg, const struct perftest_dest *theirs, struct perft
 	return true;
 }
 
-/* "16", "4": lengths; a queue pair: "q1" */
+/* Note a message as text: its length, such as "16", or "q1" for the description of QP 1. */
 static void
 perftest_client_note(struct talk *t, const uint8_t *m, size_t len)
 {
@@ -79,7 +79,7 @@ svc_perftest_client_begin(struct talk *t, bool stream, uint32_t qps, enum perfte
 	perftest_client_begin(&t->c, program);
 }
 
-/* Everything that it says, with C where queue pairs connect and M where traffic runs. */
+/* @return all messages of the client; C: the QPs connect here, M: traffic runs here */
 static const char *
 whole(struct talk *t)
 {
@@ -187,7 +187,7 @@ test_other_servers(void **state)
 }
 
 static void
-test_nonsense_is_refused(void **state)
+test_malformed_answers_are_refused(void **state)
 {
 	uint8_t m[PERFTEST_MESSAGE_MAX];
 	struct talk t;
@@ -205,9 +205,9 @@ test_nonsense_is_refused(void **state)
 		"does not describe a queue pair");
 }
 
-/* Over a connection the CM has told the number, and these are not looked at. */
+/* Over a connection the CM exchanges QPNs, so these ones are ignored. */
 static void
-test_numbers_that_no_queue_pair_of_theirs_has(void **state)
+test_impossible_queue_pair_numbers(void **state)
 {
 	static const uint32_t none[] = { 0, 0xFFFFFF };
 	struct perftest_dest d = { .has_gid = true };
@@ -238,8 +238,8 @@ main(void)
 		cmocka_unit_test(test_order_over_a_connection),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_other_servers),
-		cmocka_unit_test(test_nonsense_is_refused),
-		cmocka_unit_test(test_numbers_that_no_queue_pair_of_theirs_has),
+		cmocka_unit_test(test_malformed_answers_are_refused),
+		cmocka_unit_test(test_impossible_queue_pair_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

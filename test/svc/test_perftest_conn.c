@@ -3,9 +3,8 @@
  */
 
 /*
- * perftest's server with -R: one connection carries the exchange, the next ones the traffic. The
- * client is the test's own. Its memory: messages at the begin, what the server writes from TARGET
- * on.
+ * perftest's server with -R: the first connection carries the exchange, the others the traffic. The
+ * test acts as the client. In its memory messages begin at 0, and the server writes from TARGET on.
  */
 
 #include <string.h>
@@ -25,7 +24,7 @@ perftest_conn_server(struct bench *b)
 	return serve(b, &b->w->b, &server_config);
 }
 
-/* The client goes, both of its connections. */
+/* The client disconnects both of its connections. */
 static void
 perftest_conn_leave(struct bench *b, struct life *l, struct life *traffic)
 {
@@ -37,7 +36,7 @@ perftest_conn_leave(struct bench *b, struct life *l, struct life *traffic)
 	expect_all_released(b);
 }
 
-/* Say something, and hear an answer of as many bytes, at the memory's begin. */
+/* Send a message, and receive an answer of the same length at the beginning of the memory. */
 static void
 perftest_conn_ask(struct bench *b, struct life *l, const void *message, uint32_t len)
 {
@@ -62,7 +61,7 @@ perftest_conn_greet(struct bench *b)
 	return l;
 }
 
-/* Over l, of the queue pair of @p other. */
+/* Describe the QP of @p other over the connection @p l. */
 static struct perftest_dest
 perftest_conn_tell(struct bench *b, struct life *l, const struct life *other)
 {
@@ -80,9 +79,9 @@ perftest_conn_tell(struct bench *b, struct life *l, const struct life *other)
 	return d;
 }
 
-/* ib_write_bw: what is written goes to the memory that was told, and nothing comes back */
+/* ib_write_bw: Writes reach the described memory, and the server writes nothing. */
 static void
-test_writes_go_where_was_told(void **state)
+test_writes_reach_the_described_memory(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = perftest_conn_server(b);
@@ -102,7 +101,7 @@ test_writes_go_where_was_told(void **state)
 	assert_int_equal(l->node->bytes[TARGET + 63], 0x55);
 	assert_int_equal(rdma(b, traffic, WR_ATOMIC_FETCH_AND_ADD, TARGET, 8, ours.va, ours.rkey),
 		WC_SUCCESS);
-	/* not beyond it */
+	/* but not beyond that memory */
 	assert_int_equal(rdma(b, traffic, WR_RDMA_WRITE, TARGET, 64, ours.va - (1 << 20),
 				 ours.rkey),
 		WC_REM_ACCESS_ERR);
@@ -110,7 +109,7 @@ test_writes_go_where_was_told(void **state)
 	perftest_conn_leave(b, l, NULL);
 }
 
-/* ib_write_lat: told for the fourth time, the server begins; then both count */
+/* ib_write_lat: after the client's fourth description the server writes first; then both count. */
 static void
 test_server_begins_to_write(void **state)
 {
@@ -139,9 +138,9 @@ test_server_begins_to_write(void **state)
 	perftest_conn_leave(b, l, traffic);
 }
 
-/* ib_read_lat tells as often, but names a depth for its Reads; ib_send_lat no memory */
+/* ib_read_lat describes as often, but with a depth of Reads; ib_send_lat describes no memory. */
 static void
-test_server_writes_to_nobody_else(void **state)
+test_server_writes_only_to_ib_write_lat(void **state)
 {
 	struct bench *b = *state;
 	struct life *l, *traffic;
@@ -164,7 +163,7 @@ test_server_writes_to_nobody_else(void **state)
 	perftest_conn_leave(b, l, traffic);
 }
 
-/* ib_send_lat: the first Send is answered when nothing follows it, the next ones at once */
+/* ib_send_lat: the first Send is answered when no other follows for a while, later ones at once. */
 static void
 test_sends_are_answered(void **state)
 {
@@ -196,39 +195,39 @@ turning(const struct service *s)
 	return n;
 }
 
-/* The worker looks at those only whose traffic is not known yet, or comes without completions. */
+/* The worker polls only connections whose program is unknown yet, or which get no completions. */
 static void
-test_turns_only_for_who_needs_them(void **state)
+test_only_connections_that_need_it_are_polled(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = perftest_conn_server(b);
 	struct life *l = perftest_conn_greet(b), *writes, *sends;
 	struct perftest_dest ours;
 
-	assert_int_equal(turning(s), 0); /* the exchange's */
+	assert_int_equal(turning(s), 0); /* the connection of the exchange */
 	writes = call(b);
 	assert_int_equal(turning(s), 1);
 	ours = perftest_conn_tell(b, l, writes);
 	assert_int_equal(rdma(b, writes, WR_RDMA_WRITE, TARGET, 64, ours.va, ours.rkey),
 		WC_SUCCESS);
-	assert_int_equal(turning(s), 0); /* ib_write_bw's */
+	assert_int_equal(turning(s), 0); /* a connection of ib_write_bw */
 	sends = call(b);
 	assert_int_equal(say(b, sends, 2), WC_SUCCESS);
-	assert_int_equal(turning(s), 1); /* has it stood alone for long enough? */
+	assert_int_equal(turning(s), 1); /* its first Send waits for an answer */
 	pass(b->w, SECOND / 1000);
 	assert_int_equal(heard(sends).byte_len, 2);
 	assert_int_equal(turning(s), 0);
 	disconnect(sends);
 	sends = call(b);
 	assert_int_equal(turning(s), 1);
-	disconnect(sends); /* while the worker looks at it */
+	disconnect(sends); /* while the worker polls it */
 	exchange(b->w);
 	assert_int_equal(turning(s), 0);
 	perftest_conn_leave(b, l, writes);
 }
 
 static void
-test_nonsense_ends_the_connection(void **state)
+test_malformed_message_ends_the_connection(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = perftest_conn_server(b);
@@ -240,8 +239,37 @@ test_nonsense_ends_the_connection(void **state)
 	expect_all_released(b);
 }
 
+/* A client's key allows access to its own memory only; the next client gets another key. */
 static void
-test_parameters(void **state)
+test_each_client_has_its_own_key(void **state)
+{
+	struct bench *b = *state;
+	struct life *l, *other, *traffic;
+	struct perftest_dest first, second, again;
+
+	perftest_conn_server(b);
+	l = perftest_conn_greet(b);
+	first = perftest_conn_tell(b, l, NULL);
+	other = perftest_conn_greet(b);
+	second = perftest_conn_tell(b, other, NULL);
+	assert_int_not_equal(first.rkey, second.rkey);
+	assert_true(first.va != second.va);
+	traffic = call(b);
+	assert_int_equal(rdma(b, traffic, WR_RDMA_WRITE, TARGET, 64, second.va, second.rkey),
+		WC_SUCCESS);
+	assert_int_equal(rdma(b, traffic, WR_RDMA_WRITE, TARGET, 64, first.va, second.rkey),
+		WC_REM_ACCESS_ERR);
+	disconnect(other);
+	perftest_conn_leave(b, l, NULL);
+	l = perftest_conn_greet(b);
+	again = perftest_conn_tell(b, l, NULL);
+	assert_int_not_equal(again.rkey, first.rkey);
+	assert_int_not_equal(again.rkey, second.rkey);
+	perftest_conn_leave(b, l, NULL);
+}
+
+static void
+test_parameters_of_the_service_are_checked(void **state)
 {
 	struct svc_config small = { .kind = "perftest", .length = 100 };
 	struct svc_config large = { .kind = "perftest", .length = 8192, .size = 8193 };
@@ -254,19 +282,22 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_writes_go_where_was_told, bench_setup,
+		cmocka_unit_test_setup_teardown(test_writes_reach_the_described_memory, bench_setup,
 			bench_teardown),
 		cmocka_unit_test_setup_teardown(test_server_begins_to_write, bench_setup,
 			bench_teardown),
-		cmocka_unit_test_setup_teardown(test_server_writes_to_nobody_else, bench_setup,
-			bench_teardown),
+		cmocka_unit_test_setup_teardown(test_server_writes_only_to_ib_write_lat,
+			bench_setup, bench_teardown),
 		cmocka_unit_test_setup_teardown(test_sends_are_answered, bench_setup,
 			bench_teardown),
-		cmocka_unit_test_setup_teardown(test_turns_only_for_who_needs_them, bench_setup,
+		cmocka_unit_test_setup_teardown(test_only_connections_that_need_it_are_polled,
+			bench_setup, bench_teardown),
+		cmocka_unit_test_setup_teardown(test_malformed_message_ends_the_connection,
+			bench_setup, bench_teardown),
+		cmocka_unit_test_setup_teardown(test_each_client_has_its_own_key, bench_setup,
 			bench_teardown),
-		cmocka_unit_test_setup_teardown(test_nonsense_ends_the_connection, bench_setup,
-			bench_teardown),
-		cmocka_unit_test_setup_teardown(test_parameters, bench_setup, bench_teardown),
+		cmocka_unit_test_setup_teardown(test_parameters_of_the_service_are_checked,
+			bench_setup, bench_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* rcopy: the messages of librdmacm's program, in the byte order of an x86 host. */
+/* rcopy: messages of librdmacm's program, in the byte order of an x86 host. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 
 struct copy {
 	struct stream t;
-	uint32_t to; /* where in the server's buffer the next byte goes */
-	uint32_t from; /* where in ours the next one comes */
+	uint32_t to; /* offset in the server's buffer of the next byte to write */
+	uint32_t from; /* offset in our buffer of the next byte to receive */
 };
 
 static struct copy
@@ -27,11 +27,11 @@ open_copy(struct bench *b, uint32_t mr_key)
 		.t = open_stream(b, &(struct svc_config){ .kind = "rcopy", .mr_key = mr_key }, 0x02)
 	};
 
-	next_imm(&y.t); /* the second half */
+	next_imm(&y.t); /* the message that grants the second half */
 	return y;
 }
 
-/* Another one to the same service. */
+/* Open another connection to the same service. */
 static struct copy
 rcopy_again(const struct copy *first)
 {
@@ -77,7 +77,7 @@ rcopy_expect_answer(struct copy *y, uint8_t command, uint32_t status)
 /* --- the server --- */
 
 static void
-test_file_is_taken_and_counted(void **state)
+test_file_is_received_and_counted(void **state)
 {
 	struct copy y = open_copy(*state, 0);
 
@@ -92,7 +92,7 @@ test_file_is_taken_and_counted(void **state)
 	PUT(&y, CLOSE);
 	rcopy_expect_answer(&y, 2, 0);
 	assert_int_equal(figures(y.t.s).exchanges, 1);
-	PUT(&y, OPEN); /* another one */
+	PUT(&y, OPEN); /* another file */
 	rcopy_expect_answer(&y, 1, 0);
 	write_imm(&y.t, OUT, 0, 0, GOODBYE);
 	assert_int_equal(next_imm(&y.t), GOODBYE);
@@ -101,7 +101,7 @@ test_file_is_taken_and_counted(void **state)
 	expect_all_released(y.t.b);
 }
 
-/* The stream knows no messages: each may come in any pieces. */
+/* A stream has no message boundaries, so each request may arrive in any pieces. */
 static void
 test_requests_byte_by_byte(void **state)
 {
@@ -121,13 +121,13 @@ test_requests_byte_by_byte(void **state)
 }
 
 static void
-test_who_does_not_wait_for_the_answer_is_left(void **state)
+test_client_that_does_not_wait_for_the_answer_is_ended(void **state)
 {
 	struct copy y = open_copy(*state, 0);
 
 	PUT(&y, OPEN WRITE5);
 	exchange(y.t.b->w);
-	assert_int_equal(figures(y.t.s).violations, 0); /* no answer was due yet */
+	assert_int_equal(figures(y.t.s).violations, 0); /* no answer was missing yet */
 	PUT(&y, "hello" CLOSE);
 	assert_int_equal(figures(y.t.s).violations, 1);
 	expect_log(y.t.l, "prepare established disconnected");
@@ -180,7 +180,7 @@ test_file_larger_than_the_region_is_refused_at_its_end(void **state)
 }
 
 static void
-test_region_that_goes_meanwhile(void **state)
+test_region_deregistered_during_a_copy(void **state)
 {
 	struct bench *b = *state;
 	struct copy y;
@@ -217,7 +217,7 @@ test_one_writer_at_a_time(void **state)
 	rcopy_expect_answer(&z, 1, EBUSY);
 	assert_int_equal(next_imm(&z.t), GOODBYE);
 	expect_log(z.t.l, "prepare established disconnected");
-	/* the other one goes without a word */
+	/* the other client disconnects without a message */
 	cm_disconnect(b->w->a.cm, y.t.l->id, NULL, 0, b->w->now);
 	exchange(b->w);
 	z = rcopy_again(&y);
@@ -230,7 +230,7 @@ test_requests_out_of_order(void **state)
 {
 	struct copy y = open_copy(*state, 0), z;
 
-	PUT(&y, WRITE5); /* not open */
+	PUT(&y, WRITE5); /* no file is open */
 	rcopy_expect_answer(&y, 3, EINVAL);
 	assert_int_equal(next_imm(&y.t), GOODBYE);
 	z = rcopy_again(&y);
@@ -248,13 +248,13 @@ test_requests_out_of_order(void **state)
 }
 
 static void
-test_what_is_no_message_ends_the_connection(void **state)
+test_malformed_message_ends_the_connection(void **state)
 {
 	struct copy y = open_copy(*state, 0), z = rcopy_again(&y);
 
 	PUT(&y, "\x01\x01\x10\x00\0\0\0\0\0\0\0\0\0\0\0\0"); /* version */
 	expect_log(y.t.l, "prepare established disconnected");
-	PUT(&z, "\x00\x01\x0f\x00\0\0\0\0\0\0\0\0\0\0\0\0"); /* shorter than itself */
+	PUT(&z, "\x00\x01\x0f\x00\0\0\0\0\0\0\0\0\0\0\0\0"); /* length below that of a header */
 	expect_log(z.t.l, "prepare established disconnected");
 	assert_int_equal(figures(y.t.s).violations, 2);
 	expect_all_released(y.t.b);
@@ -341,7 +341,7 @@ test_client_sends_more_than_buffers_hold(void **state)
 }
 
 static void
-test_client_that_is_refused(void **state)
+test_refused_client(void **state)
 {
 	struct bench *b = *state;
 	struct node *n = &b->w->b;
@@ -360,19 +360,19 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_file_is_taken_and_counted),
+		T(test_file_is_received_and_counted),
 		T(test_requests_byte_by_byte),
-		T(test_who_does_not_wait_for_the_answer_is_left),
+		T(test_client_that_does_not_wait_for_the_answer_is_ended),
 		T(test_file_is_kept_in_a_region_of_the_caller),
 		T(test_file_larger_than_the_region_is_refused_at_its_end),
-		T(test_region_that_goes_meanwhile),
+		T(test_region_deregistered_during_a_copy),
 		T(test_one_writer_at_a_time),
 		T(test_requests_out_of_order),
-		T(test_what_is_no_message_ends_the_connection),
+		T(test_malformed_message_ends_the_connection),
 		T(test_region_is_checked),
 		T(test_client_sends_a_file),
 		T(test_client_sends_more_than_buffers_hold),
-		T(test_client_that_is_refused),
+		T(test_refused_client),
 	};
 
 	return cmocka_run_group_tests_name("svc: rcopy", tests, NULL, NULL);

@@ -2,14 +2,14 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* rping: librdmacm's exchange, as test/data/captures/rping.pcap has it. */
+/* rping: librdmacm's exchange, as in test/data/captures/rping.pcap. */
 
 #include <string.h>
 
 #include "../wire/pcap.h"
 #include "bench.h"
 
-/* rping -S 100: what its client's source holds in the first three pings */
+/* rping -S 100: the client's first three messages */
 static const char *const pings[] = {
 	"rdma-ping-0: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz"
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\",
@@ -21,9 +21,9 @@ static const char *const pings[] = {
 
 static const struct svc_config server_config = { .kind = "rping" };
 
-/* The program's own pings, as its server read and wrote them. */
+/* Our messages equal those that rping's server read and wrote. */
 static void
-test_pings_are_the_captured_ones(void **state)
+test_messages_equal_the_captured_ones(void **state)
 {
 	static struct pcap p;
 	unsigned int read = 0, written = 0;
@@ -47,7 +47,7 @@ test_pings_are_the_captured_ones(void **state)
 	assert_int_equal(written, 3);
 }
 
-/* An rping_rdma_info at the begin of a node's memory. */
+/* Write a struct rping_rdma_info at the beginning of the node's memory. */
 static void
 write_info(struct node *n, uint64_t addr, uint32_t rkey, uint32_t size)
 {
@@ -63,7 +63,7 @@ rping_tell(struct bench *b, struct life *l, uint64_t addr, uint32_t rkey, uint32
 	return say(b, l, 16);
 }
 
-/* The client's QP of the world may only be written: let the server read, too. */
+/* The test's QP allows remote writes only: allow the server's Reads, too. */
 static struct life *
 call_readable(struct bench *b)
 {
@@ -74,7 +74,7 @@ call_readable(struct bench *b)
 	return l;
 }
 
-/* --- the server, and a client by hand --- */
+/* --- the server, with the test as client --- */
 
 static void
 test_server_reads_the_source_and_writes_the_sink(void **state)
@@ -106,7 +106,7 @@ test_server_reads_the_source_and_writes_the_sink(void **state)
 	expect_all_released(b);
 }
 
-/* Whatever it has said, it is disconnected, and that was counted once. */
+/* Expect that the client is disconnected, and that one violation is counted. */
 static void
 expect_violation(struct bench *b, struct service *s, struct life *l)
 {
@@ -118,7 +118,7 @@ expect_violation(struct bench *b, struct service *s, struct life *l)
 }
 
 static void
-test_source_longer_than_the_server_takes_is_a_violation(void **state)
+test_source_longer_than_the_servers_buffer_is_a_violation(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "rping", .size = 64 });
@@ -149,7 +149,7 @@ test_message_out_of_turn_is_a_violation(void **state)
 	struct sge sge = { a->va, 16, a->key };
 	struct send_wr wr = { .opcode = WR_SEND, .num_sge = 1, .sg_list = &sge };
 
-	/* one in turn: a Send without credits waits for the first acknowledgement */
+	/* this message is in turn: a Send without credits waits for the first ACK */
 	rping_tell(b, l, a->va + 1000, a->key, 100);
 	rping_tell(b, l, a->va + 2000, a->key, 100);
 	assert_int_equal(figures(s).exchanges, 1);
@@ -157,7 +157,7 @@ test_message_out_of_turn_is_a_violation(void **state)
 	assert_int_equal(rc_post_send(a->rc, l->qpn, &wr, NULL), 0);
 	run(a);
 	deliver(a);
-	run(&b->w->b); /* its Read is under way, its receive stands again */
+	run(&b->w->b); /* its Read is outstanding, and its receive is posted again */
 	say(b, l, 16);
 	expect_violation(b, s, l);
 }
@@ -176,16 +176,16 @@ test_message_too_long_is_an_error(void **state)
 	expect_all_released(b);
 }
 
-/* lib/rc tells nobody but the completion: the frame ends the connection. */
+/* A completion with an error makes the service disconnect. */
 static void
-test_false_key_ends_only_its_own_connection(void **state)
+test_wrong_key_ends_only_its_own_connection(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->b, &server_config);
 	struct life *good = call_readable(b), *bad = call_readable(b);
 	struct node *a = &b->w->a;
 
-	lose(a, CM_DREQ); /* the client's own, for its QP is in error, too */
+	lose(a, CM_DREQ); /* from the client, whose QP is in ERR, too */
 	rping_tell(b, bad, a->va, a->key ^ 1, 100);
 	exchange(b->w);
 	expect_log(bad, "prepare established qp error");
@@ -195,7 +195,7 @@ test_false_key_ends_only_its_own_connection(void **state)
 	assert_int_equal(heard(good).byte_len, 16);
 }
 
-/* --- the client, and a server by hand --- */
+/* --- the client, with the test as server --- */
 
 static void
 test_client_offers_source_then_sink(void **state)
@@ -252,7 +252,7 @@ rping_lie(struct bench *b, struct service *s, uint32_t len)
 	say(b, l, len);
 	if (len == 16) {
 		heard(l);
-		say(b, l, 16); /* nothing was written */
+		say(b, l, 16); /* without writing to the client */
 	}
 	exchange(b->w);
 	assert_int_equal(figures(s).exchanges, 0);
@@ -260,7 +260,7 @@ rping_lie(struct bench *b, struct service *s, uint32_t len)
 }
 
 static void
-test_verifying_client_sees_a_false_pong(void **state)
+test_verifying_client_detects_a_wrong_answer(void **state)
 {
 	struct bench *b = *state;
 	struct service *s = serve(b, &b->w->a,
@@ -292,7 +292,7 @@ test_go_ahead_of_other_length_is_a_violation(void **state)
 	expect_all_released(b);
 }
 
-/* --- both --- */
+/* --- our client and our server --- */
 
 static void
 pings_and_pongs(struct bench *b, uint32_t size, uint64_t count)
@@ -315,7 +315,7 @@ pings_and_pongs(struct bench *b, uint32_t size, uint64_t count)
 	assert_int_equal(figures(server).exchanges, count);
 	assert_int_equal(figures(server).bytes_in, count * (2 * 16 + size));
 	assert_int_equal(figures(server).bytes_out, count * (2 * 16 + size));
-	/* one Read at a time, as the program has it */
+	/* one Read at a time, as rping does */
 	assert_true(cm_get(b->w->a.cm, id, b->w->now, &info));
 	assert_int_equal(info.responder_resources, 1);
 	expect_all_released(b);
@@ -355,15 +355,15 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pings_are_the_captured_ones),
+		cmocka_unit_test(test_messages_equal_the_captured_ones),
 		T(test_server_reads_the_source_and_writes_the_sink),
-		T(test_source_longer_than_the_server_takes_is_a_violation),
+		T(test_source_longer_than_the_servers_buffer_is_a_violation),
 		T(test_message_of_other_length_is_a_violation),
 		T(test_message_out_of_turn_is_a_violation),
 		T(test_message_too_long_is_an_error),
-		T(test_false_key_ends_only_its_own_connection),
+		T(test_wrong_key_ends_only_its_own_connection),
 		T(test_client_offers_source_then_sink),
-		T(test_verifying_client_sees_a_false_pong),
+		T(test_verifying_client_detects_a_wrong_answer),
 		T(test_go_ahead_of_other_length_is_a_violation),
 		T(test_client_and_server_default_size),
 		T(test_client_and_server_smallest),

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* rstream: rsockets as test/data/captures/rstream.pcap has them. */
+/* rstream: the rsockets protocol, as in test/data/captures/rstream.pcap. */
 
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ test_private_data_and_second_half(void **state)
 	assert_int_equal(get_be32(p + 20), 2);
 	assert_int_equal(get_be32(p + 32), t.key);
 	assert_int_equal(get_be32(p + 36), 4096);
-	/* the second half, into our second entry, little-endian as we are */
+	/* the server writes its second half into our second SGL entry, in our byte order */
 	assert_int_equal(next_imm(&t), CREDITS(384));
 	assert_int_equal(get_le32(list + 16), (uint32_t)(t.va + 4096));
 	assert_int_equal(get_le32(list + 20), (uint32_t)((t.va + 4096) >> 32));
@@ -35,7 +35,7 @@ test_private_data_and_second_half(void **state)
 }
 
 static void
-test_list_is_big_endian_for_those_who_are(void **state)
+test_list_has_the_byte_order_of_the_peer(void **state)
 {
 	struct stream t = open_rstream(*state, 8192, 0x03);
 	const uint8_t *list = t.b->w->a.bytes + LIST;
@@ -47,9 +47,9 @@ test_list_is_big_endian_for_those_who_are(void **state)
 	assert_int_equal(get_be32(list + 28), 4096);
 }
 
-/* Frames 7 to 23 of the capture: 16 bytes and back, three times 1000 bytes and back. */
+/* Frames 7 to 23 of the capture: 16 bytes, then three times 1000 bytes, each sent back. */
 static void
-test_as_many_bytes_come_back(void **state)
+test_all_bytes_are_sent_back(void **state)
 {
 	struct stream t = open_rstream(*state, 8192, 0x02);
 	uint8_t *bytes = t.b->w->a.bytes;
@@ -63,14 +63,14 @@ test_as_many_bytes_come_back(void **state)
 	assert_int_equal(next_imm(&t), DATA(16));
 	write_imm(&t, OUT + 16, 300, t.va + 16, DATA(300));
 	assert_int_equal(next_imm(&t), DATA(300));
-	assert_memory_equal(bytes + IN, bytes + OUT, 316); /* the count goes on */
+	assert_memory_equal(bytes + IN, bytes + OUT, 316); /* the pattern continues */
 	assert_int_equal(bytes[IN + 316], 0xEE);
 	assert_int_equal(figures(t.s).bytes_in, 316);
 }
 
-/* The client grants what it has read; without it the server waits, and owes. */
+/* The client grants space that it has read. Without a grant the server keeps bytes and waits. */
 static void
-test_server_writes_only_where_it_may(void **state)
+test_server_writes_only_into_granted_space(void **state)
 {
 	struct stream t = open_rstream(*state, 8192, 0x02);
 	uint8_t *bytes = t.b->w->a.bytes;
@@ -84,7 +84,7 @@ test_server_writes_only_where_it_may(void **state)
 	assert_int_equal(next_imm(&t), DATA(HALF - 600));
 	expect_nothing_heard(t.l);
 	assert_int_equal(bytes[IN + HALF], 0xEE);
-	/* our second half, into its second entry */
+	/* write our second half into the server's second SGL entry */
 	put_le32(bytes + OUT, (uint32_t)(t.b->w->a.va + IN + HALF));
 	put_le32(bytes + OUT + 4, (uint32_t)((t.b->w->a.va + IN + HALF) >> 32));
 	put_le32(bytes + OUT + 8, t.b->w->a.key);
@@ -96,7 +96,7 @@ test_server_writes_only_where_it_may(void **state)
 }
 
 static void
-test_half_that_is_read_is_granted_again(void **state)
+test_read_half_is_granted_again(void **state)
 {
 	struct stream t = open_rstream(*state, 2048, 0x02);
 	const uint8_t *list = t.b->w->a.bytes + LIST;
@@ -179,7 +179,7 @@ test_more_data_than_granted_is_a_violation(void **state)
 }
 
 static void
-test_false_list_ends_only_its_own_connection(void **state)
+test_wrong_list_ends_only_its_own_connection(void **state)
 {
 	struct stream t = open_rstream(*state, 8192, 0x02);
 	struct bench *b = t.b;
@@ -247,7 +247,7 @@ rstream_client(struct bench *b, const struct svc_config *config)
 }
 
 static void
-test_client_introduces_itself(void **state)
+test_client_sends_its_private_data(void **state)
 {
 	struct bench *b = *state;
 	const uint8_t *p;
@@ -262,7 +262,7 @@ test_client_introduces_itself(void **state)
 	assert_int_equal(get_be32(p + 36), 4096);
 }
 
-/* -S 700 -C 5 -I 3 -T v; buffers that are used many times over */
+/* -S 700 -C 5 -I 3 -T v: the buffers are filled many times */
 static void
 test_client_and_server(void **state)
 {
@@ -288,7 +288,7 @@ test_client_and_server(void **state)
 	assert_int_equal(figures(s).violations, 0);
 	assert_int_equal(figures(s).established, 1);
 	assert_true(figures(s).bytes_in >= 16 + 3 * 3500);
-	assert_int_equal(figures(c).connections, 0); /* it left */
+	assert_int_equal(figures(c).connections, 0); /* the client has disconnected */
 	expect_all_released(b);
 }
 
@@ -304,7 +304,7 @@ test_client_has_the_programs_defaults(void **state)
 	assert_int_equal(figures(c).mismatches, 0);
 }
 
-/* A server by hand; the client sends 16 bytes and wants them back, then 4. */
+/* The test acts as server; the client sends 16 bytes, then 4, and expects them back. */
 static struct stream
 serve_by_hand(struct bench *b, struct service **c)
 {
@@ -333,7 +333,7 @@ serve_by_hand(struct bench *b, struct service **c)
 }
 
 static void
-test_client_compares(void **state)
+test_client_compares_the_bytes(void **state)
 {
 	struct bench *b = *state;
 	struct service *c;
@@ -341,14 +341,14 @@ test_client_compares(void **state)
 
 	write_imm(&t, OUT, 16, t.va, DATA(16));
 	assert_int_equal(next_imm(&t), DATA(4));
-	write_imm(&t, OUT + 17, 4, t.va + 16, DATA(4)); /* one too far */
+	write_imm(&t, OUT + 17, 4, t.va + 16, DATA(4)); /* bytes shifted by one */
 	assert_int_equal(next_imm(&t), GOODBYE);
 	assert_int_equal(figures(c).exchanges, 1);
 	assert_int_equal(figures(c).mismatches, 1);
 }
 
 static void
-test_client_takes_no_more_than_it_sent(void **state)
+test_more_bytes_than_sent_are_a_violation(void **state)
 {
 	struct bench *b = *state;
 	struct service *c;
@@ -359,9 +359,9 @@ test_client_takes_no_more_than_it_sent(void **state)
 	assert_int_equal(figures(c).connections, 0);
 }
 
-/* A peer whose REP is of another protocol. */
+/* The peer's REP has private data of another protocol. */
 static void
-test_client_leaves_who_speaks_otherwise(void **state)
+test_client_disconnects_from_another_protocol(void **state)
 {
 	struct bench *b = *state;
 	struct service *c = rstream_client(b, &(struct svc_config){ .length = 2048 });
@@ -377,22 +377,22 @@ main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_private_data_and_second_half),
-		T(test_list_is_big_endian_for_those_who_are),
-		T(test_as_many_bytes_come_back),
-		T(test_server_writes_only_where_it_may),
-		T(test_half_that_is_read_is_granted_again),
+		T(test_list_has_the_byte_order_of_the_peer),
+		T(test_all_bytes_are_sent_back),
+		T(test_server_writes_only_into_granted_space),
+		T(test_read_half_is_granted_again),
 		T(test_message_credits_are_renewed_at_half),
 		T(test_server_sends_no_more_messages_than_granted),
 		T(test_disconnect_is_answered),
 		T(test_more_data_than_granted_is_a_violation),
-		T(test_false_list_ends_only_its_own_connection),
+		T(test_wrong_list_ends_only_its_own_connection),
 		T(test_other_private_data_is_refused),
-		T(test_client_introduces_itself),
+		T(test_client_sends_its_private_data),
 		T(test_client_and_server),
 		T(test_client_has_the_programs_defaults),
-		T(test_client_compares),
-		T(test_client_takes_no_more_than_it_sent),
-		T(test_client_leaves_who_speaks_otherwise),
+		T(test_client_compares_the_bytes),
+		T(test_more_bytes_than_sent_are_a_violation),
+		T(test_client_disconnects_from_another_protocol),
 	};
 
 	return cmocka_run_group_tests_name("svc: rstream", tests, NULL, NULL);

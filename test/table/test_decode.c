@@ -54,13 +54,12 @@ static const struct table_row outer_params[] = {
 	ROW(struct outer, count, TABLE_UINT, .flags = TABLE_REQUIRED, .min = 2, .max = 10,
 		.help = "how many"),
 	ROW(struct outer, va, TABLE_UINT, .bit = OUTER_VA, .help = "an address"),
-	ROW(struct outer, worker, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 127, .def = UINT64_MAX,
-		.def_text = "any", .help = "a worker"),
-	ROW(struct outer, flag, TABLE_BOOL, .flags = TABLE_DEFAULT, .def = 1, .help = "a flag"),
+	ROW(struct outer, worker, TABLE_UINT, .max = 127, .def = UINT64_MAX, .def_text = "any",
+		.help = "a worker"),
+	ROW(struct outer, flag, TABLE_BOOL, .def = 1, .help = "a flag"),
 	ROW(struct outer, text, TABLE_STRING, .max = 5, .help = "a text"),
 	ROW(struct outer, data, TABLE_BYTES, .max = 4, .help = "bytes"),
-	ROW(struct outer, mode, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = 3, .words = words_mode,
-		.help = "a mode"),
+	ROW(struct outer, mode, TABLE_ENUM, .def = 3, .words = words_mode, .help = "a mode"),
 	ROW(struct outer, access, TABLE_FLAGS, .words = words_access, .help = "rights"),
 	ROW(struct outer, gid, TABLE_GID, .help = "an address"),
 	ROW(struct outer, mac, TABLE_MAC, .help = "a MAC"),
@@ -102,7 +101,7 @@ refused(struct fixture *f, const char *text, const char *parameter, const char *
 }
 
 static int
-setup(void **state)
+decode_setup(void **state)
 {
 	static struct fixture f;
 
@@ -112,7 +111,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+decode_teardown(void **state)
 {
 	struct fixture *f = *state;
 
@@ -288,10 +287,8 @@ static void
 test_defaults_are_told_in_words(void **state)
 {
 	static const struct table_row none[] = {
-		ROW(struct outer, access, TABLE_FLAGS, .flags = TABLE_DEFAULT,
-			.words = words_access),
-		ROW(struct outer, access, TABLE_FLAGS, .flags = TABLE_DEFAULT, .def = 3,
-			.words = words_access),
+		ROW(struct outer, access, TABLE_FLAGS, .words = words_access),
+		ROW(struct outer, access, TABLE_FLAGS, .def = 3, .words = words_access),
 		ROW_END,
 	};
 	char buf[64];
@@ -337,20 +334,25 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_values_reach_their_fields, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_absent_parameters_get_their_defaults, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(test_an_object_stands_for_a_list_of_one, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(test_range_is_kept_at_both_ends, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_wrong_types_are_named, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_values_reach_their_fields, decode_setup,
+			decode_teardown),
+		cmocka_unit_test_setup_teardown(test_absent_parameters_get_their_defaults,
+			decode_setup, decode_teardown),
+		cmocka_unit_test_setup_teardown(test_an_object_stands_for_a_list_of_one,
+			decode_setup, decode_teardown),
+		cmocka_unit_test_setup_teardown(test_range_is_kept_at_both_ends, decode_setup,
+			decode_teardown),
+		cmocka_unit_test_setup_teardown(test_wrong_types_are_named, decode_setup,
+			decode_teardown),
 		cmocka_unit_test_setup_teardown(test_missing_and_unknown_parameters_are_named,
-			setup, teardown),
-		cmocka_unit_test_setup_teardown(test_the_path_leads_to_the_fault, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_long_text_is_cut_between_characters, setup,
-			teardown),
+			decode_setup, decode_teardown),
+		cmocka_unit_test_setup_teardown(test_the_path_leads_to_the_fault, decode_setup,
+			decode_teardown),
+		cmocka_unit_test_setup_teardown(test_long_text_is_cut_between_characters,
+			decode_setup, decode_teardown),
 		cmocka_unit_test(test_defaults_are_told_in_words),
-		cmocka_unit_test_setup_teardown(test_a_name_may_be_a_number, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_name_may_be_a_number, decode_setup,
+			decode_teardown),
 		cmocka_unit_test(test_numbers_beyond_json_integers_are_text),
 	};
 

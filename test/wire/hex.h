@@ -5,7 +5,7 @@
 #ifndef TEST_WIRE_HEX_H
 #define TEST_WIRE_HEX_H
 
-/* Bytes written as hexadecimal text; anything that is no digit separates. */
+/* Bytes from hexadecimal text. Characters that are not hexadecimal digits are skipped. */
 
 #include <assert.h>
 #include <ctype.h>

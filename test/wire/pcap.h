@@ -5,7 +5,7 @@
 #ifndef TEST_WIRE_PCAP_H
 #define TEST_WIRE_PCAP_H
 
-/* Just enough of the classic pcap format for our own captures, in any byte order. */
+/* A reader of the classic pcap format in either byte order, sufficient for our own captures. */
 
 #include <stdint.h>
 #include <stdio.h>

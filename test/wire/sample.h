@@ -5,13 +5,13 @@
 #ifndef TEST_WIRE_SAMPLE_H
 #define TEST_WIRE_SAMPLE_H
 
-/* A frame of any opcode on any encapsulation, every field a number like no other. */
+/* Make a frame of any opcode and encapsulation. Every field has a value of its own. */
 
 #include <stdint.h>
 
 #include "wire/wire.h"
 
-/* what a frame is carried in; the index of sample_carriers[] */
+/* an encapsulation and header combination; a row of sample_carriers[] */
 struct sample_carrier {
 	const char *name;
 	enum encap encap;

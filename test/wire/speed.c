@@ -3,8 +3,8 @@
  */
 
 /*
- * How long parse, build and the CRC kernels take, best of several runs. It prints and never fails:
- * the machine is shared. Compare ratios within one run only.
+ * Print how long parsing, building and each CRC kernel take: the best of several runs. The program
+ * never fails, as times vary on a shared machine. Compare ratios within one run only.
  */
 
 #include <stdio.h>

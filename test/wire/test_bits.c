@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Numbers of any width at any bit: bit 0 is the most significant one of the first byte. */
+/* Read and write numbers of any width at any bit. Bit 0 is the most significant bit of byte 0. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ static const struct {
 	unsigned int offset, width;
 	uint64_t value;
 } rows[] = {
-	/* of 01 23 45 67 89 ab cd ef fe */
+	/* offset, width and value in 01 23 45 67 89 ab cd ef fe */
 	{ 0, 8, 0x01 },
 	{ 7, 1, 1 },
 	{ 6, 1, 0 },
@@ -27,12 +27,14 @@ static const struct {
 	{ 12, 20, 0x34567 },
 	{ 0, 64, 0x0123456789abcdef },
 	{ 8, 64, 0x23456789abcdeffe },
-	{ 1, 64, 0x02468acf13579bdf }, /* twice that, and the first bit of fe */
+	{ 1, 64,
+		/* the first eight bytes shifted left by one bit, then the first bit of fe */
+		0x02468acf13579bdf },
 	{ 71, 1, 0 },
 };
 
 static void
-test_what_stands_where(void **state)
+test_get_reads_any_width_at_any_bit(void **state)
 {
 	static const uint8_t bytes[] = { 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0xfe };
 
@@ -41,7 +43,7 @@ test_what_stands_where(void **state)
 		assert_true(get_bits(bytes, rows[i].offset, rows[i].width) == rows[i].value);
 }
 
-/* neighbours stay as they are, whatever stood there, and what is too wide is cut */
+/* Other bits do not change, whatever the old value was; a value that is too wide is cut. */
 static void
 test_put_touches_nothing_else(void **state)
 {
@@ -70,7 +72,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_stands_where),
+		cmocka_unit_test(test_get_reads_any_width_at_any_bit),
 		cmocka_unit_test(test_put_touches_nothing_else),
 	};
 

@@ -2,7 +2,9 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Every packet of every capture: its ICRC holds, and its fields build the same packet again. */
+/*
+ * Each packet of each capture has a valid ICRC, and building from its fields gives the same bytes.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +19,7 @@
 #include "wire/bytes.h"
 #include "wire/wire.h"
 
-/* counts of an independent dissector */
+/* packet counts, as an independent dissector has them */
 static const struct {
 	const char *name;
 	unsigned int frames;
@@ -85,7 +87,7 @@ rebuild(const uint8_t *frame, const struct packet *p)
 		.vlan = PATH_NO_VLAN,
 		.traffic_class = p->tclass,
 		.hop_limit = p->hop_limit,
-		/* this flow label gives this source port (rc-transport 10) */
+		/* a flow label that gives the packet's UDP source port (rc-transport 10) */
 		.flow_label = p->udp_sport & 0x3FFF,
 	};
 	uint8_t *bth = buf + PATH_HEADER_MAX;
@@ -98,7 +100,7 @@ rebuild(const uint8_t *frame, const struct packet *p)
 	path_init(&path, &av, 0, p->dest_qpn);
 	assert_int_equal(path.udp_sport, p->udp_sport);
 	if (!v4) {
-		/* the flow label is on the wire, too: rxe sends its own */
+		/* IPv6 carries a flow label; rxe's is another than the port's */
 		put_be32(path.header + 14, 6u << 28 | (uint32_t)p->tclass << 20 | p->flow_label);
 	}
 	len = wire_build(bth, &h);
@@ -130,7 +132,7 @@ wire_capture_read_capture(unsigned int i)
 			continue; /* ARP */
 		memset(&pkt, 0, sizeof(pkt));
 		if (!wire_parse(ENCAP_ROCEV2_IPV4, pcap.data + 14, pcap.len - 14, &pkt, &why)) {
-			/* the programs' TCP connections, neighbour discovery */
+			/* TCP connections of the programs, and neighbour discovery */
 			assert_int_equal(why, VERDICT_IP_PROTOCOL);
 			continue;
 		}
@@ -158,7 +160,7 @@ test_all_1046_packets(void **state)
 	for (i = 0; i < 256; i++)
 		total += by_opcode[i];
 	assert_int_equal(total, 1046);
-	/* opcodes no capture may lack: Reads, Atomics, Immediates, UC and UD among them */
+	/* the captures together contain at least these opcodes */
 	assert_int_equal(by_opcode[RC_CMP_SWAP], 5);
 	assert_int_equal(by_opcode[RC_FETCH_ADD], 5);
 	assert_int_equal(by_opcode[RC_ATOMIC_ACK], 10);

@@ -47,7 +47,7 @@ check_kernel(const char *name)
 	}
 }
 
-/* a kernel this CPU lacks must say so; one that it has must agree with zlib */
+/* A kernel that this CPU cannot run reports it; every other kernel agrees with zlib. */
 static void
 test_kernels_agree_with_zlib(void **state)
 {
@@ -76,7 +76,7 @@ test_kernels_read_no_byte_outside(void **state)
 		if (crc32_use(names[i]) != 0)
 			continue;
 		for (len = 1; len <= SHORT_MAX; len++) {
-			exact = malloc(len); /* the address sanitizer watches both ends */
+			exact = malloc(len); /* AddressSanitizer detects accesses outside */
 			assert_non_null(exact);
 			memcpy(exact, data, len);
 			assert_int_equal(crc32_update(0, exact, len), crc32(0, data, len));
@@ -86,7 +86,7 @@ test_kernels_read_no_byte_outside(void **state)
 }
 
 static void
-test_any_split_gives_the_same_crc(void **state)
+test_crc_in_two_parts_equals_crc_of_the_whole(void **state)
 {
 	uint32_t whole, split, i;
 
@@ -102,7 +102,7 @@ test_any_split_gives_the_same_crc(void **state)
 	}
 }
 
-/* --- a packet: head with bits that count as ones, payload copied on the way --- */
+/* --- crc32_packet(): masked bits of the head count as ones; the payload is copied --- */
 
 #define HEAD_MIN 3 /* blocks */
 #define GUARD    0xA5
@@ -113,7 +113,7 @@ struct packet_buf {
 	uint8_t bytes[ALIGNMENTS + CRC32_HEAD_MAX + 9000 + 64];
 };
 
-/* what crc32_packet() has to give, by zlib: a register of zero is ~0 in its convention */
+/* The expected result of crc32_packet(), from zlib, which inverts the register: 0 is our ~0. */
 static uint32_t
 packet_by_zlib(const struct packet_buf *b, const uint8_t *head, uint32_t blocks,
 	const uint8_t *payload, uint32_t len)
@@ -192,11 +192,9 @@ test_packet_kernels_read_no_payload_byte_outside(void **state)
 	}
 }
 
-/*
- * --- a packet that stays where it is: ones in front, and bits of its head that count as ones ---
- */
+/* --- crc32_masked(): bytes of ones first, masked bits of the head count as ones, no copy --- */
 
-/* in a heap block of its own: the address sanitizer watches both ends */
+/* The packet is a heap block of its own, so that AddressSanitizer detects accesses outside. */
 static void
 check_masked(const uint8_t *ones, uint32_t blocks, uint32_t len)
 {
@@ -272,7 +270,7 @@ test_check_values(void **state)
 	(void)state;
 	/* the check value every CRC-32 catalogue gives */
 	assert_int_equal(crc32_update(0, "123456789", 9), 0xCBF43926);
-	/* rc-transport 9: register after eight 0xFF bytes */
+	/* rc-transport 9: the register after eight bytes 0xFF */
 	crc = crc32_update(0, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 8);
 	assert_int_equal((uint32_t)~crc, 0xDEBB20E3);
 }
@@ -307,7 +305,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kernels_agree_with_zlib),
 		cmocka_unit_test(test_kernels_read_no_byte_outside),
-		cmocka_unit_test(test_any_split_gives_the_same_crc),
+		cmocka_unit_test(test_crc_in_two_parts_equals_crc_of_the_whole),
 		cmocka_unit_test(test_packet_kernels_agree_with_zlib_and_copy),
 		cmocka_unit_test(test_packet_kernels_read_no_payload_byte_outside),
 		cmocka_unit_test(test_masked_kernels_agree_with_zlib_and_read_no_byte_outside),

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* ICRC and VCRC: the vectors of rc-transport 9, and which bits they cover. */
+/* ICRC and VCRC: the test vectors of rc-transport 9, and which bits each covers. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,8 +66,8 @@ test_vectors(void **state)
 }
 
 /*
- * Flip each bit: the ICRC must change, unless the bit is one of the variant fields. masked: byte
- * offset from layer 3 and mask, in pairs, ended by -1.
+ * Flip each bit: the ICRC changes if and only if the bit is in no variant field.
+ * @param masked  pairs of byte offset (from layer 3) and mask of the variant bits; -1 ends the list
  */
 static void
 expect_covered(enum encap encap, uint8_t *l3, uint32_t len, const int *masked)
@@ -82,9 +82,10 @@ expect_covered(enum encap encap, uint8_t *l3, uint32_t len, const int *masked)
 				variant = m[1];
 		for (bit = 0; bit < 8; bit++) {
 			if (i == 0 && encap <= ENCAP_ROCEV2_IPV6)
-				continue; /* IP version and header length: another packet */
+				/* IP version and header length decide how the packet is parsed */
+				continue;
 			if (encap == ENCAP_IB && i == 1 && bit < 2)
-				continue; /* LNH: another packet */
+				continue; /* LNH decides how the packet is parsed */
 			l3[i] ^= 1 << bit;
 			if (variant >> bit & 1)
 				assert_int_equal(wire_icrc(encap, l3, len), before);
@@ -102,7 +103,7 @@ test_icrc_covers_all_but_the_variant_fields(void **state)
 	/* TOS, TTL, header checksum, UDP checksum, BTH byte 4 */
 	static const int ipv4[] = { 1, 0xFF, 8, 0xFF, 10, 0xFF, 11, 0xFF, 26, 0xFF, 27, 0xFF, 32,
 		0xFF, -1 };
-	/* with two words of options between */
+	/* the same with two words of IPv4 options */
 	static const int options[] = { 1, 0xFF, 8, 0xFF, 10, 0xFF, 11, 0xFF, 34, 0xFF, 35, 0xFF, 40,
 		0xFF, -1 };
 	/* traffic class, flow label, hop limit, UDP checksum, BTH byte 4 */
@@ -134,7 +135,7 @@ test_icrc_covers_all_but_the_variant_fields(void **state)
 	expect_covered(ENCAP_IB, p, len, global);
 }
 
-/* the head is copied and masked apart from the rest: no length may fall between the two */
+/* The head is masked in a copy, the rest is read in place; check lengths around the boundary. */
 static void
 test_icrc_of_every_length_is_the_plain_crc_of_the_masked_bytes(void **state)
 {
@@ -156,7 +157,7 @@ test_icrc_of_every_length_is_the_plain_crc_of_the_masked_bytes(void **state)
 	}
 }
 
-/* in a heap block of its own: the address sanitizer watches both ends */
+/* The packet is a heap block of its own, so that AddressSanitizer detects accesses outside. */
 static void
 expect_checked(uint32_t len)
 {
@@ -191,7 +192,7 @@ expect_checked(uint32_t len)
 }
 
 static void
-test_icrc_of_every_length_is_checked_by_each_kernel_and_no_byte_read_outside(void **state)
+test_each_kernel_checks_icrcs_of_every_length(void **state)
 {
 	static const char *const kernels[] = { "portable", "pclmul", "vpclmul" };
 	unsigned int i, len;
@@ -260,7 +261,7 @@ test_vcrc_kernels_agree(void **state)
 }
 
 static void
-test_damage_is_told_as_icrc_or_vcrc(void **state)
+test_wrong_icrc_and_wrong_vcrc_have_verdicts(void **state)
 {
 	enum verdict why = VERDICT_COUNT;
 	struct packet pkt;
@@ -271,7 +272,7 @@ test_damage_is_told_as_icrc_or_vcrc(void **state)
 	len = hex_bytes(VECTOR_V4_WRITE, p, sizeof(p));
 	assert_true(wire_parse(ENCAP_ROCEV2_IPV4, p + 14, len - 14, &pkt, &why));
 	assert_true(wire_crc_ok(&pkt, &why));
-	p[len - 6] ^= 1; /* padding counts */
+	p[len - 6] ^= 1; /* the padding is covered, too */
 	assert_false(wire_crc_ok(&pkt, &why));
 	assert_int_equal(why, VERDICT_ICRC);
 
@@ -281,7 +282,7 @@ test_damage_is_told_as_icrc_or_vcrc(void **state)
 	p[20] ^= 1;
 	assert_false(wire_crc_ok(&pkt, &why));
 	assert_int_equal(why, VERDICT_VCRC);
-	/* a switch repaired the VCRC of a damaged packet */
+	/* a switch computes a new VCRC, also for a packet that was damaged before */
 	put_le16(p + len - 2, wire_vcrc(p, len - 2));
 	assert_false(wire_crc_ok(&pkt, &why));
 	assert_int_equal(why, VERDICT_ICRC);
@@ -294,11 +295,10 @@ main(void)
 		cmocka_unit_test(test_vectors),
 		cmocka_unit_test(test_icrc_covers_all_but_the_variant_fields),
 		cmocka_unit_test(test_icrc_of_every_length_is_the_plain_crc_of_the_masked_bytes),
-		cmocka_unit_test(
-			test_icrc_of_every_length_is_checked_by_each_kernel_and_no_byte_read_outside),
+		cmocka_unit_test(test_each_kernel_checks_icrcs_of_every_length),
 		cmocka_unit_test(test_vcrc_covers_every_bit),
 		cmocka_unit_test(test_vcrc_kernels_agree),
-		cmocka_unit_test(test_damage_is_told_as_icrc_or_vcrc),
+		cmocka_unit_test(test_wrong_icrc_and_wrong_vcrc_have_verdicts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,8 +95,8 @@ test_uc_rows_equal_the_rc_rows(void **state)
 }
 
 /*
- * rc-transport 6 row 3: reserved RC opcodes earn a NAK, so they must parse; all else unknown is
- * nobody's
+ * rc-transport 6 row 3: reserved opcodes of the RC class are answered with a NAK, so they must
+ * parse. Packets with unknown opcodes of other classes are dropped.
  */
 static void
 test_only_the_rc_class_has_reserved_rows(void **state)

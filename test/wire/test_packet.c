@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* 24-bit sequence arithmetic (rc-transport 4) and the line of text for a packet. */
+/* 24-bit sequence arithmetic (rc-transport 4), and wire_print(). */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ test_psn_diff_is_the_signed_24_bit_distance(void **state)
 	assert_int_equal(psn_diff(0x7FFFFF, 0), 0x7FFFFF);
 	assert_int_equal(psn_diff(0x800000, 0), -0x800000);
 	assert_int_equal(psn_diff(0x800001, 0), -0x7FFFFF);
-	/* stray high bits do not count */
+	/* bits above the 24 are ignored */
 	assert_int_equal(psn_diff(0x1000006, 5), 1);
 }
 

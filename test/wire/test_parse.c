@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Parsing: every field, every refusal, every cut. */
+/* Parsing: every field, every reason to drop a packet, and packets cut at every length. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include "wire/bytes.h"
 #include "wire/layout.h"
 
-/* A parse from a heap block of exactly len bytes: the address sanitizer sees any byte too many. */
+/* Parse from a heap block of exactly len bytes, so that AddressSanitizer detects reads outside. */
 static bool
 parse_exact(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 	enum verdict *why)
@@ -36,7 +36,7 @@ parse_exact(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pk
 	*why = VERDICT_COUNT;
 	ok = wire_parse(encap, exact, len, pkt, why);
 	if (ok) {
-		/* what the view promises must be there */
+		/* payload, padding and ICRC lie within the block */
 		assert_true(pkt->payload + pkt->payload_len + pkt->pad + ICRC_LEN <= exact + len);
 		assert_true(pkt->icrc_len + ICRC_LEN <= len);
 		assert_ptr_equal(pkt->l3 + pkt->icrc_len,
@@ -171,7 +171,7 @@ test_either_rocev2_value_takes_both_ip_versions(void **state)
 	assert_true(wire_crc_ok(&pkt, &why));
 }
 
-/* A cut packet never parses: the lengths in its headers say more than is there. */
+/* A cut packet never parses: the lengths in its headers exceed its bytes. */
 static void
 test_no_cut_packet_parses(void **state)
 {
@@ -218,7 +218,7 @@ set_length(struct sample *s, uint32_t len)
 	}
 }
 
-/* Cut with lengths that agree: it parses exactly while headers, padding and ICRC have room. */
+/* With matching lengths a packet parses if headers, padding and ICRC have room, and only then. */
 static void
 test_short_packets_are_refused_by_length(void **state)
 {
@@ -274,7 +274,7 @@ test_ipv4_refusals(void **state)
 	EDIT(put_be16(ip + 2, s.l3_len + 1), VERDICT_IP_HEADER);
 	EDIT(put_be16(ip + 2, 19), VERDICT_IP_HEADER);
 	EDIT(put_be16(ip + 2, 27), VERDICT_UDP_LENGTH);
-	/* both lengths agree that not even the UDP header is there */
+	/* both lengths say that the UDP header is cut */
 	EDIT((put_be16(ip + 2, 27), put_be16(ip + 24, 7)), VERDICT_UDP_LENGTH);
 	EDIT((put_be16(ip + 2, 20), put_be16(ip + 24, 0)), VERDICT_UDP_LENGTH);
 	EDIT(put_be16(ip + 2, s.l3_len - 4), VERDICT_UDP_LENGTH);
@@ -293,7 +293,7 @@ test_ipv4_refusals(void **state)
 	parse_expect_refused(ENCAP_ROCEV2_IPV4, ip, 19, VERDICT_RUNT);
 }
 
-/* any bit of the header but the version: the checksum sees it */
+/* Flip any bit of the header except the version: the checksum is wrong. */
 static void
 test_every_bit_of_the_ipv4_header_is_checked(void **state)
 {
@@ -311,7 +311,7 @@ test_every_bit_of_the_ipv4_header_is_checked(void **state)
 	}
 }
 
-/* DF or not, the reserved bit, any UDP checksum and source port are nobody's business */
+/* DF, the reserved bit, the UDP checksum and the source port may have any value. */
 static void
 test_ipv4_tolerances(void **state)
 {
@@ -334,7 +334,7 @@ test_ipv4_tolerances(void **state)
 	assert_true(pkt.ecn_ce);
 }
 
-/* header length 6..15 words: the options lie between, and the ICRC covers them as sent */
+/* Header length 6 to 15 words: options follow the header, and the ICRC covers them unmasked. */
 static void
 test_ipv4_options(void **state)
 {
@@ -368,7 +368,7 @@ test_ipv4_options(void **state)
 			p[20 + bit / 8] ^= 1 << bit % 8;
 		}
 	}
-	/* more header than packet */
+	/* the header is longer than the packet */
 	put_be16(p + IPV4_TOTAL, 59);
 	sample_fix_ipv4(p);
 	parse_expect_refused(ENCAP_ROCEV2_IPV4, p, len, VERDICT_IP_HEADER);
@@ -441,7 +441,7 @@ test_grh_and_lrh_refusals(void **state)
 #undef EDIT
 	parse_expect_refused(ENCAP_ROCEV1, grh, 39, VERDICT_GRH);
 	parse_expect_refused(ENCAP_IB, grh, 7, VERDICT_RUNT);
-	/* the sheet: "a receiver that checks NxtHdr drops it" */
+	/* rc-transport 9: "a receiver that checks NxtHdr drops it" */
 	len = hex_bytes(VECTOR_GLOBAL VECTOR_GLOBAL_ICRC VECTOR_GLOBAL_VCRC, p, sizeof(p));
 	parse_expect_refused(ENCAP_IB, p, len, VERDICT_GRH);
 }
@@ -475,7 +475,7 @@ test_virtual_lane_is_read(void **state)
 	assert_int_equal(pkt.vl, 15);
 }
 
-/* what stands behind PktLen and the VCRC is Ethernet's padding */
+/* Bytes behind PktLen and the VCRC are Ethernet's padding. */
 static void
 test_padding_behind_the_vcrc_is_not_read(void **state)
 {
@@ -544,7 +544,7 @@ test_congestion_and_reserved_bits(void **state)
 	assert_false(pkt.ackreq);
 }
 
-/* Valid packets with a few bytes changed: whatever is made of them, nothing outside is touched. */
+/* Valid packets with a few bytes changed: parsed or dropped, no byte outside is read. */
 static void
 test_mutated_packets_stay_in_bounds(void **state)
 {
@@ -571,7 +571,7 @@ test_mutated_packets_stay_in_bounds(void **state)
 			sample_fix_ipv4(s.l3);
 		parsed += parse_exact(s.av.encap, s.l3, len, &pkt, &why);
 	}
-	/* the mutations must neither spare nor destroy everything */
+	/* the mutations leave some packets valid, but not all */
 	assert_in_range(parsed, 20000, 90000);
 }
 

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Paths and building: whole frames, byte by byte (rc-transport 1, 9 and 10). */
+/* Compiled paths and built frames, compared byte by byte (rc-transport 1, 9 and 10). */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ path_expect_frame(const struct av *av, uint32_t sport_from, const struct wire_he
 	uint32_t len;
 
 	path_init(&path, av, sport_from, 1);
-	memset(got, 0xEE, sizeof(got)); /* nothing may be taken for zero */
+	memset(got, 0xEE, sizeof(got)); /* no byte is zero before */
 	len = wire_build(bth, h);
 	len += hex_bytes(payload, bth + len, 64);
 	assert_int_equal(path_finish(&path, bth, len, 0), want_len);
@@ -58,7 +58,7 @@ path_expect_frame(const struct av *av, uint32_t sport_from, const struct wire_he
 	assert_int_equal(bth[want_len - path.header_len], 0xEE);
 }
 
-/* the sheet's frames have source port 0xC123: that is the flow of QP product 0x123 */
+/* The sheet's frames have UDP source port 0xC123, which the QP product 0x123 gives. */
 static void
 test_vectors_are_rebuilt(void **state)
 {
@@ -92,7 +92,7 @@ test_vectors_are_rebuilt(void **state)
 	path_expect_frame(&av, 0x123, &ack, "", VECTOR_V1_ACK);
 }
 
-/* IBA's own example packet: LRH, ICRC and VCRC come out of an address vector */
+/* IBA's example packet: an address vector gives its LRH, ICRC and VCRC. */
 static void
 test_native_ib_example_is_rebuilt(void **state)
 {
@@ -129,7 +129,7 @@ test_source_port_examples(void **state)
 	assert_int_equal(rocev2_sport(0xFFFFF, 1, 1), 0xC000 | (0x3FFF ^ 0x3F));
 }
 
-/* the parser verifies the checksum, so its verdict proves the arithmetic for many sums */
+/* The parser checks the checksum, so it verifies the incremental sum for every ID and length. */
 static void
 test_ipv4_checksum_holds_for_every_id_and_length(void **state)
 {
@@ -151,7 +151,7 @@ test_ipv4_checksum_holds_for_every_id_and_length(void **state)
 	}
 }
 
-/* sum = 0x1FFFF: folding the carry in makes another carry */
+/* The sum is 0x1FFFF: adding the carry makes another carry. */
 static void
 test_ipv4_checksum_carries_twice(void **state)
 {
@@ -180,7 +180,7 @@ test_ipv4_checksum_carries_twice(void **state)
 	assert_true(twice > 100);
 }
 
-/* whatever carries it and whatever it says: the payload copied on the way makes the same frame */
+/* Each path_finish_*() function makes the same frame as path_finish() with the payload in place. */
 static void
 expect_same_frame(const struct sample_carrier *carrier, uint8_t opcode, uint32_t payload_len,
 	uint16_t vlan)
@@ -202,7 +202,7 @@ expect_same_frame(const struct sample_carrier *carrier, uint8_t opcode, uint32_t
 	assert_memory_equal(bth - s.path.header_len, s.frame, s.frame_len);
 	assert_int_equal(*(bth - s.path.header_len - 1), 0xEE);
 	assert_int_equal(bth[s.frame_len - s.path.header_len], 0xEE);
-	if (s.av.encap != ENCAP_IB) { /* the same but for the ICRC */
+	if (s.av.encap != ENCAP_IB) { /* equal except the ICRC */
 		memset(bth + headers, 0xEE, payload_len + 8);
 		len = path_finish_bare(&s.path, bth, headers,
 			payload_len > 0 ? s.frame + s.path.header_len + headers : NULL, payload_len,
@@ -307,7 +307,7 @@ test_address_vector_defaults(void **state)
 	assert_int_equal(get_be16(p.header + 12), 0x9999);
 }
 
-/* the largest combination fits what the header promises */
+/* The largest combination of headers fits PATH_HEADER_MAX. */
 static void
 test_header_fits_path_header_max(void **state)
 {
@@ -324,7 +324,7 @@ test_header_fits_path_header_max(void **state)
 	}
 }
 
-/* CNP of the sheet: BECN set, 16 zero bytes */
+/* The sheet's CNP: BECN set, 16 zero bytes. */
 static void
 test_cnp_carries_becn(void **state)
 {

@@ -5,7 +5,7 @@
 #ifndef TEST_WIRE_VECTORS_H
 #define TEST_WIRE_VECTORS_H
 
-/* Test vectors of rc-transport 9, as the sheet has them. */
+/* The test vectors of docs/spec/rc-transport.md, section 9. */
 
 /* IBA's own example: LRH, BTH, RETH, 14 bytes, two of padding */
 #define VECTOR_LOCAL                                                                               \
@@ -14,7 +14,7 @@
 #define VECTOR_LOCAL_ICRC "9625B75A"
 #define VECTOR_LOCAL_VCRC "45FA"
 
-/* its GRH's next header is 0: a CRC vector only */
+/* IBA's example with a GRH whose NxtHdr is 0: good for CRCs, but the parser drops it */
 #define VECTOR_GLOBAL                                                                              \
 	"7013375C001817D2 6000000000320010 00000000000001250000000000000026"                       \
 	"00000000000001170000000000000096 0A2024870087B1B3000DEC2A"                                \

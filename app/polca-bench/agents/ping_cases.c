@@ -92,8 +92,10 @@ ping_peer(uint32_t from, uint32_t to)
 	const uint8_t d[4] = { 10, 0, (uint8_t)(to >> 8), (uint8_t)to };
 
 	return (struct mad_peer){
-		.av = { .encap = ENCAP_ROCEV2_IPV4, .sgid = gid_from_ipv4(s), .dgid = gid_from_ipv4(d),
-			.smac = { 2, 0, 0, 0, 0, (uint8_t)from }, .dmac = { 2, 0, 0, 0, 0, (uint8_t)to },
+		.av = { .encap = ENCAP_ROCEV2_IPV4,
+			.sgid = gid_from_ipv4(s), .dgid = gid_from_ipv4(d),
+			.smac = { 2, 0, 0, 0, 0, (uint8_t)from },
+			.dmac = { 2, 0, 0, 0, 0, (uint8_t)to },
 			.vlan = PATH_NO_VLAN, .grh = true, },
 		.qpn = 1, .qkey = MAD_QKEY, .pkey = 0xFFFF, .neighbour = PATH_NO_NEIGHBOUR,
 	};

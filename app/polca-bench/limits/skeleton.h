@@ -15,7 +15,6 @@
 
 #include <rte_ether.h>
 #include <rte_ip.h>
-#include <rte_mbuf.h>
 #include <rte_udp.h>
 
 #include "peers/bench_link.h"

@@ -20,7 +20,6 @@
 #include "command.h"
 #include "limits/skeleton.h"
 #include "median.h"
-#include "peers/remote.h"
 
 enum { BOTH, REQUESTER_ONLY, RESPONDER_ONLY };
 

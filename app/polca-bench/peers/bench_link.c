@@ -56,7 +56,7 @@ check_keys(const struct bench_link *l, const struct bench_options *o, struct err
 				break;
 		if (l->keys[i] == NULL || text[len] != '=' || strchr(",", text[len + 1]) != NULL)
 			return error_set(err, EINVAL,
-				"--link %s: got \"%.*s\", allowed KEY=VALUE of: %s", l->name,
+				"--link %s: got \"%.*s\", allowed: KEY=VALUE of: %s", l->name,
 				(int)strcspn(text, ","), text,
 				keys_of(l, allowed, sizeof(allowed)));
 	}
@@ -84,7 +84,7 @@ link_find(const struct bench_options *o, struct error *err)
 
 	if (pci_address_complete(o->link, allowed, sizeof(allowed))) {
 		error_set(err, EINVAL,
-			"--link: got \"%.64s\", allowed a PCI address with its function, such as %.32s",
+			"--link: got \"%.64s\", allowed: a PCI address with its function, such as %.32s",
 			o->link, allowed);
 		return NULL;
 	}
@@ -105,7 +105,7 @@ link_find(const struct bench_options *o, struct error *err)
 			i > 0 ? ", " : "", l->name);
 	}
 	error_set(err, EINVAL,
-		"--link: got \"%.*s\", allowed %s as net_af_packet0,iface=eth1 or 0000:3b:00.0",
+		"--link: got \"%.*s\", allowed: %s as net_af_packet0,iface=eth1 or 0000:3b:00.0",
 		(int)len, o->link, allowed);
 	return NULL;
 }

@@ -5,10 +5,7 @@
 /* The client of a run of two processes. */
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <rte_common.h>
 
 #include "peers/exchange.h"
 #include "peers/remote.h"

@@ -3,13 +3,10 @@
  */
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_cycles.h>
 
-#include "cm/codes.h"
 #include "command.h"
 #include "peers/connection.h"
 #include "peers/host_port.h"
@@ -25,7 +22,7 @@ parse_where(struct connector *c, const char *where, uint16_t standard, struct er
 
 	if (!host_port_parse(where, standard, &w) || !gid_parse(w.host, &c->ah.dgid))
 		return error_set(err, EINVAL,
-			"%s: got \"%.64s\", allowed ADDRESS, ADDRESS:PORT, [ADDRESS]:PORT, as 10.0.0.2:%u",
+			"%s: got \"%.64s\", allowed: ADDRESS, ADDRESS:PORT, [ADDRESS]:PORT, as 10.0.0.2:%u",
 			c->option, where, standard);
 	c->connect.service_id = cm_service_id(CM_PS_TCP, w.port);
 	return 0;

@@ -11,7 +11,6 @@
  * over the Unix socket at that path.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <jansson.h>

@@ -77,7 +77,7 @@ host_port_resolve(const char *option, const char *text, uint16_t standard, bool 
 	int ret;
 
 	if (!host_port_parse(text, standard, w) || (standard != 0 && w->host[0] == '\0')) {
-		error_set(err, EINVAL, "%s: got \"%.64s\", allowed %s, ports 1 to 65535", option,
+		error_set(err, EINVAL, "%s: got \"%.64s\", allowed: %s, ports 1 to 65535", option,
 			text,
 			standard != 0 ? "HOST, HOST:PORT, [ADDRESS]:PORT"
 				      : "HOST:PORT, [ADDRESS]:PORT");

@@ -22,7 +22,7 @@ link_device_create(const struct bench_options *o, enum bench_role role, char dev
 	struct error *err)
 {
 	if (strlen(o->link) >= sizeof(device[role]))
-		return error_set(err, EINVAL, "--link: got %zu bytes, allowed up to %zu",
+		return error_set(err, EINVAL, "--link: got %zu bytes, allowed: up to %zu",
 			strlen(o->link), sizeof(device[role]) - 1);
 	snprintf(device[role], sizeof(device[role]), "%s", o->link);
 	return 0;
@@ -56,5 +56,5 @@ link_device_address(const struct bench_options *o, struct link_addr *a, struct e
 	if (o->address == NULL || parse_device_address(o->address, a))
 		return 0;
 	return error_set(err, EINVAL,
-		"--address: got \"%.64s\", allowed ADDRESS/LENGTH, as 10.0.0.1/24", o->address);
+		"--address: got \"%.64s\", allowed: ADDRESS/LENGTH, as 10.0.0.1/24", o->address);
 }

@@ -56,11 +56,11 @@ link_memif_check(const struct bench_options *o, struct error *err)
 	if (link_value(o, "zero-copy", value, sizeof(value)) && strcmp(value, "yes") != 0 &&
 		strcmp(value, "no") != 0)
 		return error_set(err, EINVAL,
-			"--link memif: zero-copy: got \"%s\", allowed yes, no", value);
+			"--link memif: zero-copy: got \"%s\", allowed: yes, no", value);
 	socket_path(o, path, sizeof(path));
 	if (strlen(path) > 100)
 		return error_set(err, EINVAL,
-			"--link memif: socket: got %zu bytes, allowed up to 100", strlen(path));
+			"--link memif: socket: got %zu bytes, allowed: up to 100", strlen(path));
 	return 0;
 }
 

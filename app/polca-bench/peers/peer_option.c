@@ -14,8 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <rte_common.h>
-
 #include "base/number.h"
 #include "peers/connection.h"
 #include "peers/remote.h"
@@ -83,7 +81,7 @@ given_parse(const char *text, struct given_peer *g, struct error *err)
 		key = given_key_of(word);
 		if (key == KEYS || !given_take_value(g, key, strchr(word, '=') + 1))
 			return error_set(err, EINVAL,
-				"--peer: got \"%.64s\", allowed gid=ADDRESS, "
+				"--peer: got \"%.64s\", allowed: gid=ADDRESS, "
 				"qpn=N and psn=N up to 0xffffff, va=N, rkey=N, length=N",
 				word);
 		g->given |= 1u << key;

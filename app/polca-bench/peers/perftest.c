@@ -10,7 +10,6 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "cm/codes.h"
 #include "peers/perftest.h"
 #include "svc/perftest_client.h"
 

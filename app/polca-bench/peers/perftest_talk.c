@@ -3,7 +3,6 @@
  */
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -53,7 +52,7 @@ perftest_talk_cm(struct perftest_talk *t, struct connector *c, struct error *err
 	struct engine_cm_outcome out;
 	int ret;
 
-	ret = engine_mr_register(e, &mr, &t->mr, err);
+	ret = engine_mr_register(e, &mr, 0, &t->mr, err);
 	if (ret == 0)
 		ret = engine_cq_create(e, 2 * DEPTH, &t->cq, err);
 	if (ret != 0)

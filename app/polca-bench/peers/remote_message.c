@@ -11,7 +11,6 @@
 
 #include <rte_common.h>
 
-#include "peers/exchange.h"
 #include "peers/remote.h"
 
 #define PROTOCOL 2

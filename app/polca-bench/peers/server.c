@@ -62,7 +62,7 @@ server_begin_size(struct server *v, const json_t *m, struct error *err)
 	int ret;
 
 	if (size < 1 || size > s->o.size)
-		return error_set(err, EPROTO, "size: got %lld, allowed 1..%u", (long long)size,
+		return error_set(err, EPROTO, "size: got %lld, allowed: 1..%u", (long long)size,
 			s->o.size);
 	v->busy = s->runner[0].place[0].busy;
 	v->stopping = v->done = false;
@@ -157,7 +157,7 @@ server_wait(struct server *v, struct error *err)
 
 	if (options_given(&s->o))
 		return error_set(err, EINVAL,
-			"server: --peer: got \"%.64s\", allowed HOST:PORT or "
+			"server: --peer: got \"%.64s\", allowed: HOST:PORT or "
 			"a path, where it waits for the client",
 			s->o.peer);
 	if (options_device(&s->o) && s->o.peer == NULL)
@@ -169,7 +169,7 @@ server_wait(struct server *v, struct error *err)
 		return -EINVAL;
 	if (!s->link->remote)
 		return error_set(err, EINVAL,
-			"server: --link %s has no second process, allowed memif, DEVICE",
+			"server: --link %s has no second process, allowed: memif, DEVICE",
 			s->link->name);
 	remote_address(&s->o, where, sizeof(where));
 	listener = exchange_listen(where, err);

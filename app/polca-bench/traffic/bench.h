@@ -295,7 +295,6 @@ void runner_slice(struct runner *r);
 /** True if count_messages() executes the run; it also sends the first requests. */
 bool run_counts(const struct run *r);
 uint64_t run_done(const struct run *r);
-uint64_t run_received(const struct run *r);
 void run_mark(const struct run *r, struct run_mark *m);
 /** Medians over the slices. @retval false  all were interrupted, and all of them count */
 bool runner_median(const struct runner *r, struct slice *median);

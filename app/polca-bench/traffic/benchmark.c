@@ -8,9 +8,6 @@
  */
 
 #include <errno.h>
-#include <stdlib.h>
-
-#include <rte_common.h>
 
 #include "peers/connection.h"
 #include "peers/exchange.h"

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_common.h>
 
@@ -64,6 +63,7 @@ endpoint_fill_port(struct link_port_config *p, const struct bench_options *o, co
 	snprintf(p->name, sizeof(p->name), "port%u", role);
 	snprintf(p->device, sizeof(p->device), "%s", device);
 	p->vlan = PATH_NO_VLAN;
+	p->trusted = true; /* both ends of a memif link are the user's benchmarks */
 	p->num_addr = 1;
 	p->addr[0].gid = gid_from_ipv4(ip);
 	p->addr[0].prefix_len = 24;
@@ -193,7 +193,7 @@ endpoint_make_objects(struct endpoint *end, const struct bench_options *o, struc
 	ret = engine_pd_alloc(end->engine, &end->pd, err);
 	mr.pd = end->pd;
 	if (ret == 0)
-		ret = engine_mr_register(end->engine, &mr, &end->mr, err);
+		ret = engine_mr_register(end->engine, &mr, 0, &end->mr, err);
 	for (i = 0; i < end->workers && ret == 0; i++)
 		ret = engine_cq_create(end->engine, (uint32_t)RTE_MIN(cqe, CQE_MAX), &end->cq[i],
 			err);

@@ -43,7 +43,7 @@ sum_rc_counters(const struct benchmark *s, struct rc_counters *sum)
 	for (i = 0; i < ROLES; i++) {
 		if (s->end[i].shared)
 			continue;
-		engine_rc_counters(s->end[i].engine, -1, &c);
+		engine_rc_counters(s->end[i].engine, -1, -1, &c);
 		sum->rcvd_seq_err += c.rcvd_seq_err;
 		sum->local_ack_timeout_err += c.local_ack_timeout_err;
 		sum->retransmitted_pkts += c.retransmitted_pkts;

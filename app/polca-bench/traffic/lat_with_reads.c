@@ -55,7 +55,7 @@ reads_make_region(struct endpoint *end, uint64_t bytes, struct error *err)
 		.numa_node = -1,
 	};
 
-	return engine_mr_register(end->engine, &mr, &end->mr, err);
+	return engine_mr_register(end->engine, &mr, 0, &end->mr, err);
 }
 
 static int

@@ -8,8 +8,6 @@
  * interrupted, unless this is true of all slices.
  */
 
-#include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -76,12 +74,6 @@ uint64_t
 run_done(const struct run *run)
 {
 	return run_sum(run, offsetof(struct load, done));
-}
-
-uint64_t
-run_received(const struct run *run)
-{
-	return run_sum(run, offsetof(struct load, received));
 }
 
 static bool

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include <rte_common.h>
-#include <rte_cycles.h>
 
 #include "limits/roofline.h"
 #include "peers/perftest.h"

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trap_bench.h"
+#include "trap_fixture.h"
 
 /* --- the sink --- */
 
 static uint8_t *
-trap_bench_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+trap_fixture_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct bench *b = (struct bench *)sink;
 
@@ -23,7 +23,7 @@ trap_bench_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t 
 }
 
 static void
-trap_bench_sink_commit(struct tx_sink *sink)
+trap_fixture_sink_commit(struct tx_sink *sink)
 {
 	struct bench *b = (struct bench *)sink;
 	struct sent *s = &b->sent[b->num_sent++];
@@ -38,10 +38,10 @@ trap_bench_sink_commit(struct tx_sink *sink)
 	b->room--;
 }
 
-/* --- the bench --- */
+/* --- the fixture --- */
 
 static const struct port_attr *
-trap_bench_port_of(void *arg, uint16_t port)
+trap_fixture_port_of(void *arg, uint16_t port)
 {
 	struct bench *b = arg;
 
@@ -62,7 +62,7 @@ bench_port_state(struct sma_port *p, uint8_t state)
 }
 
 static void
-trap_bench_make_mad(struct bench *b)
+trap_fixture_make_mad(struct bench *b)
 {
 	struct mad_worker_config mc = {
 		.workers = 1,
@@ -71,7 +71,7 @@ trap_bench_make_mad(struct bench *b)
 		.rng = &rng_kernel,
 		.wheel = b->wheel,
 		.tx = &b->sink,
-		.port = trap_bench_port_of,
+		.port = trap_fixture_port_of,
 		.port_arg = b,
 		.limits = mad_limits_default,
 	};
@@ -83,7 +83,7 @@ trap_bench_make_mad(struct bench *b)
 }
 
 static void
-trap_bench_make_port(struct bench *b, unsigned int i)
+trap_fixture_make_port(struct bench *b, unsigned int i)
 {
 	struct sma_port *p = &b->sma->port[i];
 
@@ -110,7 +110,7 @@ bench_setup(void **state)
 	struct bench *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	b->sink = (struct tx_sink){ trap_bench_sink_reserve, trap_bench_sink_commit };
+	b->sink = (struct tx_sink){ trap_fixture_sink_reserve, trap_fixture_sink_commit };
 	b->room = BENCH_SENT_MAX;
 	b->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	assert_non_null(b->wheel);
@@ -122,7 +122,7 @@ bench_setup(void **state)
 		.state = PORT_STATE_ACTIVE,
 		.mac = { 2, 0, 0, 0, 0, 5 },
 	};
-	trap_bench_make_mad(b);
+	trap_fixture_make_mad(b);
 	b->sma = calloc(1, sizeof(*b->sma) + 2 * sizeof(b->sma->port[0]));
 	assert_non_null(b->sma);
 	b->sma->config = (struct sma_config){
@@ -136,8 +136,8 @@ bench_setup(void **state)
 	b->sma->config.limits = limits;
 	b->sma->num_ports = 2;
 	b->p = &b->sma->port[0];
-	trap_bench_make_port(b, 0);
-	trap_bench_make_port(b, 1);
+	trap_fixture_make_port(b, 0);
+	trap_fixture_make_port(b, 1);
 	*state = b;
 	return 0;
 }
@@ -172,7 +172,7 @@ bench_limits(struct bench *b, const struct sma_limits *l)
 }
 
 static void
-trap_bench_turn(struct bench *b)
+trap_fixture_turn(struct bench *b)
 {
 	timer_wheel_run(b->wheel, b->now);
 	while (mad_run(b->mad, b->now, 64) != 0)
@@ -185,14 +185,14 @@ bench_pass(struct bench *b, uint64_t ns)
 {
 	uint64_t end = b->now + ns;
 
-	trap_bench_turn(b);
+	trap_fixture_turn(b);
 	while (b->now < end) {
 		uint64_t next = timer_wheel_next(b->wheel);
 
 		if (next <= b->now)
 			next = b->now + 1;
 		b->now = next < end ? next : end;
-		trap_bench_turn(b);
+		trap_fixture_turn(b);
 	}
 }
 

@@ -2,10 +2,13 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The EAL does not run yet, so the nodes of cards and CPUs are read from sysfs, as the EAL does. */
+/*
+ * The EAL does not run yet, so the nodes of cards and their hugepages are read from sysfs, as the
+ * EAL does. The CPUs of a node come from libnuma.
+ */
 
-#include <dirent.h>
-#include <inttypes.h>
+#include <glob.h>
+#include <numa.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +16,22 @@
 #include <rte_pci.h>
 
 #include "base/pci_address.h"
-#include "numa.h"
+#include "numa_cards.h"
+
+/* @return the number that the file begins with; -1: there is none */
+static int
+sysfs_number(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	int v = -1;
+
+	if (f == NULL)
+		return -1;
+	if (fscanf(f, "%d", &v) != 1)
+		v = -1;
+	fclose(f);
+	return v;
+}
 
 /* @return the NUMA node of a PCI device; -1: unknown, or not a PCI device */
 static int
@@ -21,45 +39,26 @@ node_of_card(const char *sys, const char *device)
 {
 	char path[512], name[PCI_PRI_STR_SIZE];
 	struct rte_pci_addr addr;
-	int node = -1;
-	FILE *f;
 
 	if (!pci_address_parse(device, &addr))
 		return -1;
 	rte_pci_device_name(&addr, name, sizeof(name));
 	snprintf(path, sizeof(path), "%s/bus/pci/devices/%s/numa_node", sys, name);
-	f = fopen(path, "r");
-	if (f == NULL)
-		return -1;
-	if (fscanf(f, "%d", &node) != 1)
-		node = -1;
-	fclose(f);
-	return node;
+	return sysfs_number(path);
 }
 
-/* Parse a list such as "0-3,8-11". */
 static void
-cpus_of_node(const char *sys, int node, cpu_set_t *set)
+cpus_of_node(int node, cpu_set_t *set)
 {
-	unsigned int from, to;
-	char path[512], sep;
-	FILE *f;
+	struct bitmask *mask = numa_allocate_cpumask();
+	unsigned int i;
 
 	CPU_ZERO(set);
-	snprintf(path, sizeof(path), "%s/devices/system/node/node%d/cpulist", sys, node);
-	f = fopen(path, "r");
-	if (f == NULL)
-		return;
-	while (fscanf(f, "%u", &from) == 1) {
-		to = from;
-		if (fscanf(f, "-%u", &to) != 1)
-			to = from;
-		for (; from <= to && from < CPU_SETSIZE; from++)
-			CPU_SET(from, set);
-		if (fscanf(f, "%c", &sep) != 1 || sep != ',')
-			break;
-	}
-	fclose(f);
+	if (numa_node_to_cpus(node, mask) == 0)
+		for (i = 0; i < CPU_SETSIZE; i++)
+			if (numa_bitmask_isbitset(mask, i))
+				CPU_SET(i, set);
+	numa_free_cpumask(mask);
 }
 
 /*
@@ -80,7 +79,7 @@ wanted_nodes(const struct config *c, const char *sys, cpu_set_t set[LINK_PORTS_M
 		if (node < 0 || k < n)
 			continue;
 		seen[n] = node;
-		cpus_of_node(sys, node, &set[n++]);
+		cpus_of_node(node, &set[n++]);
 	}
 	return n;
 }
@@ -120,34 +119,22 @@ numa_order_cpus(const struct config *c, const char *sys, unsigned int *cpu, unsi
 	memcpy(cpu, order, done * sizeof(*cpu));
 }
 
-/* Free bytes in hugepages of all sizes on a node; -1: unknown. */
-static int64_t
-free_hugepages(const char *sys, int node)
+/* True if the node has hugepages of some size, and none of them is free. */
+static bool
+lacks_hugepages(const char *sys, int node)
 {
-	char path[512], file[1024];
-	uint64_t kib, pages;
-	struct dirent *size;
-	int64_t total = 0;
-	DIR *dir;
-	FILE *f;
+	char pattern[512];
+	glob_t found;
+	bool lacks;
+	size_t i;
 
-	snprintf(path, sizeof(path), "%s/devices/system/node/node%d/hugepages", sys, node);
-	dir = opendir(path);
-	if (dir == NULL)
-		return -1;
-	while ((size = readdir(dir)) != NULL) {
-		if (sscanf(size->d_name, "hugepages-%" SCNu64 "kB", &kib) != 1)
-			continue;
-		snprintf(file, sizeof(file), "%s/%s/free_hugepages", path, size->d_name);
-		f = fopen(file, "r");
-		if (f == NULL)
-			continue;
-		if (fscanf(f, "%" SCNu64, &pages) == 1)
-			total += (int64_t)(pages * kib * 1024);
-		fclose(f);
-	}
-	closedir(dir);
-	return total;
+	snprintf(pattern, sizeof(pattern),
+		"%s/devices/system/node/node%d/hugepages/*/free_hugepages", sys, node);
+	lacks = glob(pattern, 0, NULL, &found) == 0;
+	for (i = 0; i < found.gl_pathc; i++)
+		lacks = lacks && sysfs_number(found.gl_pathv[i]) <= 0;
+	globfree(&found);
+	return lacks;
 }
 
 unsigned int
@@ -161,7 +148,7 @@ numa_check_hugepages(const struct config *c, const char *sys, numa_warn_fn warn,
 	for (i = 0; c->hugepages && i < c->num_ports; i++) {
 		port = &c->engine.link.port[i];
 		node = node_of_card(sys, port->device);
-		if (node < 0 || free_hugepages(sys, node) != 0)
+		if (node < 0 || !lacks_hugepages(sys, node))
 			continue;
 		snprintf(text, sizeof(text),
 			"%s is on NUMA node %d, which has no free hugepages: some drivers do not "

@@ -2,8 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef TEST_SMA_SMP_BENCH_H
-#define TEST_SMA_SMP_BENCH_H
+#ifndef TEST_SMA_SMP_FIXTURE_H
+#define TEST_SMA_SMP_FIXTURE_H
 
 /*
  * The agent behind lib/mad's QP0: requests are passed in as packets, answers and traps are
@@ -112,7 +112,7 @@ void port_info(struct bench *b, uint8_t *info);
 /* Set one byte, or a number of 16 bits, of it. @return status */
 int set_byte(struct bench *b, unsigned int offset, uint8_t value);
 int set_16(struct bench *b, unsigned int offset, uint16_t value);
-int set_state(struct bench *b, uint8_t state, uint8_t phys);
+int smp_set_state(struct bench *b, uint8_t state, uint8_t phys);
 uint8_t state_of(struct bench *b);
 uint8_t phys_of(struct bench *b);
 

@@ -2,8 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef POLCA_NUMA_H
-#define POLCA_NUMA_H
+#ifndef POLCA_NUMA_CARDS_H
+#define POLCA_NUMA_CARDS_H
 
 /**
  * @file

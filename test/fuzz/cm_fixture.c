@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm_bench.h"
+#include "cm_fixture.h"
 #include "wire/bytes.h"
 #include "wire/wire.h"
 
@@ -44,7 +44,8 @@ fill_param(struct cm_conn_param *p)
 	*p = (struct cm_conn_param){
 		.qp = { .qp_type = QPT_RC, .pd = b.pd, .send_cq = b.cq, .recv_cq = b.cq,
 			.srq = RC_NO_SRQ,
-			.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 }, },
+			.cap = { .max_send_wr = 4, .max_recv_wr = 4,
+				.max_send_sge = 1, .max_recv_sge = 1 }, },
 		.access = MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ,
 		.responder_resources = b.mood & 7,
 		.initiator_depth = b.mood >> 3 & 7,
@@ -55,7 +56,8 @@ fill_param(struct cm_conn_param *p)
 }
 
 static uint16_t
-on_request(void *listener, const struct cm_request *req, struct cm_conn_param *param, void **user)
+fuzz_on_request(void *listener, const struct cm_request *req, struct cm_conn_param *param,
+	void **user)
 {
 	(void)listener;
 	(void)req;
@@ -116,7 +118,7 @@ on_released(void *user)
 
 const struct cm_user user_ops = {
 	.name = "fuzz",
-	.request = on_request,
+	.request = fuzz_on_request,
 	.prepare = on_prepare,
 	.established = on_established,
 	.ended = on_ended,
@@ -126,7 +128,7 @@ const struct cm_user user_ops = {
 /* --- the wire --- */
 
 static uint8_t *
-cm_bench_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+cm_fixture_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	(void)sink;
 	(void)path;
@@ -135,7 +137,7 @@ cm_bench_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t le
 }
 
 static void
-cm_bench_sink_commit(struct tx_sink *sink)
+cm_fixture_sink_commit(struct tx_sink *sink)
 {
 	const uint8_t *mad = b.packet + PATH_HEADER_MAX + 20;
 	struct cm_msg m;
@@ -196,7 +198,7 @@ deliver(uint8_t from, const uint8_t *mad)
 	mad_receive(b.mad, &pkt, b.now);
 }
 
-/* --- the bench --- */
+/* --- the fixture --- */
 
 static const struct port_attr *
 the_port(void *arg, uint16_t port)
@@ -266,7 +268,7 @@ start(void)
 	struct av av = av_from(1, 2);
 
 	memset(&b, 0, sizeof(b));
-	b.sink = (struct tx_sink){ cm_bench_sink_reserve, cm_bench_sink_commit };
+	b.sink = (struct tx_sink){ cm_fixture_sink_reserve, cm_fixture_sink_commit };
 	b.port = (struct port_attr){
 		.mtu = 1500,
 		.active_mtu = 1024,

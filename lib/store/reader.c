@@ -2,9 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/*
- * The readers' side: loads, no lock, no atomic read-modify-write.
- */
+/* The readers' functions: loads and stores only, no lock and no atomic read-modify-write. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -24,7 +22,8 @@ store_current(const struct store_reader *r)
 }
 
 /*
- * The place where a version is held, NULL: a free one; if there is none, the one behind the last.
+ * @param v  a held version; NULL: find a free place
+ * @return index of the place; r->top if there is none
  */
 static unsigned int
 version_place_of(const struct store_reader *r, const struct store_version *v)
@@ -39,7 +38,7 @@ version_place_of(const struct store_reader *r, const struct store_version *v)
 }
 
 /*
- * What is written here is seen by the writer before this reader's next quiescent point is: until
+ * The writer sees the stores of this function before this reader's next quiescent point. Until
  * then the grace period keeps the version.
  */
 int
@@ -107,6 +106,15 @@ uint64_t
 store_rank(const struct store_version *v, unsigned int table, uint32_t rid)
 {
 	return tree_rank(&v->tree[table], table_key(rid));
+}
+
+uint64_t
+store_index_count(const struct store_version *v, unsigned int index, uint64_t first, uint64_t last)
+{
+	const struct tree *tree = &v->tree[v->store->config.tables + index];
+
+	return tree_rank(tree, (struct tree_key){ last, UINT32_MAX }) -
+		tree_rank(tree, (struct tree_key){ first, 0 });
 }
 
 void

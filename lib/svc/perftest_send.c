@@ -2,10 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include "svc/perftest_pace.h"
+#include "svc/perftest_send.h"
 
 static bool
-is_ahead(const struct perftest_pace *p, uint64_t received, bool begun)
+is_ahead(const struct perftest_send *p, uint64_t received, bool begun)
 {
 	return received - p->answered > 1 || begun ||
 		received - p->acknowledged > PERFTEST_UNACKNOWLEDGED;
@@ -13,7 +13,7 @@ is_ahead(const struct perftest_pace *p, uint64_t received, bool begun)
 
 /* True if nothing has followed the first message for long enough. */
 static bool
-stands_alone(struct perftest_pace *p, uint64_t now, uint64_t patience)
+stands_alone(struct perftest_send *p, uint64_t now, uint64_t patience)
 {
 	if (!p->seen)
 		p->first = now;
@@ -22,7 +22,7 @@ stands_alone(struct perftest_pace *p, uint64_t now, uint64_t patience)
 }
 
 bool
-perftest_pace(struct perftest_pace *p, uint64_t received, bool begun, uint64_t now,
+perftest_send_answers(struct perftest_send *p, uint64_t received, bool begun, uint64_t now,
 	uint64_t patience)
 {
 	if (p->mode == PERFTEST_BANDWIDTH || received == p->answered)

@@ -2,8 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef SVC_PERFTEST_PACE_H
-#define SVC_PERFTEST_PACE_H
+#ifndef SVC_PERFTEST_SEND_H
+#define SVC_PERFTEST_SEND_H
 
 /**
  * @file
@@ -28,7 +28,7 @@ enum perftest_mode {
 	PERFTEST_BANDWIDTH,
 };
 
-struct perftest_pace {
+struct perftest_send {
 	enum perftest_mode mode;
 	uint64_t answered;
 	uint64_t acknowledged; /**< answers that have completed; the caller counts them */
@@ -44,7 +44,7 @@ struct perftest_pace {
  * @param patience  how long the first one must stand alone
  * @return true: answer the last message now
  */
-bool perftest_pace(struct perftest_pace *p, uint64_t received, bool begun, uint64_t now,
+bool perftest_send_answers(struct perftest_send *p, uint64_t received, bool begun, uint64_t now,
 	uint64_t patience);
 
 #endif

@@ -4,13 +4,13 @@
 
 #include <stdlib.h>
 
-#include "smp_bench.h"
+#include "smp_fixture.h"
 #include "wire/opcode.h"
 
 /* --- the sink --- */
 
 static uint8_t *
-smp_bench_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+smp_fixture_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct bench *b = (struct bench *)sink;
 
@@ -20,7 +20,7 @@ smp_bench_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t l
 }
 
 static void
-smp_bench_sink_commit(struct tx_sink *sink)
+smp_fixture_sink_commit(struct tx_sink *sink)
 {
 	struct bench *b = (struct bench *)sink;
 	struct packet pkt;
@@ -42,10 +42,10 @@ smp_bench_sink_commit(struct tx_sink *sink)
 	memcpy(b->reply_mad, pkt.payload, MAD_LEN);
 }
 
-/* --- the bench --- */
+/* --- the fixture --- */
 
 static const struct port_attr *
-smp_bench_port_of(void *arg, uint16_t port)
+smp_fixture_port_of(void *arg, uint16_t port)
 {
 	struct bench *b = arg;
 
@@ -53,7 +53,7 @@ smp_bench_port_of(void *arg, uint16_t port)
 }
 
 static void
-smp_bench_apply(void *arg, uint16_t port, const struct port_settings *s)
+smp_fixture_apply(void *arg, uint16_t port, const struct port_settings *s)
 {
 	struct bench *b = arg;
 
@@ -67,7 +67,7 @@ smp_bench_apply(void *arg, uint16_t port, const struct port_settings *s)
 }
 
 static void
-smp_bench_event(void *arg, const struct event *ev)
+smp_fixture_event(void *arg, const struct event *ev)
 {
 	struct bench *b = arg;
 
@@ -87,7 +87,7 @@ to_sm(void *arg, uint16_t port, uint16_t slid, const uint8_t mad[MAD_LEN])
 }
 
 static void
-smp_bench_make_mad(struct bench *b)
+smp_fixture_make_mad(struct bench *b)
 {
 	struct mad_worker_config mc = {
 		.workers = 1,
@@ -96,7 +96,7 @@ smp_bench_make_mad(struct bench *b)
 		.rng = &rng_kernel,
 		.wheel = b->wheel,
 		.tx = &b->sink,
-		.port = smp_bench_port_of,
+		.port = smp_fixture_port_of,
 		.port_arg = b,
 		.limits = mad_limits_default,
 		.icrc_unchecked = true,
@@ -155,8 +155,8 @@ make_sma(struct bench *b, void (*change)(struct sma_config *c, struct sma_port_c
 		.port = port,
 		.num_managed = BENCH_PORTS,
 		.limits = sma_limits_default,
-		.apply = smp_bench_apply,
-		.event = smp_bench_event,
+		.apply = smp_fixture_apply,
+		.event = smp_fixture_event,
 		.to_sm = to_sm,
 		.arg = b,
 	};
@@ -173,7 +173,7 @@ bench_create(void (*change)(struct sma_config *c, struct sma_port_config *port))
 	struct bench *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	b->sink = (struct tx_sink){ smp_bench_sink_reserve, smp_bench_sink_commit };
+	b->sink = (struct tx_sink){ smp_fixture_sink_reserve, smp_fixture_sink_commit };
 	b->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	assert_non_null(b->wheel);
 	for (uint16_t i = 0; i < 3; i++)
@@ -186,7 +186,7 @@ bench_create(void (*change)(struct sma_config *c, struct sma_port_config *port))
 		};
 	b->mgmt_class = 0x01;
 	b->data = b->reply_mad + 64;
-	smp_bench_make_mad(b);
+	smp_fixture_make_mad(b);
 	make_sma(b, change);
 	/* one link before the start, one after it */
 	sma_link(b->sma, 1, true, b->now);
@@ -218,7 +218,7 @@ bench_teardown(void **state)
 }
 
 static void
-smp_bench_turn(struct bench *b)
+smp_fixture_turn(struct bench *b)
 {
 	timer_wheel_run(b->wheel, b->now);
 	while (mad_run(b->mad, b->now, 64) != 0)
@@ -231,13 +231,13 @@ bench_pass(struct bench *b, uint64_t ns)
 {
 	uint64_t end = b->now + ns, next;
 
-	smp_bench_turn(b);
+	smp_fixture_turn(b);
 	while (b->now < end) {
 		next = timer_wheel_next(b->wheel);
 		if (next <= b->now)
 			next = b->now + 1;
 		b->now = next < end ? next : end;
-		smp_bench_turn(b);
+		smp_fixture_turn(b);
 	}
 }
 
@@ -286,7 +286,7 @@ send_made(struct bench *b)
 		pkt.slid = pkt.dlid = 0xFFFF;
 	b->answered = false;
 	b->verdict = mad_receive_smp(b->mad, &pkt, b->now);
-	smp_bench_turn(b);
+	smp_fixture_turn(b);
 	return b->answered ? get_be16(b->reply_mad + 4) & 0x7FFF : SILENT;
 }
 
@@ -342,7 +342,7 @@ set_16(struct bench *b, unsigned int offset, uint16_t value)
 }
 
 int
-set_state(struct bench *b, uint8_t state, uint8_t phys)
+smp_set_state(struct bench *b, uint8_t state, uint8_t phys)
 {
 	uint8_t info[64];
 

@@ -2,8 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef TEST_SMA_TRAP_BENCH_H
-#define TEST_SMA_TRAP_BENCH_H
+#ifndef TEST_SMA_TRAP_FIXTURE_H
+#define TEST_SMA_TRAP_FIXTURE_H
 
 /*
  * Two managed ports without their agent: the test writes PortInfo, and records packets with their

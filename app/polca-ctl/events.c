@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <stdio.h>
+
+#include "events.h"
+#include "methods.h"
+#include "table.h"
+
+#define FOLLOW_WAIT_MS 10000
+
+static void
+print_event(const struct options *o, const json_t *event)
+{
+	if (o->json)
+		json_dumpf(event, stdout, JSON_COMPACT);
+	else
+		printf("%s %s %s", method_text(event, "time"), method_text(event, "event"),
+			method_text(event, "text"));
+	putchar('\n');
+}
+
+static void
+print_missed(const struct options *o, json_int_t missed)
+{
+	if (missed == 0)
+		return;
+	if (o->json)
+		printf("{\"missed\":%" JSON_INTEGER_FORMAT "}\n", missed);
+	else
+		printf("%" JSON_INTEGER_FORMAT " events were missed\n", missed);
+}
+
+/* Print events as they come, a line each, until a signal ends the program. */
+static int
+follow_events(const struct options *o, struct connection *c, json_t *params)
+{
+	json_t *result = NULL, *event;
+	size_t i;
+	int rc = 0;
+
+	json_object_set_new(params, "timeout_ms", json_integer(FOLLOW_WAIT_MS));
+	while (rc == 0) {
+		rc = ask_server(o, c, "events", "events", params, o->wait_ms + FOLLOW_WAIT_MS,
+			&result);
+		print_missed(o, member_int(result, "missed"));
+		json_array_foreach(json_object_get(result, "events"), i, event)
+			print_event(o, event);
+		fflush(stdout);
+		json_decref(result);
+		result = NULL;
+	}
+	return rc;
+}
+
+int
+events_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
+{
+	bool follow = json_is_true(json_object_get(params, "follow"));
+	json_t *result = NULL;
+	int rc;
+
+	(void)command;
+	json_object_del(params, "follow");
+	if (follow)
+		return follow_events(o, c, params);
+	rc = ask_server(o, c, "events", "events", params,
+		o->wait_ms + (unsigned int)member_int(params, "timeout_ms"), &result);
+	if (rc == 0 && o->json)
+		print_json(result);
+	else if (rc == 0)
+		table_print(stdout, result);
+	json_decref(result);
+	return rc;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The differences of two configurations, by the rows of the table: their values as JSON, in the
+ * places where they differ.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_reload.h"
+
+struct differ {
+	config_change_fn fn;
+	void *arg;
+};
+
+/* What is left out has its default: it is "none". @return text to free */
+static char *
+diff_text(const struct table_row *row, const json_t *v)
+{
+	if ((row->flags & TABLE_SECRET) && v != NULL)
+		return strdup("(not shown)");
+	return v != NULL ? json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY) : strdup("none");
+}
+
+static void
+diff_tell(const struct differ *d, const struct table_row *row, const char *path, const json_t *was,
+	const json_t *now, bool reloadable)
+{
+	char *old = diff_text(row, was), *new = diff_text(row, now);
+	struct config_change c = { path, old, new, !reloadable };
+
+	if (old != NULL && new != NULL)
+		d->fn(d->arg, &c);
+	free(old);
+	free(new);
+}
+
+static void diff_rows(const struct differ *d, const struct table_row *rows, const char *prefix,
+	const json_t *was, const json_t *now, bool reloadable);
+
+static void
+diff_value(const struct differ *d, const struct table_row *row, const char *path, const json_t *was,
+	const json_t *now, bool reloadable)
+{
+	bool objects = json_is_object(was) && json_is_object(now);
+
+	if (was == now || json_equal(was, now)) /* NULL equals nothing */
+		return;
+	if (objects && row->fields != NULL)
+		diff_rows(d, row->fields, path, was, now, reloadable);
+	else
+		diff_tell(d, row, path, was, now, reloadable);
+}
+
+static void
+diff_list(const struct differ *d, const struct table_row *row, const char *path, const json_t *was,
+	const json_t *now, bool reloadable)
+{
+	size_t i, n = json_array_size(was), more = json_array_size(now);
+	const json_t *a, *b;
+	char item[192];
+
+	for (i = 0; i < n || i < more; i++) {
+		a = json_array_get(was, i);
+		b = json_array_get(now, i);
+		snprintf(item, sizeof(item), "%s[%zu]", path, i);
+		diff_value(d, row, item, a, b, reloadable);
+	}
+}
+
+static void
+diff_rows(const struct differ *d, const struct table_row *rows, const char *prefix,
+	const json_t *was, const json_t *now, bool reloadable)
+{
+	const struct table_row *row;
+	const json_t *a, *b;
+	char path[160];
+	bool may;
+
+	for (row = rows; row->name != NULL; row++) {
+		a = json_object_get(was, row->name);
+		b = json_object_get(now, row->name);
+		may = reloadable || (row->flags & TABLE_RELOAD) != 0;
+		snprintf(path, sizeof(path), "%s%s%s", prefix, prefix[0] != '\0' ? "." : "",
+			row->name);
+		if (row->type == TABLE_LIST)
+			diff_list(d, row, path, a, b, may);
+		else
+			diff_value(d, row, path, a, b, may);
+	}
+}
+
+int
+config_diff(const struct config *was, const struct config *now, config_change_fn fn, void *arg)
+{
+	struct differ d = { fn, arg };
+	json_t *a = table_encode(config_rows, was), *b = table_encode(config_rows, now);
+	bool ok = a != NULL && b != NULL;
+
+	if (ok)
+		diff_rows(&d, config_rows, "", a, b, false);
+	json_decref(a);
+	json_decref(b);
+	return ok ? 0 : -ENOMEM;
+}

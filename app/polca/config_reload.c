@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Reload. What can be refused comes first, and is undone when a later step fails: services, then
+ * the addresses, then what cannot fail.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log_level.h"
+#include "config_keys.h"
+#include "config_reload.h"
+#include "engine/verbs_cm.h"
+#include "log.h"
+
+/* --- log levels --- */
+
+static const struct table_word level_words[] = { LOG_LEVEL_WORDS, { NULL, 0 } };
+
+static struct {
+	char component[128];
+	uint32_t level;
+} * noted;
+static unsigned int num_noted;
+
+static bool
+note_level(void *arg, const char *component, const char *level)
+{
+	void *more = realloc(noted, (num_noted + 1) * sizeof(*noted));
+
+	(void)arg;
+	if (more == NULL)
+		return false;
+	noted = more;
+	snprintf(noted[num_noted].component, sizeof(noted[0].component), "%s", component);
+	if (table_word_value(level_words, level, &noted[num_noted].level))
+		num_noted++;
+	return true;
+}
+
+int
+config_note_log_levels(void)
+{
+	num_noted = 0;
+	log_components(note_level, NULL);
+	return num_noted > 0 ? 0 : -ENOMEM;
+}
+
+static int
+reload_check_log(const struct config *c, struct error *err)
+{
+	struct error why = { "" };
+	unsigned int i;
+
+	for (i = 0; i < c->num_log; i++)
+		if (log_component_check(c->log[i].component, &why) != 0)
+			return error_set(err, EINVAL, "%.100s:%u: log[%u].component: %s", c->file,
+				c->log[i].line, i, why.text);
+	return 0;
+}
+
+static void
+apply_log(const struct config *c)
+{
+	struct error ignored;
+	unsigned int i;
+
+	for (i = 0; i < num_noted; i++)
+		rte_log_set_level_pattern(noted[i].component, noted[i].level);
+	config_apply_log(c, &ignored); /* reload_reload_check_log() has found all components */
+}
+
+/* --- services --- */
+
+static bool
+has_service(const struct config *c, const struct config_service *s)
+{
+	json_t *wanted = table_encode(config_service_keys, s), *have;
+	bool found = false;
+	unsigned int i;
+
+	for (i = 0; i < c->num_services && !found; i++) {
+		have = table_encode(config_service_keys, &c->service[i]);
+		found = json_equal(have, wanted); /* false without memory */
+		json_decref(have);
+	}
+	json_decref(wanted);
+	return found;
+}
+
+/* The number of the service that listens as configured; 0: somebody has ended it. */
+static uint32_t
+service_number(struct engine *e, const struct svc_config *s)
+{
+	struct engine_service_info info;
+	uint64_t cursor = 0;
+
+	while (engine_service_next(e, &cursor, &info))
+		if (info.listening && info.config.service_id == s->service_id)
+			return info.id;
+	return 0;
+}
+
+/* Stop what c has and other has not. Its connections stay. */
+static void
+stop_services(struct engine *e, const struct config *c, const struct config *other)
+{
+	struct error ignored;
+	unsigned int i;
+	uint32_t id;
+
+	for (i = 0; i < c->num_services; i++) {
+		id = has_service(other, &c->service[i]) ? 0
+							: service_number(e, &c->engine.service[i]);
+		if (id != 0)
+			engine_cm_unlisten(e, id, false, &ignored);
+	}
+}
+
+/* Start what c has and other has not. @param ids  [num_services], 0: nothing was started */
+static int
+start_services(struct engine *e, const struct config *c, const struct config *other, uint32_t *ids,
+	struct error *err)
+{
+	struct error why = { "" };
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < c->num_services; i++) {
+		if (has_service(other, &c->service[i]))
+			continue;
+		ret = engine_cm_listen(e, &c->engine.service[i], &ids[i], &why);
+		if (ret != 0)
+			return error_set(err, -ret, "services[%u]: %.230s", i, why.text);
+	}
+	return 0;
+}
+
+static int
+apply_services(struct engine *e, const struct config *was, const struct config *now,
+	struct error *err)
+{
+	uint32_t ids[ENGINE_SERVICES_MAX] = { 0 }, again[ENGINE_SERVICES_MAX];
+	struct error ignored;
+	unsigned int i;
+	int ret;
+
+	stop_services(e, was, now);
+	ret = start_services(e, now, was, ids, err);
+	if (ret == 0)
+		return 0;
+	for (i = 0; i < now->num_services; i++)
+		if (ids[i] != 0)
+			engine_cm_unlisten(e, ids[i], false, &ignored);
+	start_services(e, was, now, again, &ignored);
+	return ret;
+}
+
+/* --- all of it --- */
+
+static int
+apply_all(struct config_reload *r, const struct config *next, struct error *err)
+{
+	struct config *c = r->running;
+	int ret = reload_check_log(next, err);
+
+	if (ret == 0)
+		ret = apply_services(r->e, c, next, err);
+	if (ret != 0)
+		return ret;
+	apply_log(next);
+	engine_set_stall_ms(r->e, next->engine.stall_ms);
+	c->engine.stall_ms = next->engine.stall_ms;
+	memcpy(c->service, next->service, sizeof(c->service));
+	memcpy(c->engine.service, next->engine.service, sizeof(c->engine.service));
+	c->num_services = c->engine.num_services = next->num_services;
+	memcpy(c->log, next->log, sizeof(c->log));
+	c->num_log = next->num_log;
+	return 0;
+}
+
+/* All errors as one: the lines of config_errors_print(). */
+static int
+reload_errors(const struct config_errors *errs, struct error *err)
+{
+	const struct config_error *e = &errs->error[0];
+	char more[32] = "";
+
+	if (errs->num > 1)
+		snprintf(more, sizeof(more), " (and %u more)", errs->num - 1);
+	return error_set(err, EINVAL, "%.80s:%d: %.*s%s", errs->file, e->line,
+		(int)(sizeof(err->text) - 130), e->text, more);
+}
+
+/* Collects the lines to log, and passes the changes on. */
+struct reload_report {
+	FILE *lines;
+	config_change_fn fn; /* may be NULL */
+	void *arg;
+};
+
+static void
+report_change(void *arg, const struct config_change *c)
+{
+	struct reload_report *r = arg;
+
+	if (r->lines != NULL)
+		fprintf(r->lines, "polca: reload: %s: %s -> %s%s\n", c->path, c->was, c->now,
+			c->restart ? ": needs a restart" : "");
+	if (r->fn != NULL)
+		r->fn(r->arg, c);
+}
+
+static int
+reload_from_file(struct config_reload *r, bool apply, config_change_fn fn, void *arg,
+	struct error *err)
+{
+	static struct config_errors errs;
+	static struct config next;
+	int ret;
+
+	if (r->file == NULL)
+		return error_set(err, ENOENT, "polca runs without a configuration file (-c)");
+	if (config_load(&next, r->file, NULL, &errs) != 0)
+		return reload_errors(&errs, err);
+	if (r->own_socket || next.socket[0] == '\0')
+		strcpy(next.socket, r->running->socket);
+	ret = config_diff(r->running, &next, fn, arg);
+	if (ret != 0)
+		return error_set(err, -ret, "no memory for the configuration's changes");
+	return apply ? apply_all(r, &next, err) : 0;
+}
+
+int
+config_reload(void *reload, bool apply, config_change_fn fn, void *arg, struct error *err)
+{
+	char *text = NULL, line[sizeof(struct error) + 64];
+	struct reload_report report = { .fn = fn, .arg = arg };
+	size_t size;
+	int ret;
+
+	if (!apply)
+		return reload_from_file(reload, false, fn, arg, err);
+	report.lines = open_memstream(&text, &size);
+	ret = reload_from_file(reload, true, report_change, &report, err);
+	if (report.lines != NULL)
+		fclose(report.lines);
+	if (ret != 0) {
+		snprintf(line, sizeof(line), "polca: reload: nothing has changed: %s", err->text);
+		log_say(RTE_LOG_ERR, line);
+	} else {
+		log_say(RTE_LOG_NOTICE, text != NULL ? text : "");
+		log_say(RTE_LOG_NOTICE, "polca: reload: done");
+	}
+	free(text);
+	return ret;
+}

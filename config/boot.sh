@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 #
-# boot.sh DIR - boot a minimal Debian 12 with systemd in a container, with the packages of DIR (package.sh makes them)
+# boot.sh DIR [--tree] - boot a minimal Debian 12 with systemd in a container, with the packages of DIR (package.sh makes them)
 # in /packages, not installed. Print "leader PID", the container's init, when it runs, then wait until the container
 # ends; on SIGTERM it is shut down. nsenter -t PID -a runs commands in it. It has a network of its own, and nothing
-# that is done in it stays. Needs root. The tree with systemd is made once, as those of fresh.sh.
+# that is done in it stays. Needs root. The tree with systemd is made once, as those of fresh.sh; --tree only makes
+# it, and prints where it is.
 set -u
 . "$(dirname "$0")/common.sh"
 case ${1:-} in
--h | --help) sed -n 5,10p "$0" | cut -c3-; exit 0 ;;
+-h | --help) sed -n 5,11p "$0" | cut -c3-; exit 0 ;;
 esac
 PACKAGES=${1:-}
 ls "$PACKAGES"/polca_*.deb >/dev/null 2>&1 || die "got '$PACKAGES', expected a directory with packages of config/package.sh"
@@ -40,12 +41,16 @@ make_tree_with_systemd() {
 
 trap remove_copy EXIT
 [ -e "$WITH_SYSTEMD" ] || make_tree_with_systemd || die "no tree with systemd could be made"
+if [ "${2:-}" = --tree ]; then
+    echo "$WITH_SYSTEMD"
+    exit
+fi
 cp -a "$WITH_SYSTEMD" "$COPY" && mkdir "$COPY/packages" && cp "$PACKAGES"/polca*.deb "$COPY/packages/" || exit 1
 
 # EAL reads /sys/module, which nspawn does not mount.
 systemd-nspawn --quiet --directory "$COPY" --boot --register=no --keep-unit --private-network --link-journal=no \
     --console=read-only --bind-ro=/sys/module --machine="polca-$$" --rlimit=MEMLOCK=infinity \
-    --capability=CAP_BPF,CAP_NET_ADMIN,CAP_SYS_RESOURCE </dev/null >&2 &
+    --capability=CAP_IPC_LOCK,CAP_NET_ADMIN,CAP_SYS_RESOURCE --system-call-filter=bpf </dev/null >&2 &
 NSPAWN=$!
 # its init shuts the container down on SIGRTMIN+3
 trap 'kill -s RTMIN+3 "$(pgrep -P "$NSPAWN")" 2>/dev/null; wait "$NSPAWN"; exit 0' INT TERM

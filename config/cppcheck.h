@@ -6,7 +6,8 @@
 #define json_array_foreach(array, i, v) \
 	for (i = 0; i < json_array_size(array) && (v = json_array_get(array, i)) != 0; i++)
 #define json_object_foreach(object, key, v) \
-	for (key = json_object_iter_key(json_object_iter(object)); key != 0 && (v = json_object_get(object, key)) != 0; \
+	for (key = json_object_iter_key(json_object_iter(object)); \
+		key != 0 && (v = json_object_get(object, key)) != 0; \
 		key = json_object_iter_key(json_object_iter_next(object, v)))
 #define LIST_HEAD(name, type) struct name { struct type *lh_first; }
 #define LIST_ENTRY(type) struct { struct type *le_next; struct type **le_prev; }

@@ -4,6 +4,7 @@
 """debian_changelog.py CHANGELOG.md: print debian/changelog, made from its sections "## VERSION - DATE"."""
 
 import email.utils
+import os
 import re
 import sys
 import textwrap
@@ -18,6 +19,10 @@ def main(path):
     sections = re.findall(r'(?ms)^## (\S+) - ([^\n]+)\n(.*?)(?=^## |\Z)', text)
     if not sections:
         sys.exit('%s: got no section, expected "## VERSION - YYYY-MM-DD" or "## VERSION - not released"' % path)
+    with open(os.path.join(os.path.dirname(path), 'VERSION')) as f:
+        number = f.read().strip()
+    if sections[0][0] != number:
+        sys.exit('%s: the top section is of %s, VERSION says %s' % (path, sections[0][0], number))
     for version, date, body in sections:
         released = re.fullmatch(r'\d{4}-\d\d-\d\d', date) is not None
         when = time.mktime(time.strptime(date, '%Y-%m-%d')) if released else 0

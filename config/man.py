@@ -113,7 +113,8 @@ def program_page(name, program, version):
 
 def commands_of(lines):
     """The commands that a help text lists: words that are no option, with two blanks before and after."""
-    return [m.group(1) for m in (re.match(r'^  ([a-z][a-z ]*?) {2,}\S', line) for line in lines) if m and m.group(1) not in LINKS]
+    found = (re.match(r'^  ([a-z][a-z ]*?) {2,}\S', line) for line in lines)
+    return [m.group(1) for m in found if m and m.group(1) not in LINKS]
 
 
 def schema_type(s):
@@ -133,7 +134,8 @@ def add_schema(page, schema, path):
         text = s.get('description', '')
         kind = schema_type(s)
         page.item(name, text + (' (%s)' % kind if kind else ''))
-        for sub in [s] + ([s['items']] if isinstance(s.get('items'), dict) else []) + s.get('oneOf', []) + s.get('anyOf', []):
+        items = [s['items']] if isinstance(s.get('items'), dict) else []
+        for sub in [s] + items + s.get('oneOf', []) + s.get('anyOf', []):
             if sub is not s or 'properties' in sub:
                 add_schema(page, sub, name + ('[].' if 'items' in s and sub is s.get('items') else '.'))
 

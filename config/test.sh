@@ -9,7 +9,7 @@
 #   config/test.sh unit sim      only these steps: check build unit count asan sim fuzz fresh12 fresh13 dts
 #                                (fresh is fresh12 and fresh13: the first command on minimal Debian trees)
 #   config/test.sh --long STEP   a step that is too long for CI: functional seeds fuzz debian13 coverage mutation soak
-#                                analyse
+#                                analyse aarch64 vfio
 #   config/test.sh --load MODULE one functional module (cm/test_perftest.py) or suite while ten busy processes run
 set -u
 . "$(dirname "$0")/common.sh"
@@ -17,7 +17,7 @@ set -u
 # Each step with its share of CI's time in minutes. CI ends at 90 minutes; the plan is 60, of which 16 are reserved for
 # suites to come. A new suite brings its share, and saves it elsewhere.
 STEPS="check=2 build=4 unit=4 count=1.5 asan=6 sim=3 fuzz=3 fresh12=8 fresh13=5 dts=10"
-LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 soak=40 analyse=40"
+LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 soak=40 analyse=40 aarch64=40 vfio=10"
 
 steps_of() { local s out=; for s in $1; do out+="${out:+ }${s%%=*}"; done; echo "$out"; }
 share_of() { local s; for s in $KNOWN; do [ "${s%%=*}" = "$1" ] && echo "${s#*=}"; done; }
@@ -156,6 +156,14 @@ long_mutation() {
 long_analyse() {
     result "clang-tidy, whole tree" config/check.sh --whole tidy
     result "cppcheck, whole tree" config/check.sh cppcheck
+}
+
+long_aarch64() { result "cross build for aarch64" config/aarch64.sh; }
+
+long_vfio() {
+    build_all
+    result "Debian packages" config/package.sh
+    result "the packages with cards of vfio-pci" dts/vfio_service
 }
 
 long_soak() {

@@ -70,7 +70,7 @@ static char *words[MAX_WORDS];
 static int n_words;
 
 static const char *
-text_of(const char *key, const char *otherwise)
+argument(const char *key, const char *otherwise)
 {
 	size_t n = strlen(key);
 	int i;
@@ -84,13 +84,13 @@ text_of(const char *key, const char *otherwise)
 static uint64_t
 number_of(const char *key, uint64_t otherwise)
 {
-	const char *t = text_of(key, NULL);
+	const char *t = argument(key, NULL);
 
 	return t == NULL ? otherwise : strtoull(t, NULL, 0);
 }
 
 static int
-fail(int err, const char *what)
+print_failure(int err, const char *what)
 {
 	printf("err %d %s: %s\n", err, what, strerror(err));
 	return -1;
@@ -100,7 +100,7 @@ static int
 done(int rc, const char *what)
 {
 	if (rc != 0)
-		return fail(rc > 0 ? rc : errno, what);
+		return print_failure(rc > 0 ? rc : errno, what);
 	printf("ok\n");
 	return 0;
 }
@@ -147,15 +147,15 @@ cmd_mr(void)
 	for (i = 0; i < SLOTS && regions[i].mr != NULL; i++)
 		;
 	if (i == SLOTS)
-		return fail(ENOSPC, "mr");
+		return print_failure(ENOSPC, "mr");
 	r = &regions[i];
 	if (posix_memalign(&p, 4096, size ? size : 1) != 0)
-		return fail(ENOMEM, "mr");
+		return print_failure(ENOMEM, "mr");
 	memset(p, 0, size);
 	r->mr = ibv_reg_mr(pd, p, size, number_of("access", 15));
 	if (r->mr == NULL) {
 		free(p);
-		return fail(errno, "ibv_reg_mr");
+		return print_failure(errno, "ibv_reg_mr");
 	}
 	r->buf = p;
 	r->size = size;
@@ -181,12 +181,12 @@ cmd_mr_dereg(void)
 {
 	struct region *r = region_of_line();
 
-	return r == NULL ? fail(ENOENT, "mr") : done(drop_region(r), "ibv_dereg_mr");
+	return r == NULL ? print_failure(ENOENT, "mr") : done(drop_region(r), "ibv_dereg_mr");
 }
 
 /* pattern of a seed: the little-endian words (seed + k) * 2654435761 of k = 0, 1, ... */
 static uint8_t
-pattern(uint32_t seed, size_t i)
+seed_pattern(uint32_t seed, size_t i)
 {
 	return ((seed + (uint32_t)(i / 4)) * 2654435761u) >> (8 * (i % 4));
 }
@@ -199,9 +199,9 @@ cmd_fill(void)
 	uint8_t *p = range_of_line(&len);
 
 	if (p == NULL)
-		return fail(EINVAL, "range");
+		return print_failure(EINVAL, "range");
 	for (i = 0; i < len; i++)
-		p[i] = pattern(seed, i);
+		p[i] = seed_pattern(seed, i);
 	return done(0, "fill");
 }
 
@@ -213,11 +213,11 @@ cmd_check(void)
 	uint8_t *p = range_of_line(&len);
 
 	if (p == NULL)
-		return fail(EINVAL, "range");
+		return print_failure(EINVAL, "range");
 	for (i = 0; i < len; i++)
-		if (p[i] != pattern(seed, i)) {
+		if (p[i] != seed_pattern(seed, i)) {
 			printf("ok same=0 at=%zu got=0x%02x want=0x%02x\n", i, p[i],
-				pattern(seed, i));
+				seed_pattern(seed, i));
 			return 0;
 		}
 	printf("ok same=1\n");
@@ -231,7 +231,7 @@ cmd_peek(void)
 	uint8_t *p = range_of_line(&len);
 
 	if (p == NULL)
-		return fail(EINVAL, "range");
+		return print_failure(EINVAL, "range");
 	printf("ok hex=");
 	for (i = 0; i < len; i++)
 		printf("%02x", p[i]);
@@ -242,13 +242,13 @@ cmd_peek(void)
 static int
 cmd_poke(void)
 {
-	const char *hex = text_of("hex", "");
+	const char *hex = argument("hex", "");
 	size_t len, i, n = strlen(hex) / 2;
 	uint8_t *p = range_of_line(&len);
 	unsigned int v;
 
 	if (p == NULL || n > len)
-		return fail(EINVAL, "range");
+		return print_failure(EINVAL, "range");
 	for (i = 0; i < n && sscanf(hex + 2 * i, "%2x", &v) == 1; i++)
 		p[i] = v;
 	return done(0, "poke");
@@ -272,7 +272,7 @@ cmd_qp(void)
 	for (i = 0; i < SLOTS && pairs[i].qp != NULL; i++)
 		;
 	if (i == SLOTS)
-		return fail(ENOSPC, "qp");
+		return print_failure(ENOSPC, "qp");
 	p = &pairs[i];
 	attr.cap.max_send_wr = number_of("sq", 64);
 	attr.cap.max_recv_wr = number_of("rq", 64);
@@ -280,12 +280,12 @@ cmd_qp(void)
 	attr.cap.max_inline_data = number_of("inline", 0);
 	p->cq = ibv_create_cq(ctx, attr.cap.max_send_wr + attr.cap.max_recv_wr + 1, NULL, NULL, 0);
 	if (p->cq == NULL)
-		return fail(errno, "ibv_create_cq");
+		return print_failure(errno, "ibv_create_cq");
 	attr.send_cq = attr.recv_cq = p->cq;
 	p->qp = ibv_create_qp_ex(ctx, &attr);
 	if (p->qp == NULL) {
 		ibv_destroy_cq(p->cq);
-		return fail(errno, "ibv_create_qp");
+		return print_failure(errno, "ibv_create_qp");
 	}
 	printf("ok qp=%d qpn=0x%x\n", i, p->qp->qp_num);
 	return 0;
@@ -301,7 +301,7 @@ cmd_init(void)
 		.qp_access_flags = number_of("access", 14),
 	};
 
-	return p == NULL ? fail(ENOENT, "qp")
+	return p == NULL ? print_failure(ENOENT, "qp")
 			 : done(ibv_modify_qp(p->qp, &a,
 					IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 						IBV_QP_ACCESS_FLAGS),
@@ -348,9 +348,9 @@ cmd_rtr(void)
 	};
 
 	if (p == NULL)
-		return fail(ENOENT, "qp");
-	if (inet_pton(AF_INET6, text_of("gid", ""), &a.ah_attr.grh.dgid) != 1)
-		return fail(EINVAL, "gid");
+		return print_failure(ENOENT, "qp");
+	if (inet_pton(AF_INET6, argument("gid", ""), &a.ah_attr.grh.dgid) != 1)
+		return print_failure(EINVAL, "gid");
 	return done(ibv_modify_qp(p->qp, &a,
 			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
@@ -372,7 +372,7 @@ cmd_rts(void)
 	};
 
 	return p == NULL
-		? fail(ENOENT, "qp")
+		? print_failure(ENOENT, "qp")
 		: done(ibv_modify_qp(p->qp, &a,
 			       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
@@ -385,14 +385,14 @@ static int
 cmd_state(void)
 {
 	struct pair *p = pair_of_line();
-	const char *to = text_of("to", "");
+	const char *to = argument("to", "");
 	struct ibv_qp_attr a = { 0 };
 	unsigned int i;
 
 	for (i = 0; i < 7 && strcmp(to, state_names[i]) != 0; i++)
 		;
 	if (p == NULL || i == 7)
-		return fail(EINVAL, "state");
+		return print_failure(EINVAL, "state");
 	a.qp_state = (enum ibv_qp_state)i;
 	return done(ibv_modify_qp(p->qp, &a, IBV_QP_STATE), "modify");
 }
@@ -406,10 +406,10 @@ cmd_query(void)
 	int rc;
 
 	if (p == NULL)
-		return fail(ENOENT, "qp");
+		return print_failure(ENOENT, "qp");
 	rc = ibv_query_qp(p->qp, &a, IBV_QP_STATE, &init);
 	if (rc != 0)
-		return fail(rc, "ibv_query_qp");
+		return print_failure(rc, "ibv_query_qp");
 	printf("ok state=%s\n", a.qp_state < 7 ? state_names[a.qp_state] : "?");
 	return 0;
 }
@@ -430,7 +430,7 @@ cmd_qp_destroy(void)
 {
 	struct pair *p = pair_of_line();
 
-	return p == NULL ? fail(ENOENT, "qp") : done(drop_pair(p), "destroy");
+	return p == NULL ? print_failure(ENOENT, "qp") : done(drop_pair(p), "destroy");
 }
 
 /* ---- memory windows, type 2 */
@@ -451,10 +451,10 @@ cmd_mw(void)
 	for (i = 0; i < SLOTS && windows[i] != NULL; i++)
 		;
 	if (i == SLOTS)
-		return fail(ENOSPC, "mw");
+		return print_failure(ENOSPC, "mw");
 	windows[i] = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
 	if (windows[i] == NULL)
-		return fail(errno, "ibv_alloc_mw");
+		return print_failure(errno, "ibv_alloc_mw");
 	printf("ok mw=%d rkey=0x%x\n", i, windows[i]->rkey);
 	return 0;
 }
@@ -476,7 +476,7 @@ cmd_mw_bind(void)
 	int rc;
 
 	if (p == NULL || r == NULL || w == NULL)
-		return fail(ENOENT, "mw_bind");
+		return print_failure(ENOENT, "mw_bind");
 	rkey = ibv_inc_rkey((*w)->rkey);
 	wr.bind_mw.mw = *w;
 	wr.bind_mw.rkey = rkey;
@@ -486,7 +486,7 @@ cmd_mw_bind(void)
 	wr.bind_mw.bind_info.mw_access_flags = number_of("access", 14);
 	rc = ibv_post_send(p->qp, &wr, &bad);
 	if (rc != 0)
-		return fail(rc, "bind");
+		return print_failure(rc, "bind");
 	(*w)->rkey = rkey;
 	printf("ok rkey=0x%x\n", rkey);
 	return 0;
@@ -499,7 +499,7 @@ cmd_mw_dealloc(void)
 	int rc;
 
 	if (w == NULL)
-		return fail(ENOENT, "mw");
+		return print_failure(ENOENT, "mw");
 	rc = ibv_dealloc_mw(*w);
 	if (rc == 0)
 		*w = NULL;
@@ -526,7 +526,7 @@ static const struct {
 static int
 send_flags_of_line(void)
 {
-	const char *t = text_of("flags", "");
+	const char *t = argument("flags", "");
 	int flags = IBV_SEND_SIGNALED;
 
 	if (strstr(t, "unsignaled") != NULL)
@@ -570,7 +570,7 @@ cmd_post(void)
 	struct region *r = region_of_line();
 	uint64_t n = number_of("n", 1), stride = number_of("stride", 0), i;
 	struct ibv_send_wr *bad, wr = { .wr_id = number_of("wr_id", 0) };
-	const char *op = text_of("op", "");
+	const char *op = argument("op", "");
 	struct ibv_sge sge = { 0 };
 	size_t o;
 	int rc;
@@ -578,7 +578,7 @@ cmd_post(void)
 	for (o = 0; o < sizeof(ops) / sizeof(ops[0]) && strcmp(op, ops[o].name) != 0; o++)
 		;
 	if (p == NULL || o == sizeof(ops) / sizeof(ops[0]))
-		return fail(EINVAL, "post");
+		return print_failure(EINVAL, "post");
 	wr.opcode = ops[o].opcode;
 	wr.send_flags = send_flags_of_line();
 	if (r != NULL) {
@@ -601,7 +601,7 @@ cmd_post(void)
 		else
 			rc = ibv_post_send(p->qp, &wr, &bad);
 		if (rc != 0)
-			return fail(rc, "ibv_post_send");
+			return print_failure(rc, "ibv_post_send");
 		wr.wr_id++;
 		sge.addr += stride;
 	}
@@ -619,7 +619,7 @@ cmd_recv(void)
 	int rc;
 
 	if (p == NULL)
-		return fail(ENOENT, "qp");
+		return print_failure(ENOENT, "qp");
 	if (r != NULL) {
 		sge.addr = (uintptr_t)r->buf + number_of("off", 0);
 		sge.lkey = r->mr->lkey;
@@ -629,7 +629,7 @@ cmd_recv(void)
 	for (i = 0; i < n; i++) {
 		rc = ibv_post_recv(p->qp, &wr, &bad);
 		if (rc != 0)
-			return fail(rc, "ibv_post_recv");
+			return print_failure(rc, "ibv_post_recv");
 		wr.wr_id++;
 		sge.addr += stride;
 	}
@@ -637,7 +637,7 @@ cmd_recv(void)
 }
 
 static uint64_t
-now_ms(void)
+milliseconds(void)
 {
 	struct timespec t;
 
@@ -663,18 +663,18 @@ static int
 cmd_poll(void)
 {
 	struct pair *p = pair_of_line();
-	uint64_t n = number_of("n", 1), got = 0, end = now_ms() + number_of("ms", 0);
+	uint64_t n = number_of("n", 1), got = 0, end = milliseconds() + number_of("ms", 0);
 	struct ibv_wc wc;
 	int rc;
 
 	if (p == NULL)
-		return fail(ENOENT, "qp");
+		return print_failure(ENOENT, "qp");
 	while (got < n) {
 		rc = ibv_poll_cq(p->cq, 1, &wc);
 		if (rc < 0)
-			return fail(EIO, "ibv_poll_cq");
+			return print_failure(EIO, "ibv_poll_cq");
 		if (rc == 0) {
-			if (now_ms() >= end)
+			if (milliseconds() >= end)
 				break;
 			usleep(200);
 			continue;
@@ -715,7 +715,7 @@ cmd_port(void)
 	int rc = ibv_query_port(ctx, 1, &a);
 
 	if (rc != 0)
-		return fail(rc, "ibv_query_port");
+		return print_failure(rc, "ibv_query_port");
 	printf("ok state=%d mtu=%d\n", a.state, 128 << a.active_mtu);
 	return 0;
 }
@@ -727,7 +727,7 @@ cmd_gid(void)
 	union ibv_gid gid;
 
 	if (ibv_query_gid(ctx, 1, number_of("index", 0), &gid) != 0)
-		return fail(ENOENT, "gid");
+		return print_failure(ENOENT, "gid");
 	printf("ok gid=%s\n", inet_ntop(AF_INET6, &gid, text, sizeof(text)));
 	return 0;
 }
@@ -735,7 +735,7 @@ cmd_gid(void)
 static int
 cmd_ping(void)
 {
-	printf("ok token=%s\n", text_of("token", ""));
+	printf("ok token=%s\n", argument("token", ""));
 	return 0;
 }
 
@@ -817,23 +817,23 @@ run_line(char *line)
 			commands[i].run();
 			return;
 		}
-	fail(ENOSYS, words[0]);
+	print_failure(ENOSYS, words[0]);
 }
 
 static int
-open_device(void)
+open_rdma_device(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	if (list == NULL || list[0] == NULL)
-		return fail(ENODEV, "no RDMA device");
+		return print_failure(ENODEV, "no RDMA device");
 	ctx = ibv_open_device(list[0]);
 	ibv_free_device_list(list);
 	if (ctx == NULL)
-		return fail(errno, "ibv_open_device");
+		return print_failure(errno, "ibv_open_device");
 	fcntl(ctx->async_fd, F_SETFL, O_NONBLOCK);
 	pd = ibv_alloc_pd(ctx);
-	return pd == NULL ? fail(errno, "ibv_alloc_pd") : 0;
+	return pd == NULL ? print_failure(errno, "ibv_alloc_pd") : 0;
 }
 
 int
@@ -842,7 +842,7 @@ main(void)
 	char *line = NULL;
 	size_t room = 0;
 
-	if (open_device() != 0)
+	if (open_rdma_device() != 0)
 		return 1;
 	while (getline(&line, &room, stdin) > 0 && strncmp(line, "quit", 4) != 0) {
 		run_line(line);

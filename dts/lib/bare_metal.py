@@ -2,10 +2,10 @@
 # Copyright(c) 2026 Polca contributors
 """The emulated machine of the suite bare-metal (QEMU): two NUMA nodes, an IOMMU and PCI NICs.
 
-Node 1 has both NICs, each behind its own root port: 0000:3b:00.0 is a virtio card, 0000:3c:00.0 an
-82574L, which e1000e drives. The image is the soft-RoCE guest's with the files of a built Polca added
-(the program, its libraries, DPDK's drivers, config/); /opt/polca is the part of the source tree that
-an operator needs.
+Node 1 has two NICs, each behind its own root port: 0000:3b:00.0 is a virtio card (eth0), 0000:3c:00.0
+an 82574L, which e1000e drives (eth2). Node 0 has another 82574L, 0000:51:00.0 (eth1). The image is the
+soft-RoCE guest's with the files of a built Polca added (the program, its libraries, DPDK's drivers,
+config/); /opt/polca is the part of the source tree that an operator needs.
 
 Observations: the CPU is a Nehalem, the oldest for which Debian's DPDK is built, so the program runs
 without the instructions of the CPU on which it was built. virtio-net only uses the IOMMU with
@@ -24,7 +24,7 @@ from polca import CTL_PROGRAM, PROGRAM
 
 ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', '..')
 LIBDIR = 'usr/lib/x86_64-linux-gnu'
-VIRTIO, E1000E = '0000:3b:00.0', '0000:3c:00.0'
+VIRTIO, E1000E, NODE0 = '0000:3b:00.0', '0000:3c:00.0', '0000:51:00.0'
 DRIVERS = 'bus_pci bus_vdev mempool_ring net_virtio net_e1000'.split()
 MEMORY = 3072  # MiB; the host only provides pages that are touched
 
@@ -73,12 +73,11 @@ def overlay(top):
 
 
 class Metal(Guest):
-    """nics: the open tap of each address. shell() runs commands as an operator would type them."""
+    """taps: of the three NICs, open. shell() runs commands as an operator would type them."""
 
-    def __init__(self, directory, virtio, e1000e, name='metal'):
-        super().__init__(directory, Nic([], fds=(virtio, e1000e)), ip='', name=name, tcp=False,
-                         smp=4)
-        self.taps = {VIRTIO: virtio, E1000E: e1000e}
+    def __init__(self, directory, taps, name='metal'):
+        super().__init__(directory, Nic([], fds=taps), ip='', name=name, tcp=False, smp=4)
+        self.taps = dict(zip((VIRTIO, E1000E, NODE0), taps))
 
     def _initrd(self, where):
         """The kernel unpacks both archives, the second over the first."""
@@ -111,11 +110,13 @@ class Metal(Guest):
         return a
 
     def _nics(self):
-        a = ['-device', 'pxb-pcie,id=node1,bus_nr=58,bus=pcie.0,numa_node=1']
+        a = ['-device', 'pxb-pcie,id=node1,bus_nr=58,bus=pcie.0,numa_node=1',
+             '-device', 'pxb-pcie,id=node0,bus_nr=80,bus=pcie.0,numa_node=0']
         models = {VIRTIO: 'virtio-net-pci,disable-legacy=on,iommu_platform=on,mrg_rxbuf=on',
-                  E1000E: 'e1000e'}
+                  E1000E: 'e1000e', NODE0: 'e1000e'}
         for i, (address, fd) in enumerate(self.taps.items()):
-            a += ['-device', 'pcie-root-port,id=slot%d,bus=node1,chassis=%d' % (i, i + 1),
+            a += ['-device', 'pcie-root-port,id=slot%d,bus=node%d,chassis=%d' % (
+                i, address != NODE0, i + 1),
                   '-netdev', 'tap,id=n%d,fd=%d' % (i, fd),
                   '-device', '%s,netdev=n%d,bus=slot%d,romfile=,mac=52:54:00:99:01:%02x' % (
                       models[address], i, i, i + 1)]

@@ -242,6 +242,9 @@ class Connection:
                     raise
                 self.data.send_only(psn, data)
                 continue
+            if r.op == Op.ACK and r.syndrome >> 5 == 1:  # the RTU was lost: no receive yet
+                self.data.send_only(psn, data)
+                continue
             if r.op == Op.ACK:
                 assert r.syndrome >> 5 == 0, r
                 acked |= r.psn == psn

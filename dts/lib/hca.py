@@ -186,8 +186,14 @@ class Hca:
 
     def events(self):
         """New asynchronous events: (type, element) each."""
+        rows = []
+        while True:
+            page = self.rpc('events')['events']
+            if not page:
+                break
+            rows += page
         return [(e['event'], next((e[k] for k in ('qp_num', 'cq', 'srq', 'worker', 'port')
-                                   if k in e), None)) for e in self.rpc('events')['events']]
+                                   if k in e), None)) for e in rows]
 
     def stats(self):
         return self.rpc('stats_get')

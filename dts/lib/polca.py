@@ -4,6 +4,7 @@
 
 import json
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -20,7 +21,26 @@ CTL_PROGRAM = os.path.join(BUILD, 'app/polca-ctl/polca-ctl')
 
 
 def port(name, device, *addresses, **more):
-    return dict({'name': name, 'device': device, 'addresses': list(addresses)}, **more)
+    row = {'name': name, 'device': device, 'addresses': list(addresses)}
+    if device.startswith('net_memif'):
+        row['trusted'] = True
+    return dict(row, **more)
+
+
+def account():
+    """The user that polca becomes when root starts it."""
+    try:
+        return pwd.getpwnam('polca')
+    except KeyError:
+        return pwd.getpwnam('nobody')
+
+
+def give(directory):
+    """Let polca, as this user, make and remove files there."""
+    os.chown(directory, account().pw_uid, -1)
+    while directory != '/':
+        directory = os.path.dirname(directory)
+        os.chmod(directory, os.stat(directory).st_mode | 0o111)
 
 
 class Polca:
@@ -28,6 +48,7 @@ class Polca:
 
     def __init__(self, directory, ports, ns=None, name='polca', workers=1, **config):
         self.dir, self.ns, self.name = directory, ns, name
+        give(directory)
         self.socket = os.path.join(directory, name + '.sock')
         self.config_path = os.path.join(directory, name + '.json')
         self.log = os.path.join(directory, name + '.log')

@@ -59,14 +59,18 @@ class Client:
         return line
 
     def request(self, method, params=None):
-        """Send a request and return the whole response object."""
+        """Send a request and return the whole response object. An open file among the parameters is passed
+        as a descriptor beside the request."""
         ident = self.next_id
         self.next_id += 1
         obj = {'jsonrpc': '2.0', 'id': ident, 'method': method}
+        files = [v for v in (params or {}).values() if hasattr(v, 'fileno')]
         if params is not None:
-            obj['params'] = params
+            obj['params'] = {k: str(v.name) if v in files else v for k, v in params.items()}
         self.sock.settimeout(time_limit.limit(self.timeout))
-        self.send_raw(json.dumps(obj).encode() + b'\n')
+        line = json.dumps(obj).encode() + b'\n'
+        sent = socket.send_fds(self.sock, [line], [f.fileno() for f in files]) if files else 0
+        self.send_raw(line[sent:])
         line = self.recv_line()
         if not line:
             raise ConnectionError('%s: the control socket was closed' % method)

@@ -77,7 +77,8 @@ class Wire:
         path = os.path.join(self.kept, 'nodes.json')
         with open(path, 'w') as f:
             json.dump({'records': [node_json(lid) for lid in range(1, nodes + 1)]}, f)
-        assert self.polca.rpc('sa_import', path=path, replace=True)['records'] == nodes
+        with open(path) as f:
+            assert self.polca.rpc('sa_import', file=f, replace=True)['records'] == nodes
         os.unlink(path)
 
     def start(self, nodes=NODES):

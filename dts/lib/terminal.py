@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""An interactive bash on a terminal, with keys typed as by a user."""
+"""An interactive bash or zsh on a terminal, with keys typed as by a user."""
 
 import os
 import pty
@@ -13,18 +13,20 @@ PROMPT = 'ready> '
 
 
 class Terminal:
+    SHELL = ['bash', '--norc', '--noprofile', '-i']
+    # print long candidate lists at once, without a question
+    SETUP = "bind 'set completion-query-items 0'; bind 'set page-completions off'"
+
     def __init__(self, env):
         self.master, slave = pty.openpty()
         env = dict(os.environ, PS1=PROMPT, PROMPT_COMMAND='', TERM='dumb', INPUTRC='/dev/null',
                    HISTFILE='', COLUMNS='200', **env)
-        self.proc = subprocess.Popen(['bash', '--norc', '--noprofile', '-i'], stdin=slave,
-                                     stdout=slave, stderr=slave, env=env, start_new_session=True,
-                                     preexec_fn=lambda: self.own_terminal())
+        self.proc = subprocess.Popen(self.SHELL, stdin=slave, stdout=slave, stderr=slave, env=env,
+                                     start_new_session=True, preexec_fn=lambda: self.own_terminal())
         os.close(slave)
         self.text = ''  # output since the last type()
         self.expect(re.escape(PROMPT))
-        # print long candidate lists at once, without a question
-        self.run("bind 'set completion-query-items 0'; bind 'set page-completions off'")
+        self.run(self.SETUP)
 
     @staticmethod
     def own_terminal():
@@ -36,7 +38,7 @@ class Terminal:
         if not select.select([self.master], [], [], timeout)[0]:
             return False
         self.text += os.read(self.master, 65536).decode(errors='replace')
-        self.text = re.sub('[\r\a]', '', self.text)
+        self.text = re.sub('\x1b\\[[?0-9;]*[A-Za-z]|[\r\a]', '', self.text)
         return True
 
     def expect(self, pattern, timeout=30):
@@ -81,3 +83,12 @@ class Terminal:
     def close(self):
         os.close(self.master)  # the terminal hangs up: bash gets SIGHUP and end of input
         self.proc.wait(10)
+
+
+class Zsh(Terminal):
+    SHELL = ['zsh', '-f', '-i', '-o', 'no_prompt_sp', '-o', 'no_list_ambiguous']
+    SETUP = 'LISTMAX=0; autoload -Uz compinit && compinit -u -D'
+
+    def complete(self, line):
+        """zsh takes the blank behind the completed word away when the mark is typed."""
+        return super().complete(line).replace('\x08 \x08', '')

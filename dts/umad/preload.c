@@ -119,7 +119,7 @@ open_device(const char *path)
 }
 
 static int
-open_any(const char *path, int flags, mode_t mode)
+preload_open(const char *path, int flags, mode_t mode)
 {
 	char buf[512];
 
@@ -138,7 +138,7 @@ open(const char *path, int flags, ...)
 	if (flags & (O_CREAT | __O_TMPFILE))
 		mode = va_arg(ap, mode_t);
 	va_end(ap);
-	return open_any(path, flags, mode);
+	return preload_open(path, flags, mode);
 }
 
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
@@ -147,7 +147,7 @@ int __open_2(const char *path, int flags);
 int
 __open_2(const char *path, int flags)
 {
-	return open_any(path, flags, 0);
+	return preload_open(path, flags, 0);
 }
 
 int __open64_2(const char *path, int flags) __attribute__((alias("__open_2")));

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A machine with two cards and a soft-RoCE host on one segment. The tests run the commands of
+"""A machine with three cards and a soft-RoCE host on one segment. The tests run the commands of
 the operator guide's section "On bare metal". Both machines are booted once; each test continues
 where the previous one ended, as an operator does."""
 
@@ -30,11 +30,11 @@ class Bench:
         shutil.rmtree(self.kept, ignore_errors=True)
         os.makedirs(self.kept)
         self.ns = Namespace()
-        taps = [self.ns.tap(name, MTU) for name in ('card0', 'card1', 'peer')]
-        self.ns.bridge('segment', 'card0', 'card1', 'peer')
+        taps = [self.ns.tap(name, MTU) for name in ('card0', 'card1', 'card2', 'peer')]
+        self.ns.bridge('segment', 'card0', 'card1', 'card2', 'peer')
         self.ns.ip('link', 'set', 'segment', 'mtu', MTU)
-        self.metal = Metal(self.kept, taps[0], taps[1])
-        self.peer = Guest(self.kept, Nic.tap(taps[2]), name='peer', ip=PEER_IP + '/24',
+        self.metal = Metal(self.kept, taps[:3])
+        self.peer = Guest(self.kept, Nic.tap(taps[3]), name='peer', ip=PEER_IP + '/24',
                           ip6=PEER_IP6 + '/64', mtu=str(MTU), tcp=False)
         for g in (self.metal, self.peer):
             g.agent_path = os.path.join(sockets, g.name + '.agent')

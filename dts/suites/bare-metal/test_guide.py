@@ -38,13 +38,13 @@ def test_status_shows_nodes_iommu_and_cards(bench, guide):
     assert 'node 1: 0 hugepages of 2 MiB, 0 free; CPUs 2-3\n' in out
     assert re.search(r'^IOMMU: on, \d+ groups$', out, re.M), out
     assert re.search(r'^0000:3b:00\.0 +1 +\d+ +virtio-pci +1af4:1041 +eth0', out, re.M), out
-    assert re.search(r'^0000:3c:00\.0 +1 +\d+ +e1000e +8086:10d3 +eth1', out, re.M), out
+    assert re.search(r'^0000:3c:00\.0 +1 +\d+ +e1000e +8086:10d3 +eth2', out, re.M), out
 
 
 def test_dry_run_changes_nothing(bench, guide):
     out = bench.check(guide.command('config/setup-host.sh --dry-run'))
     assert 'would: node 1: 512 hugepages of 2 MiB (had 0)' in out
-    assert 'would: 0000:3c:00.0: e1000e (eth1) -> vfio-pci (NUMA node 1, IOMMU group' in out
+    assert 'would: 0000:3c:00.0: e1000e (eth2) -> vfio-pci (NUMA node 1, IOMMU group' in out
     assert (driver(bench, VIRTIO), driver(bench, E1000E)) == ('virtio-pci', 'e1000e')
     assert (pages(bench, 0, 'nr'), pages(bench, 1, 'nr')) == (0, 0)
 
@@ -54,7 +54,7 @@ def test_vfio_takes_the_cards_from_the_kernel(bench, guide):
     assert '0000:3b:00.0: virtio-pci (eth0) -> vfio-pci (NUMA node 1, IOMMU group' in out
     assert (driver(bench, VIRTIO), driver(bench, E1000E)) == ('vfio-pci', 'vfio-pci')
     assert (pages(bench, 0, 'nr'), pages(bench, 1, 'nr')) == (512, 512)
-    assert bench.check('ls /sys/class/net').split() == ['lo']
+    assert bench.check('ls /sys/class/net').split() == ['eth1', 'lo']
 
 
 def test_configuration_is_checked_without_starting(bench, guide):
@@ -185,7 +185,7 @@ def test_kernel_has_its_cards_again(bench, guide):
     assert '0000:3c:00.0: vfio-pci -> e1000e' in out
     assert (driver(bench, VIRTIO), driver(bench, E1000E)) == ('virtio-pci', 'e1000e')
     assert (pages(bench, 0, 'nr'), pages(bench, 1, 'nr')) == (0, 0)
-    assert bench.check('ls /sys/class/net').split() == ['eth0', 'eth1', 'lo']
+    assert bench.check('ls /sys/class/net').split() == ['eth0', 'eth1', 'eth2', 'lo']
 
 
 def test_every_command_of_the_section_was_run(guide):

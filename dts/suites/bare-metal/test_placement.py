@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 """Polca's warnings at start when cards, CPUs and memory are on different NUMA nodes: it still
-starts, and each warning says what to do. Both cards are on node 1."""
+starts, and each warning says what to do. Both cards are on node 1, but in the last test."""
 
 import json
 import re
 
 import pytest
 
-from bare_metal import E1000E, VIRTIO
+from bare_metal import E1000E, NODE0, VIRTIO
 
 TEST_SECONDS = 300
 
@@ -96,3 +96,31 @@ def test_cards_without_hugepages(bench):
         bench.peer.check('rping -c -a %s -p 7174 -V -S 4000 -C 3' % address, 120)
     service, = bench.ask('polca-ctl cm services')['services']
     assert (service['exchanges'], service['mismatches']) == (6, 0)
+
+
+def test_two_cards_on_two_nodes(bench):
+    """Memory of regions and services is on the node of the port that uses it (design, rule 4)."""
+    bench.check('config/setup-host.sh --hugepages 512 %s %s' % (VIRTIO, NODE0))
+    config = json.loads(bench.check('cat config/bare-metal.json'))
+    config['workers']['idle'] = 'backoff'
+    config['ports'][1]['device'] = NODE0
+    config['services'] = [{'kind': 'rping', 'port': 7174},
+                          {'kind': 'rping', 'name': 'far', 'port': 7175, 'local_port': 1}]
+    bench.check("cat >/etc/polca.json <<'END'\n%s\nEND" % json.dumps(config))
+    bench.start_polca('polca -c /etc/polca.json')
+    assert [p['numa_node'] for p in bench.ask('polca-ctl port list')['ports']] == [1, 0]
+    assert nodes(bench, 'port') == [1, 0]
+    assert sorted(nodes(bench, 'worker')) == [0, 1]
+    bench.check('polca-ctl cm listen echo --port 7 --local-port 1')
+    bench.check('polca-ctl pd create')
+    bench.check('polca-ctl mr register 1 --length 1M')
+    bench.check('polca-ctl mr register 1 --length 1M --local-port 1')
+    bench.check('polca-ctl mr register 1 --length 1M --local-port 1 --hugepages')
+    bench.check('polca-ctl mr register 1 --length 1M --local-port 1 --numa-node 1')
+    regions = bench.ask('polca-ctl mr list')['regions']
+    assert [r['numa_node'] for r in regions if not r['service']] == [1, 0, 0, 1], regions
+    of_services = {(r['service'], r['numa_node']) for r in regions if r['service']}
+    assert of_services == {('rping', 1), ('far', 0), ('echo', 0)}, regions
+    assert 'NUMA' in bench.check('polca-ctl mr list').upper()
+    bench.peer.check('rping -c -a 10.0.0.1 -p 7174 -V -S 4000 -C 3', 120)
+    bench.peer.check('rping -c -a 10.0.1.1 -p 7175 -V -S 4000 -C 3', 120)

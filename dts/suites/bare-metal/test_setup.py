@@ -15,25 +15,25 @@ def refused(bench, arguments, says):
 
 @pytest.fixture
 def address(bench):
-    bench.check('ip addr add 10.9.9.9/24 dev eth1')
+    bench.check('ip addr add 10.9.9.9/24 dev eth2')
     yield
-    bench.run('ip addr del 10.9.9.9/24 dev eth1')
+    bench.run('ip addr del 10.9.9.9/24 dev eth2')
 
 
 def test_interface_in_use(bench, address):
-    refused(bench, '0000:3b:00.0 0000:3c:00.0', '0000:3c:00.0: eth1 is in use: it has address '
+    refused(bench, '0000:3b:00.0 0000:3c:00.0', '0000:3c:00.0: eth2 is in use: it has address '
             '10.9.9.9/24. If your own connection does not depend on it: --force')
     # all cards are checked before any is changed
-    assert bench.check('ls /sys/class/net').split() == ['eth0', 'eth1', 'lo']
-    out = bench.check(SCRIPT + '--dry-run --force eth1')
-    assert 'eth1 was in use: it has address 10.9.9.9/24' in out
-    assert 'would: 0000:3c:00.0: e1000e (eth1) -> vfio-pci' in out
+    assert bench.check('ls /sys/class/net').split() == ['eth0', 'eth1', 'eth2', 'lo']
+    out = bench.check(SCRIPT + '--dry-run --force eth2')
+    assert 'eth2 was in use: it has address 10.9.9.9/24' in out
+    assert 'would: 0000:3c:00.0: e1000e (eth2) -> vfio-pci' in out
 
 
 def test_default_route(bench, address):
-    bench.check('ip link set eth1 up && ip route add default via 10.9.9.1')
-    refused(bench, 'eth1', 'it has address 10.9.9.9/24, it has the default route')
-    bench.check('ip route del default && ip link set eth1 down')
+    bench.check('ip link set eth2 up && ip route add default via 10.9.9.1')
+    refused(bench, 'eth2', 'it has address 10.9.9.9/24, it has the default route')
+    bench.check('ip route del default && ip link set eth2 down')
 
 
 @pytest.mark.parametrize('nic,says', [

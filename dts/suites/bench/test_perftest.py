@@ -228,7 +228,7 @@ def test_nobody_listens(wire, bench):
 @pytest.mark.parametrize('where,status,why', [
     ('::1', 1, 'no process listens on [::1]:18515 ('),
     ('[::1]:1', 1, 'no process listens on [::1]:1 ('),
-    ('127.0.0.1:99999', 2, 'got "127.0.0.1:99999", allowed HOST, HOST:PORT, [ADDRESS]:PORT, '
+    ('127.0.0.1:99999', 2, 'got "127.0.0.1:99999", allowed: HOST, HOST:PORT, [ADDRESS]:PORT, '
      'ports 1 to 65535'),
     ('/tmp/x', 2, '"/tmp/x": Name or service not known'),
 ], ids=['ipv6', 'ipv6-port', 'port', 'path'])

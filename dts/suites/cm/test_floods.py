@@ -114,15 +114,15 @@ def test_flood_of_one_peer(wire, steady, peer, counted):
 
 
 def test_flood_of_many_peers(wire, steady, peer, counted):
-    """All half-open places are taken; established connections still move data; afterwards
-    everything works again."""
+    """The pool of half-open connections is full, and the oldest give way; established connections
+    still move data; afterwards everything works again."""
     peers = [wire.peer('10.78.0.%d' % (100 + i)) for i in range(16)]
     frames = [f for i, p in enumerate(peers) for f in requests(p.way, 200, seed=i)]
     random.Random(7).shuffle(frames)
 
     with Flood(wire.station, frames) as flood:
         steady.move(100, flood)
-        wait_until(lambda: counted['half_open_limit'] > 500, timeout=60)
+        wait_until(lambda: counted['half_open_evicted'] > 500, timeout=60)
     rows = wire.connections().values()
     assert len([r for r in rows if r['state'] == 'REP_SENT']) == HALF_OPEN
     settle(wire, peers)

@@ -269,7 +269,7 @@ def test_guide_watch_it(terminal):
         terminal.type('polca-ctl cq create')
         terminal.values.update(QP_NUM=column(terminal.type('polca-ctl qp create 1 0'), 'qp_num'))
         terminal.values['10000'] = '100'  # no events arrive during this time
-        type_all(terminal, Section('Watch it'))
+        type_all(terminal, Section('Watch it'), ['polca-ctl top'])  # test_top.py has a terminal
         told = terminal.type(Section('Watch it').command('echo /polca/port,0 | dpdk-telemetry.py'))
         assert 'rx_packets' in json.loads(told)['/polca/port']
         # a service's runtime directory is only in systemd's environment, not in the operator's

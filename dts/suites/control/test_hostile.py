@@ -52,7 +52,7 @@ def test_socket_is_the_owners_alone(polca):
 def test_another_user_is_not_served(polca):
     """Even if the file's mode would admit the user."""
     program = ('import os,socket,sys\n'
-               'os.setgroups([]); os.setgid(65534); os.setuid(65534)\n'
+               'os.setgroups([]); os.setgid(65533); os.setuid(65533)\n'
                's = socket.socket(socket.AF_UNIX); s.settimeout(10)\n'
                'try:\n s.connect(sys.argv[1]); s.sendall(%r)\n print(len(s.recv(100000)))\n'
                'except OSError as e: print(0)\n' % REQUEST)

@@ -154,7 +154,8 @@ def test_a_flood_of_pings_is_answered_within_bounds(wire, hca, station):
 # ---- how Polca resolves its peers
 
 def test_a_peer_that_moves(wire, connect, hca):
-    """A gratuitous ARP announces the new MAC; the next packet is sent there."""
+    """A gratuitous ARP announces the new MAC. The old one is asked and says nothing: the next packet
+    is sent to the new one."""
     c = connect()
     psn = c.next()
     c.peer.write_only(psn, c.va, c.key, b'x')
@@ -167,12 +168,29 @@ def test_a_peer_that_moves(wire, connect, hca):
         wait_until(lambda: any(n['gid'] == c.station.ip and n['mac'] == mac for n in
                                hca.rpc('neighbour_list')['neighbours']))
     try:
+        c.station.mute = True
         announce(new)
         psn = c.next()
         c.peer.write_only(psn, c.va, c.key, b'y')
         assert c.peer.expect_ack(psn).frame[:6].hex(':') == new
     finally:
         announce(c.station.mac)
+        c.station.mute = False
+
+
+def test_an_address_claimed_by_another_host(connect, hca):
+    """A stranger's gratuitous ARP for a peer that still answers: its packets go where they went."""
+    c = connect()
+    psn = c.next()
+    c.peer.write_only(psn, c.va, c.key, b'x')
+    assert c.peer.expect_ack(psn).frame[:6].hex(':') == c.station.mac
+    before = hca.port_stats()['neighbour_kept']
+    c.station.send(Ether(src='02:00:00:00:77:44', dst=BROADCAST) / ARP(
+        op=1, hwsrc='02:00:00:00:77:44', psrc=c.station.ip, pdst=c.station.ip))
+    wait_until(lambda: hca.port_stats()['neighbour_kept'] == before + 1)
+    psn = c.next()
+    c.peer.write_only(psn, c.va, c.key, b'y')
+    assert c.peer.expect_ack(psn).frame[:6].hex(':') == c.station.mac
 
 
 @pytest.mark.parametrize('ipv6', [False, True])

@@ -47,6 +47,8 @@ def service(request, tmp_path, monkeypatch):
     abstract = getattr(request, 'param', 'path') == 'abstract'
     name = '@polca-test-%d' % os.getpid() if abstract else str(tmp_path / 'notify')
     manager = ServiceManager(name.replace('@', '\0', 1))
+    if not abstract:
+        os.chmod(name, 0o777)  # as systemd's: polca is an ordinary user then
     monkeypatch.setenv('NOTIFY_SOCKET', name)
     monkeypatch.setenv('WATCHDOG_USEC', str(WATCHDOG_MS * 1000))
     polca = Polca(str(tmp_path), back_to_back())

@@ -137,10 +137,12 @@ class Conversation:
         self.p.q.post_sends(rows)
 
     def ended(self):
-        """'' or the status of the first failed request."""
+        """'' or the status of the first failed request, and what the queue pair counted."""
         wcs = self.p.q.poll(self.OPS, timeout=300)
-        return ''.join('request %d: status %d' % (w.wr_id, w.status)
-                       for w in [w for w in wcs if w.status][:1])
+        for w in [w for w in wcs if w.status][:1]:
+            return 'request %d: status %d, %s' % (w.wr_id, w.status, {
+                k: v for k, v in self.p.q.counters().items() if v})
+        return ''
 
     def check(self):
         p = self.p

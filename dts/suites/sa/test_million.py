@@ -65,7 +65,8 @@ class Bench:
         for k in range(FILES):
             n = RECORDS // FILES
             write_file(path, k * n, n)
-            assert self.server.rpc('sa_import', path=path, replace=k == 0)['records'] == n
+            with open(path) as f:
+                assert self.server.rpc('sa_import', file=f, replace=k == 0)['records'] == n
         os.unlink(path)
         print('%d records generated and imported in %.1f s' % (RECORDS, time.monotonic() - t0))
 

@@ -3,9 +3,13 @@
 """Polca's Debian packages on a booted Debian 12 with a real systemd, in a container of systemd-nspawn. It is booted
 once; tests go on where the ones before them ended, as an operator does."""
 
+import base64
+import glob
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 
 import pytest
 
@@ -54,19 +58,29 @@ class Host:
     def write(self, path, text):
         self.run('mkdir -p $(dirname %s); cat > %s' % (path, path), input=text)
 
+    def copy(self, path, to):
+        """A file of this machine, into the container."""
+        with open(path, 'rb') as f:
+            data = base64.b64encode(f.read()).decode()
+        r = self.run('mkdir -p $(dirname %s) && base64 -d >%s' % (to, to), input=data)
+        assert r.returncode == 0, r.stdout
+
     def journal(self, *args):
         return self('journalctl -u polca --no-pager -o cat %s' % ' '.join(args), check=False)
 
     def show(self, key):
         return self('systemctl show -P %s polca' % key).strip()
 
-    def start(self, config=None, drop_in=None):
-        """Start the service, with this configuration (a file's path, or text) and the drop-in of this link."""
+    def start(self, config=None, drop_in=None, extra=None):
+        """Start the service, with this configuration (a file's path, or text), the drop-in of this link, and the text
+        of one more."""
         self('systemctl stop polca; systemctl reset-failed polca; rm -rf %s' % DROP_INS, check=False)
         if config is not None:
             self('cp %s %s' % (config, ETC)) if config.startswith('/') else self.write(ETC, config)
         if drop_in is not None:
             self('mkdir -p %s; cp /usr/share/polca/systemd/%s.conf %s' % (DROP_INS, drop_in, DROP_INS))
+        if extra is not None:
+            self.write(DROP_INS + '/extra.conf', extra)
         self('systemctl daemon-reload')
         self('systemctl start polca')
 
@@ -87,6 +101,28 @@ def packages():
                        stderr=subprocess.STDOUT, text=True, timeout=time_limit.limit(600))
     assert r.returncode == 0, r.stdout[-3000:]
     return out
+
+
+@pytest.fixture(scope='session')
+def older(packages, host):
+    """The packages under a lower number, as there is no release before: their directory in the container."""
+    with open(os.path.join(CONFIG, '..', 'VERSION')) as f:
+        version = f.read().strip()
+    with tempfile.TemporaryDirectory() as d:
+        for package in glob.glob(packages + '/polca*.deb'):
+            if 'dbgsym' in package:
+                continue
+            tree, name = d + '/tree', os.path.basename(package).split('_')[0]
+            subprocess.run(['dpkg-deb', '-R', package, tree], check=True)
+            with open(tree + '/DEBIAN/control') as f:
+                control = f.read()
+            with open(tree + '/DEBIAN/control', 'w') as f:
+                f.write(control.replace(version, '0.0.0'))
+            subprocess.run(['dpkg-deb', '-b', '--root-owner-group', tree, d + '/older.deb'], check=True,
+                           stdout=subprocess.DEVNULL)
+            shutil.rmtree(tree)
+            host.copy(d + '/older.deb', '/older/%s.deb' % name)
+    return '/older'
 
 
 @pytest.fixture(scope='session')

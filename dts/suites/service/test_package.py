@@ -3,6 +3,7 @@
 """Install, start, kill, hang, stop and purge: Polca's packages under a real systemd, as an operator sees them."""
 
 import json
+import os
 import re
 
 import pytest
@@ -11,6 +12,8 @@ from conn import wait_until
 
 TEST_SECONDS = 600  # the first test waits for the packages and the container
 
+# one of each release, written by it (CONTRIBUTING, "A release")
+DATABASES = os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../../test/data/store')
 WATCHDOG = '[Service]\nWatchdogSec=2\n'
 
 
@@ -25,6 +28,7 @@ def answers(host):
 def test_install(host):
     host('dpkg -i /packages/polca_*.deb /packages/polca-tools_*.deb')
     assert host('id -un polca').strip() == 'polca'
+    assert host('stat -c %U:%a /var/lib/polca').strip() == 'polca:750'
     # the operator names card and addresses first
     assert host('systemctl is-enabled polca', check=False).strip() == 'disabled'
     assert host.show('ActiveState') == 'inactive'
@@ -69,6 +73,23 @@ def test_each_line_is_in_the_journal_once(host):
     assert len(lines) == 1
 
 
+def test_reload_keeps_queue_pairs(host):
+    old = host('cat /etc/polca/polca.json')
+    pid, pd = main_pid(host), json.loads(host('polca-ctl --json pd create'))['pd']
+    cq = json.loads(host('polca-ctl --json cq create'))['cq']
+    qp = json.loads(host('polca-ctl --json qp create --pd %d --send-cq %d' % (pd, cq)))['qp_num']
+    host.write('/etc/polca/polca.json', json.dumps(dict(json.loads(old), services=[{'kind': 'sink', 'port': 7300}])))
+    host('systemctl reload polca')
+    wait_until(lambda: 'sink' in host('polca-ctl cm services'))
+    assert main_pid(host) == pid
+    assert qp in [q['qp_num'] for q in json.loads(host('polca-ctl --json qp list'))['qps']]
+    host.write('/etc/polca/polca.json', '{')
+    assert host.run('systemctl reload polca').returncode != 0
+    assert main_pid(host) == pid and 'sink' in host('polca-ctl cm services')
+    host.write('/etc/polca/polca.json', old)
+    host('systemctl reload polca')
+
+
 def test_restart_after_kill_9(host):
     old = main_pid(host)
     host('kill -9 %d' % old)
@@ -99,15 +120,40 @@ def test_a_fatal_start_is_in_the_journal_as_an_error(host):
     host('systemctl reset-failed polca', check=False)
 
 
-@pytest.mark.parametrize('example,drop_in', [
-    ('default', None), ('services', 'af_packet'), ('memif-server', None), ('af_packet', 'af_packet'),
-    ('sa-server', 'af_packet'), ('infiniband', 'af_packet'), ('infiniband-static', 'af_packet')])
-def test_examples_start_as_shipped(host, example, drop_in):
+# Each example with the drop-in of its link. bare-metal needs PCI cards: config/test.sh --long vfio.
+EXAMPLES = {
+    'default': None, 'services': 'af_packet', 'memif-server': None, 'memif-client': None, 'af_packet': 'af_packet',
+    'af_xdp': 'af_xdp', 'sa-server': 'af_packet', 'infiniband': 'af_packet', 'infiniband-static': 'af_packet'}
+
+# The kernel counts an AF_XDP port's buffers as locked memory. The unit raises the limit, which the host of this
+# container may forbid; with the capability no limit applies.
+LOCK = '[Service]\nCapabilityBoundingSet=CAP_IPC_LOCK\nAmbientCapabilities=CAP_IPC_LOCK\n'
+
+
+def test_every_example_is_tested(host):
+    names = host('cd /usr/share/polca/examples; ls').replace('.json', '').split()
+    assert sorted(names) == sorted([*EXAMPLES, 'bare-metal'])
+
+
+@pytest.fixture
+def memif_server(host):
+    """A memif server, by a copy of the unit: a client's peer."""
+    host('sed s,/etc/polca/polca.json,/usr/share/polca/examples/memif-server.json, /lib/systemd/system/polca.service '
+         '>/etc/systemd/system/memif-server.service; systemctl daemon-reload; systemctl start memif-server')
+    yield
+    host('systemctl stop memif-server; rm /etc/systemd/system/memif-server.service')
+
+
+@pytest.mark.parametrize('example', EXAMPLES)
+def test_examples_start_as_shipped(host, example, request):
     if host.run('ip link show eth1').returncode != 0:
         host('ip link add eth1 type veth peer name eth2 && ip link set eth1 up && ip link set eth2 up')
-    host.start('/usr/share/polca/examples/%s.json' % example, drop_in)
+    if example == 'memif-client':
+        request.getfixturevalue('memif_server')
+    host.start('/usr/share/polca/examples/%s.json' % example, EXAMPLES[example], LOCK if example == 'af_xdp' else None)
     socket = json.loads(host('polca -c /etc/polca/polca.json --print-config'))['control']['socket']
-    host('polca-ctl -s %s port list' % (socket or '/run/polca/polca.sock'))
+    ports = json.loads(host('polca-ctl -s %s --json port list' % (socket or '/run/polca/polca.sock')))['ports']
+    assert 'ACTIVE' in [p['state'] for p in ports] or example.startswith(('memif-server', 'infiniband')), ports
     host('systemctl stop polca')
     assert host.show('Result') == 'success', host.journal()
 
@@ -121,7 +167,53 @@ def test_an_operators_configuration_survives_an_upgrade(host):
     assert 'port7' in host('polca-ctl port list')
 
 
+SA = json.dumps({'sa': {'path': '/var/lib/polca/sa', 'map_mb': 64}, 'ports': [
+    {'name': 'port0', 'back_to_back': 'port1', 'addresses': ['192.0.2.1/24']},
+    {'name': 'port1', 'back_to_back': 'port0', 'addresses': ['192.0.2.2/24']}]})
+
+
+def records(host):
+    """The service and the link that are in the database, besides those of the own ports."""
+    names = [r['service_name'] for r in json.loads(host('polca-ctl --json sa table service'))['records']]
+    links = [int(r['from_lid']) for r in json.loads(host('polca-ctl --json sa table link'))['records']]
+    return names, [lid for lid in links if lid > 2]
+
+
+def version(host):
+    return host('dpkg-query -W -f "\\${Version}" polca')
+
+
+def test_records_survive_an_upgrade_and_a_downgrade(host, older):
+    """As docs/compatibility.md promises, while the store's format is the same."""
+    host('systemctl stop polca; dpkg -i %s/*.deb' % older)
+    assert version(host) == '0.0.0'
+    host.start(SA)
+    host('polca-ctl sa set service service_id=0x1234 service_gid=fe80::1 service_pkey=0xffff service_lease=0xffffffff '
+         'service_name=kept')
+    host('polca-ctl sa config add link from_lid=7 from_port=1 to_lid=8 to_port=1')
+    new = '/packages/polca_*.deb /packages/polca-tools_*.deb'
+    for packages in (new, older + '/*.deb', new):
+        pid = main_pid(host)
+        host('dpkg -i ' + packages)
+        assert (version(host) == '0.0.0') == (packages != new)
+        # connections live on until the operator restarts
+        assert main_pid(host) == pid and answers(host)
+        host('systemctl restart polca')
+        assert records(host) == (['kept'], [7])
+
+
+@pytest.mark.parametrize('database', sorted(os.listdir(DATABASES)))
+def test_database_of_a_release_is_read(host, database):
+    host('systemctl stop polca; rm -rf /var/lib/polca/sa')
+    host.copy(os.path.join(DATABASES, database), '/var/lib/polca/sa/data.mdb.gz')
+    host('gunzip /var/lib/polca/sa/data.mdb.gz; chown -R polca: /var/lib/polca/sa')
+    host.start(SA)
+    assert records(host) == (['kept'], [7])
+
+
 def test_purge_leaves_nothing(host):
     host('systemctl stop polca')
     host('dpkg --purge polca polca-tools')
-    assert host('ls -d /etc/polca /run/polca /usr/share/polca /lib/systemd/system/polca.service 2>/dev/null; true') == ''
+    assert host.run('id polca').returncode != 0
+    assert host('find / -xdev -iname "*polca*" ! -path "/packages*" ! -path "/older*" ! -path "/proc/*" '
+                '! -path "/var/log/*"') == ''

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Who may change a registered file cannot stop the appliance by shortening it."""
+
+import json
+import os
+
+import pytest
+
+from conn import wait_until
+from hca import Hca, Region
+from pattern import pattern
+from polca import Polca
+from polcapair import A, B, back_to_back, PolcaPair
+
+SIZE = 1 << 20
+
+
+@pytest.fixture
+def appliance(sockets):
+    with Polca(sockets, back_to_back(), name='files') as p:
+        yield p
+
+
+@pytest.mark.parametrize('op', ['read', 'write'])
+def test_file_cut_short_ends_its_own_queue_pairs_only(appliance, tmp_path, op):
+    path = tmp_path / 'shared'
+    path.write_bytes(pattern(1, SIZE))
+    other = PolcaPair(Hca(appliance, 0), A, Hca(appliance, 1), B)
+    pair = PolcaPair(Hca(appliance, 0), A, Hca(appliance, 1), B)
+    row = json.loads(appliance.ctl(
+        '--json', 'mr', 'register', '--pd', pair.b.pd, '--file', str(path), '--access',
+        'LOCAL_WRITE,REMOTE_READ,REMOTE_WRITE').stdout)
+    region = Region(pair.b, row)
+    remote = dict(remote_addr=region.va, rkey=region.key)
+
+    def move(wr_id, length):
+        pair.qa.post_send(op, wr_id=wr_id, sg=[(pair.ma, 0, length)], **remote)
+        return pair.qa.poll()[0].status
+    pair.ma.write(0, bytes(4096))
+    assert move(1, 4096) == 0
+    os.truncate(path, 0)
+    move(2, SIZE)  # its result is of no use, whatever the status
+    wait_until(lambda: pair.qb.state() == 'ERR')
+    assert (('QP_FATAL', pair.qb.qpn) in pair.b.events())
+    assert next(r for r in appliance.rpc('mr_list')['regions'] if r['key'] == row['key'])['lost']
+    assert 'memory region 0x%08x: its file was shortened' % region.key in appliance.tail()
+    other.all_operations(sizes=(5003,))
+    appliance.rpc('qp_destroy', qp_num=pair.qb.qpn)
+    pair.qb.live = False
+    appliance.rpc('mr_deregister', key=region.key)
+    assert path.stat().st_size == 0

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Services registered from forged addresses fill the share of strangers, not the database."""
+
+import struct
+
+import pytest
+
+import mad
+import sapeer
+from conn import wait_until
+from mad import SERVICE, v2
+from roce import icrc
+
+from sawire import Delta, SM_KEY, Wire
+
+SHARE_OF_PORT, LEASE = 4096, 3600
+
+
+@pytest.fixture(scope='module')
+def wire(kept, sockets):
+    w = Wire(kept, sockets)
+    try:
+        w.start(4)
+        yield w
+        w.audit()
+    finally:
+        w.close()
+
+
+def register(number, **fields):
+    values = dict(service_id=number, lease=0xffffffff, **fields)
+    return v2(mad.SET, SERVICE.attr, SERVICE.put(**values), tid=sapeer.new_tid(),
+              mask=SERVICE.mask(*values), **({'sm_key': SM_KEY} if fields else {}))
+
+
+def forge(frame, number):
+    """The same request from one of 250 addresses, for one of many services."""
+    f = bytearray(frame)
+    mad_at = 14 + 20 + 8 + 12 + 8
+    f[14 + 15] = 3 + number % 250
+    struct.pack_into('!H', f, 24, 0)
+    total = sum(struct.unpack_from('!10H', f, 14))
+    total = (total & 0xffff) + (total >> 16)
+    struct.pack_into('!H', f, 24, 0xffff - ((total & 0xffff) + (total >> 16)))
+    struct.pack_into('!Q', f, mad_at + 8, 0xf100d00000000000 + number)
+    struct.pack_into('!Q', f, mad_at + 56, 0x10000 + number)
+    f[-4:] = icrc(bytes(f[14:-4]))
+    return bytes(f)
+
+
+def test_strangers_fill_their_share_only(wire):
+    counted = Delta(lambda: wire.polca.rpc('sa_stats')['sa'])
+    with wire.gsi() as gsi:
+        granted = gsi.ask(register(1))
+        assert granted.status == 0 and SERVICE.get(granted.data, 'lease') == LEASE
+        frame, sent = gsi.frame(register(2)), 0
+        while counted['share_full'] == 0:
+            assert sent < 2 * SHARE_OF_PORT
+            for sent in range(sent, sent + 100):
+                gsi.station.send(forge(frame, sent))
+            sent += 1
+            wait_until(lambda: counted['writes'] > sent, timeout=30)
+        assert counted['writes'] - counted['write_conflicts'] == SHARE_OF_PORT
+        refused = gsi.ask_until_served(lambda: register(3))
+        assert refused.status == mad.NO_RESOURCES
+        kept = gsi.ask_until_served(lambda: register(4, name=b'an operator'))
+        assert kept.status == 0 and SERVICE.get(kept.data, 'lease') == 0xffffffff
+        assert wire.polca.rpc('sa_stats')['store']['bytes'] < 16 << 20
+        wait_until(lambda: 'strangers have their share' in wire.polca.tail(), timeout=30)
+        gsi.drain()

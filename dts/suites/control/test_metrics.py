@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Metrics as Prometheus reads them, and the alert rules and the dashboard made from them."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from hca import Hca
+from polcapair import A, B, PolcaPair
+
+MONITORING = os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../../config/monitoring')
+RETRY_EXC_ERR = 12  # IBV_WC_RETRY_EXC_ERR
+DASHBOARD = os.path.join(MONITORING, 'dashboard.json')
+ALERTS = os.path.join(MONITORING, 'alerts.yml')
+
+
+def promtool(*args, text=None):
+    r = subprocess.run(('promtool',) + args, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       text=True, timeout=60)
+    assert r.returncode == 0, r.stdout
+    return r.stdout
+
+
+def samples(text):
+    """{'name{labels}': value}"""
+    return {k: float(v) for k, v in (line.rsplit(' ', 1) for line in text.splitlines() if line[0] != '#')}
+
+
+def metrics(polca, *args):
+    return polca.ctl('stats', 'metrics', *args).stdout
+
+
+def expressions():
+    with open(DASHBOARD) as f:
+        found = [t['expr'].replace('$__rate_interval', '5m') for p in json.load(f)['panels'] for t in p['targets']]
+    assert len(found) >= 10
+    return found
+
+
+@pytest.mark.parametrize('more', [(), ('--qp',)])
+def test_promtool_finds_nothing_to_report(polca, traffic, more):
+    traffic.move('write', 5000, seed=1)
+    text = metrics(polca, *more)
+    assert promtool('check', 'metrics', text=text) == ''
+    assert ('polca_qp_info{' in text) == bool(more)
+
+
+def test_metrics_are_the_counters(polca, traffic):
+    traffic.move('write', 5000, seed=2)
+    told, stats = samples(metrics(polca)), polca.rpc('stats_get')
+    for i, port in enumerate(stats['ports']):
+        assert told['polca_port_receive_packets_total{port="%d"}' % i] == port['rx_packets']
+        assert told['node_infiniband_port_packets_received_total{device="polca",port="%d"}' % (i + 1)] \
+            == port['rx_packets']
+        for verdict, n in port['served'].items():
+            assert told['polca_port_served_packets_total{port="%d",verdict="%s"}' % (i, verdict)] == n
+        assert told['polca_rc_sent_pkts_total{port="%d"}' % i] == port['rc']['sent_pkts'] > 0
+    assert sum(p['rc']['sent_pkts'] for p in stats['ports']) == stats['rc']['sent_pkts']
+    assert told['node_infiniband_state_id{device="polca",port="1"}'] == 4
+    assert told['polca_worker_stalled{worker="0"}'] == 0
+
+
+def test_alert_rules():
+    promtool('check', 'rules', ALERTS)
+    promtool('test', 'rules', os.path.join(MONITORING, 'alerts_test.yml'))
+
+
+def test_dashboard_expressions(tmp_path):
+    rules = [{'record': 'dashboard:%d' % i, 'expr': e} for i, e in enumerate(expressions())]
+    path = tmp_path / 'dashboard.yml'
+    path.write_text(json.dumps({'groups': [{'name': 'dashboard', 'rules': rules}]}))
+    promtool('check', 'rules', str(path))
+
+
+def test_rules_and_dashboard_name_metrics_that_exist(polca):
+    names = {k.split('{')[0] for k in samples(metrics(polca))}
+    with open(ALERTS) as f:
+        used = re.findall(r'(?:polca|node_infiniband)_\w+', ' '.join(expressions()) + f.read())
+    assert len(used) > 20
+    assert not set(used) - names
+
+
+def test_rates(polca):
+    r = json.loads(polca.ctl('--json', 'stats', 'get', '--rate', '0.2').stdout)
+    assert [p['port'] for p in r['ports']] == [0, 1]
+    assert r['rc']['retry_exceeded_err'] == 0.0
+    assert polca.ctl('stats', 'get', '--rate', '0', check=False).returncode == 2
+
+
+def test_device_counters(polca):
+    for port in polca.rpc('stats_get', xstats=True)['ports']:
+        assert {'rx_missed', 'rx_errors', 'rx_nombuf'} <= set(port)
+        assert 'rx_good_packets' in port['xstats']
+    assert 'xstats' not in polca.rpc('stats_get')['ports'][0]
+
+
+def test_from_an_alert_to_queue_pair_peer_and_reason(polca):
+    """PolcaRetriesExceeded: the commands of its runbook."""
+    before = samples(metrics(polca))['polca_rc_retry_exceeded_err_total{port="0"}']
+    pair = PolcaPair(Hca(polca, 0), A, Hca(polca, 1), B, timeout=8, retry_cnt=1)
+    pair.qb.modify(qp_state='ERR')
+    pair.qa.post_send('write', wr_id=1, rkey=pair.mb.key, remote_addr=pair.mb.va)
+    assert pair.qa.poll()[0].status == RETRY_EXC_ERR
+    assert samples(metrics(polca))['polca_rc_retry_exceeded_err_total{port="0"}'] == before + 1
+    failed = [k for k, v in samples(metrics(polca, '--qp')).items() if 'qp_retry_exceeded_err' in k and v]
+    number = re.search(r'qp_num="(0x\w+)"', failed[-1]).group(1)
+    assert number == '0x%06x' % pair.qa.qpn
+    shown = polca.ctl('qp', 'show', number).stdout
+    assert '0x%06x' % pair.qb.qpn in shown and 'ERR' in shown
+    assert 'local_ack_timeout_err' in polca.ctl('stats', 'get', '--qp-num', number, '--nonzero').stdout

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""A reload takes over what can change, all of it or nothing; queue pairs go on (see the fixture `undisturbed`)."""
+
+import json
+import signal
+
+import pytest
+
+from conn import wait_until
+
+RPING = {'kind': 'rping', 'port': 7197}
+
+
+def write_config(polca, **changes):
+    with open(polca.config_path, 'w') as f:
+        json.dump({**polca.config, **changes}, f, indent=1)
+
+
+@pytest.fixture
+def edit(polca):
+    """Change the configuration file; at the end it is as before, and so is what is in effect."""
+    yield lambda **changes: write_config(polca, **changes)
+    write_config(polca)
+    polca.rpc('config_reload')
+
+
+def changes(polca, method):
+    return {c['path']: (c['was'], c['now'], c['restart']) for c in polca.rpc(method)['changes']}
+
+
+def services(polca):
+    return [s['kind'] for s in polca.rpc('service_list')['services']]
+
+
+def level(polca):
+    return polca.rpc('log_level_get', component='polca.engine')['components'][0]['level']
+
+
+def reloads(polca):
+    return [line for line in polca.tail(100000).split('\n') if 'polca: reload: ' in line]
+
+
+def test_diff_shows_what_a_reload_would_do(polca, edit):
+    assert changes(polca, 'config_diff') == {}
+    edit(services=[RPING], workers={**polca.config['workers'], 'stall_ms': 2345},
+         log=[{'component': 'polca.engine', 'level': 'debug'}], limits={**polca.config['limits'], 'max_cq': 300})
+    expected = changes(polca, 'config_diff')
+    assert expected['limits.max_cq'] == ('256', '300', True)
+    assert expected['workers.stall_ms'] == ('1000', '2345', False)
+    assert not expected['services[0]'][2] and not expected['log[0]'][2] and len(expected) == 4
+    assert services(polca) == [] and level(polca) == 'info'
+    assert changes(polca, 'config_reload') == expected
+    assert services(polca) == ['rping'] and level(polca) == 'debug'
+    assert list(changes(polca, 'config_diff')) == ['limits.max_cq']
+    assert [line for line in reloads(polca) if line.endswith('limits.max_cq: 256 -> 300: needs a restart')]
+    assert 'limits.max_cq' in polca.ctl('config', 'diff').stdout
+
+
+def test_levels_and_services_that_are_left_out_go_back(polca, edit):
+    edit(services=[RPING], log=[{'component': 'polca.engine', 'level': 'debug'}])
+    polca.rpc('config_reload')
+    assert services(polca) == ['rping'] and level(polca) == 'debug'
+    edit()
+    polca.rpc('config_reload')
+    assert services(polca) == [] and level(polca) == 'info'
+
+
+def test_sighup_reads_the_file_and_never_kills(polca, edit):
+    edit(services=[RPING])
+    polca.proc.send_signal(signal.SIGHUP)
+    wait_until(lambda: services(polca) == ['rping'])
+
+
+def test_a_bad_file_changes_nothing_and_the_log_says_why(polca, edit):
+    edit(services=[RPING], workers={'count': -1})
+    before = len(reloads(polca))
+    polca.proc.send_signal(signal.SIGHUP)
+    wait_until(lambda: len(reloads(polca)) > before)
+    assert 'nothing has changed: ' in reloads(polca)[-1] and 'workers.count: got -1' in reloads(polca)[-1]
+    assert services(polca) == []
+    r = polca.ctl('config', 'reload', check=False)
+    assert r.returncode == 1 and 'workers.count: got -1' in r.stderr
+
+
+def test_one_service_that_cannot_listen_undoes_the_others(polca, edit):
+    taken = polca.rpc('cm_listen', kind='echo', port=7198)['service']
+    try:
+        edit(services=[RPING, {'kind': 'rping', 'port': 7198}], log=[{'component': 'polca.engine', 'level': 'debug'}])
+        r = polca.rpc.request('config_reload', {})
+        assert 'services[1]' in r['error']['message'], r
+        assert services(polca) == ['echo'] and level(polca) == 'info'
+    finally:
+        polca.rpc('cm_unlisten', service=taken)

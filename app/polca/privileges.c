@@ -129,12 +129,30 @@ give_directory(const char *path, const struct passwd *pw)
 	close(fd);
 }
 
+/* Let others pass through a directory of root: what is in it keeps its own protection. */
+static void
+let_pass(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && st.st_uid == 0 && (st.st_mode & S_IXOTH) == 0 &&
+		fchmod(fd, (st.st_mode & ~S_IFMT) | S_IXOTH) != 0)
+		PRIVILEGES_LOG(WARNING, "%s stays closed to others: %s", path, strerror(errno));
+	close(fd);
+}
+
 static void
 give_files(const struct config *c, const struct passwd *pw)
 {
-	char dir[sizeof(c->socket)];
+	char dir[PATH_MAX];
 
 	give_directory(rte_eal_get_runtime_dir(), pw);
+	/* EAL makes the directory above for its owner only, and the user removes files below it */
+	snprintf(dir, sizeof(dir), "%s", rte_eal_get_runtime_dir());
+	let_pass(dirname(dir));
 	if (!c->socket_directory_made)
 		return;
 	snprintf(dir, sizeof(dir), "%s", c->socket);

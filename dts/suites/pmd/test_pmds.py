@@ -197,6 +197,20 @@ def test_the_interface_is_restored_after_a_kill(kept, sockets, driver_name):
         assert link(ns, 'pv0') == before
 
 
+def test_what_was_restored_is_not_restored_again(kept, sockets):
+    """An end without a kill leaves no record of the interface's old state, although polca gave up
+    root: an operator's later change stays, even to the value that polca had set."""
+    with Namespace() as ns:
+        ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+        for mtu in (4200, None):
+            p = Polca(sockets, [port('port0', 'net_af_packet0,iface=pv0', IP + '/24',
+                                     **({'mtu': mtu} if mtu else {}))], ns=ns, name='again')
+            with running(kept, p):
+                assert link(ns, 'pv0')[0] == 4200
+            assert link(ns, 'pv0')[0] == (1500 if mtu else 4200)
+            ns.ip('link', 'set', 'pv0', 'mtu', 4200)
+
+
 @pytest.mark.parametrize('driver_name', ['af_packet', 'af_xdp', 'pcap'])
 def test_the_port_is_down_when_its_interface_is(kept, sockets, driver_name):
     """At start, when it is set down, and when the other end takes its carrier; traffic resumes

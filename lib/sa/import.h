@@ -27,8 +27,8 @@ struct sa_import_sink {
 };
 
 /**
- * Import the output of ibnetdiscover, fed in pieces of any size. It must have LIDs, so an SM must
- * have configured the fabric.
+ * Import the whole output of ibnetdiscover. It must have LIDs, so an SM must have configured the
+ * fabric.
  *
  * A node gives a NodeRecord for each endport (for a switch: its port 0), with a PortInfoRecord and
  * block 0 of GUIDInfo (the port GUID); a switch also gives its SwitchInfoRecord. Every cabled port
@@ -39,30 +39,9 @@ struct sa_import_sink {
  *
  * The output of dump_fts (dump_fts -M), the switches' forwarding tables, may follow it, or come in
  * a file of its own.
+ *
+ * @retval negative errno  err tells why
  */
-struct sa_ibnet;
-
-/** Counts of what has been read. */
-struct sa_ibnet_counts {
-	uint32_t lines;
-	uint32_t cas;
-	uint32_t switches;
-	uint32_t routers;
-	uint32_t endports; /**< ports with their own LID */
-	uint32_t links; /**< a cable counts twice, once per direction */
-	uint32_t tables; /**< forwarding tables */
-	uint32_t records;
-};
-
-struct sa_ibnet *sa_ibnet_create(const struct allocator *alloc, const struct sa_import_sink *sink);
-/** @retval negative errno: the import failed, err tells why; do not feed more */
-int sa_ibnet_feed(struct sa_ibnet *in, const void *text, size_t len, struct error *err);
-/** End of input. @retval negative errno: the input is incomplete or wrong */
-int sa_ibnet_end(struct sa_ibnet *in, struct error *err);
-const struct sa_ibnet_counts *sa_ibnet_counts(const struct sa_ibnet *in);
-void sa_ibnet_destroy(struct sa_ibnet *in);
-
-/** Import the whole text in one call. */
 int sa_import_ibnetdiscover(const char *text, size_t len, const struct sa_import_sink *sink,
 	struct error *err);
 

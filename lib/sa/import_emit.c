@@ -34,8 +34,7 @@ sa_ibnet_emit(struct sa_ibnet *in, struct error *err)
 
 	if (rc != 0)
 		return error_set(err, -rc, "line %u: its records could not be stored: %s",
-			in->counts.lines, strerror(-rc));
-	in->counts.records++;
+			in->line_num, strerror(-rc));
 	return 0;
 }
 

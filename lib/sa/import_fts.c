@@ -46,7 +46,7 @@ enum {
 static int
 fts_refuse(struct sa_ibnet *in, const char *expected, struct error *err)
 {
-	return error_set(err, EINVAL, "line %u: got \"%.48s%s\", expected %s", in->counts.lines,
+	return error_set(err, EINVAL, "line %u: got \"%.48s%s\", expected %s", in->line_num,
 		in->line, in->len > 48 ? "..." : "", expected);
 }
 
@@ -198,10 +198,10 @@ fts_end_table(struct sa_ibnet *in, unsigned long rows, struct error *err)
 
 	if (rows != in->fts.rows)
 		return error_set(err, EINVAL, "line %u: got %u lines in the table, expected %lu",
-			in->counts.lines, in->fts.rows, rows);
+			in->line_num, in->fts.rows, rows);
 	rc = unicast ? end_unicast(in, err) : end_multicast(in, err);
 	in->fts.kind = NO_TABLE;
-	in->counts.tables++;
+	in->tables++;
 	return rc;
 }
 
@@ -243,6 +243,6 @@ sa_fts_end(struct sa_ibnet *in, struct error *err)
 		return error_set(err, EINVAL,
 			"line %u: the table of switch 0x%016" PRIx64
 			" has no end: is the file complete?",
-			in->counts.lines, in->fts.guid);
+			in->line_num, in->fts.guid);
 	return 0;
 }

@@ -19,12 +19,13 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "import_private.h"
 
 #define GOT                "line %u: got \"%.48s%s\", expected "
-#define GOT_ARGS(in, text) (in)->counts.lines, text, strlen(text) > 48 ? "..." : ""
+#define GOT_ARGS(in, text) (in)->line_num, text, strlen(text) > 48 ? "..." : ""
 
 static int
 ibnet_refuse(struct sa_ibnet *in, const char *expected, struct error *err)
@@ -195,7 +196,7 @@ own_lids(struct sa_ibnet *in, uint16_t lid, uint8_t lmc, struct error *err)
 		if (in->owner[l] != 0)
 			return error_set(err, EINVAL, GOT "a LID of its own: line %u has %u too",
 				GOT_ARGS(in, in->line), in->owner[l], l);
-		in->owner[l] = in->counts.lines;
+		in->owner[l] = in->line_num;
 	}
 	return 0;
 }
@@ -206,7 +207,7 @@ refer_lid(struct sa_ibnet *in, uint16_t lid, struct error *err)
 	if (lid == 0 || lid > SA_IBNET_LIDS)
 		return ibnet_refuse(in, "the other end's LID from 1 to 49151", err);
 	if (in->referred[lid] == 0)
-		in->referred[lid] = in->counts.lines;
+		in->referred[lid] = in->line_num;
 	return 0;
 }
 
@@ -309,8 +310,7 @@ read_switch(struct sa_ibnet *in, const char *at, struct error *err)
 	if (n->port_guid == 0)
 		n->port_guid = n->guid;
 	in->switches[n->lid] = n->guid;
-	in->counts.switches++;
-	in->counts.endports++;
+	in->endports++;
 	p.lid = n->lid;
 	p.lmc = n->lmc;
 	p.guid = n->port_guid;
@@ -323,19 +323,13 @@ read_switch(struct sa_ibnet *in, const char *at, struct error *err)
 static int
 read_ca(struct sa_ibnet *in, const char *at, struct error *err)
 {
-	int rc = ibnet_read_node(in, at, SA_IBNET_CA, 'H', err);
-
-	in->counts.cas += rc == 0;
-	return rc;
+	return ibnet_read_node(in, at, SA_IBNET_CA, 'H', err);
 }
 
 static int
 read_router(struct sa_ibnet *in, const char *at, struct error *err)
 {
-	int rc = ibnet_read_node(in, at, SA_IBNET_ROUTER, 'R', err);
-
-	in->counts.routers += rc == 0;
-	return rc;
+	return ibnet_read_node(in, at, SA_IBNET_ROUTER, 'R', err);
 }
 
 /* After the blank: "S-0002c90200200000"[1](2c90300100001)  # */
@@ -388,7 +382,7 @@ read_endport(struct sa_ibnet *in, const char *at, struct sa_ibnet_port *p, struc
 	rc = own_lids(in, p->lid, p->lmc, err);
 	if (rc != 0)
 		return rc;
-	in->counts.endports++;
+	in->endports++;
 	return sa_ibnet_emit_endport(in, p, err);
 }
 
@@ -427,7 +421,6 @@ ibnet_read_port(struct sa_ibnet *in, struct error *err)
 		rc = refer_lid(in, p.to_lid, err);
 	if (rc != 0)
 		return rc;
-	in->counts.links++;
 	return sa_ibnet_emit_link(in, &p, err);
 }
 
@@ -467,54 +460,38 @@ ibnet_read_line(struct sa_ibnet *in, struct error *err)
 }
 
 static int
-ibnet_end_line(struct sa_ibnet *in, struct error *err)
+ibnet_read_text(struct sa_ibnet *in, const char *text, size_t len, struct error *err)
 {
+	const char *end = text + len, *nl;
 	int rc;
 
-	in->counts.lines++;
-	in->line[in->len] = '\0';
-	rc = strlen(in->line) == in->len ? ibnet_read_line(in, err)
-					 : ibnet_refuse(in, "text, no NUL byte", err);
-	in->len = 0;
-	return rc;
-}
-
-int
-sa_ibnet_feed(struct sa_ibnet *in, const void *text, size_t len, struct error *err)
-{
-	const char *at = text, *end = at + len, *nl;
-	size_t part;
-	int rc;
-
-	for (; at < end; at += part + (nl != NULL)) {
-		nl = memchr(at, '\n', (size_t)(end - at));
-		part = (size_t)((nl != NULL ? nl : end) - at);
-		if (part > SA_IBNET_LINE - in->len)
+	for (; text < end; text = nl + 1) {
+		nl = memchr(text, '\n', (size_t)(end - text));
+		if (nl == NULL)
+			nl = end;
+		in->line_num++;
+		in->len = (size_t)(nl - text);
+		if (in->len > SA_IBNET_LINE)
 			return error_set(err, EINVAL, "line %u: expected at most %u bytes",
-				in->counts.lines + 1, SA_IBNET_LINE);
-		memcpy(in->line + in->len, at, part);
-		in->len += part;
-		rc = nl != NULL ? ibnet_end_line(in, err) : 0;
+				in->line_num, SA_IBNET_LINE);
+		memcpy(in->line, text, in->len);
+		in->line[in->len] = '\0';
+		rc = strlen(in->line) == in->len ? ibnet_read_line(in, err)
+						 : ibnet_refuse(in, "text, no NUL byte", err);
 		if (rc != 0)
 			return rc;
 	}
-	return 0;
+	return sa_fts_end(in, err);
 }
 
-int
-sa_ibnet_end(struct sa_ibnet *in, struct error *err)
+/* Nothing is missing at the end of the text. */
+static int
+ibnet_check_complete(const struct sa_ibnet *in, struct error *err)
 {
-	int rc = in->len > 0 ? ibnet_end_line(in, err) : 0;
-
-	if (rc != 0)
-		return rc;
-	rc = sa_fts_end(in, err);
-	if (rc != 0)
-		return rc;
-	if (in->counts.endports == 0 && in->counts.tables == 0)
+	if (in->endports == 0 && in->tables == 0)
 		return error_set(err, EINVAL,
 			"%u lines without a node: expected the output of ibnetdiscover or dump_fts",
-			in->counts.lines);
+			in->line_num);
 	for (unsigned int l = 1; l <= SA_IBNET_LIDS; l++)
 		if (in->referred[l] != 0 && in->owner[l] == 0)
 			return error_set(err, EINVAL,
@@ -523,43 +500,19 @@ sa_ibnet_end(struct sa_ibnet *in, struct error *err)
 	return 0;
 }
 
-struct sa_ibnet *
-sa_ibnet_create(const struct allocator *alloc, const struct sa_import_sink *sink)
-{
-	struct sa_ibnet *in = mem_zalloc(alloc, sizeof(*in), 0);
-
-	if (in == NULL)
-		return NULL;
-	in->alloc = alloc;
-	in->sink = *sink;
-	return in;
-}
-
-void
-sa_ibnet_destroy(struct sa_ibnet *in)
-{
-	if (in != NULL)
-		mem_free(in->alloc, in);
-}
-
-const struct sa_ibnet_counts *
-sa_ibnet_counts(const struct sa_ibnet *in)
-{
-	return &in->counts;
-}
-
 int
 sa_import_ibnetdiscover(const char *text, size_t len, const struct sa_import_sink *sink,
 	struct error *err)
 {
-	struct sa_ibnet *in = sa_ibnet_create(&allocator_malloc, sink);
+	struct sa_ibnet *in = calloc(1, sizeof(*in));
 	int rc;
 
 	if (in == NULL)
 		return error_set(err, ENOMEM, "no memory for an import");
-	rc = sa_ibnet_feed(in, text, len, err);
+	in->sink = *sink;
+	rc = ibnet_read_text(in, text, len, err);
 	if (rc == 0)
-		rc = sa_ibnet_end(in, err);
-	sa_ibnet_destroy(in);
+		rc = ibnet_check_complete(in, err);
+	free(in);
 	return rc;
 }

@@ -68,9 +68,10 @@ struct sa_fts {
 };
 
 struct sa_ibnet {
-	const struct allocator *alloc;
 	struct sa_import_sink sink;
-	struct sa_ibnet_counts counts;
+	uint32_t line_num; /* of .line, from 1 */
+	uint32_t endports; /* ports with their own LID */
+	uint32_t tables; /* forwarding tables */
 	bool in_node; /* a node's heading has been read */
 	struct sa_ibnet_node node;
 	bool ports[SA_IBNET_PORTS + 1]; /* ports of the node that were seen */

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Fuzz the import of ibnetdiscover's output or JSON. Input: {format and size of pieces, text}. */
+/* Fuzz the import of ibnetdiscover's output or JSON. Input: {format, text}. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,55 +35,27 @@ fuzz_import_take(void *arg, const struct sa_change *c)
 	return 0;
 }
 
-static void
-fuzz_import_feed(const char *text, size_t len, size_t piece, const struct sa_import_sink *sink)
-{
-	struct sa_ibnet *in = sa_ibnet_create(&allocator_malloc, sink);
-	struct error err = { "" };
-	int rc = 0;
-
-	if (in == NULL)
-		abort();
-	for (size_t at = 0; at < len && rc == 0; at += piece) {
-		size_t n = len - at < piece ? len - at : piece;
-		char *copy = malloc(n); /* exactly as long, so that ASan finds reads beyond */
-
-		if (copy == NULL)
-			break;
-		memcpy(copy, text + at, n);
-		rc = sa_ibnet_feed(in, copy, n, &err);
-		free(copy);
-	}
-	if (rc == 0)
-		rc = sa_ibnet_end(in, &err);
-	if ((rc != 0) != (err.text[0] != '\0') || rc > 0)
-		abort(); /* an error must have a text */
-	if (sa_ibnet_counts(in)->records != *(unsigned int *)sink->arg)
-		abort();
-	sa_ibnet_destroy(in);
-}
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	unsigned int records = 0;
 	struct sa_import_sink sink = { &records, fuzz_import_take };
 	struct error err = { "" };
-	char *copy;
+	char *copy; /* exactly as long, so that ASan finds reads beyond */
+	int rc;
 
 	if (size < 2)
 		return 0;
-	if (data[0] % 4 != 3) {
-		fuzz_import_feed((const char *)data + 1, size - 1, data[0] == 0 ? size : data[0],
-			&sink);
-		return 0;
-	}
 	copy = malloc(size - 1);
 	if (copy == NULL)
 		return 0;
 	memcpy(copy, data + 1, size - 1);
-	if ((sa_import_json(copy, size - 1, &sink, &err) != 0) != (err.text[0] != '\0'))
-		abort();
+	if (data[0] % 4 != 3)
+		rc = sa_import_ibnetdiscover(copy, size - 1, &sink, &err);
+	else
+		rc = sa_import_json(copy, size - 1, &sink, &err);
+	if ((rc != 0) != (err.text[0] != '\0') || rc > 0)
+		abort(); /* an error must have a text */
 	free(copy);
 	return 0;
 }

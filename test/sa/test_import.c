@@ -559,34 +559,6 @@ slurp(const char *name, size_t *len)
 	return text;
 }
 
-/* pieces of any size give the same result as the whole text */
-static void
-test_feeding_in_pieces(void **state)
-{
-	struct taken *whole = *state;
-	struct error err;
-	size_t len;
-	char *text = slurp("fabric-example.ibnetdiscover", &len);
-
-	assert_int_equal(sa_import_import(whole, text, &err), 0);
-	for (size_t piece = 1; piece < 300; piece += 37) {
-		struct taken t = { 0 };
-		struct sa_import_sink sink = { &t, sa_import_take };
-		struct sa_ibnet *in = sa_ibnet_create(&allocator_malloc, &sink);
-
-		for (size_t at = 0; at < len; at += piece)
-			assert_int_equal(sa_ibnet_feed(in, text + at,
-						 len - at < piece ? len - at : piece, &err),
-				0);
-		assert_int_equal(sa_ibnet_end(in, &err), 0);
-		sa_ibnet_destroy(in);
-		assert_int_equal(t.n, whole->n);
-		assert_memory_equal(t.changes, whole->changes, t.n * sizeof(t.changes[0]));
-		free(t.changes);
-	}
-	free(text);
-}
-
 /* "CA 224 1 0x0002c90300100bf1 4x EDR - SW 212 12 0x0002c902002000f0 ( 'host192' - 'leaf16' )" */
 struct reported {
 	char type[4];
@@ -698,8 +670,6 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_long_lines_and_nul_bytes, sa_import_setup,
 			sa_import_teardown),
 		cmocka_unit_test_setup_teardown(test_sink_that_refuses, sa_import_setup,
-			sa_import_teardown),
-		cmocka_unit_test_setup_teardown(test_feeding_in_pieces, sa_import_setup,
 			sa_import_teardown),
 		cmocka_unit_test_setup_teardown(test_example_fabric_is_what_ibnetdiscover_saw,
 			sa_import_setup, sa_import_teardown),

@@ -10,6 +10,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
+#include "link/guard.h"
 #include "link/lids.h"
 #include "link/private.h"
 #include "wire/parse_plain.h"
@@ -288,6 +289,7 @@ rx_linearise(const struct link_port *p, struct rte_mbuf *m)
 	n->ol_flags = m->ol_flags & (RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED);
 	n->vlan_tci = m->vlan_tci;
 	rte_pktmbuf_free(m);
+	guard_received(n);
 	return n;
 }
 
@@ -366,6 +368,7 @@ rx_burst(struct link_worker *w, struct link_port *p, struct rte_mbuf **mbufs, un
 		const uint8_t *eth = rte_pktmbuf_mtod(m, const uint8_t *);
 
 		bytes += m->pkt_len;
+		guard_received(m);
 		if (likely(rx_plain(p, m, eth, pkt))) {
 			rx_set_origin(pkt, w, p, eth, m);
 			pkts[got++] = pkt;
@@ -374,8 +377,10 @@ rx_burst(struct link_worker *w, struct link_port *p, struct rte_mbuf **mbufs, un
 		pkt = rx_other_frame(w, p, &mbufs[i]);
 		if (pkt != NULL)
 			pkts[got++] = pkt;
-		else if (mbufs[i] != NULL)
+		else if (mbufs[i] != NULL) {
+			guard_release(mbufs[i]);
 			done[num_done++] = mbufs[i];
+		}
 	}
 	link_count(&c->rx_packets, n);
 	link_count(&c->rx_bytes, bytes);
@@ -452,6 +457,7 @@ rx_free_burst(struct packet **pkts, unsigned int n)
 	for (i = 0; i < n; i++) {
 		struct rte_mbuf *m = pkts[i]->mbuf;
 
+		guard_release(m);
 		if (likely(rx_fits_pool(m, mp)))
 			back[k++] = m;
 		else

@@ -18,6 +18,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "link/guard.h"
 #include "link/lids.h"
 #include "link/private.h"
 
@@ -420,6 +421,7 @@ tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l
 	uint8_t *h = l3 - ETH_LEN - (tagged ? VLAN_LEN : 0);
 	uint32_t len = l3 + l3_len - h;
 
+	guard_release(m);
 	if (h < (uint8_t *)m->buf_addr || !tx_room(w, t)) {
 		link_count(&w->counters[p->index].tx_full, 1);
 		rte_pktmbuf_free(m);

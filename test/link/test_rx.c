@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "link/guard.h"
 #include "wire/wire.h"
 
 #define TO_US "020000000002 020000000001 "
@@ -474,6 +475,26 @@ test_each_worker_has_its_queue(void **state)
 	bench_close(&b);
 }
 
+#ifdef LINK_GUARDED
+static void
+test_bytes_around_a_frame_are_guarded(void **state)
+{
+	struct bench *b = *state;
+	uint8_t *frame, *end;
+
+	bench_verdict(b, ROCEV2_ACK, VERDICT_COUNT);
+	frame = rte_pktmbuf_mtod((struct rte_mbuf *)b->pkts[0]->mbuf, uint8_t *);
+	end = frame + ((struct rte_mbuf *)b->pkts[0]->mbuf)->data_len;
+	assert_true(__asan_address_is_poisoned(frame - 1));
+	assert_false(__asan_address_is_poisoned(frame));
+	assert_false(__asan_address_is_poisoned(end - 1));
+	assert_true(__asan_address_is_poisoned(end));
+	bench_free(b);
+	assert_false(__asan_address_is_poisoned(frame - 1));
+	assert_false(__asan_address_is_poisoned(end));
+}
+#endif
+
 int
 main(void)
 {
@@ -495,6 +516,9 @@ main(void)
 		WITH_BENCH(test_counters_sum_to_packets_seen),
 		WITH_BENCH(test_queues_beyond_the_workers_are_served),
 		cmocka_unit_test(test_each_worker_has_its_queue),
+#ifdef LINK_GUARDED
+		WITH_BENCH(test_bytes_around_a_frame_are_guarded),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

@@ -120,7 +120,7 @@ interface_file_remove(struct interface_state *s)
 
 	if (s->file < 0)
 		return;
-	/* without root, polca may not remove a file of EAL's directory: an empty one says nothing */
+	/* polca without root may not remove a file of EAL's directory: empty, it says nothing */
 	if (ftruncate(s->file, 0) != 0)
 		LINK_LOG(WARNING, "%s: the record of what it was stays: %m", s->name);
 	if (file_path(s, path))

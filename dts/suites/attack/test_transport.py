@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from bystanders import ECHO, Bystanders
-from cmpeer import POLCA_IP, STATION_IP, STATION_IP6, Wire
+from cmpeer import POLCA_IP, STATION_IP, Wire
 from conn import PMTU, Conn, wait_until
 from hca import Hca
 from pattern import pattern

@@ -3,8 +3,7 @@
 # Copyright(c) 2026 Polca contributors
 """Seed corpora for the fuzz targets: make_corpus.py DIR
 
-Writes DIR/packet, DIR/qp, DIR/mad, DIR/smp, DIR/live, DIR/rpc, DIR/config and DIR/import from the
-captures, docs/rpc.md and config/.
+Writes a folder for each target, from the captures, docs/rpc.md, config/, and messages made here.
 """
 import hashlib
 import pathlib
@@ -209,6 +208,54 @@ def perftest_exchanges():
     yield b"\0" + b"".join(bytes([len(p)]) + p for p in parts)
 
 
+def service_record(op, data=b"", offset=0, imm=0):
+    """fuzz_service's {operation, length, immediate data (first and last byte), offset, bytes}."""
+    return bytes((op, len(data), imm >> 24, imm & 0xFF, offset)) + data
+
+
+def service_exchanges():
+    """Each service: connected, some messages of its own, each operation."""
+    send, imm, write, write_imm, read = range(5)
+    messages = {
+        3: struct.pack(">QII", 0x1000, 0x123, 64),  # rping: address, key, size
+        5: b"0000:0001:000011:5d0108:000003fd:00007f152ac5f000:",  # perftest
+        7: bytes((0, 1, 32, 0, 0xA4, 0x81)) + bytes(10) + b"/tmp/copy".ljust(16, b"\0"),  # rcopy: open
+    }
+    for service in range(8):
+        for private in (0, 40):
+            head = bytes((service, private)) + bytes(private)
+            own = messages.get(service, b"hello")
+            yield head + service_record(send, own) * 3
+            yield head + b"".join(service_record(op, own) for op in (send, imm, write, read, write_imm))
+            # a stream: data for the second address, credits, goodbye
+            yield head + service_record(write_imm | 0x80, own, 0, len(own)) * 2 + service_record(
+                write_imm, b"", 0, 0x80000010) + service_record(write_imm, b"", 0, 0xE0000000)
+
+
+def link_record(flags, data=b"", pause=1):
+    """fuzz_link's {pause, flags, length, what is XORed to the frame}."""
+    return struct.pack(">BBH", pause, flags, len(data)) + data
+
+
+def link_exchanges():
+    """Frames of each kind, whole and cut; a neighbour that is asked for, answers, and moves."""
+    ipv4, ipv6, arp, stripped, chained, ask, checksums = (0, 1, 2, 4, 8, 0x10, 0x20)
+    for flags in (ipv4, ipv6, arp, ipv4 | stripped, ipv4 | chained, ipv6 | chained):
+        yield link_record(flags) * 3 + link_record(flags, bytes(12) + b"\x89\x1d") + link_record(flags, bytes(20))
+    reply = bytes(21) + b"\x03"  # ARP's operation: from request to reply
+    yield link_record(arp | ask, reply) + link_record(arp, reply + bytes(6) + b"\x01") * 3 + link_record(
+        ipv4, pause=255) * 4
+    # ICMP echo in place of UDP, and port unreachable
+    echo = bytearray(42)
+    echo[23] = 17 ^ 1
+    echo[34:38] = bytes((0xC1 ^ 8, 0x23, 0, 0))
+    yield link_record(ipv4 | checksums, bytes(echo)) * 4
+    echo[34:36] = bytes((0xC1 ^ 3, 0x23 ^ 3))
+    yield link_record(ipv4 | checksums, bytes(echo)) * 4
+    # ICMPv6: neighbour solicitation
+    yield link_record(ipv6, bytes(20) + bytes((0x11 ^ 58,)) + bytes(33) + bytes((0xC1 ^ 135, 0x23)))
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     for pcap in sorted((ROOT / "test/data/captures").glob("*.pcap")):
@@ -236,12 +283,16 @@ def main():
         save(out / "cm", exchange)
     for exchange in perftest_exchanges():
         save(out / "perftest", exchange)
+    for exchange in service_exchanges():
+        save(out / "service", exchange)
+    for exchange in link_exchanges():
+        save(out / "link", exchange)
     for line in re.findall(r'^\{.*"jsonrpc".*\}$', (ROOT / "docs/rpc.md").read_text(), re.M):
         save(out / "rpc", line.encode())
     save(out / "rpc", b'{"jsonrpc": "2.0", "id": 1, "method": "rpc_list"}')
     for example in (ROOT / "config").glob("*.json"):
         save(out / "config", example.read_bytes())
-    # fuzz_import's first byte: 3 mod 4 is JSON, others are the size of the pieces
+    # fuzz_import's first byte: 3 mod 4 is JSON
     nodes = (ROOT / "config/fabric-example.ibnetdiscover").read_text().split("\n\n")
     for some in (nodes[1:2], nodes[:1] + nodes[-2:], nodes[20:30]):
         save(out / "import", b"\x00" + "\n\n".join(some).encode())

@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 #
-# run.sh SECONDS [TARGET ...] - build the fuzz targets and give each SECONDS, two at a time. What a target finds
-# stays in build-fuzz/found/ with the command that replays it.
+# run.sh [--keep] SECONDS [TARGET ...] - build the fuzz targets and give each SECONDS, two at a time. What a target
+# finds stays in build-fuzz/found/ with the command that replays it. Targets begin with the inputs that
+# make_corpus.py writes and with those in test/fuzz/corpus; --keep adds the new ones there, without those
+# that reach nothing more.
 set -u
 . "$(dirname "$0")/../../config/common.sh"
 cd "$ROOT" || exit 1
+KEEP=
+[ "${1:-}" != --keep ] || { KEEP=1; shift; }
 SECONDS_EACH=${1:-60}
 shift
-TARGETS=${*:-packet qp rpc config mad smp live cm perftest import}
+TARGETS=${*:-packet qp rpc config mad smp live cm perftest import service link}
 CC=clang configure build-fuzz -Dfuzz=true -Db_lundef=false -Dbuildtype=debugoptimized
 # only the targets: the unit tests and the programs are not fuzzed
 # shellcheck disable=SC2086,SC2046 # lists of words
@@ -17,15 +21,26 @@ compile build-fuzz $(printf 'test/fuzz/fuzz_%s ' $TARGETS)
 mkdir -p build-fuzz/found
 /usr/bin/python3 test/fuzz/make_corpus.py build-fuzz/seeds || exit 1
 
+keep() {
+    local t=$1 least=build-fuzz/least/$1
+    rm -rf "$least"
+    mkdir -p "$least" test/fuzz/corpus
+    "build-fuzz/test/fuzz/fuzz_$t" -merge=1 -max_len=8192 -rss_limit_mb=4096 "$least" "build-fuzz/corpus/$t" \
+        >"build-fuzz/found/$t.merge.log" 2>&1 || return 1
+    tar -C "$least" --sort=name --owner=0 --group=0 --mtime=@0 -cf - . | gzip -n9 >"test/fuzz/corpus/$t.tar.gz"
+}
+
 one() {
     local t=$1 log=build-fuzz/found/$1.log
     mkdir -p "build-fuzz/corpus/$t"
+    [ ! -f "test/fuzz/corpus/$t.tar.gz" ] || tar -xzf "test/fuzz/corpus/$t.tar.gz" -C "build-fuzz/corpus/$t"
     if ! "build-fuzz/test/fuzz/fuzz_$t" -max_total_time="$SECONDS_EACH" -max_len=8192 -rss_limit_mb=4096 \
             -artifact_prefix="build-fuzz/found/$t-" "build-fuzz/corpus/$t" "build-fuzz/seeds/$t" >"$log" 2>&1; then
         tail -n 40 "$log"
         echo "fuzz $t: FAILED; replay: build-fuzz/test/fuzz/fuzz_$t build-fuzz/found/$t-..."
         return 1
     fi
+    [ -z "$KEEP" ] || keep "$t" || return 1
     echo "fuzz $t: $(grep -c NEW "$log") new inputs, $(sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "$log") runs"
 }
 

@@ -3,6 +3,8 @@
  */
 
 #include <errno.h>
+#include <grp.h>
+#include <libgen.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -63,20 +65,55 @@ other_socket(const char *missing, char *buf, size_t size)
 }
 
 static void
-owner_of(const char *path, char *buf, size_t size)
+user_name(uid_t uid, char *buf, size_t size)
 {
-	struct passwd *pw;
-	struct stat st;
+	const struct passwd *pw = getpwuid(uid);
 
-	if (stat(path, &st) != 0) {
-		snprintf(buf, size, "another user");
-		return;
-	}
-	pw = getpwuid(st.st_uid);
 	if (pw != NULL)
 		snprintf(buf, size, "%s", pw->pw_name);
 	else
-		snprintf(buf, size, "user %u", (unsigned int)st.st_uid);
+		snprintf(buf, size, "user %u", (unsigned int)uid);
+}
+
+static void
+group_name(gid_t gid, char *buf, size_t size)
+{
+	const struct group *gr = getgrgid(gid);
+
+	if (gr != NULL)
+		snprintf(buf, size, "%s", gr->gr_name);
+	else
+		snprintf(buf, size, "%u", (unsigned int)gid);
+}
+
+/* Explain who may use the socket; to users that its directory keeps out, who may pass that. */
+static void
+explain_denied(const char *path, char *hint, size_t size)
+{
+	char copy[256], owner[64], group[64];
+	const char *of = path;
+	mode_t admits = 020;
+	struct stat st;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	if (stat(of, &st) != 0) {
+		of = dirname(copy);
+		admits = 010;
+		if (stat(of, &st) != 0) {
+			snprintf(hint, size, "%s is closed to you: run polca-ctl with sudo", of);
+			return;
+		}
+	}
+	user_name(st.st_uid, owner, sizeof(owner));
+	group_name(st.st_gid, group, sizeof(group));
+	if ((st.st_mode & admits) != 0)
+		snprintf(hint, size,
+			"%s admits root, user %s and members of group %s: run polca-ctl with sudo, or become a member (usermod -a -G %s USER) and log in again",
+			of, owner, group, group);
+	else
+		snprintf(hint, size,
+			"%s belongs to %s, and polca serves only its own user and root: run polca-ctl as one of them (sudo), or name a group in control.group",
+			of, owner);
 }
 
 /* Explain that no polca listens at the path. */
@@ -100,14 +137,10 @@ explain_not_running(const char *path, int eno, char *hint, size_t size)
 static void
 explain_connect_error(const char *path, int eno, char *hint, size_t size)
 {
-	char other[256];
 	struct stat st;
 
 	if (eno == EACCES || eno == EPERM) {
-		owner_of(path, other, sizeof(other));
-		snprintf(hint, size,
-			"it belongs to %s, and polca serves only its own user and root: run polca-ctl as one of them (sudo)",
-			other);
+		explain_denied(path, hint, size);
 	} else if (eno == ENAMETOOLONG) {
 		snprintf(hint, size, "the path of a socket has 107 bytes at most");
 	} else if (path[0] == '\0') {

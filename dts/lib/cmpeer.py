@@ -263,7 +263,7 @@ class CmPeer:
         # no number is used twice in a run, so that tests do not affect each other
         self.tids = (0x1122334400000000 + i for i in _numbers)
         self.ids = (0x50000000 + i * 0x10001 & 0xffffffff for i in _numbers)
-        self.qpns = (0x400 + i for i in _numbers)
+        self.qpns = (0x80400 + i for i in _numbers)  # apart from those of conn.Conn
         self.made = []
 
     def __enter__(self):

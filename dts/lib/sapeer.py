@@ -20,7 +20,7 @@ from roce import Op, Peer
 
 QP1 = 1
 _tids = itertools.count(0x5a00000000000001)
-_qpns = itertools.count(0x200)
+_qpns = itertools.count(0x40200)  # apart from those of conn.Conn and cmpeer.CmPeer
 
 
 def new_tid():

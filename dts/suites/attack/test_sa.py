@@ -56,11 +56,12 @@ def test_strangers_fill_their_share_only(wire):
         assert granted.status == 0 and SERVICE.get(granted.data, 'lease') == LEASE
         frame, sent = gsi.frame(register(2)), 0
         while counted['share_full'] == 0:
-            assert sent < 2 * SHARE_OF_PORT
+            assert sent < 4 * SHARE_OF_PORT
             for sent in range(sent, sent + 100):
                 gsi.station.send(forge(frame, sent))
             sent += 1
-            wait_until(lambda: counted['writes'] > sent, timeout=30)
+            # on a loaded machine some are answered "busy": the store has no room for more changes
+            wait_until(lambda: counted['writes'] + counted['no_resources'] > sent, timeout=30)
         assert counted['writes'] - counted['write_conflicts'] == SHARE_OF_PORT
         refused = gsi.ask_until_served(lambda: register(3))
         assert refused.status == mad.NO_RESOURCES

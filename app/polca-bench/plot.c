@@ -21,7 +21,7 @@
 #define DECADES_ALL  6 /* most decades with lines between them */
 #define LABELS_ALL   2 /* most decades with labels at 2 and 5 */
 
-/* Colour, dashes and width of each series. The last one is the limit. */
+/* Colour, dashes and width of each series. The last one is of the highest rate possible. */
 static const struct {
 	const char *colour, *dashes;
 	double width;

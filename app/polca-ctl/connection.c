@@ -162,8 +162,8 @@ send_all(struct connection *c, const char *text, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		/*
-		 * the server may have sent an error before it closed the connection: read that
-		 * first
+		 * EPIPE is no failure yet: the server may have sent an error before it closed the
+		 * connection, which the caller reads as the reply
 		 */
 		if (n < 0)
 			return errno == EPIPE ? 0 : -1;

@@ -27,24 +27,21 @@ usage_error(const char *fmt, const char *what)
 }
 
 /*
- * True if a server listens at the path, even one that does not serve this user. The socket of a
- * killed polca refuses connections.
+ * True if a server listens at the path that this user trusts, or if this user may not look (EACCES).
+ * The socket of a killed polca refuses connections.
  */
 static bool
 socket_has_server(const char *path)
 {
 	struct connection *c = connection_open(path);
-	bool yes = c != NULL || errno == EACCES || errno == EPERM;
+	bool yes = c != NULL || errno == EACCES;
 	struct stat st;
 
 	connection_close(c);
 	return yes && stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/*
- * Find a polca that listens at another default path: root's, or this user's if POLCA_SOCKET names
- * none.
- */
+/* Find a polca at the other default paths: root's and this user's. */
 static bool
 other_socket(const char *missing, char *buf, size_t size)
 {

@@ -45,10 +45,11 @@ mad_answered(const struct engine_mad_answer *a)
 	return !a->timed_out && (a->end == MAD_END_OK || a->end == MAD_END_STATUS);
 }
 
+/* For a member of a result, which programs compare; mad_answer_text() is for people. */
 const char *
 mad_answer_word(const struct engine_mad_answer *a)
 {
-	if (a->timed_out)
+	if (a->timed_out) /* before the retries were used up, which MAD_END_TIMEOUT says */
 		return "TIMEOUT";
 	switch (a->end) {
 	case MAD_END_OK:

@@ -7,7 +7,8 @@
 
 /**
  * @file The engine: worker lcores that connect lib/link with lib/rc and the management agents,
- * hand-off of packets between workers, and commands from the control thread.
+ * hand-off of packets between workers, and commands from the control thread; also that thread's
+ * verbs, the connections of services, events, and the store's thread.
  */
 
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * The verbs of the control plane, for the control socket, services and benchmarks. All run on the
+ * The verbs of the control plane, for the control socket and benchmarks. All run on the
  * control thread and reach the owning worker by a command. Objects are named by number. All return
  * 0, or a negative errno with an explanation in @p err; -EPERM for an object that a service owns.
  */

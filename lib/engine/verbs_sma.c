@@ -3,7 +3,8 @@
  */
 
 /*
- * Verbs on the subnet management agent of our own ports; they run as commands on worker 0.
+ * Verbs on the subnet management agents of our own ports. They run as commands on worker 0, except
+ * those that only read counters, which any thread may do.
  */
 
 #include <errno.h>

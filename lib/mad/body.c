@@ -173,6 +173,7 @@ chunk_at(struct mad_worker *w, struct mad_body *b, uint64_t i)
 	return slot != NULL ? *slot : NULL;
 }
 
+/* Store bytes of a request as they come, in any order; bytes between them are 0. */
 int
 mad_body_write(struct mad_session *s, uint64_t offset, const uint8_t *data, uint32_t len)
 {
@@ -191,7 +192,7 @@ mad_body_write(struct mad_session *s, uint64_t offset, const uint8_t *data, uint
 		part = RTE_MIN(len, MAD_CHUNK - in);
 		memcpy(chunk + in, data, part);
 	}
-	s->body->length = RTE_MAX(s->body->length, offset);
+	s->body->length = RTE_MAX(s->body->length, offset); /* now the end */
 	return 0;
 }
 

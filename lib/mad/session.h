@@ -7,10 +7,10 @@
 
 /**
  * @file
- * Private to lib/mad: the session, and the interface between the core and the multi-packet
- * protocols (v1_*.c: sa-multipacket A; rmpp_*.c: B).
+ * Private to lib/mad: the session, and the interface between the core and the protocols (v1_*.c:
+ * sa-multipacket A; rmpp_*.c: B; single.c: one packet each way).
  *
- * The core (gsi.c, agent.c, call.c, run.c, table.c) finds or creates the session of a packet, calls
+ * The core (all other files) finds or creates the session of a packet, calls
  * agents and takers, and owns memory and limits. A protocol is a struct mad_protocol of functions
  * that the core calls; it moves the session through its states and asks the core for the rest with
  * the mad_session_*() functions below.

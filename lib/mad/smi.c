@@ -164,9 +164,13 @@ mad_smp_reply(uint8_t reply[MAD_LEN], const uint8_t *request)
 	memcpy(reply + SMP_OFF_M_KEY, request + SMP_OFF_M_KEY, 8);
 	if (!mad_is_directed(request))
 		return;
-	/* it was HopCount + 1; HopCount on the wire means that the first hop back is done */
+	/*
+	 * The request's HopPointer became HopCount + 1 on arrival. The answer leaves with HopCount:
+	 * its first hop back is done. mad_smp_return() sets the direction.
+	 */
 	reply[SMP_OFF_HOP_POINTER] = request[SMP_OFF_HOP_COUNT];
-	memcpy(reply + SMP_OFF_DR_SLID, request + SMP_OFF_DR_SLID, 4);
+	memcpy(reply + SMP_OFF_DR_SLID, request + SMP_OFF_DR_SLID, 4); /* and DrDLID */
+	/* and the return path */
 	memcpy(reply + SMP_OFF_INITIAL_PATH, request + SMP_OFF_INITIAL_PATH, 2 * SMP_PATH_LEN);
 }
 

@@ -11,7 +11,8 @@
  *
  * The upper 24 bits are a keyed permutation of {generation, table index}. The low 8 bits are keyed
  * too, or chosen by the consumer for type 2 windows. Each table index has a serial number that
- * counts the keys issued for it. Serial and index together fill 32 bits, so an index issues each
+ * counts the keys issued for it: the generation is its low bits, its high bits go into the key's
+ * low 8. Serial and index together fill 32 bits, so an index issues each
  * of its keys once before it repeats one.
  *
  * The permutation is a four-round Feistel network over two 12-bit halves, one multiplication a

@@ -15,9 +15,11 @@
  * freed after a grace period (RCU; the caller provides the mechanism as struct mem_grace, so
  * lib/mem needs no EAL).
  *
- * A key's upper 24 bits are the table index through a keyed permutation with a generation, its low
- * 8 bits are random for regions and the consumer's for type 2 windows (design.md rule 6). lkey and
- * rkey of a region are equal.
+ * A key's upper 24 bits are the table index through a keyed permutation with a generation. Its low
+ * 8 bits are keyed, too, for regions, and the consumer's for type 2 windows (design.md rule 6).
+ * lkey and rkey of a region are equal.
+ *
+ * lib/engine and lib/svc create objects, lib/rc checks accesses and binds windows.
  */
 
 #include <stdbool.h>
@@ -111,6 +113,14 @@ struct mem_mr_info {
 	bool lost; /**< its file was shortened: no access is allowed any more */
 };
 
+/**
+ * Map the memory, make a key, and let workers use it.
+ *
+ * @param info      NULL: the caller needs nothing of it
+ * @retval -EINVAL  an attribute is wrong
+ * @retval -ENOENT  no such protection domain
+ * @retval -ENOMEM  no memory, or all regions are in use
+ */
 int mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_info *info,
 	struct error *err);
 /**

@@ -64,8 +64,9 @@ name_stranger(struct fabric *f, const struct av *av, struct requester *who)
 	sa_gid_of_lid(av->dlid, &who->gid);
 }
 
+/* Who sent the request: the owner of its records, its LID, and its port if that is known. */
 static void
-own_address(const struct sa_config *config, struct fabric *f, const struct mad_peer *peer,
+identify_requester(const struct sa_config *config, struct fabric *f, const struct mad_peer *peer,
 	struct requester *who)
 {
 	const struct av *av = &peer->av;
@@ -74,7 +75,7 @@ own_address(const struct sa_config *config, struct fabric *f, const struct mad_p
 
 	who->gid = av->dgid;
 	if (!ib && is_lid_identity(&who->gid))
-		memset(&who->gid, 0, sizeof(who->gid)); /* nobody may claim a LID's identity */
+		memset(&who->gid, 0, sizeof(who->gid)); /* a RoCE requester is no unknown LID */
 	who->lid = ib ? av->dlid : 0;
 	who->stranger = p == NULL;
 	if (p != NULL)
@@ -102,7 +103,7 @@ sa_requester(const struct sa_config *config, struct fabric *f, const struct mad_
 								    : SA_SEES_PARTITIONS;
 	if (!who->trusted && sm_key != 0)
 		return false;
-	own_address(config, f, peer, who);
+	identify_requester(config, f, peer, who);
 	return true;
 }
 

@@ -34,8 +34,12 @@ struct requester {
 	enum sa_sight sight;
 	bool trusted; /**< sees all records */
 	bool manager; /**< changes everything */
-	bool stranger; /**< not a port of the database */
-	union gid gid; /**< owner of its records; for an unknown LID ::ffff:ffff:ffff:LID */
+	bool stranger; /**< its address is that of no port of the database */
+	/**
+	 * Owner of its records. For an unknown LID that of its GRH, if no known port has it, else
+	 * ::ffff:ffff:ffff:LID; all 0 for a RoCE requester that claims such a GID
+	 */
+	union gid gid;
 	uint16_t lid; /**< 0: none */
 	struct port_view port; /**< of a stranger only the P_Keys are valid */
 };

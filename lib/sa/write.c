@@ -285,7 +285,10 @@ execute_one(struct write_batch *b, struct sa_write *w)
 	b->changes = changes;
 }
 
-/* @return 0 or the store's error */
+/*
+ * End a batch: commit its changes and then post their events; without changes nothing is written.
+ * @return 0 or the store's error
+ */
 static int
 write_finish(struct write_batch *b, struct error *err)
 {

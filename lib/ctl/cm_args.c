@@ -94,6 +94,7 @@ service_config_of(struct rpc_call *call, const char *what, const char *kind,
 		return no_such_kind(call, what, kind, active);
 	*config = (struct svc_config){
 		.tcp_port = a->tcp_port,
+		.tcp_any_gid = a->tcp_any_gid,
 		.local_port = a->local_port,
 		.length = a->length,
 		.size = a->size,

@@ -78,6 +78,8 @@ struct service_args {
 	uint32_t mr;
 	uint32_t max_connections;
 	uint16_t tcp_port;
+	const char *tcp_address;
+	bool tcp_any_gid;
 	uint16_t local_port;
 	bool per_connection;
 	bool verify;

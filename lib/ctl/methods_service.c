@@ -84,6 +84,10 @@ static const struct table_row listen_params[] = {
 	SERVICE_ROW(SVC, tcp_port, TABLE_UINT,
 		"perftest: TCP port for who exchanges addresses there, without rdma_cm",
 		.def_text = "none"),
+	SERVICE_ROW(SVC, tcp_address, TABLE_STRING, "perftest: address that tcp_port listens on",
+		.max = SVC_ADDRESS_MAX - 1, .def_text = "all of this host"),
+	SERVICE_ROW(SVC, tcp_any_gid, TABLE_BOOL,
+		"perftest: a client may announce any GID, not only the address of its TCP connection"),
 	SERVICE_ROW(SVC, local_port, TABLE_UINT,
 		"local port that most peers come by, counted from 0: the service's memory is on its card's NUMA node",
 		.max = LINK_PORTS_MAX - 1),
@@ -125,6 +129,8 @@ cm_listen_method(struct rpc_call *call)
 	if (rc != 0)
 		return rc;
 	config.service_mask = a->service_mask;
+	if (a->svc.tcp_address != NULL)
+		snprintf(config.tcp_address, sizeof(config.tcp_address), "%s", a->svc.tcp_address);
 	if (a->name != NULL)
 		snprintf(config.name, sizeof(config.name), "%s", a->name);
 	else

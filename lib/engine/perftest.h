@@ -29,6 +29,8 @@ struct perftest_session {
 	struct event *event;
 	struct engine *engine;
 	unsigned int place; /* place of its service */
+	union gid peer; /* address of its TCP connection */
+	bool any_gid;
 	uint64_t started; /* TSC */
 	struct perftest_exchange exchange;
 	uint8_t in[PERFTEST_MESSAGE_MAX];
@@ -46,7 +48,7 @@ int perftest_listen(struct engine *e, unsigned int place, const struct svc_confi
 	struct error *err);
 /** Close the listening socket of a service. @param sessions  end its sessions too */
 void perftest_unlisten(struct engine *e, unsigned int place, bool sessions);
-/** Close sessions that have not sent their version in time. */
+/** Close sessions that have not announced a queue pair in time. */
 void perftest_watch(struct engine *e, uint64_t now);
 
 /* --- perftest_qp.c --- */

@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include "engine/connections.h"
 #include "engine/perftest.h"
@@ -146,6 +147,24 @@ perftest_mtu(const struct engine *e)
 
 /* --- the QPs of a session --- */
 
+/*
+ * Anti-amplification: one forged Read makes the QP send megabytes to the GID. So the GID is the
+ * address that has proven itself by TCP, unless the operator says that they differ.
+ */
+static int
+perftest_check_gid(const struct perftest_session *s, const struct perftest_dest *theirs,
+	struct error *err)
+{
+	char gid[GID_STRLEN], peer[GID_STRLEN];
+
+	if (s->any_gid || !theirs->has_gid || theirs->lid != 0 ||
+		memcmp(theirs->gid.raw, s->peer.raw, sizeof(s->peer.raw)) == 0)
+		return 0;
+	return error_set(err, EPERM,
+		"its GID %s is not the address of its TCP connection, %s (tcp_any_gid admits it)",
+		gid_print(&theirs->gid, gid), gid_print(&s->peer, peer));
+}
+
 static int
 perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs, struct error *err)
 {
@@ -166,7 +185,9 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 		.max_rd_atomic = 1,
 		.max_dest_rd_atomic = e->config.limits.max_rd_atomic,
 	};
-	ret = perftest_find_path(e, theirs, &a.attr, &a.port, err);
+	ret = perftest_check_gid(s, theirs, err);
+	if (ret == 0)
+		ret = perftest_find_path(e, theirs, &a.attr, &a.port, err);
 	if (ret != 0)
 		return ret;
 	qp->worker = e->perftest_turn++ % e->num_workers;

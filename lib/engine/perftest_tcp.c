@@ -4,10 +4,11 @@
 
 /*
  * The sockets of perftest's exchange. A client sends a message and waits for the answer. A session
- * ends if its client sends more than one message ahead, does not read an answer, or does not send
- * its version within GREETING_S.
+ * ends if its client sends more than one message ahead, does not read an answer, or has not
+ * announced a queue pair within ANNOUNCE_S. One address has SESSIONS_PER_PEER of the sessions.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,9 +22,10 @@
 #include "engine/connections.h"
 #include "engine/perftest.h"
 
-#define SESSIONS_MAX 64
-#define GREETING_S   10 /* time for the client's version */
-#define BACKLOG      16
+#define SESSIONS_MAX      64
+#define SESSIONS_PER_PEER 16
+#define ANNOUNCE_S        10 /* time for all that comes before the client's first queue pair */
+#define BACKLOG           16
 /* TCP keep-alive: a vanished client is noticed within a minute */
 #define KEEP_IDLE_S  30
 #define KEEP_EVERY_S 10
@@ -34,6 +36,7 @@ struct perftest_sockets {
 	struct perftest_listener {
 		struct engine *engine;
 		struct allow_list allow;
+		bool any_gid;
 		struct event *event; /* NULL: none */
 	} listener[ENGINE_SERVICE_PLACES]; /* by the service's place */
 	struct perftest_session session[SESSIONS_MAX];
@@ -130,15 +133,29 @@ perftest_tcp_run(evutil_socket_t fd, short events, void *session)
 		end_session(session);
 }
 
-static bool
-begin_session(struct engine *e, unsigned int place, int fd)
+/* @return NULL: all are in use, or this address has its share */
+static struct perftest_session *
+find_session(struct perftest_sockets *t, const union gid *peer)
 {
-	struct perftest_sockets *t = e->perftest;
-	struct perftest_session *s = t->session;
+	struct perftest_session *s, *unused = NULL;
+	unsigned int of_peer = 0;
 
-	while (s < t->session + SESSIONS_MAX && s->used)
-		s++;
-	if (s == t->session + SESSIONS_MAX)
+	for (s = t->session; s < t->session + SESSIONS_MAX; s++)
+		if (!s->used)
+			unused = s;
+		else if (memcmp(s->peer.raw, peer->raw, sizeof(peer->raw)) == 0)
+			of_peer++;
+	return of_peer < SESSIONS_PER_PEER ? unused : NULL;
+}
+
+static bool
+begin_session(struct perftest_listener *l, const union gid *peer, int fd)
+{
+	struct engine *e = l->engine;
+	struct perftest_sockets *t = e->perftest;
+	struct perftest_session *s = find_session(t, peer);
+
+	if (s == NULL)
 		return false;
 	s->event = perftest_tcp_add(t, fd, perftest_tcp_run, s);
 	if (s->event == NULL)
@@ -146,7 +163,9 @@ begin_session(struct engine *e, unsigned int place, int fd)
 	set_options(fd);
 	s->used = true;
 	s->engine = e;
-	s->place = place;
+	s->place = (unsigned int)(l - t->listener);
+	s->peer = *peer;
+	s->any_gid = l->any_gid;
 	s->started = rte_get_tsc_cycles();
 	s->len = 0;
 	s->num_qps = 0;
@@ -159,9 +178,9 @@ begin_session(struct engine *e, unsigned int place, int fd)
 	return true;
 }
 
-/* True if the service's allow list admits the client's address. */
-static bool
-perftest_tcp_admits(const struct allow_list *allow, const struct sockaddr_storage *from)
+/* The client's address as a GID. */
+static union gid
+perftest_tcp_peer(const struct sockaddr_storage *from)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
 	const struct sockaddr_in *in = (const struct sockaddr_in *)from;
@@ -171,25 +190,26 @@ perftest_tcp_admits(const struct allow_list *allow, const struct sockaddr_storag
 		memcpy(peer.raw, &in6->sin6_addr, sizeof(peer.raw));
 	else
 		peer = gid_from_ipv4((const uint8_t *)&in->sin_addr);
-	return allow_list_admits_address(allow, &peer);
+	return peer;
 }
 
 static void
 perftest_tcp_accept(evutil_socket_t listener, short events, void *arg)
 {
 	struct perftest_listener *l = arg;
-	struct engine *e = l->engine;
 	struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
 	socklen_t len = sizeof(from);
+	union gid peer;
 	int fd;
 
 	(void)events;
 	for (; (fd = accept4(listener, (struct sockaddr *)&from, &len,
 			SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;
-		len = sizeof(from))
-		if (!perftest_tcp_admits(&l->allow, &from) ||
-			!begin_session(e, (unsigned int)(l - e->perftest->listener), fd))
+		len = sizeof(from)) {
+		peer = perftest_tcp_peer(&from);
+		if (!allow_list_admits_address(&l->allow, &peer) || !begin_session(l, &peer, fd))
 			close(fd);
+	}
 }
 
 struct event_base *
@@ -204,21 +224,28 @@ perftest_watch(struct engine *e, uint64_t now)
 	struct perftest_session *s = e->perftest->session;
 
 	for (; s < e->perftest->session + SESSIONS_MAX; s++)
-		if (s->used && s->exchange.step == PERFTEST_VERSION_STEP && now > s->started &&
-			now - s->started > GREETING_S * e->hz)
+		if (s->used && s->num_qps == 0 && now > s->started &&
+			now - s->started > ANNOUNCE_S * e->hz)
 			end_session(s);
 }
 
 /* --- services --- */
 
-/* A socket for IPv6 and IPv4; if the host has no IPv6, for IPv4 only. */
+/* A socket for IPv6 and IPv4; for IPv4 only, if the host has no IPv6 or the address is one. */
 static int
-open_listener(uint16_t port)
+open_listener(const char *address, uint16_t port)
 {
 	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
 	struct sockaddr_in any4 = { .sin_family = AF_INET, .sin_port = htons(port) };
 	const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, yes = 1, no = 0;
-	int fd = socket(AF_INET6, type, 0), ret;
+	bool ipv4 = inet_pton(AF_INET, address, &any4.sin_addr) == 1;
+	int fd = ipv4 ? -1 : socket(AF_INET6, type, 0), ret;
+
+	if (!ipv4 && address[0] != '\0' && inet_pton(AF_INET6, address, &any6.sin6_addr) != 1) {
+		if (fd >= 0)
+			close(fd);
+		return -EINVAL;
+	}
 
 	if (fd >= 0)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
@@ -227,8 +254,8 @@ open_listener(uint16_t port)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	ret = bind(fd, (struct sockaddr *)&any6, sizeof(any6));
-	if (ret != 0 && errno == EINVAL) /* an IPv4 socket */
+	ret = ipv4 ? -1 : bind(fd, (struct sockaddr *)&any6, sizeof(any6));
+	if (ipv4 || (ret != 0 && errno == EINVAL)) /* an IPv4 socket */
 		ret = bind(fd, (struct sockaddr *)&any4, sizeof(any4));
 	if (ret == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
@@ -248,11 +275,16 @@ perftest_listen(struct engine *e, unsigned int place, const struct svc_config *c
 		return 0;
 	if (strcmp(config->kind, "perftest") != 0)
 		return error_set(err, EINVAL, "tcp_port: %s does not use TCP", config->kind);
-	fd = open_listener(config->tcp_port);
+	fd = open_listener(config->tcp_address, config->tcp_port);
+	if (fd == -EINVAL)
+		return error_set(err, EINVAL,
+			"tcp_address: got \"%s\", allowed: an IPv4 or IPv6 address of this host",
+			config->tcp_address);
 	if (fd < 0)
 		return error_set(err, -fd, "tcp_port: cannot listen on %u: %s", config->tcp_port,
 			strerror(-fd));
 	t->listener[place].allow = config->allow;
+	t->listener[place].any_gid = config->tcp_any_gid;
 	t->listener[place].event =
 		perftest_tcp_add(t, fd, perftest_tcp_accept, &t->listener[place]);
 	if (t->listener[place].event != NULL)

@@ -32,8 +32,9 @@
 #include "port/allow_list.h"
 #include "rc/rc.h"
 
-#define SVC_NAME_MAX 32
-#define SVC_PATH_MAX 48
+#define SVC_NAME_MAX    32
+#define SVC_PATH_MAX    48
+#define SVC_ADDRESS_MAX 46 /* INET6_ADDRSTRLEN */
 
 struct svc;
 struct svc_worker;
@@ -46,6 +47,8 @@ struct svc_config {
 	uint64_t service_id; /**< listening */
 	uint64_t service_mask;
 	uint16_t tcp_port; /**< perftest: its exchange over TCP, 0: none */
+	char tcp_address[SVC_ADDRESS_MAX]; /**< the exchange listens there; "": on all addresses */
+	bool tcp_any_gid; /**< a client's GID need not be the address of its TCP connection */
 	uint64_t length; /**< of the memory, bytes; 0: the kind's default */
 	uint32_t size; /**< of a message, bytes; 0: the kind's default */
 	uint32_t depth; /**< receives posted, sends outstanding; 0: the kind's default */

@@ -90,9 +90,12 @@ test_a_service_gets_its_parameters(void **state)
 	assert_int_equal(c->count, 9);
 	assert_false(c->active);
 	/* what is not said is the kind's */
-	call(d, "cm_listen", "'kind': 'memory', 'tcp_port': 18515");
+	call(d, "cm_listen",
+		"'kind': 'memory', 'tcp_port': 18515, 'tcp_address': '127.0.0.1', 'tcp_any_gid': true");
 	c = service(d, 1);
 	assert_int_equal(c->tcp_port, 18515);
+	assert_string_equal(c->tcp_address, "127.0.0.1");
+	assert_true(c->tcp_any_gid);
 	assert_int_equal(c->length | c->size | c->depth | c->access | c->max_connections, 0);
 }
 

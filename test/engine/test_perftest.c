@@ -44,7 +44,12 @@ free_port(void)
 static uint32_t
 listen_on(struct engine *e, uint16_t port)
 {
-	struct svc_config c = { .kind = "perftest", .tcp_port = port, .max_connections = QPS_MAX };
+	struct svc_config c = {
+		.kind = "perftest",
+		.tcp_port = port,
+		.tcp_any_gid = true,
+		.max_connections = QPS_MAX,
+	};
 	struct error err = { "" };
 	uint32_t id;
 
@@ -85,21 +90,33 @@ perftest_stop(void **state)
 
 /* --- a client's socket --- */
 
+/* Connect from 127.0.0.@p from. */
 static int
-perftest_dial(void)
+perftest_dial_from(uint8_t from)
 {
 	struct sockaddr_in addr = {
 		.sin_family = AF_INET,
 		.sin_port = htons(tcp_port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
+	struct sockaddr_in source = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xFFu) | from),
+	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&source, sizeof(source)), 0);
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
 		return fd;
 	close(fd);
 	return -1;
+}
+
+static int
+perftest_dial(void)
+{
+	return perftest_dial_from(1);
 }
 
 /*
@@ -352,24 +369,71 @@ test_malformed_message_ends_a_session(void **state)
 	expect_end(e, fd);
 }
 
-/* A client that sends nothing for 10 s is closed, unless it has sent its version. */
+/* A client has 10 s to announce a queue pair; then it may take its time. */
 static void
 test_silent_client_is_closed(void **state)
 {
 	static const uint8_t version[16] = "6.06";
 	struct engine *e = *state;
 	uint64_t now = rte_get_tsc_cycles();
-	int silent = perftest_dial(), slow = perftest_dial();
+	int silent = perftest_dial(), slow = perftest_dial(), greeted, announced;
+	struct perftest_dest theirs = dest_of(e, 0x100);
 	uint8_t answer[16];
 
 	perftest_say(e, slow, version, 16, answer, 16);
+	greeted = perftest_greet(e);
+	announced = perftest_greet(e);
+	perftest_tell(e, announced, &theirs);
 	perftest_watch(e, now + 9 * e->hz);
 	assert_int_equal(recv(silent, answer, 1, MSG_DONTWAIT), -1);
 	assert_int_equal(errno, EAGAIN);
 	perftest_watch(e, rte_get_tsc_cycles() + 10 * e->hz + 1);
 	expect_end(e, silent);
-	perftest_say(e, slow, (const uint8_t[4]){ 0, 0, 16, 0 }, 4, answer, 4);
-	close(slow);
+	expect_end(e, slow);
+	expect_end(e, greeted);
+	theirs.qpn++;
+	perftest_tell(e, announced, &theirs);
+	close(announced);
+}
+
+/* Whoever proved an address by TCP gets packets sent there, and to no other. */
+static void
+test_gid_of_another_is_refused(void **state)
+{
+	struct engine *e = *state;
+	struct svc_config c = { .kind = "perftest", .max_connections = QPS_MAX };
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	struct error err = { "" };
+	uint32_t id;
+
+	c.tcp_port = tcp_port = free_port();
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	perftest_expect_refused(e, &theirs);
+	assert_int_equal(perftest_num_qps(e), 0);
+}
+
+static void
+test_address_to_listen_on(void **state)
+{
+	struct engine *e = *state;
+	struct svc_config c = { .kind = "perftest", .max_connections = 1 };
+	struct error err = { "" };
+	uint32_t id;
+	int fd;
+
+	c.tcp_port = tcp_port = free_port();
+	strcpy(c.tcp_address, "127.0.0.9");
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	assert_int_equal(perftest_dial(), -1); /* to 127.0.0.1 */
+	strcpy(c.tcp_address, "127.0.0.1");
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	fd = perftest_dial();
+	assert_true(fd >= 0);
+	close(fd);
+	strcpy(c.tcp_address, "localhost");
+	assert_int_equal(engine_cm_listen(e, &c, &id, &err), -EINVAL);
+	assert_string_equal(err.text,
+		"tcp_address: got \"localhost\", allowed: an IPv4 or IPv6 address of this host");
 }
 
 static void
@@ -381,11 +445,16 @@ test_at_most_64_sessions(void **state)
 	unsigned int i;
 	int fd[64], one_more;
 
+	/* an address has 16 of them */
 	for (i = 0; i < 64; i++) {
-		fd[i] = perftest_dial();
+		if (i > 0 && i % 16 == 0) {
+			one_more = perftest_dial_from((uint8_t)(i / 16));
+			expect_end(e, one_more);
+		}
+		fd[i] = perftest_dial_from((uint8_t)(1 + i / 16));
 		perftest_say(e, fd[i], version, 16, answer, 16);
 	}
-	one_more = perftest_dial();
+	one_more = perftest_dial_from(99);
 	expect_end(e, one_more);
 	close(fd[7]);
 	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
@@ -453,6 +522,8 @@ main(void)
 		T(test_unreachable_client_is_refused),
 		T(test_malformed_message_ends_a_session),
 		T(test_silent_client_is_closed),
+		T(test_gid_of_another_is_refused),
+		T(test_address_to_listen_on),
 		T(test_at_most_64_sessions),
 		T(test_tcp_port_in_use_is_an_error),
 		T(test_unlisten_closes_the_port),

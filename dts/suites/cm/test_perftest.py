@@ -23,7 +23,7 @@ BYTES = {'bw': 65536, 'lat': 2}
 
 @pytest.fixture
 def perftest(listen):
-    return listen('perftest', PORT, tcp_port=PORT)
+    return listen('perftest', PORT, tcp_port=PORT, tcp_any_gid=True)
 
 
 def many(perftest, job, messages=100):
@@ -117,7 +117,7 @@ def test_latency_of_larger_messages(client, program, form, size):
 
 def test_write_latency_beyond_a_page(lab, listen):
     """The server is not told the size: its parameter sets it, like -s of perftest's own server."""
-    listen('perftest', PORT, tcp_port=PORT, size=65536)
+    listen('perftest', PORT, tcp_port=PORT, tcp_any_gid=True, size=65536)
     with Client(lab) as c:
         row, = c.run('tcp', 'ib_write_lat', '-n 20 -s 65536')
         assert row[:2] == [65536, 20]
@@ -220,7 +220,7 @@ def test_port_that_is_taken(polca, perftest):
 def test_greeting_that_outlives_the_service(lab, polca, listen):
     """Another service has taken the place: the client is gone, and the new service keeps nothing
     of it."""
-    first = listen('perftest', PORT, tcp_port=PORT)
+    first = listen('perftest', PORT, tcp_port=PORT, tcp_any_gid=True)
     with lab.ns.call(socket.create_connection, ('127.0.0.1', PORT), 10) as s:
         s.settimeout(30)
         s.sendall(VERSION)

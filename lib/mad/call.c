@@ -104,6 +104,7 @@ fill_session(struct mad_session *s, const struct mad_call *call)
 	s->flags = call->flags;
 	s->data_offset = call->data_offset;
 	s->no_answer = call->no_answer;
+	s->budget = call->budget;
 	fill_times(s, call);
 	if (call->retries != 0)
 		s->retries = RTE_MIN(call->retries, w->limits.retries);

@@ -60,8 +60,10 @@ mad_hand_over(struct mad_rx *rx)
 {
 	struct mad_session *s = gsi_find_session(rx);
 
-	if (likely(s != NULL))
+	if (likely(s != NULL)) {
+		mad_heard(s);
 		return s->protocol->receive(s, rx);
+	}
 	return rx->key.requester ? gsi_unmatched(rx) : mad_dispatch(rx);
 }
 

@@ -27,6 +27,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/timer_wheel.h"
+#include "base/unproven.h"
 #include "base/verdict.h"
 #include "mad/layout.h"
 #include "port/allow_list.h"
@@ -302,6 +303,11 @@ struct mad_call {
 	/** timeout of each try of a single-packet request, time units; 0: the formula of A5 */
 	uint64_t timeout;
 	bool no_answer; /**< expect no answer: done() is called once the request is sent */
+	/**
+	 * What may be sent to a destination that a stranger named and that has not answered yet.
+	 * It must outlive the call. NULL: the destination is ours, send what the call needs
+	 */
+	struct unproven *budget;
 	struct mad_taker taker;
 };
 
@@ -350,6 +356,7 @@ int mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now);
 	X(abort_sent, "RMPP ABORT or STOP sent")                                                   \
 	X(abort_received, "RMPP ABORT or STOP received")                                           \
 	X(status_sent, "streams that we ended with a status")                                      \
+	X(unproven, "packets not sent: an unproven address has had three for each of its own")     \
 	X(tx_stall, "times the transmit sink had no free packet")
 /* clang-format on */
 

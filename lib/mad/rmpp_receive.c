@@ -172,7 +172,7 @@ received_all(struct mad_session *s)
 	 * address
 	 */
 	if (s->rx.last > 1)
-		mad_session_proven(s);
+		mad_session_answers(s);
 	if (!s->key.requester) {
 		mad_body_set_length(s,
 			(uint64_t)(s->rx.last - 1) * rmpp_area(s) + s->rmpp.last_length);

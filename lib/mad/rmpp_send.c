@@ -17,9 +17,9 @@
 
 #include "mad/rmpp.h"
 
-#define PROBES_MAX       10 /* probes without progress */
-#define PROBES_UNPROVEN  5 /* SA: probes in all before the first ACK */
-#define STRANGER_RETRIES 2
+#define PROBES_MAX      10 /* probes without progress */
+#define PROBES_FIRST    5 /* probes in all before the first ACK */
+#define PROBES_UNPROVEN 1 /* the same to an unproven address, SA only */
 
 #define WORK_SEGMENTS (MAD_WORK_DATA | RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL)
 
@@ -38,23 +38,15 @@ rmpp_deafen(struct mad_session *s, uint32_t first, uint32_t last)
 	s->rmpp.deaf_until = mad_now(s) + (s->srtt != 0 ? s->srtt / 2 : mad_probe_delay(s) / 4);
 }
 
-/*
- * Anti-amplification: before its first ACK a requester's address is unproven and may be forged.
- * Send it only segment 1, at most three times, and no ABORT at the end. The SA may repeat segment 1
- * more often.
- */
-static bool
-is_stranger(const struct mad_session *s)
-{
-	return s->half_open && !s->key.requester && s->key.mgmt_class != MAD_CLASS_SUBN_ADM;
-}
-
 static unsigned int
 max_probes(const struct mad_session *s)
 {
 	if (s->tx.acked != 0)
 		return PROBES_MAX;
-	return is_stranger(s) ? 0 : PROBES_UNPROVEN;
+	if (s->budget == NULL)
+		return PROBES_FIRST;
+	/* its budget is 3 packets: keep the others for the ACK timer */
+	return s->key.mgmt_class == MAD_CLASS_SUBN_ADM ? PROBES_UNPROVEN : 0;
 }
 
 static void
@@ -110,8 +102,8 @@ rmpp_start_sending(struct mad_session *s)
 	s->tx.total = s->source.length == 0 ? 1 : (uint32_t)((s->source.length + area - 1) / area);
 	s->tx.next = 1;
 	/* double-sided: start with the window that the requester announced */
-	s->tx.window_end = RTE_MAX(announced, 1u);
-	s->retries_left = is_stranger(s) ? RTE_MIN(s->retries, STRANGER_RETRIES) : s->retries;
+	s->tx.window_end = mad_window(s, RTE_MAX(announced, 1u));
+	s->retries_left = s->retries;
 	s->rmpp.deaf_until = 0;
 	open_or_wait(s);
 	restart_timers(s);
@@ -163,9 +155,9 @@ static enum verdict
 rmpp_take_ack(struct mad_session *s, uint32_t segment, uint32_t window_end)
 {
 	struct mad_sender *tx = &s->tx;
-	bool opened = window_end > tx->window_end;
 	bool advanced = segment > tx->acked;
 	bool idle = segment == tx->sent;
+	bool opened;
 
 	if (segment > tx->sent) /* covers ACKs beyond the window or the Last segment */
 		return rmpp_reject(s, RMPP_STATUS_S2B);
@@ -173,7 +165,10 @@ rmpp_take_ack(struct mad_session *s, uint32_t segment, uint32_t window_end)
 		mad_count(s->w, ack_ignored, 1);
 		return VERDICT_MAD_DISCARDED;
 	}
-	mad_session_proven(s);
+	if (advanced)
+		mad_address_proven(s);
+	window_end = mad_window(s, window_end);
+	opened = window_end > tx->window_end;
 	tx->window_end = window_end;
 	tx->window = window_end - segment;
 	if (advanced) {
@@ -364,15 +359,6 @@ rmpp_probe(struct mad_session *s)
 	arm_probe(s);
 }
 
-static void
-end_of_retries(struct mad_session *s)
-{
-	if (is_stranger(s))
-		rmpp_finish(s, MAD_END_TIMEOUT, 0, 0);
-	else
-		rmpp_close(s, RMPP_ABORT, RMPP_STATUS_RETRIES, MAD_END_TIMEOUT, 0);
-}
-
 void
 rmpp_sender_expired(struct mad_session *s)
 {
@@ -392,7 +378,7 @@ rmpp_sender_expired(struct mad_session *s)
 	}
 	mad_count(s->w, timeouts, 1);
 	if (s->retries_left == 0) {
-		end_of_retries(s);
+		rmpp_close(s, RMPP_ABORT, RMPP_STATUS_RETRIES, MAD_END_TIMEOUT, 0);
 		return;
 	}
 	s->retries_left--;

@@ -248,7 +248,7 @@ struct mad_session {
 	bool busy; /* its agent or taker is being called: must not be reclaimed */
 	bool cancelled; /* the taker cancelled it during data() */
 	bool no_answer; /* our call: ends once it is sent */
-	bool half_open; /* the peer has not proven its address: reclaimed first */
+	bool half_open; /* the peer has answered none of our packets: reclaimed first */
 	uint8_t flags; /* MAD_METHOD_* */
 	uint8_t data_offset;
 	uint8_t method; /* of the request, without R */
@@ -256,6 +256,13 @@ struct mad_session {
 	uint8_t retries; /* what retries_left starts from */
 	uint32_t work; /* packets send() has to send; 0: not on the run queue */
 	TAILQ_ENTRY(mad_session) run_link;
+
+	/*
+	 * anti-amplification: what may be sent to the peer, see mad_commit(). NULL: as much as we
+	 * want, because its address is proven, or because we chose it
+	 */
+	struct unproven *budget;
+	struct unproven own_budget; /* of an unproven requester: 3 packets for each one from it */
 
 	struct mad_sender tx;
 	struct mad_receiver rx;
@@ -305,7 +312,29 @@ struct mad_session {
  * MAD_LEN bytes of the MAD before mad_commit(); NULL: the sink is full
  */
 static inline uint8_t *mad_packet(struct mad_session *s);
+/*
+ * Send the packet, unless the peer's address is unproven and its budget is spent: then the packet
+ * is dropped and counted, and the protocol goes on as if the network had lost it.
+ */
 static inline void mad_commit(struct mad_session *s);
+/*
+ * Anti-amplification: an address that has acknowledged nothing may be forged, and its budget is 3
+ * packets for each one from it. So a stream to it starts with 2 packets, and the third may repeat
+ * one that was lost. The first Ack opens the window that the peer asked for.
+ */
+#define UNPROVEN_MAX 2
+static inline uint32_t
+mad_window(const struct mad_session *s, uint32_t window)
+{
+	return s->budget == NULL || window < UNPROVEN_MAX ? window : UNPROVEN_MAX;
+}
+/* A packet of the session's peer has arrived. */
+static inline void
+mad_heard(struct mad_session *s)
+{
+	if (unlikely(s->budget == &s->own_budget))
+		unproven_heard(s->budget, MAD_LEN);
+}
 /*
  * Read segment n (from 1) of s->source to its place in a packet, padded with zeros.
  * @return bytes, or the source's -ESTALE or -EAGAIN
@@ -409,15 +438,14 @@ void mad_chunk_put(struct mad_session *s, uint8_t *chunk);
  * start_stream() or prepare(), or ends the session. Do not touch s afterwards.
  */
 void mad_session_request(struct mad_session *s);
-/* The peer answered our packets (first Ack, whole request), so its address is real. */
-void mad_session_proven(struct mad_session *s);
+/* The peer answered packets of ours, so the session is not the first to be reclaimed. */
+void mad_session_answers(struct mad_session *s);
 /*
- * Anti-amplification: an Ack proves the session's address for MAD_PROOF_MS. Sessions of an address
- * that is not proven send only a limited first burst (v1_send.c).
+ * The peer acknowledged a segment of ours. That proves its address for MAD_PROOF_MS, for this and
+ * later sessions of the worker.
  */
 #define MAD_PROOF_MS 600000
 void mad_address_proven(struct mad_session *s);
-bool mad_address_is_proven(const struct mad_session *s);
 /*
  * End the session. The caller sets .end, .status, .rmpp_status, .error and .mad; bytes, segments,
  * resent and elapsed are filled in here. s goes back to the pool.
@@ -540,6 +568,10 @@ mad_packet(struct mad_session *s)
 static inline void
 mad_commit(struct mad_session *s)
 {
+	if (unlikely(s->budget != NULL) && !unproven_spend(s->budget, MAD_LEN)) {
+		mad_count(s->w, unproven, 1);
+		return;
+	}
 	tx_commit(mad_sink(s->w, s->qpn));
 }
 

@@ -6,7 +6,7 @@
  * The sessions of a worker: a pool sized at creation, a hash table over it, and an entry for each
  * address with sessions, which limits how many of them one stranger can have.
  *
- * A session is half-open until its peer has proven that it receives our packets. Addresses are
+ * A session is half-open until its peer has answered packets of ours. Addresses are
  * ranked by their number of half-open sessions. When the pool is empty, the oldest lingering
  * session is reclaimed first, then the oldest half-open session of an address with the highest
  * rank, so that an address that floods us displaces its own sessions first. Everything is O(1).
@@ -256,7 +256,7 @@ set_half_open(struct mad_session *s)
 }
 
 void
-mad_session_proven(struct mad_session *s)
+mad_session_answers(struct mad_session *s)
 {
 	if (!s->half_open)
 		return;
@@ -268,20 +268,27 @@ mad_session_proven(struct mad_session *s)
 void
 mad_address_proven(struct mad_session *s)
 {
+	mad_session_answers(s);
+	s->budget = NULL;
 	if (s->peer != NULL)
 		s->peer->proven_until = s->w->now + mad_ms(s->w, MAD_PROOF_MS);
 }
 
-bool
-mad_address_is_proven(const struct mad_session *s)
+/* The request has arrived. Until an Ack, its address gets what it has paid for. */
+static void
+set_budget(struct mad_session *s)
 {
-	return s->peer == NULL || s->peer->proven_until > s->w->now;
+	if (s->peer->proven_until > s->w->now)
+		return;
+	s->own_budget = (struct unproven){ 0 };
+	s->budget = &s->own_budget;
+	mad_heard(s);
 }
 
 void
 mad_session_reclaimable(struct mad_session *s)
 {
-	mad_session_proven(s);
+	mad_session_answers(s);
 	s->state = MAD_STATE_LINGER;
 	TAILQ_INSERT_TAIL(&s->w->table->linger, s, linger_link);
 	if (s->peer != NULL)
@@ -388,6 +395,7 @@ session_clear(struct mad_session *s)
 	s->cancelled = false;
 	s->no_answer = false;
 	s->half_open = false;
+	s->budget = NULL;
 	s->retries = s->w->limits.retries;
 	s->retries_left = s->retries;
 	s->opened = s->w->now;
@@ -427,6 +435,7 @@ mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash, 
 		s->peer = p;
 		p->sessions++;
 		set_half_open(s);
+		set_budget(s);
 	}
 	mad_count(w, sessions_opened, 1);
 	return s;
@@ -438,7 +447,7 @@ mad_session_free(struct mad_session *s)
 	struct mad_worker *w = s->w;
 	struct mad_table *t = w->table;
 
-	mad_session_proven(s);
+	mad_session_answers(s);
 	if (s->state == MAD_STATE_LINGER) {
 		TAILQ_REMOVE(&t->linger, s, linger_link);
 		if (s->peer != NULL)

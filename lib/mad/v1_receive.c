@@ -256,7 +256,7 @@ v1_complete(struct mad_session *s)
 	mad_session_timer_stop(s);
 	if (!s->key.requester) {
 		s->work = 0; /* the ConfigResp replaces the Ack */
-		mad_session_proven(s);
+		mad_session_answers(s);
 		mad_session_request(s);
 		return;
 	}

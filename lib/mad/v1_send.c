@@ -18,17 +18,12 @@
 #include "mad/v1.h"
 
 #define RETRIES_KEPT 4 /* retries kept for the ResponseTimer; the others may be probes */
-/*
- * Anti-amplification: an address that has never acknowledged may be forged. Send it at most this
- * many segments before its first Ack, whatever Window its request asks for; the Window of the
- * answer tells the limit.
- */
-#define UNPROVEN_MAX 1024
 
+/* The Window of the answer tells an unproven address how many segments its first burst has. */
 void
 v1_start_sending(struct mad_session *s, uint16_t window)
 {
-	uint16_t first = mad_address_is_proven(s) ? window : RTE_MIN(window, UNPROVEN_MAX);
+	uint16_t first = (uint16_t)mad_window(s, window);
 
 	if (!s->key.requester)
 		put_be16(s->mad + SA1_OFF_WINDOW, first);
@@ -288,7 +283,6 @@ v1_acked(struct mad_session *s, uint32_t n, uint32_t window)
 	s->v1.released = false;
 	v1_progress(s);
 	mad_rtt_stop(s, n);
-	mad_session_proven(s);
 	mad_address_proven(s);
 	/* keep retries_left: the Last of a request is sent seven times in all */
 	if (n == s->tx.total) {
@@ -387,7 +381,7 @@ v1_take_resend(struct mad_session *s, const struct v1_packet *p)
 	s->tx.rtt_segment = 0;
 	s->tx.probes = 0;
 	s->tx.next = n;
-	mad_session_proven(s);
+	mad_session_answers(s);
 	v1_go_on(s);
 	return VERDICT_DATAGRAM;
 }

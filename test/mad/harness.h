@@ -63,6 +63,7 @@ struct manager {
 	uint64_t lose[64]; /* indices of our frames to lose, from 0 */
 	unsigned int num_lose;
 	uint64_t verdicts[VERDICT_COUNT];
+	struct mad_counters base; /* what counters_of() leaves out */
 };
 
 struct harness_config {
@@ -119,6 +120,12 @@ struct harness *harness_create(const struct harness_config *config); /* NULL: de
 void harness_destroy(struct harness *h);
 int harness_setup(void **state); /* a and b */
 int scripted_setup(void **state); /* a and a script */
+int proven_setup(void **state); /* the same, and harness_prove() */
+/*
+ * b acknowledges an answer of a, so a sends it whole windows from now on. Call it before the test
+ * proper: a's counters and the harness's start again.
+ */
+void harness_prove(struct harness *h);
 int harness_teardown(void **state);
 
 static inline uint8_t

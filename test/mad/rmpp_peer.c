@@ -383,6 +383,20 @@ in_data(struct rmpp_peer *p, uint8_t method, uint32_t n, uint32_t total, uint32_
 	return in_mad(p, mad);
 }
 
+void
+rmpp_peer_prove(struct rmpp_peer *p)
+{
+	p->tid++;
+	p->length = 100;
+	assert_int_equal(in_get_table(p), VERDICT_DATAGRAM);
+	expect_tx(p, "DATA 1 First Last");
+	assert_int_equal(in_ack(p, 0x12, 1, 2), VERDICT_DATAGRAM);
+	p->tid--;
+	p->sent_count = p->seen = 0;
+	p->base = *mad_worker_counters(p->w);
+	p->requests = p->releases = 0;
+}
+
 /* --- we send --- */
 
 static int

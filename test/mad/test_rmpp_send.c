@@ -551,10 +551,25 @@ test_few_packets_before_the_peer_shows(void **state)
 {
 	struct rmpp_peer *p = *state;
 
+	rmpp_peer_prove(p);
 	rmpp_send_table(p, 1000 * 200);
 	pass(p, 9 * 2000 * MS);
 	expect_abort(p, 0, 126, 1);
 	expect_counter(p, segments_sent, 1 + 5 + 7);
+	expect_failed(p);
+}
+
+/* The same of a peer whose address may be forged: three for its request, no ABORT */
+static void
+test_unproven_address_gets_three_for_one(void **state)
+{
+	struct rmpp_peer *p = *state;
+
+	rmpp_send_table(p, 1000 * 200);
+	in_ack(p, 0x12, 0, 1000); /* acknowledges nothing, opens a window */
+	pass(p, 9 * 2000 * MS);
+	assert_int_equal(p->sent_count, 2 * 3);
+	assert_true(counter(p, unproven) > 0);
 	expect_failed(p);
 }
 
@@ -575,6 +590,7 @@ test_trip_of_a_probe_while_others_are_faster(void **state)
 	struct rmpp_peer *p = *state;
 	unsigned int i;
 
+	rmpp_peer_prove(p);
 	/* a trip of 1 ms, by the probe; then nothing else is known: 8 of those, or less */
 	p->tid = 1;
 	rmpp_send_table(p, 40 * 200);
@@ -815,6 +831,7 @@ test_reply_starts_with_the_window_announced(void **state)
 	uint8_t reply[MAD_LEN];
 	struct mad_source source;
 
+	rmpp_peer_prove(p);
 	p->outcome = MAD_LATER;
 	in_data(p, 0x14, 1, 1, 40);
 	expect_tx(p, "ACK 1 17");
@@ -868,6 +885,7 @@ main(void)
 		T(test_tail_is_probed_after_some_round_trips),
 		T(test_probes_come_at_doubling_distance),
 		T(test_few_packets_before_the_peer_shows),
+		T(test_unproven_address_gets_three_for_one),
 		T(test_trip_of_a_probe_while_others_are_faster),
 		T(test_second_answer_to_a_probe_resends_nothing),
 		T(test_sign_of_what_is_on_its_way_sends_nothing_twice),

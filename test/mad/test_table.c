@@ -72,14 +72,14 @@ test_greediest_gives_way(void **state)
 	}
 	assert_int_equal(sessions_of(&h->a), 64);
 	/* it has acknowledged, so its address is proven and it is not reclaimed */
-	assert_int_equal(ack_from(h, 2, 0, 4), VERDICT_DATAGRAM);
+	assert_int_equal(ack_from(h, 2, 0, 2), VERDICT_DATAGRAM);
 	assert_int_equal(ask_from(h, 200, 1), VERDICT_DATAGRAM);
 	table_forget_sent(h);
 	assert_int_equal(sessions_of(&h->a), 64);
-	assert_int_equal(ack_from(h, 2, 0, 8), VERDICT_DATAGRAM);
-	assert_int_equal(ack_from(h, 2, 1, 4), VERDICT_MAD_UNMATCHED); /* the oldest half-open */
-	assert_int_equal(ack_from(h, 2, 2, 4), VERDICT_DATAGRAM);
-	assert_int_equal(ack_from(h, 100, 1, 4), VERDICT_DATAGRAM);
+	assert_int_equal(ack_from(h, 2, 0, 6), VERDICT_DATAGRAM);
+	assert_int_equal(ack_from(h, 2, 1, 2), VERDICT_MAD_UNMATCHED); /* the oldest half-open */
+	assert_int_equal(ack_from(h, 2, 2, 2), VERDICT_DATAGRAM);
+	assert_int_equal(ack_from(h, 100, 1, 2), VERDICT_DATAGRAM);
 	assert_int_equal(h->released, 1);
 }
 
@@ -91,14 +91,14 @@ test_flood_from_everywhere(void **state)
 	unsigned int i;
 
 	ask_from(h, 2, 1);
-	ack_from(h, 2, 1, 4);
+	ack_from(h, 2, 1, 2);
 	for (i = 0; i < 1000; i++) {
 		assert_int_equal(ask_from(h, 1000 + i, 1), VERDICT_DATAGRAM);
 		table_forget_sent(h);
 	}
 	assert_int_equal(sessions_of(&h->a), 64);
-	assert_int_equal(ack_from(h, 2, 1, 8), VERDICT_DATAGRAM);
-	expect_tx(&h->a, "92 9", "92 10", "92 11", "92 12");
+	assert_int_equal(ack_from(h, 2, 1, 6), VERDICT_DATAGRAM);
+	expect_tx(&h->a, "92 7", "92 8", "92 9", "92 10");
 	assert_int_equal(h->released, 1000 - 63);
 }
 
@@ -111,7 +111,7 @@ test_pool_of_proven_sessions(void **state)
 
 	for (i = 0; i < 64; i++) {
 		ask_from(h, 100 + i, 1);
-		assert_int_equal(ack_from(h, 100 + i, 1, 4), VERDICT_DATAGRAM);
+		assert_int_equal(ack_from(h, 100 + i, 1, 2), VERDICT_DATAGRAM);
 		table_forget_sent(h);
 	}
 	assert_int_equal(ask_from(h, 2, 1), VERDICT_MAD_REFUSED);

@@ -99,6 +99,7 @@ test_flag_order_lsb(void **state)
 	(void)state;
 	c.limits.v1_flags_lsb = true;
 	h = harness_create(&c);
+	harness_prove(h);
 	sender_ask(h, 400, 64);
 	assert_int_equal(next_sent(&h->a)[48], 0x01);
 	assert_int_equal(next_sent(&h->a)[48], 0x00);
@@ -127,9 +128,8 @@ test_window_is_the_requests(void **state)
 }
 
 /*
- * Anti-amplification: whatever Window is asked for, at most 1,024 segments until the first Ack
- * proves the address. The responses tell so (table 33-10: packets sent before the responder
- * pauses).
+ * Anti-amplification: whatever Window is asked for, two segments until the first Ack proves the
+ * address. The responses tell so (table 33-10: packets sent before the responder pauses).
  */
 static void
 test_first_burst_is_bounded(void **state)
@@ -137,13 +137,56 @@ test_first_burst_is_bounded(void **state)
 	struct harness *h = *state;
 
 	sender_ask(h, 1500 * 192, 65535);
-	assert_int_equal(get_be16(next_sent(&h->a) + SA1_OFF_WINDOW), 1024);
-	expect_segments(&h->a, 0x92, 2, 1024);
-	expect_silence(&h->a);
-	assert_int_equal(sender_ack(h, 1024, 65535), VERDICT_DATAGRAM);
+	assert_int_equal(get_be16(next_sent(&h->a) + SA1_OFF_WINDOW), 2);
+	expect_tx(&h->a, "92 2");
+	assert_int_equal(sender_ack(h, 2, 65535), VERDICT_DATAGRAM);
 	assert_int_equal(get_be16(next_sent(&h->a) + SA1_OFF_WINDOW), 65535);
-	expect_segments(&h->a, 0x92, 1026, 1499);
+	expect_segments(&h->a, 0x92, 4, 1499);
 	expect_tx(&h->a, "92 Last 1500 of 192");
+	assert_int_equal(counters_of(&h->a).unproven, 0);
+}
+
+/* An address that acknowledges nothing gets three packets for each one from it, repeats included. */
+static void
+test_unproven_address_gets_three_for_one(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	sender_ask(h, 1500 * 192, 65535);
+	for (i = 0; i < 10; i++)
+		pass(h, RESPONSE_TIMEOUT);
+	expect_tx(&h->a, "92 First 1 of 288000", "92 2", "92 2");
+	expect_clean(h);
+	assert_int_equal(counters_of(&h->a).unproven, 6); /* of seven repeats */
+	/* a Resend request can be forged as well */
+	sender_ask(h, 1500 * 192, 65535);
+	expect_tx(&h->a, "92 First 1 of 288000", "92 2");
+	for (i = 0; i < 7; i++) {
+		h->now += 10 * MS / 2;
+		resend(h, 1);
+	}
+	assert_in_range(h->a.sent - h->a.seen, 7, 3 * 8 - 2);
+	for (i = 0; i < 10; i++)
+		pass(h, RESPONSE_TIMEOUT);
+	assert_in_range(h->a.sent - h->a.seen, 7, 3 * 8 - 2);
+	expect_clean(h);
+}
+
+/* KeepAlives while the agent prepares the answer are within the budget, too. */
+static void
+test_unproven_address_gets_few_keepalives(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	h->outcome = MAD_LATER;
+	say_v1(h, 0x12, 0, 0, 0, 64);
+	for (i = 0; i < 100; i++)
+		pass(h, PROCESS / 2);
+	expect_tx(&h->a, "92 KeepAlive", "92 KeepAlive", "92 KeepAlive");
+	say_v1(h, 0x12, 0, 0, 0, 64); /* it asks again */
+	expect_tx(&h->a, "92 KeepAlive");
 }
 
 /* An address that has acknowledged gets the Window it asks for, for ten minutes. */
@@ -167,7 +210,8 @@ test_window_of_a_proven_peer(void **state)
 	skip_sent(&h->a);
 	h->a.delivered = h->a.sent; /* room in the harness's ring */
 	sender_ask(h, 1500 * 192, 1400);
-	assert_int_equal(get_be16(next_sent(&h->a) + SA1_OFF_WINDOW), 1024);
+	assert_int_equal(get_be16(next_sent(&h->a) + SA1_OFF_WINDOW), 2);
+	expect_tx(&h->a, "92 2");
 }
 
 /* A5: Window 0 in a request means 64, and the responses say so */
@@ -446,9 +490,12 @@ sender_early_harness(uint8_t subnet_timeout)
 		.scripted = true,
 		.subnet_timeout = subnet_timeout,
 	};
+	struct harness *h;
 
 	c.limits.v1_early_resend = true;
-	return harness_create(&c);
+	h = harness_create(&c);
+	harness_prove(h);
+	return h;
 }
 
 /* v1_early_resend: if an Ack is late by round trips, a few probes are sent long before the timer */
@@ -685,7 +732,8 @@ test_long_stream(void **state)
 	expect_clean(h);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, scripted_setup, harness_teardown)
+#define T(test) cmocka_unit_test_setup_teardown(test, proven_setup, harness_teardown)
+#define U(test) cmocka_unit_test_setup_teardown(test, scripted_setup, harness_teardown)
 
 int
 main(void)
@@ -696,8 +744,10 @@ main(void)
 		T(test_one_packet_is_no_series),
 		cmocka_unit_test(test_flag_order_lsb),
 		T(test_window_is_the_requests),
-		T(test_first_burst_is_bounded),
-		T(test_window_of_a_proven_peer),
+		U(test_first_burst_is_bounded),
+		U(test_unproven_address_gets_three_for_one),
+		U(test_unproven_address_gets_few_keepalives),
+		U(test_window_of_a_proven_peer),
 		T(test_window_zero_is_64),
 		T(test_ack_window),
 		T(test_ack_inside_window),

@@ -74,7 +74,7 @@ inform_subscribe(struct write_batch *b, struct sa_write *w, const struct store_r
 {
 	const struct sa_record_type *t = sa_table_type(SA_TABLE_INFORM);
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
-	struct subscriber s;
+	struct subscriber s, old;
 
 	w->rid = same != NULL ? same->rid : write_new_rid(b, SA_TABLE_INFORM);
 	if (w->rid == 0)
@@ -92,6 +92,8 @@ inform_subscribe(struct write_batch *b, struct sa_write *w, const struct store_r
 	s.class_version = w->version;
 	s.trusted = w->who.trusted;
 	s.sees_keys = w->who.sight == SA_SEES_KEYS;
+	if (same != NULL && subscriber_of(same, &old))
+		s.asked = old.asked + 1;
 	return write_put(b, t, w->rid, rec, &s, sizeof(s));
 }
 

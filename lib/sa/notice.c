@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "sa/layout.h"
+#include "sa/notice_budget.h"
 #include "sa/server.h"
 #include "wire/bytes.h"
 
@@ -42,6 +43,7 @@ struct matter {
 struct sa_report {
 	struct sa_worker *w;
 	struct sa_report *next_free;
+	struct notice_budget *budget;
 	mad_handle handle;
 	bool busy;
 };
@@ -50,6 +52,7 @@ struct sa_notices {
 	struct sa_report *reports;
 	struct sa_report *free_reports;
 	struct token_bucket rate;
+	struct notice_budgets *budgets; /* worker 0 only: no other one sends Reports */
 	uint8_t resp_time;
 	bool telling; /* .matter is being reported */
 	struct matter matter;
@@ -194,7 +197,11 @@ sa_notices_create(struct sa_worker *w)
 	if (n == NULL)
 		return NULL;
 	n->reports = mem_zalloc(c->alloc, ((size_t)c->notices_max + 1) * sizeof(*n->reports), 64);
-	if (n->reports == NULL) {
+	if (w->id == 0)
+		n->budgets = notice_budgets_create(c->alloc);
+	if (n->reports == NULL || (w->id == 0 && n->budgets == NULL)) {
+		mem_free(c->alloc, n->reports);
+		notice_budgets_destroy(c->alloc, n->budgets);
 		mem_free(c->alloc, n);
 		return NULL;
 	}
@@ -222,6 +229,7 @@ sa_notices_destroy(struct sa_worker *w)
 		if (n->reports[i].busy)
 			mad_cancel(w->mad, n->reports[i].handle, 0);
 	mem_free(w->config->alloc, n->reports);
+	notice_budgets_destroy(w->config->alloc, n->budgets);
 	mem_free(w->config->alloc, n);
 	w->notices = NULL;
 }
@@ -283,18 +291,24 @@ may_know(struct sa_worker *w, const uint8_t *gid, const struct matter *m,
 /* --- a Report --- */
 
 static void
-notice_reported(void *arg, const struct mad_result *result)
+notice_report_ended(struct sa_report *r, bool answered)
 {
-	struct sa_report *r = arg;
 	struct sa_worker *w = r->w;
 
-	if (result->end == MAD_END_OK || result->end == MAD_END_STATUS)
+	if (answered)
 		w->counters.reports_answered++;
 	else
 		w->counters.reports_given_up++;
+	notice_budget_return(r->budget, answered);
 	r->busy = false;
 	r->next_free = w->notices->free_reports;
 	w->notices->free_reports = r;
+}
+
+static void
+notice_reported(void *arg, const struct mad_result *result)
+{
+	notice_report_ended(arg, result->end == MAD_END_OK || result->end == MAD_END_STATUS);
 }
 
 static void
@@ -322,7 +336,7 @@ notice_fill_report(uint8_t *mad, const struct matter *m, const struct subscriber
 }
 
 static void
-notice_report(struct sa_worker *w, const struct subscriber *s, uint64_t now)
+notice_report(struct sa_worker *w, uint32_t rid, const struct subscriber *s, uint64_t now)
 {
 	struct sa_notices *n = w->notices;
 	struct sa_report *r = n->free_reports;
@@ -337,16 +351,19 @@ notice_report(struct sa_worker *w, const struct subscriber *s, uint64_t now)
 		.taker = { .arg = r, .done = notice_reported },
 	};
 
+	r->budget = notice_budget_take(n->budgets, rid, s->asked);
+	if (r->budget == NULL) {
+		w->counters.reports_given_up++;
+		return;
+	}
+	call.budget = &r->budget->spend;
 	notice_fill_report(mad, &n->matter, s);
 	n->free_reports = r->next_free;
 	r->busy = true;
-	if (mad_call(w->mad, &call, now, &r->handle) == 0) {
+	if (mad_call(w->mad, &call, now, &r->handle) == 0)
 		w->counters.reports_sent++;
-		return;
-	}
-	r->busy = false;
-	n->free_reports = r;
-	w->counters.reports_given_up++;
+	else
+		notice_report_ended(r, false);
 }
 
 /* Look at the next subscription. @return false: the rate limit stops here */
@@ -369,7 +386,7 @@ notice_tell_next(struct sa_worker *w, uint64_t now)
 		may_know(w, r->bytes + INFORM_OFF_GID, &n->matter, &s)) {
 		if (!token_bucket_take(&n->rate, now))
 			return false;
-		notice_report(w, &s, now);
+		notice_report(w, r->rid, &s, now);
 	}
 	n->next_rid = r->rid + 1;
 	return true;

@@ -170,6 +170,7 @@ struct subscriber {
 	uint8_t class_version;
 	bool trusted;
 	bool sees_keys;
+	uint8_t asked; /**< times the subscription was set again, modulo 256 */
 };
 /** @return false: the record has no tail (imported), so no Report can be sent */
 bool subscriber_of(const struct store_record *r, struct subscriber *s);

@@ -118,6 +118,37 @@ test_retries(void **state)
 	expect_clean(h);
 }
 
+/* Anti-amplification: a call to an address that a stranger named sends what its budget allows. */
+static void
+test_budget_of_a_call(void **state)
+{
+	struct harness *h = *state;
+	struct unproven budget = { .left = 2 * MAD_LEN };
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+	unsigned int i;
+
+	call_init(&h->a, &c, mad, MAD_GET, 0);
+	c.protocol = MAD_SINGLE;
+	c.budget = &budget;
+	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+	transmit(&h->a);
+	for (i = 0; i < 8; i++)
+		pass(h, RESPONSE_TIMEOUT);
+	expect_tx(&h->a, "01 single of 0", "01 single of 0");
+	assert_int_equal(counters_of(&h->a).unproven, 6);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_TIMEOUT);
+	budget.proven = true;
+	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+	transmit(&h->a);
+	for (i = 0; i < 8; i++)
+		pass(h, RESPONSE_TIMEOUT);
+	assert_int_equal(h->a.sent - h->a.seen, 8);
+	skip_sent(&h->a);
+	expect_clean(h);
+}
+
 /* no_retry: one try only */
 static void
 test_no_retry(void **state)
@@ -252,6 +283,7 @@ main(void)
 		cmocka_unit_test(test_response_timeout_formula),
 		T(test_retries),
 		T(test_no_retry),
+		T(test_budget_of_a_call),
 		T(test_sink_was_full),
 		T(test_no_answer),
 		T(test_cancel),

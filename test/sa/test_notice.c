@@ -391,6 +391,81 @@ test_subscribe_field_out_of_range(void **state)
 	assert_int_equal(ask(b, &a), 0x001C);
 }
 
+/* What mad_commit() does with a Report. */
+static bool
+may_be_sent(struct bench *b, unsigned int i)
+{
+	return unproven_spend(b->calls[i].call.budget, MAD_LEN);
+}
+
+/*
+ * Anti-amplification: the source of a subscription may be forged. Each Set pays for three packets:
+ * its answer and two Reports, repeats included, until a ReportResp proves the address.
+ */
+static void
+test_unproven_subscriber_gets_three_for_one(void **state)
+{
+	const struct subscription s = { .from = GUID_B };
+	struct bench *b = *state;
+
+	assert_int_equal(subscribe(b, &s), 0);
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
+	assert_int_equal(b->num_calls, 1);
+	assert_true(may_be_sent(b, 0));
+	assert_true(may_be_sent(b, 0)); /* a repeat */
+	assert_false(may_be_sent(b, 0));
+	bench_answer_call(b, 0, MAD_END_TIMEOUT);
+	sa_notice_leave(b);
+	sa_notice_run(b);
+	assert_int_equal(b->num_calls, 2);
+	assert_false(may_be_sent(b, 1));
+	bench_answer_call(b, 1, MAD_END_TIMEOUT);
+	/* it subscribes to the same again, which pays for two more */
+	assert_int_equal(subscribe(b, &s), 0);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
+	assert_true(may_be_sent(b, 2));
+	assert_true(may_be_sent(b, 2));
+	assert_false(may_be_sent(b, 2));
+	bench_answer_call(b, 2, MAD_END_OK);
+	sa_notice_leave(b);
+	sa_notice_run(b);
+	assert_int_equal(b->num_calls, 4);
+	for (unsigned int i = 0; i < 10; i++)
+		assert_true(may_be_sent(b, 3));
+}
+
+/* A subscriber with all its 64 subscriptions has paid for each of them. */
+static void
+test_subscriptions_have_a_budget_each(void **state)
+{
+	static const uint32_t producers[] = { 0, 4 };
+	static const uint16_t types[] = { 0, 3 };
+	struct bench *b = *state;
+	unsigned int i, sent = 0;
+
+	for (i = 0; i < 4; i++)
+		assert_int_equal(subscribe(b,
+					 &(struct subscription){
+						 .from = GUID_A,
+						 .type = types[i & 1],
+						 .producer = producers[i >> 1],
+					 }),
+			0);
+	for (i = 0; i < 3; i++) {
+		sa_notice_join(b, 0xFFFF);
+		sa_notice_leave(b);
+		sa_notice_run(b);
+	}
+	assert_int_equal(b->num_calls, 4 * 6);
+	for (i = 0; i < b->num_calls; i++)
+		while (may_be_sent(b, i))
+			sent++;
+	assert_int_equal(sent, 4 * 2);
+}
+
 static void
 few_reports(struct sa_config *config)
 {
@@ -521,6 +596,8 @@ main(void)
 		T(test_subscription_is_made_once_and_ended_once),
 		T(test_subscriptions_of_a_port_are_bounded),
 		T(test_subscribe_field_out_of_range),
+		T(test_unproven_subscriber_gets_three_for_one),
+		T(test_subscriptions_have_a_budget_each),
 		cmocka_unit_test(test_reports_are_bounded_in_number_and_rate),
 		T(test_report_that_cannot_be_sent_is_given_up),
 		T(test_events_too_many_for_their_queue_are_counted),

@@ -85,6 +85,8 @@ class Wire:
         self.polca.start()
         self.load(nodes)
         # Polca answers those whose MAC it saw in the request: nothing has to be resolved before
+        with self.gsi() as gsi:
+            sapeer.prove(gsi)
         return self
 
     def gsi(self, **kw):

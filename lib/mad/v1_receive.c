@@ -178,8 +178,17 @@ first_segment(struct mad_session *s, const struct v1_packet *p)
 	memcpy(s->mad, p->mad, MAD_LEN);
 	if (!s->key.requester)
 		s->v1.request_window = p->window;
-	else if (p->window != 0)
-		s->rx.window = RTE_MIN(s->rx.window, p->window);
+}
+
+/*
+ * A response tells after how many segments its sender waits for an Ack. That may grow: the first
+ * burst to an unproven address is short.
+ */
+static void
+v1_told_window(struct mad_session *s, uint16_t window)
+{
+	if (s->key.requester && window != 0)
+		s->rx.window = RTE_MIN((uint32_t)s->w->limits.v1_window, window);
 }
 
 /*
@@ -284,6 +293,7 @@ v1_segment(struct mad_session *s, const struct v1_packet *p)
 		return bad_length(s);
 	if (unlikely(!v1_store(s, p->mad + SA1_OFF_DATA, (uint32_t)len)))
 		return VERDICT_MAD_REFUSED;
+	v1_told_window(s, p->window);
 	mad_rtt_stop(s, p->segment);
 	s->work &= ~V1_WORK_RESEND;
 	s->rx.expected++;

@@ -168,6 +168,7 @@ test_lost_request(void **state)
 
 struct bad_wire {
 	uint32_t loss, duplicate, reorder, corrupt;
+	bool unproven; /* the requester has never acknowledged: three packets for one at first */
 };
 
 /* Every transfer ends with the exact table or an error, all sessions end, sources are released */
@@ -178,6 +179,8 @@ v1_lossy_one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, bool 
 	struct harness *h = early ? v1_lossy_early_harness(0) : harness_create(NULL);
 	uint64_t bytes;
 
+	if (!w->unproven)
+		harness_prove(h);
 	h->wire = (struct harness_wire){ w->loss, w->duplicate, w->reorder, w->corrupt, 20 * US,
 		seed };
 	bytes = seed * 7919 % 60000;
@@ -225,23 +228,31 @@ static void
 test_one_percent_of_everything(void **state)
 {
 	(void)state;
-	v1_lossy_many_seeds(&(struct bad_wire){ 10, 10, 10, 10 }, 100);
+	v1_lossy_many_seeds(&(struct bad_wire){ 10, 10, 10, 10, false }, 100);
 }
 
 static void
 test_five_percent_of_everything(void **state)
 {
 	(void)state;
-	v1_lossy_many_seeds(&(struct bad_wire){ 50, 50, 50, 50 }, 100);
+	v1_lossy_many_seeds(&(struct bad_wire){ 50, 50, 50, 50, false }, 100);
+}
+
+static void
+test_unproven_at_five_percent(void **state)
+{
+	(void)state;
+	v1_lossy_many_seeds(&(struct bad_wire){ 50, 50, 50, 50, true }, 100);
+	v1_lossy_many_seeds(&(struct bad_wire){ 100, 100, 100, 100, true }, 95);
 }
 
 static void
 test_twenty_percent(void **state)
 {
 	(void)state;
-	v1_lossy_many_seeds(&(struct bad_wire){ 200, 0, 0, 0 }, 90);
-	v1_lossy_many_seeds(&(struct bad_wire){ 0, 200, 200, 0 }, 100);
-	v1_lossy_many_seeds(&(struct bad_wire){ 100, 100, 200, 100 }, 80);
+	v1_lossy_many_seeds(&(struct bad_wire){ 200, 0, 0, 0, false }, 90);
+	v1_lossy_many_seeds(&(struct bad_wire){ 0, 200, 200, 0, false }, 100);
+	v1_lossy_many_seeds(&(struct bad_wire){ 100, 100, 200, 100, false }, 80);
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, harness_setup, harness_teardown)
@@ -257,6 +268,7 @@ main(void)
 		cmocka_unit_test(test_lost_request),
 		cmocka_unit_test(test_one_percent_of_everything),
 		cmocka_unit_test(test_five_percent_of_everything),
+		cmocka_unit_test(test_unproven_at_five_percent),
 		cmocka_unit_test(test_twenty_percent),
 	};
 

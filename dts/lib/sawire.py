@@ -10,7 +10,7 @@ import shutil
 import capture
 import mad
 import sapeer
-from mad import NODE, v1
+from mad import INFORM_INFO, MCMEMBER, NODE, v1, v2
 from net import Namespace
 from polca import Polca, port
 from roce import Station
@@ -22,6 +22,7 @@ SM_KEY = 0x5151
 NODES = 1000
 PREFIX = 0xfe80000000000000
 GUID = 0x0002c90300000000
+MGID = 0xff12401bffff0000 << 64 | 0x1234
 
 
 def node_values(lid):
@@ -153,3 +154,41 @@ def nodes1(gsi, **fields):
              end_rid=mad.ALL_RIDS, sm_key=SM_KEY, **fields)
     data, m = sapeer.receive1(gsi, req)
     return dict(NODE.split1(data)), m
+
+
+def answer_to(gsi, q):
+    """The answer to q; Reports may come before."""
+    while True:
+        a = gsi.rx()
+        if a.tid == q.tid:
+            return a
+
+
+def inform(gsi, subscribe, trap=0xffff, lid_end=0):
+    """Subscribe to Reports, or end the subscription. lid_end counts for nothing: it makes
+    subscriptions to the same different ones."""
+    q = v2(mad.SET, INFORM_INFO.attr, INFORM_INFO.put(
+        lid_begin=0xffff, lid_end=lid_end, is_generic=1, subscribe=subscribe, type=0xffff,
+        trap_number=trap, qpn=gsi.qpn, resp_time=18, producer_type=0xffffff),
+        tid=sapeer.new_tid(), sm_key=SM_KEY)
+    gsi.tx(q)
+    return answer_to(gsi, q)
+
+
+def ready(wire):
+    """Ports for the tests of Reports."""
+    wire.polca.rpc('sa_import', text=json.dumps(
+        {'records': [node_json(lid) for lid in (1, 2)] + [port_json(lid) for lid in (1, 2)]}))
+
+
+def join(gsi, method=mad.SET, state=1):
+    """Port 1 joins the group MGID, which may create it, or leaves it."""
+    values = dict(mgid=MGID, port_gid=gid(1), qkey=0xb1b, mtu_selector=2, mtu=4, pkey=0xffff,
+                  rate_selector=2, rate=3, sl=0, flow_label=0, tclass=0, scope=2,
+                  join_state=state)
+    mask = MCMEMBER.mask('mgid', 'port_gid', 'qkey', 'mtu_selector', 'mtu', 'pkey',
+                         'rate_selector', 'rate', 'sl', 'flow_label', 'tclass', 'join_state')
+    q = v2(method, MCMEMBER.attr, MCMEMBER.put(**values), tid=sapeer.new_tid(), mask=mask,
+           sm_key=SM_KEY)
+    gsi.tx(q)
+    return answer_to(gsi, q)

@@ -146,7 +146,7 @@ test_first_burst_is_bounded(void **state)
 	assert_int_equal(counters_of(&h->a).unproven, 0);
 }
 
-/* An address that acknowledges nothing gets three packets for each one from it, repeats included. */
+/* An address that acknowledges nothing gets three packets for each of its own, with repeats. */
 static void
 test_unproven_address_gets_three_for_one(void **state)
 {

@@ -3,53 +3,17 @@
 """Subscribers receive Report(Notice), repeated until ReportResp; partitions of untrusted
 subscribers."""
 
-import json
 import time
 
 import mad
 import sapeer
 import time_limit
 from conn import wait_until
-from mad import INFORM_INFO, MCMEMBER, v2
-
-from sawire import gid, node_json, port_json, PREFIX, SM_KEY
+from sawire import gid, inform, join, MGID, PREFIX, ready
 
 DATABASE = 10
 CONFIG = dict(sa=dict(notice_retries=1, notice_interval_ms=300))
-MGID = 0xff12401bffff0000 << 64 | 0x1234
 PORT_UP, GROUP_CREATED, GROUP_DELETED = 64, 66, 67
-
-
-def inform(gsi, subscribe, trap=0xffff):
-    q = v2(mad.SET, INFORM_INFO.attr, INFORM_INFO.put(
-        lid_begin=0xffff, is_generic=1, subscribe=subscribe, type=0xffff, trap_number=trap,
-        qpn=gsi.qpn, resp_time=18, producer_type=0xffffff), tid=sapeer.new_tid(), sm_key=SM_KEY)
-    gsi.tx(q)
-    while True:
-        a = gsi.rx()
-        if a.tid == q.tid:
-            return a
-
-
-def ready(wire):
-    """Ports for the following tests."""
-    wire.polca.rpc('sa_import', text=json.dumps(
-        {'records': [node_json(lid) for lid in (1, 2)] + [port_json(lid) for lid in (1, 2)]}))
-
-
-def join(gsi, method=mad.SET, state=1):
-    values = dict(mgid=MGID, port_gid=gid(1), qkey=0xb1b, mtu_selector=2, mtu=4, pkey=0xffff,
-                  rate_selector=2, rate=3, sl=0, flow_label=0, tclass=0, scope=2,
-                  join_state=state)
-    mask = MCMEMBER.mask('mgid', 'port_gid', 'qkey', 'mtu_selector', 'mtu', 'pkey',
-                         'rate_selector', 'rate', 'sl', 'flow_label', 'tclass', 'join_state')
-    q = v2(method, MCMEMBER.attr, MCMEMBER.put(**values), tid=sapeer.new_tid(), mask=mask,
-           sm_key=SM_KEY)
-    gsi.tx(q)
-    while True:
-        a = gsi.rx()
-        if a.tid == q.tid:
-            return a
 
 
 def report(gsi, trap):

@@ -328,6 +328,12 @@ mad_window(const struct mad_session *s, uint32_t window)
 {
 	return s->budget == NULL || window < UNPROVEN_MAX ? window : UNPROVEN_MAX;
 }
+/* True if a packet that is not part of the answer may be sent: the answer's packets are left. */
+static inline bool
+mad_has_spare_packet(const struct mad_session *s)
+{
+	return s->budget == NULL || s->budget->left > UNPROVEN_MAX * MAD_LEN;
+}
 /* A packet of the session's peer has arrived. */
 static inline void
 mad_heard(struct mad_session *s)

@@ -479,6 +479,11 @@ send_keepalive(struct mad_session *s)
 	uint8_t method =
 		s->key.requester ? s->method : mad_response_method(s->key.mgmt_class, 1, s->method);
 
+	if (!mad_has_spare_packet(s)) {
+		s->work &= ~V1_WORK_KEEPALIVE;
+		mad_count(s->w, unproven, 1);
+		return true;
+	}
 	if (!v1_send_control(s, method, SA1_KEEPALIVE, 0, 0))
 		return false;
 	s->work &= ~V1_WORK_KEEPALIVE;

@@ -3,9 +3,10 @@
  */
 
 /*
- * Budgets of subscriptions, for worker 0 only. The pool has twice as many as strangers can have
- * subscriptions (share.c). The oldest one makes room: only so many new subscriptions later its
- * own could be credited again, and those have paid for more.
+ * Budgets of subscriptions, for worker 0 only. When the pool is full, the oldest budget makes room,
+ * and its subscription starts with a new one if it is still there. Strangers cannot use that: the
+ * pool has twice as many budgets as they can have subscriptions (share.c), so to push one out they
+ * set 8,192 others first, which pay for far more than two Reports.
  */
 
 #include <rte_common.h>

@@ -173,20 +173,32 @@ test_unproven_address_gets_three_for_one(void **state)
 	expect_clean(h);
 }
 
-/* KeepAlives while the agent prepares the answer are within the budget, too. */
+/* KeepAlives while the agent prepares leave two packets of the budget for the answer. */
 static void
 test_unproven_address_gets_few_keepalives(void **state)
 {
 	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+	struct mad_source source;
 	unsigned int i;
 
 	h->outcome = MAD_LATER;
 	say_v1(h, 0x12, 0, 0, 0, 64);
 	for (i = 0; i < 100; i++)
 		pass(h, PROCESS / 2);
-	expect_tx(&h->a, "92 KeepAlive", "92 KeepAlive", "92 KeepAlive");
-	say_v1(h, 0x12, 0, 0, 0, 64); /* it asks again */
 	expect_tx(&h->a, "92 KeepAlive");
+	say_v1(h, 0x12, 0, 0, 0, 64); /* it asks again, which pays for three more */
+	for (i = 0; i < 100; i++)
+		pass(h, PROCESS / 2);
+	expect_tx(&h->a, "92 KeepAlive", "92 KeepAlive", "92 KeepAlive");
+	source = pattern_source(h, 3 * 192);
+	assert_int_equal(
+		mad_stream(h->a.w, h->handle, v1_mad(h, mad, 0x92, 0, 0, 0, 0), &source, h->now),
+		0);
+	transmit(&h->a);
+	expect_tx(&h->a, "92 First 1 of 576", "92 2");
+	sender_ack(h, 2, 64);
+	expect_tx(&h->a, "92 Last 3 of 192");
 }
 
 /* An address that has acknowledged gets the Window it asks for, for ten minutes. */

@@ -9,6 +9,8 @@
 
 #include "bench.h"
 
+#include "sa/notice_budget.h"
+
 struct subscription {
 	uint64_t from;
 	uint8_t version; /* 2 if 0 */
@@ -466,6 +468,35 @@ test_subscriptions_have_a_budget_each(void **state)
 	assert_int_equal(sent, 4 * 2);
 }
 
+/* The pool of budgets: the oldest makes room, unless a Report uses it. */
+static void
+test_pool_of_budgets(void **state)
+{
+	struct notice_budgets *b = notice_budgets_create(&allocator_malloc);
+	struct notice_budget *busy, *first, *u;
+	uint32_t rid;
+
+	(void)state;
+	assert_non_null(b);
+	busy = notice_budget_take(b, 1, 0);
+	first = notice_budget_take(b, 2, 0);
+	assert_int_equal(first->spend.left, 2 * MAD_LEN);
+	first->spend.left = 0;
+	notice_budget_return(first, false);
+	/* 16,384 of them: the second one, which is spent, stays as long as there is room */
+	for (rid = 3; rid <= 16384; rid++)
+		notice_budget_return(notice_budget_take(b, rid, 0), false);
+	u = notice_budget_take(b, 2, 0);
+	assert_ptr_equal(u, first);
+	assert_int_equal(u->spend.left, 0);
+	notice_budget_return(u, false);
+	notice_budget_return(notice_budget_take(b, 16385, 0), false);
+	assert_ptr_equal(notice_budget_take(b, 1, 0), busy);
+	u = notice_budget_take(b, 2, 0);
+	assert_int_equal(u->spend.left, 2 * MAD_LEN);
+	notice_budgets_destroy(&allocator_malloc, b);
+}
+
 static void
 few_reports(struct sa_config *config)
 {
@@ -598,6 +629,7 @@ main(void)
 		T(test_subscribe_field_out_of_range),
 		T(test_unproven_subscriber_gets_three_for_one),
 		T(test_subscriptions_have_a_budget_each),
+		cmocka_unit_test(test_pool_of_budgets),
 		cmocka_unit_test(test_reports_are_bounded_in_number_and_rate),
 		T(test_report_that_cannot_be_sent_is_given_up),
 		T(test_events_too_many_for_their_queue_are_counted),

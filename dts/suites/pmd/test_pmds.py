@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import shutil
+import signal
+import socket
 
 import pytest
 
@@ -324,6 +326,45 @@ def test_af_xdp_says_why_it_does_not_start(kept, sockets):
         p = polca()
         with running(kept, p):
             assert 'libbpf' not in p.tail() and 'libxdp' not in p.tail(), p.tail()
+
+
+def flood(ns, ifname, count):
+    """Frames of an experimental EtherType to Polca's address, as fast as the kernel takes them."""
+    frame = bytes.fromhex((POLCA_MAC + STATION_MAC).replace(':', '') + '88b5') + bytes(50)
+    with ns.call(socket.socket, socket.AF_PACKET, socket.SOCK_RAW) as s:
+        s.bind((ifname, 0))
+        for _ in range(count):
+            s.send(frame)
+
+
+@pytest.mark.parametrize('driver_name', ['pcap'])
+def test_a_full_receive_ring_is_counted(kept, sockets, driver_name):
+    """Polca is stopped until its port's receive ring is full. Then each frame was received or is in rx_missed."""
+    sent = 20000
+    with Namespace() as ns:
+        ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+        p = Polca(sockets, [port('port0', 'net_%s0,iface=pv0' % driver_name, IP + '/24')], ns=ns,
+                  name='full-' + driver_name)
+        with running(kept, p):
+            def counted():
+                row, = p.rpc('stats_get')['ports']
+                return row['rx_packets'], row['rx_missed']
+
+            flood(ns, 'st0', 10)
+            wait_until(lambda: counted()[0] >= 10)
+            assert counted()[1] == 0
+            p.proc.send_signal(signal.SIGSTOP)
+            try:
+                flood(ns, 'st0', sent)
+            finally:
+                p.proc.send_signal(signal.SIGCONT)
+            wait_until(lambda: sum(counted()) >= 10 + sent)
+            assert counted()[1] > 0
+            # and no more once there is room
+            missed = counted()[1]
+            flood(ns, 'st0', 10)
+            wait_until(lambda: sum(counted()) >= 20 + sent)
+            assert counted()[1] == missed
 
 
 def test_tap(kept, sockets):

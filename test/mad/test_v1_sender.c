@@ -192,8 +192,8 @@ test_unproven_address_gets_few_keepalives(void **state)
 		pass(h, PROCESS / 2);
 	expect_tx(&h->a, "92 KeepAlive", "92 KeepAlive", "92 KeepAlive");
 	source = pattern_source(h, 3 * 192);
-	assert_int_equal(
-		mad_stream(h->a.w, h->handle, v1_mad(h, mad, 0x92, 0, 0, 0, 0), &source, h->now),
+	assert_int_equal(mad_stream(h->a.w, h->handle, v1_mad(h, mad, 0x92, 0, 0, 0, 0), &source,
+				 h->now),
 		0);
 	transmit(&h->a);
 	expect_tx(&h->a, "92 First 1 of 576", "92 2");

@@ -219,7 +219,7 @@ static const struct {
 	{ 2, S(FREE), S(RECV) },
 	{ 2, S(FREE), S(ANSWER) },
 	{ 2, S(PREP), S(ANSWER) },
-	{ 2, S(PREP), S(BURST) },
+	{ 2, S(PREP), S(WAIT) }, /* its address is unproven: two segments, then an ACK is awaited */
 	{ 2, S(BURST), S(WAIT) },
 	{ 2, S(WAIT), S(BURST) },
 	{ 2, S(WAIT), S(CLOSE) },

@@ -21,7 +21,8 @@
 struct client_session {
 	uint32_t generation;
 	uint32_t expected;
-	uint32_t window_end;
+	uint32_t window_end; /* RMPP */
+	uint32_t acked; /* class version 1 */
 };
 
 static void
@@ -193,7 +194,11 @@ take_v1(struct bench_client *c, struct client_session *s, uint32_t i, const uint
 	if (segment == 0)
 		return true;
 	s->expected++;
-	if (last || segment % WINDOW == 0) {
+	/* the server says after how many segments it waits */
+	if (last ||
+		segment - s->acked >=
+			RTE_MIN((uint32_t)get_be16(mad + SA1_OFF_WINDOW), (uint32_t)WINDOW)) {
+		s->acked = segment;
 		memcpy(ack, mad, SA1_OFF_DATA);
 		memset(ack + SA1_OFF_DATA, 0, MAD_LEN - SA1_OFF_DATA);
 		ack[MAD_OFF_METHOD] ^= MAD_RESPONSE;

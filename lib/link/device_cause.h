@@ -19,7 +19,6 @@
 struct device_host {
 	const char *sys; /**< /sys */
 	const char *drivers; /**< directory of DPDK's plug-ins */
-	const char *dev; /**< /dev */
 };
 
 /** This host. */

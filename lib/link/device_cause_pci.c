@@ -46,24 +46,13 @@ link_of(const char *dir, const char *name, char *value, size_t size)
 }
 
 static int
-vfio_cause(const struct device_host *host, const char *dir, char *text, size_t size)
+vfio_cause(const char *dir, char *text, size_t size)
 {
-	char group[32], path[PATH_MAX];
-	int eno;
+	char group[32], path[64];
 
-	snprintf(path, sizeof(path), "%s/vfio/vfio", host->dev);
-	eno = access(path, R_OK | W_OK) == 0 ? 0 : errno;
-	if (eno == ENOENT) {
-		snprintf(text, size,
-			"there is no %s: modprobe vfio-pci; in a systemd unit, add vfio.conf",
-			path);
+	if (access("/dev/vfio/vfio", F_OK) != 0) {
+		snprintf(text, size, "there is no /dev/vfio/vfio: modprobe vfio-pci");
 		return ENOENT;
-	}
-	if (eno != 0) {
-		snprintf(text, size,
-			"this user may not use %s (%s): run it as root; in a systemd unit, add vfio.conf",
-			path, strerror(eno));
-		return EACCES;
 	}
 	if (!link_of(dir, "iommu_group", group, sizeof(group))) {
 		snprintf(text, size,
@@ -71,7 +60,7 @@ vfio_cause(const struct device_host *host, const char *dir, char *text, size_t s
 			"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
 		return ENODEV;
 	}
-	snprintf(path, sizeof(path), "%s/vfio/%s", host->dev, group);
+	snprintf(path, sizeof(path), "/dev/vfio/%s", group);
 	if (access(path, R_OK | W_OK) == 0)
 		return 0;
 	snprintf(text, size,
@@ -122,7 +111,7 @@ device_cause_pci(const struct device_host *host, const char *device, char *text,
 		return ENODEV;
 	}
 	if (strcmp(driver, "vfio-pci") == 0)
-		return vfio_cause(host, dir, text, size);
+		return vfio_cause(dir, text, size);
 	if (strcmp(driver, "uio_pci_generic") == 0 || strcmp(driver, "igb_uio") == 0) {
 		if (geteuid() == 0)
 			return 0;

@@ -106,7 +106,7 @@ eal_explain(const struct config *c, const struct eal_args *a, struct error *err)
 			"DPDK does not start (%s): eal.multi_process needs a mounted "
 			"hugetlbfs: mount -t hugetlbfs none /dev/hugepages",
 			why);
-	if (wants_pci(c) && access("/dev/vfio/vfio", F_OK) != 0)
+	if (wants_pci(c) && access("/dev/vfio/vfio", F_OK) != 0 && errno == ENOENT)
 		return error_set(err, ENODEV,
 			"DPDK does not start (%s): there is no /dev/vfio/vfio. Give the "
 			"device to vfio-pci: config/setup-host.sh ADDRESS",

@@ -19,6 +19,7 @@
 struct device_host {
 	const char *sys; /**< /sys */
 	const char *drivers; /**< directory of DPDK's plug-ins */
+	const char *dev; /**< /dev */
 };
 
 /** This host. */

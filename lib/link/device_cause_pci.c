@@ -5,6 +5,7 @@
 /* Check a PCI device in sysfs: does it exist, which driver is bound to it, may we open it? */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,22 +46,46 @@ link_of(const char *dir, const char *name, char *value, size_t size)
 	return (size_t)snprintf(value, size, "%s", slash != NULL ? slash + 1 : target) < size;
 }
 
+/* The container of VFIO: opening it is the only check that also sees a service's DeviceAllow. */
 static int
-vfio_cause(const char *dir, char *text, size_t size)
+vfio_container_cause(const struct device_host *host, char *text, size_t size)
 {
-	char group[32], path[64];
+	char path[PATH_MAX];
+	int fd, eno;
 
-	if (access("/dev/vfio/vfio", F_OK) != 0) {
-		snprintf(text, size, "there is no /dev/vfio/vfio: modprobe vfio-pci");
-		return ENOENT;
-	}
+	snprintf(path, sizeof(path), "%s/vfio/vfio", host->dev);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	eno = fd < 0 ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	if (eno == ENOENT)
+		snprintf(text, size, "there is no %s: modprobe vfio-pci", path);
+	else if (eno == EACCES || eno == EPERM)
+		snprintf(text, size,
+			"this user may not open %s: run it as root, chmod a+rw this file, or give its "
+			"service the drop-in vfio.conf",
+			path);
+	else if (eno != 0)
+		snprintf(text, size, "%s cannot be opened: %s: modprobe vfio-pci", path,
+			strerror(eno));
+	return eno;
+}
+
+static int
+vfio_cause(const struct device_host *host, const char *dir, char *text, size_t size)
+{
+	char group[32], path[PATH_MAX];
+	int eno = vfio_container_cause(host, text, size);
+
+	if (eno != 0)
+		return eno;
 	if (!link_of(dir, "iommu_group", group, sizeof(group))) {
 		snprintf(text, size,
 			"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
 			"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
 		return ENODEV;
 	}
-	snprintf(path, sizeof(path), "/dev/vfio/%s", group);
+	snprintf(path, sizeof(path), "%s/vfio/%s", host->dev, group);
 	if (access(path, R_OK | W_OK) == 0)
 		return 0;
 	snprintf(text, size,
@@ -111,7 +136,7 @@ device_cause_pci(const struct device_host *host, const char *device, char *text,
 		return ENODEV;
 	}
 	if (strcmp(driver, "vfio-pci") == 0)
-		return vfio_cause(dir, text, size);
+		return vfio_cause(host, dir, text, size);
 	if (strcmp(driver, "uio_pci_generic") == 0 || strcmp(driver, "igb_uio") == 0) {
 		if (geteuid() == 0)
 			return 0;

@@ -22,7 +22,7 @@
 /* part of the names of Debian's packages */
 #define ABI_MAJOR (RTE_VER_YEAR + (RTE_VER_MONTH >= 11))
 
-const struct device_host device_host = { "/sys", RTE_EAL_PMD_PATH };
+const struct device_host device_host = { "/sys", RTE_EAL_PMD_PATH, "/dev" };
 
 /* Debian puts a dash between two numbers: librte-net-tap23, but librte-net-mlx5-23. */
 void

@@ -42,8 +42,8 @@
 #define ADDRESS "0000:3b:00.0"
 
 static char sys[] = "/tmp/polca-test-sys-XXXXXX";
-static char drivers_dir[sizeof(sys) + 8];
-static struct device_host host = { sys, drivers_dir };
+static char drivers_dir[sizeof(sys) + 8], dev_dir[sizeof(sys) + 8];
+static struct device_host host = { sys, drivers_dir, dev_dir };
 static char cause[168]; /* as device_error() has it */
 
 static void
@@ -62,6 +62,28 @@ set_mode(const char *name, mode_t mode)
 
 	snprintf(path, sizeof(path), "%s/%s", sys, name);
 	assert_int_equal(chmod(path, mode), 0);
+}
+
+static void
+make_file(const char *name, mode_t mode)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", sys, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fclose(f);
+	set_mode(name, mode);
+}
+
+static void
+remove_file(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", sys, name);
+	assert_int_equal(unlink(path), 0);
 }
 
 /* Set the device's driver, a symbolic link in sysfs. NULL: no driver. */
@@ -213,21 +235,6 @@ test_typing_error_in_a_driver(void **state)
 	uninstall("net_memif");
 }
 
-/* One of two causes is reported, depending on the host. */
-static void
-test_pci_device_bound_to_vfio(void **state)
-{
-	(void)state;
-	bind_to("vfio-pci");
-	if (access("/dev/vfio/vfio", F_OK) != 0)
-		expect_errno(ENOENT, ADDRESS, -EIO,
-			"there is no /dev/vfio/vfio: modprobe vfio-pci");
-	else
-		device_cause_expect(ADDRESS, -EIO,
-			"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
-			"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
-}
-
 static void
 test_socket_path_is_too_long(void **state)
 {
@@ -301,6 +308,73 @@ test_user_without_capabilities(void **state)
 		expect_errno(ENOENT, "net_tap0,iface=x", -EINVAL,
 			"there is no /dev/net/tun: modprobe tun");
 	expect_errno(EPERM, ADDRESS, -EIO, "uio_pci_generic needs root");
+}
+
+/* A link of sysfs to the IOMMU group 7, and its file in /dev. */
+static void
+join_iommu_group(bool join)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/bus/pci/devices/" ADDRESS "/iommu_group", sys);
+	unlink(path);
+	if (join)
+		assert_int_equal(symlink("../../../../kernel/iommu_groups/7", path), 0);
+}
+
+static void
+test_pci_device_bound_to_vfio(void **state)
+{
+	char text[256];
+
+	(void)state;
+	bind_to("vfio-pci");
+	join_iommu_group(false);
+	snprintf(text, sizeof(text), "there is no %s/vfio/vfio: modprobe vfio-pci", dev_dir);
+	expect_errno(ENOENT, ADDRESS, -EIO, text);
+
+	make_file("dev/vfio/vfio", 0666);
+	device_cause_expect(ADDRESS, -EIO,
+		"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
+		"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
+	join_iommu_group(true);
+	make_file("dev/vfio/7", 0600);
+	become_user();
+	snprintf(text, sizeof(text),
+		"this user may not use %s/vfio/7: run it as root, or chown this file and raise ulimit -l",
+		dev_dir);
+	expect_errno(EACCES, ADDRESS, -EIO, text);
+	become_root_again(NULL);
+	set_mode("dev/vfio/7", 0666);
+	assert_int_equal(device_cause(&host, ADDRESS, -EIO, cause, sizeof(cause)), 0);
+	join_iommu_group(false);
+	remove_file("dev/vfio/7");
+	remove_file("dev/vfio/vfio");
+}
+
+/* A file that may not be opened is not said to be missing, nor is one in a closed directory. */
+static void
+test_vfio_that_may_not_be_opened(void **state)
+{
+	char text[256];
+
+	(void)state;
+	bind_to("vfio-pci");
+	make_file("dev/vfio/vfio", 0600);
+	become_user();
+	snprintf(text, sizeof(text),
+		"this user may not open %s/vfio/vfio: run it as root, chmod a+rw this file, or give its "
+		"service the drop-in vfio.conf",
+		dev_dir);
+	expect_errno(EACCES, ADDRESS, -EIO, text);
+	become_root_again(NULL);
+	set_mode("dev/vfio/vfio", 0666);
+	set_mode("dev/vfio", 0700);
+	become_user();
+	expect_errno(EACCES, ADDRESS, -EIO, text);
+	become_root_again(NULL);
+	set_mode("dev/vfio", 0755);
+	remove_file("dev/vfio/vfio");
 }
 
 static int
@@ -477,8 +551,11 @@ device_cause_make_tree(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(sys));
 	snprintf(drivers_dir, sizeof(drivers_dir), "%s/drivers", sys);
+	snprintf(dev_dir, sizeof(dev_dir), "%s/dev", sys);
 	set_mode("", 0755);
 	device_cause_make_dir("drivers");
+	device_cause_make_dir("dev");
+	device_cause_make_dir("dev/vfio");
 	device_cause_make_dir("bus");
 	device_cause_make_dir("bus/pci");
 	device_cause_make_dir("bus/pci/devices");
@@ -490,7 +567,7 @@ static int
 device_cause_remove_tree(void **state)
 {
 	static const char *const dirs[] = { ("bus/pci/devices/" ADDRESS), "bus/pci/devices",
-		"bus/pci", "bus", "drivers", "sockets", "" };
+		"bus/pci", "bus", "drivers", "dev/vfio", "dev", "sockets", "" };
 	char path[256];
 	unsigned int i;
 
@@ -511,7 +588,8 @@ main(void)
 		cmocka_unit_test(test_pci_device_without_a_driver),
 		cmocka_unit_test(test_pci_device_with_a_kernel_driver),
 		cmocka_unit_test(test_pci_device_with_a_bifurcated_driver),
-		cmocka_unit_test(test_pci_device_bound_to_vfio),
+		cmocka_unit_test_teardown(test_pci_device_bound_to_vfio, become_root_again),
+		cmocka_unit_test_teardown(test_vfio_that_may_not_be_opened, become_root_again),
 		cmocka_unit_test(test_interface_in_place_of_a_device),
 		cmocka_unit_test(test_name_that_is_no_device),
 		cmocka_unit_test(test_driver_that_is_not_installed),

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <libgen.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -72,45 +73,61 @@ user_name(uid_t uid, char *buf, size_t size)
 		snprintf(buf, size, "user %u", (unsigned int)uid);
 }
 
-static void
-group_name(gid_t gid, char *buf, size_t size)
+/*
+ * The socket, or its directory if this user may not look into it. Returns -1 if neither can be
+ * seen.
+ */
+static int
+stat_what_is_closed(const char *path, struct stat *st)
 {
-	const struct group *gr = getgrgid(gid);
+	char copy[PATH_MAX];
 
-	if (gr != NULL)
-		snprintf(buf, size, "%s", gr->gr_name);
-	else
-		snprintf(buf, size, "%u", (unsigned int)gid);
+	if (stat(path, st) == 0)
+		return 0;
+	snprintf(copy, sizeof(copy), "%s", path);
+	return stat(dirname(copy), st);
 }
 
-/* Explain who may use the socket; to users that its directory keeps out, who may pass that. */
-static void
-explain_denied(const char *path, char *hint, size_t size)
+/*
+ * The group whose members polca admits, as control.group of the configuration says: it has the
+ * socket, and also the socket's directory where that is open to groups. Returns NULL if no group is
+ * admitted. A directory that has its owner's own group tells nothing about the socket in it.
+ */
+static const char *
+admitted_group(const struct stat *st)
 {
-	char copy[256], owner[64], group[64];
-	const char *of = path;
-	mode_t admits = 020;
+	mode_t open = S_ISSOCK(st->st_mode) ? S_IRGRP | S_IWGRP : S_IXGRP;
+	const struct passwd *pw = getpwuid(st->st_uid);
+	const struct group *g = getgrgid(st->st_gid);
+
+	if (g == NULL || (st->st_mode & open) != open)
+		return NULL;
+	if (!S_ISSOCK(st->st_mode) && pw != NULL && pw->pw_gid == st->st_gid)
+		return NULL;
+	return g->gr_name;
+}
+
+/* Explain that this user may not use the socket: who may, and what to type to become one of them. */
+static void
+explain_not_admitted(const char *path, char *hint, size_t size)
+{
+	char owner[64] = "another user", user[64];
+	const char *group = NULL;
 	struct stat st;
 
-	snprintf(copy, sizeof(copy), "%s", path);
-	if (stat(of, &st) != 0) {
-		of = dirname(copy);
-		admits = 010;
-		if (stat(of, &st) != 0) {
-			snprintf(hint, size, "%s is closed to you: run polca-ctl with sudo", of);
-			return;
-		}
+	if (stat_what_is_closed(path, &st) == 0) {
+		user_name(st.st_uid, owner, sizeof(owner));
+		group = admitted_group(&st);
 	}
-	user_name(st.st_uid, owner, sizeof(owner));
-	group_name(st.st_gid, group, sizeof(group));
-	if ((st.st_mode & admits) != 0)
+	user_name(geteuid(), user, sizeof(user));
+	if (group != NULL)
 		snprintf(hint, size,
-			"%s admits root, user %s and members of group %s: run polca-ctl with sudo, or become a member (usermod -a -G %s USER) and log in again",
-			of, owner, group, group);
+			"it belongs to %s, and members of the group %s may use it: type sudo usermod -a -G %s %s, then log in again; or run polca-ctl with sudo",
+			owner, group, group, user);
 	else
 		snprintf(hint, size,
-			"%s belongs to %s, and polca serves only its own user and root: run polca-ctl as one of them (sudo), or name a group in control.group",
-			of, owner);
+			"it belongs to %s, and polca serves only its own user, root, and members of control.group: run polca-ctl as one of them (sudo)",
+			owner);
 }
 
 /* Explain that no polca listens at the path. */
@@ -137,7 +154,7 @@ explain_connect_error(const char *path, int eno, char *hint, size_t size)
 	struct stat st;
 
 	if (eno == EACCES || eno == EPERM) {
-		explain_denied(path, hint, size);
+		explain_not_admitted(path, hint, size);
 	} else if (eno == ENAMETOOLONG) {
 		snprintf(hint, size, "the path of a socket has 107 bytes at most");
 	} else if (path[0] == '\0') {

@@ -107,7 +107,7 @@ admitted_group(const struct stat *st)
 	return g->gr_name;
 }
 
-/* Explain that this user may not use the socket: who may, and what to type to become one of them. */
+/* Explain that this user may not use the socket: who may, and what to type to be one of them. */
 static void
 explain_not_admitted(const char *path, char *hint, size_t size)
 {

@@ -15,6 +15,7 @@
 #include "config_reload.h"
 
 struct differ {
+	const struct config *was, *now;
 	config_change_fn fn;
 	void *arg;
 };
@@ -41,6 +42,24 @@ diff_tell(const struct differ *d, const struct table_row *row, const char *path,
 	free(new);
 }
 
+bool
+config_adds_addresses(const struct config *was, const struct config *now, unsigned int port)
+{
+	const struct link_port_config *a = &was->port[port].link, *b = &now->port[port].link;
+	unsigned int i;
+
+	if (port >= was->num_ports || port >= now->num_ports || strcmp(a->name, b->name) != 0 ||
+		was->port[port].encapsulation != CONFIG_ROCE || a->rocev1 ||
+		b->num_addr <= a->num_addr)
+		return false;
+	for (i = 0; i < a->num_addr; i++)
+		if (!gid_equal(&a->addr[i].gid, &b->addr[i].gid) ||
+			!gid_equal(&a->addr[i].gateway, &b->addr[i].gateway) ||
+			a->addr[i].prefix_len != b->addr[i].prefix_len)
+			return false;
+	return true;
+}
+
 static void diff_rows(const struct differ *d, const struct table_row *rows, const char *prefix,
 	const json_t *was, const json_t *now, bool reloadable);
 
@@ -62,15 +81,19 @@ static void
 diff_list(const struct differ *d, const struct table_row *row, const char *path, const json_t *was,
 	const json_t *now, bool reloadable)
 {
-	size_t i, n = json_array_size(was), more = json_array_size(now);
+	size_t i, n = json_array_size(was), wanted = json_array_size(now);
+	unsigned int port;
 	const json_t *a, *b;
+	bool more = false;
 	char item[192];
 
-	for (i = 0; i < n || i < more; i++) {
+	if ((row->flags & TABLE_RELOAD_MORE) != 0 && sscanf(path, "ports[%u].", &port) == 1)
+		more = config_adds_addresses(d->was, d->now, port);
+	for (i = 0; i < n || i < wanted; i++) {
 		a = json_array_get(was, i);
 		b = json_array_get(now, i);
 		snprintf(item, sizeof(item), "%s[%zu]", path, i);
-		diff_value(d, row, item, a, b, reloadable);
+		diff_value(d, row, item, a, b, reloadable || (more && a == NULL));
 	}
 }
 
@@ -99,7 +122,7 @@ diff_rows(const struct differ *d, const struct table_row *rows, const char *pref
 int
 config_diff(const struct config *was, const struct config *now, config_change_fn fn, void *arg)
 {
-	struct differ d = { fn, arg };
+	struct differ d = { was, now, fn, arg };
 	json_t *a = table_encode(config_rows, was), *b = table_encode(config_rows, now);
 	bool ok = a != NULL && b != NULL;
 

@@ -89,7 +89,7 @@ const struct table_row config_port_keys[] = {
 	TEXT(struct config_port, link.back_to_back, "back_to_back",
 		"Instead of a device: the name of another port in this process to be joined with."),
 	LIST(struct config_port, link.addr, link.num_addr, "addresses", 0, LINK_ADDRS_MAX,
-		TABLE_ONE_ALONE, address_keys, NULL,
+		TABLE_ONE_ALONE | TABLE_RELOAD_MORE, address_keys, NULL,
 		"IPv4 and IPv6 addresses: texts ADDRESS/PREFIX, or objects with a gateway too."),
 	UINT(struct config_port, link.mtu, "mtu", 336, 9978,
 		"Bytes of an IP packet: a path MTU of 4096 needs 4176, 1024 needs 1104. Default: "

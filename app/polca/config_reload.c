@@ -3,8 +3,8 @@
  */
 
 /*
- * Reload. What can be refused comes first, and is undone when a later step fails: services, then
- * the addresses, then what cannot fail.
+ * Reload. What can be refused comes first: log components and addresses are only looked at,
+ * services are undone if one of them fails. Then comes what cannot fail.
  */
 
 #include <errno.h>
@@ -161,6 +161,45 @@ apply_services(struct engine *e, const struct config *was, const struct config *
 	return ret;
 }
 
+/* --- addresses --- */
+
+static int
+reload_check_addresses(struct engine *e, const struct config *was, const struct config *now,
+	struct error *err)
+{
+	const struct link_port_config *p;
+	unsigned int i, j;
+	int ret = 0;
+
+	for (i = 0; i < was->num_ports; i++) {
+		p = &now->port[i].link;
+		if (!config_adds_addresses(was, now, i))
+			continue;
+		for (j = was->port[i].link.num_addr; j < p->num_addr && ret == 0; j++)
+			ret = engine_check_address(e, i, &p->addr[j], err);
+	}
+	return ret;
+}
+
+static void
+add_addresses(struct engine *e, struct config *c, const struct config *now)
+{
+	const struct link_port_config *p;
+	struct link_port_config *have;
+	unsigned int i;
+
+	for (i = 0; i < c->num_ports; i++) {
+		if (!config_adds_addresses(c, now, i))
+			continue;
+		p = &now->port[i].link;
+		have = &c->port[i].link;
+		for (; have->num_addr < p->num_addr; have->num_addr++) {
+			have->addr[have->num_addr] = p->addr[have->num_addr];
+			engine_add_address(e, i, &p->addr[have->num_addr]);
+		}
+	}
+}
+
 /* --- all of it --- */
 
 static int
@@ -170,9 +209,14 @@ apply_all(struct config_reload *r, const struct config *next, struct error *err)
 	int ret = reload_check_log(next, err);
 
 	if (ret == 0)
+		ret = reload_check_addresses(r->e, c, next, err);
+	if (ret == 0)
 		ret = apply_services(r->e, c, next, err);
 	if (ret != 0)
 		return ret;
+	add_addresses(r->e, c, next);
+	engine_reload_limits(r->e, &next->engine.limits);
+	rc_limits_reload(&c->engine.limits, &next->engine.limits);
 	apply_log(next);
 	engine_set_stall_ms(r->e, next->engine.stall_ms);
 	c->engine.stall_ms = next->engine.stall_ms;

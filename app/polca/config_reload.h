@@ -8,11 +8,18 @@
 /**
  * @file
  * Reload: read the file again, and take over what can change while polca runs. The rows of the
- * configuration say what can (TABLE_RELOAD); everything else needs a restart and is named.
+ * configuration say what can (TABLE_RELOAD, TABLE_RELOAD_MORE); everything else needs a restart and
+ * is named.
  */
 
 #include "config.h"
 #include "ctl/ctl.h"
+
+/**
+ * True if all that a port's list of addresses has changed by is more of them at its end, which a
+ * reload can add: to a port of RoCEv2 alone.
+ */
+bool config_adds_addresses(const struct config *was, const struct config *now, unsigned int port);
 
 /** Call @p fn for each value that differs. @retval -ENOMEM  some may be missing */
 int config_diff(const struct config *was, const struct config *now, config_change_fn fn, void *arg);

@@ -109,7 +109,11 @@ static const struct table_row worker_keys[] = {
 };
 
 #define LIMIT(f, low, high, text) UINT(struct config, engine.limits.f, #f, low, high, text)
-#define TABLE(f, high, text)      UINT(struct config, engine.f, #f, 1, high, text)
+/* of what is made from now on */
+#define LIMIT_RELOAD(f, low, high, text)                                                           \
+	ROW_NAMED(struct config, #f, engine.limits.f, TABLE_UINT, text, .flags = TABLE_RELOAD,     \
+		.min = low, .max = high)
+#define TABLE(f, high, text) UINT(struct config, engine.f, #f, 1, high, text)
 
 static const struct table_row limit_keys[] = {
 	POWER2(struct config, engine.limits.max_qp, "max_qp", 32, 1 << 23, "Queue pairs."),
@@ -118,17 +122,18 @@ static const struct table_row limit_keys[] = {
 	TABLE(max_pd, 1 << 20, "Protection domains."),
 	TABLE(max_mr, 1 << 22, "Memory regions."),
 	TABLE(max_mw, 1 << 22, "Memory windows."),
-	LIMIT(max_qp_wr, 1, 1 << 20, "Work requests in a send or receive queue."),
-	LIMIT(max_srq_wr, 1, 1 << 20, "Work requests in a shared receive queue."),
-	LIMIT(max_sge, 1, RC_SGE_MAX, "Scatter/gather entries in a work request."),
-	LIMIT(max_inline, 0, RC_INLINE_MAX, "Inline bytes in a work request."),
-	LIMIT(max_cqe, 1, 1 << 24, "Entries in a completion queue."),
+	LIMIT_RELOAD(max_qp_wr, 1, 1 << 20, "Work requests in a send or receive queue."),
+	LIMIT_RELOAD(max_srq_wr, 1, 1 << 20, "Work requests in a shared receive queue."),
+	LIMIT_RELOAD(max_sge, 1, RC_SGE_MAX, "Scatter/gather entries in a work request."),
+	LIMIT_RELOAD(max_inline, 0, RC_INLINE_MAX, "Inline bytes in a work request."),
+	LIMIT_RELOAD(max_cqe, 1, 1 << 24, "Entries in a completion queue."),
 	LIMIT(max_rd_atomic, 1, 255, "Outstanding Reads and Atomics of a queue pair, either way."),
-	LIMIT(min_ack_timeout, 0, 31,
+	LIMIT_RELOAD(min_ack_timeout, 0, 31,
 		"Local ACK Timeouts below this code (but 0, which is off) are raised to it."),
-	LIMIT(window, 1, 1 << 23, "Packets that a queue pair may have in flight."),
-	LIMIT(ack_interval, 1, 1 << 16, "Ask for an ACK at least every so many request packets."),
-	LIMIT(quarantine, 0, 1 << 22,
+	LIMIT_RELOAD(window, 1, 1 << 23, "Packets that a queue pair may have in flight."),
+	LIMIT_RELOAD(ack_interval, 1, 1 << 16,
+		"Ask for an ACK at least every so many request packets."),
+	LIMIT_RELOAD(quarantine, 0, 1 << 22,
 		"A destroyed queue pair's number rests until so many others were destroyed."),
 	ROW_END,
 };
@@ -180,7 +185,9 @@ const struct table_row config_rows[] = {
 	OBJECT("security", security_keys, "What the process may do once its devices are open."),
 	OBJECT("eal", eal_keys, "DPDK's environment: CPUs and memory."),
 	OBJECT("workers", worker_keys, "The lcores that poll."),
-	OBJECT("limits", limit_keys, "Sizes of tables; all are allocated at start."),
+	OBJECT("limits", limit_keys,
+		"Sizes of tables, all allocated at start: max_qp, max_cq, max_srq, max_pd, max_mr, "
+		"max_mw; and what a reload may change for objects made from then on."),
 	OBJECT("congestion", congestion_keys, "Reaction to congestion: DCQCN."),
 	OBJECT("mad", config_mad_keys, "Management datagrams: sessions and their bounds."),
 	OBJECT("sa", config_sa_keys, "Subnet administration."),

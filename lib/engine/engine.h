@@ -179,6 +179,16 @@ bool engine_await(struct engine *e);
 void engine_watch(struct engine *e);
 /** Control thread: a worker that does not poll for so long is stalled. */
 void engine_set_stall_ms(struct engine *e, uint32_t ms);
+/**
+ * Control thread: whether engine_add_address() can give the port this address, which no other port
+ * has.
+ */
+int engine_check_address(const struct engine *e, unsigned int port, const struct link_addr *addr,
+	struct error *err);
+/** Control thread: the port gets one more address. Raises EVENT_GID_CHANGE. */
+void engine_add_address(struct engine *e, unsigned int port, const struct link_addr *addr);
+/** Control thread: take over the limits that may change, for what is made from now on. */
+void engine_reload_limits(struct engine *e, const struct rc_limits *limits);
 /** Control thread: the number of workers that engine_watch() found stalled. */
 unsigned int engine_stalled(const struct engine *e);
 

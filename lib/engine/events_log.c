@@ -141,9 +141,16 @@ engine_event_text(const struct engine *e, const struct event *ev, char *buf, siz
 	case EVENT_PKEY_CHANGE:
 	case EVENT_SM_CHANGE:
 	case EVENT_CLIENT_REREGISTER:
-	case EVENT_GID_CHANGE:
 		snprintf(buf, size, "%s: %s, by subnet management", port_name(e, ev->element),
 			name);
+		return RTE_LOG_NOTICE;
+	case EVENT_GID_CHANGE:
+		if (gid_is_zero(&ev->gid))
+			snprintf(buf, size, "%s: %s, by subnet management",
+				port_name(e, ev->element), name);
+		else
+			snprintf(buf, size, "%s has the address %s, too", port_name(e, ev->element),
+				gid_print(&ev->gid, gid));
 		return RTE_LOG_NOTICE;
 	default:
 		snprintf(buf, size, "%s of 0x%x", name, ev->element);
@@ -151,8 +158,8 @@ engine_event_text(const struct engine *e, const struct event *ev, char *buf, siz
 	}
 }
 
-static void
-log_line(struct engine *e, uint32_t level, const char *text)
+void
+events_log_line(struct engine *e, uint32_t level, const char *text)
 {
 	struct events_log *log = &e->events_log;
 	uint64_t now = rte_get_tsc_cycles();
@@ -165,7 +172,7 @@ log_line(struct engine *e, uint32_t level, const char *text)
 	}
 	if (log->suppressed > 0)
 		ENGINE_LOG(NOTICE,
-			"%" PRIu64 " events were not logged: polca-ctl events shows them",
+			"%" PRIu64 " lines were not logged: polca-ctl events shows those of events",
 			log->suppressed);
 	log->suppressed = 0;
 	rte_log(level, (uint32_t)engine_logtype, "engine: %s\n", text);
@@ -181,7 +188,7 @@ events_log(struct engine *e, const struct event *ev)
 		return;
 	level = engine_event_text(e, ev, text, sizeof(text));
 	if (rte_log_can_log((uint32_t)engine_logtype, level))
-		log_line(e, level, text);
+		events_log_line(e, level, text);
 }
 
 /* Limits that workers run into, and what to do about it. */

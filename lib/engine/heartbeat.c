@@ -66,6 +66,13 @@ engine_set_stall_ms(struct engine *e, uint32_t ms)
 	e->config.stall_ms = ms;
 }
 
+void
+engine_reload_limits(struct engine *e, const struct rc_limits *limits)
+{
+	rc_limits_reload(&e->config.limits, limits);
+	rc_dev_reload_limits(e->dev, limits);
+}
+
 unsigned int
 engine_stalled(const struct engine *e)
 {

@@ -407,6 +407,8 @@ void key_guessers_count(struct engine *e, const struct event *ev);
 /** Say how many events the workers did not report one by one. */
 void events_log_watch(struct engine *e);
 void events_log(struct engine *e, const struct event *ev);
+/** Log what a peer can cause at will: lines beyond a rate, over all events, are only counted. */
+void events_log_line(struct engine *e, uint32_t level, const char *text);
 
 /* memory.c */
 const struct allocator *engine_allocator(void);

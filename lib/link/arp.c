@@ -24,7 +24,7 @@ arp_is_own(const struct link_port *p, const uint8_t *addr)
 {
 	unsigned int i;
 
-	for (i = 0; i < p->num_ipv4; i++)
+	for (i = 0; i < port_num_ipv4(p); i++)
 		if (memcmp(&p->ipv4[i], addr, 4) == 0)
 			return true;
 	return false;

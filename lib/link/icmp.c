@@ -53,7 +53,7 @@ icmp_is_own(const struct link_port *p, const uint8_t *addr, bool v6)
 {
 	unsigned int i;
 
-	for (i = 0; i < (v6 ? p->num_ipv6 : p->num_ipv4); i++)
+	for (i = 0; i < (v6 ? port_num_ipv6(p) : port_num_ipv4(p)); i++)
 		if (v6 ? memcmp(p->ipv6[i].raw, addr, 16) == 0 : memcmp(&p->ipv4[i], addr, 4) == 0)
 			return true;
 	return false;

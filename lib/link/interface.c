@@ -111,6 +111,16 @@ link_print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE])
 }
 
 void
+interface_may_change(struct link_port *p)
+{
+	struct interface_state *was, now;
+
+	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++)
+		if (interface_read(was->name, &now))
+			was->set_flags = (short)(was->set_flags | (SHARED_FLAGS & ~now.flags));
+}
+
+void
 interface_tell(struct link_port *p)
 {
 	struct interface_state *was;

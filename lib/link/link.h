@@ -244,6 +244,22 @@ void link_tick(struct link_worker *w, uint64_t now);
  */
 void link_port_set(struct link_worker *w, unsigned int port, const struct port_settings *s);
 
+/** Control thread: whether the port can get this address, too. It is not one of another port. */
+int link_check_address(const struct link *l, unsigned int port, const struct link_addr *addr,
+	struct error *err);
+/**
+ * Control thread, which alone has the capabilities for it: let the device receive what comes to
+ * this address, before link_add_address().
+ */
+void link_admit_address(struct link *l, unsigned int port, const struct link_addr *addr);
+/**
+ * Worker 0, while the control thread waits: the port gets an address that link_check_address() has
+ * found good. It is published as the last GID, and announced to the neighbours.
+ */
+void link_add_address(struct link_worker *w, unsigned int port, const struct link_addr *addr);
+/** Control thread: warn if this host's kernel holds an address of the port. */
+void link_warn_of_kernel(const struct link *l, unsigned int port);
+
 /** Frames that a device did not pass to a worker; they are not among rx_packets. */
 struct link_drops {
 	uint64_t rx_missed; /**< its receive queue was full */

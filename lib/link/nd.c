@@ -54,7 +54,7 @@ nd_find_own(const struct link_port *p, const uint8_t *addr)
 {
 	unsigned int i;
 
-	for (i = 0; i < p->num_ipv6; i++)
+	for (i = 0; i < port_num_ipv6(p); i++)
 		if (memcmp(p->ipv6[i].raw, addr, 16) == 0)
 			return i;
 	return -1;

@@ -131,6 +131,20 @@ neigh_next_hop(const struct link_port *p, const union gid *sgid, const union gid
 	return gateway;
 }
 
+void
+neigh_is_own(struct neigh_table *t, const struct link_port *p, const union gid *gid)
+{
+	uint32_t i, n = neigh_count(t);
+
+	for (i = 0; i < n; i++) {
+		if (t->entry[i].port != p->index || !gid_equal(&t->entry[i].gid, gid))
+			continue;
+		t->entry[i].permanent = true;
+		__atomic_store_n(&t->mac[i], mac_word(p->mac) | NEIGH_VALID | NEIGH_SELF,
+			__ATOMIC_RELAXED);
+	}
+}
+
 /* A back-to-back link has only two ports, so the address must belong to one of them. */
 static int
 neigh_check_pair(const struct link *l, const struct link_port *p, const union gid *gid,

@@ -63,6 +63,8 @@ void neigh_destroy(struct neigh_table *t);
  */
 void neigh_heard(struct link_worker *w, const struct link_port *p, const union gid *gid,
 	const uint8_t *mac);
+/* Worker 0: the port has got this address; what was a neighbour by it is the port itself. */
+void neigh_is_own(struct neigh_table *t, const struct link_port *p, const union gid *gid);
 /* Worker 0: start to resolve entries that the control thread has made since. */
 void neigh_new(struct link_worker *w, uint64_t now);
 /* Worker 0: retries, ageing. */

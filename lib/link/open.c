@@ -66,11 +66,8 @@ choose_mac(struct link_port *p)
 	p->mac_word = mac_word(p->mac);
 	if (promiscuous && rte_eth_promiscuous_enable(p->ethdev) != 0)
 		LINK_LOG(WARNING, "%s: %s has no promiscuous mode", p->cfg.name, p->driver);
-	/* neighbour solicitations come to a group address */
-	if (p->num_ipv6 > 0 && rte_eth_allmulticast_enable(p->ethdev) != 0 &&
-		rte_eth_promiscuous_enable(p->ethdev) != 0)
-		LINK_LOG(INFO, "%s: %s cannot be told to receive multicast", p->cfg.name,
-			p->driver);
+	if (p->num_ipv6 > 0)
+		admit_multicast(p);
 }
 
 static void
@@ -191,21 +188,6 @@ check_config(const struct link_config *c, struct error *err)
 			return rc;
 	}
 	return 0;
-}
-
-static void
-take_addresses(struct link_port *p)
-{
-	const union gid *gid;
-	unsigned int i;
-
-	for (i = 0; i < p->cfg.num_addr; i++) {
-		gid = &p->cfg.addr[i].gid;
-		if (gid_is_ipv4(gid))
-			memcpy(&p->ipv4[p->num_ipv4++], gid->raw + 12, 4);
-		else
-			p->ipv6[p->num_ipv6++] = *gid;
-	}
 }
 
 /* An SMP has 256 bytes of payload and cannot be segmented. */

@@ -142,7 +142,7 @@ struct link_port {
 	uint64_t mac_word;
 	struct rx_template rx_template;
 
-	/* our addresses, in the form that the receive path compares */
+	/* our addresses, in the form that the receive path compares: see addresses.c */
 	unsigned int num_ipv4;
 	unsigned int num_ipv6;
 	uint32_t ipv4[LINK_ADDRS_MAX]; /* network order */
@@ -171,6 +171,18 @@ struct link_port {
 	struct lid_table *lids; /* native IB; else NULL */
 	struct rte_eth_link link; /* as last read from the device */
 };
+
+static inline unsigned int
+port_num_ipv4(const struct link_port *p)
+{
+	return __atomic_load_n(&p->num_ipv4, __ATOMIC_ACQUIRE);
+}
+
+static inline unsigned int
+port_num_ipv6(const struct link_port *p)
+{
+	return __atomic_load_n(&p->num_ipv6, __ATOMIC_ACQUIRE);
+}
 
 struct neigh_table;
 
@@ -409,6 +421,8 @@ int interface_mtu(const char *name, int set);
 void interface_note(struct link_port *p);
 /* After the device has started: log the changes and write them to the file. */
 void interface_tell(struct link_port *p);
+/* Before interface_tell(), of a port that has started: it may be told to receive multicast. */
+void interface_may_change(struct link_port *p);
 /* At the end. */
 void interface_restore(struct link_port *p);
 /* True if the device's interface is up and has a carrier, or if the device has no interface. */
@@ -477,7 +491,13 @@ int pool_memory_node(const struct link_pool *pool);
 int back_to_back_open(struct link *l, struct error *err);
 void back_to_back_close(struct link_port *p);
 
+/* addresses.c */
+void take_addresses(struct link_port *p);
+void admit_multicast(struct link_port *p);
+
 /* state.c */
+/* Worker 0: publish the port's addresses, and announce them. */
+void state_addresses_changed(struct link_worker *w, struct link_port *p);
 int state_init(struct link *l, struct link_port *p, struct error *err);
 /* Worker 0: gratuitous ARP and unsolicited NA soon, where the link is up. */
 void state_announce(struct link_worker *w);

@@ -25,7 +25,7 @@ rx_own_ipv4(const struct link_port *p, const uint8_t *addr)
 	uint32_t a;
 
 	memcpy(&a, addr, sizeof(a));
-	for (i = 0; i < p->num_ipv4; i++)
+	for (i = 0; i < port_num_ipv4(p); i++)
 		if (likely(p->ipv4[i] == a))
 			return true;
 	return false;
@@ -38,7 +38,7 @@ rx_own_ipv6(const struct link_port *p, const uint8_t *addr)
 	unsigned int i;
 
 	memcpy(g.raw, addr, sizeof(g));
-	for (i = 0; i < p->num_ipv6; i++)
+	for (i = 0; i < port_num_ipv6(p); i++)
 		if (likely(gid_equal(&p->ipv6[i], &g)))
 			return true;
 	return false;
@@ -53,10 +53,10 @@ rx_own_ipv6_group(const struct link_port *p, const uint8_t *addr)
 	unsigned int i;
 
 	if (memcmp(addr, all_nodes, sizeof(all_nodes)) == 0)
-		return p->num_ipv6 > 0;
+		return port_num_ipv6(p) > 0;
 	if (memcmp(addr, solicited, sizeof(solicited)) != 0)
 		return false;
-	for (i = 0; i < p->num_ipv6; i++)
+	for (i = 0; i < port_num_ipv6(p); i++)
 		if (memcmp(addr + 13, p->ipv6[i].raw + 13, 3) == 0)
 			return true;
 	return false;

@@ -283,6 +283,14 @@ state_tick(struct link_worker *w, uint64_t now)
 	}
 }
 
+void
+state_addresses_changed(struct link_worker *w, struct link_port *p)
+{
+	state_publish(w->link, p, w->now);
+	if (!p->back_to_back)
+		w->announce_left[p->index] = ANNOUNCE_COUNT;
+}
+
 const struct port_attr *
 link_port_attr(const struct link *l, unsigned int port)
 {

@@ -54,6 +54,29 @@ limits_ok(const struct rc_limits *l)
 		rc_rp_params_ok(&l->congestion);
 }
 
+/* Workers read these fields at any time, each for itself: none of them depends on another. */
+#define RELOAD(f) __atomic_store_n(&to->f, from->f, __ATOMIC_RELAXED)
+
+void
+rc_limits_reload(struct rc_limits *to, const struct rc_limits *from)
+{
+	RELOAD(max_qp_wr);
+	RELOAD(max_srq_wr);
+	RELOAD(max_sge);
+	RELOAD(max_inline);
+	RELOAD(max_cqe);
+	RELOAD(min_ack_timeout);
+	RELOAD(window);
+	RELOAD(ack_interval);
+	RELOAD(quarantine);
+}
+
+void
+rc_dev_reload_limits(struct rc_dev *dev, const struct rc_limits *limits)
+{
+	rc_limits_reload(&dev->limits, limits);
+}
+
 struct rc_dev *
 rc_dev_create(const struct rc_dev_config *config)
 {
@@ -184,7 +207,8 @@ slot_rest(const struct rc_dev *dev, struct rc_slots *s, uint32_t slot)
 {
 	s->resting[(s->resting_head + s->resting_count) % s->size] = slot;
 	s->resting_count++;
-	if (s->resting_count > dev->limits.quarantine)
+	/* more than one after the limit was lowered */
+	while (s->resting_count > dev->limits.quarantine)
 		s->free[s->free_count++] = take_rested(s);
 }
 

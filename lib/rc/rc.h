@@ -79,6 +79,12 @@ struct rc_limits {
 /** Sensible limits; callers change fields. */
 extern const struct rc_limits rc_limits_default;
 
+/**
+ * Copy the limits that size no memory of a device and may change while it is used: those of work
+ * requests and completions, .min_ack_timeout, .window, .ack_interval and .quarantine.
+ */
+void rc_limits_reload(struct rc_limits *to, const struct rc_limits *from);
+
 struct rc_dev_config {
 	struct rc_limits limits;
 	unsigned int workers; /**< 1..RC_WORKERS_MAX */
@@ -90,6 +96,11 @@ struct rc_dev_config {
 
 struct rc_dev *rc_dev_create(const struct rc_dev_config *config);
 void rc_dev_destroy(struct rc_dev *dev);
+/**
+ * Control thread: rc_limits_reload() for a device. Objects that exist keep what they were made
+ * with; workers see the values when they next look.
+ */
+void rc_dev_reload_limits(struct rc_dev *dev, const struct rc_limits *limits);
 
 /**
  * Worker that owns a QP, from any lcore; -1: no such QP. One load, so that any lcore may classify a

@@ -53,7 +53,9 @@ enum table_type {
 #define TABLE_INLINE 0x80
 #define TABLE_VALUES 0x100 /**< LIST: of values like .fields[0] rather than of objects */
 #define TABLE_RELOAD 0x200 /**< configuration: may change while polca runs */
-#define TABLE_SECRET 0x400 /**< configuration: never shown in messages */
+/** LIST of a port in the configuration: may get more items at its end while polca runs */
+#define TABLE_RELOAD_MORE 0x800
+#define TABLE_SECRET      0x400 /**< configuration: never shown in messages */
 
 struct table_word {
 	const char *name;

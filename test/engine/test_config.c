@@ -412,6 +412,49 @@ test_differences_of_two_configurations(void **state)
 }
 
 static void
+expect_difference(const char *was_ports, const char *now_ports, const char *text)
+{
+	static struct config was;
+	struct changes all = { "" };
+
+	config_taken(was_ports);
+	was = config;
+	config_taken(now_ports);
+	assert_int_equal(config_diff(&was, &config, note_change, &all), 0);
+	assert_string_equal(all.text, text);
+}
+
+/* A reload adds addresses at the end of a port's list; all else about them needs a restart. */
+static void
+test_differences_of_addresses(void **state)
+{
+#define WITH_ADDRESSES(name, more, list)                                                           \
+	"{\"ports\": [{\"name\": \"" name "\", \"device\": \"net_null0\"" more                     \
+	", \"addresses\": [" list "]}]}"
+	(void)state;
+	expect_difference(WITH_ADDRESSES("p", "", "\"10.0.0.1/24\""),
+		WITH_ADDRESSES("p", "", "\"10.0.0.1/24\", \"10.0.0.2/24\""),
+		"ports[0].addresses[1]: none -> \"10.0.0.2/24\"\n");
+	expect_difference(WITH_ADDRESSES("p", "", ""), WITH_ADDRESSES("p", "", "\"10.0.0.2/24\""),
+		"ports[0].addresses[0]: none -> \"10.0.0.2/24\"\n");
+	expect_difference(WITH_ADDRESSES("p", "", "\"10.0.0.1/24\""),
+		WITH_ADDRESSES("p", "", "\"10.0.0.1/16\", \"10.0.0.2/24\""),
+		"ports[0].addresses[0]: \"10.0.0.1/24\" -> \"10.0.0.1/16\", restart\n"
+		"ports[0].addresses[1]: none -> \"10.0.0.2/24\", restart\n");
+	expect_difference(WITH_ADDRESSES("p", "", "\"10.0.0.1/24\", \"10.0.0.2/24\""),
+		WITH_ADDRESSES("p", "", "\"10.0.0.1/24\""),
+		"ports[0].addresses[1]: \"10.0.0.2/24\" -> none, restart\n");
+	expect_difference(WITH_ADDRESSES("p", "", "\"10.0.0.1/24\""),
+		WITH_ADDRESSES("q", "", "\"10.0.0.1/24\", \"10.0.0.2/24\""),
+		"ports[0].name: \"p\" -> \"q\", restart\n"
+		"ports[0].addresses[1]: none -> \"10.0.0.2/24\", restart\n");
+	/* RoCEv1's GIDs would get other indexes */
+	expect_difference(WITH_ADDRESSES("p", ", \"rocev1\": true", "\"10.0.0.1/24\""),
+		WITH_ADDRESSES("p", ", \"rocev1\": true", "\"10.0.0.1/24\", \"10.0.0.2/24\""),
+		"ports[0].addresses[1]: none -> \"10.0.0.2/24\", restart\n");
+}
+
+static void
 test_values_arrive(void **state)
 {
 	const uint8_t mac[6] = { 2, 0, 0, 0, 0, 9 };
@@ -914,6 +957,7 @@ main(void)
 		cmocka_unit_test(test_addresses_must_agree),
 		cmocka_unit_test(test_ports_must_agree),
 		cmocka_unit_test(test_differences_of_two_configurations),
+		cmocka_unit_test(test_differences_of_addresses),
 		cmocka_unit_test(test_values_arrive),
 		cmocka_unit_test(test_keys_of_subnet_administration_arrive),
 		cmocka_unit_test(test_native_ib_port_arrives),

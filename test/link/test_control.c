@@ -7,6 +7,8 @@
  * both sides.
  */
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <rte_ethdev.h>
@@ -61,6 +63,80 @@ test_other_arp_is_not_answered(void **state)
 		"020000000001 0a000001 000000000000 0a000002",
 		VERDICT_ETHERTYPE);
 	bench_expect_nothing(b);
+}
+
+static struct link_addr
+address(const char *text, uint8_t prefix_len)
+{
+	struct link_addr a = { .prefix_len = prefix_len };
+
+	assert_true(gid_parse(text, &a.gid));
+	return a;
+}
+
+/* The port answers for an address that it gets while it runs, announces it, and keeps its GIDs. */
+static void
+test_added_address_is_answered_for(void **state)
+{
+	struct bench *b = *state;
+	struct link_addr ipv4 = address("10.0.0.3", 24), ipv6 = address("fe80::3", 64);
+	char announcement[128];
+	const struct port_attr *attr;
+	const char *sent;
+	struct error err;
+
+	snprintf(announcement, sizeof(announcement), "%s",
+		hex_compact("ffffffffffff 020000000002 0806 0001080006040001020000000002 0a000003"
+			    "000000000000 0a000003" PAD18));
+	assert_int_equal(link_check_address(b->link, 0, &ipv4, &err), 0);
+	assert_int_equal(link_port_attr(b->link, 0)->num_gids, 2);
+	link_add_address(b->worker[0], 0, &ipv4);
+	link_add_address(b->worker[0], 0, &ipv6);
+	attr = link_port_attr(b->link, 0);
+	assert_int_equal(attr->num_gids, 4);
+	assert_true(gid_equal(&attr->gid[2].gid, &ipv4.gid));
+	assert_true(gid_equal(&attr->gid[3].gid, &ipv6.gid));
+	bench_verdict(b,
+		"ffffffffffff 020000000001 0806 0001080006040001"
+		"020000000001 0a000001 000000000000 0a000003",
+		VERDICT_ARP);
+	bench_expect(b,
+		TO_PEER "0806 0001080006040002020000000002 0a000003 020000000001 0a000001" PAD18);
+	bench_verdict(b,
+		"3333ff000003 020000000001 86dd 6000000000203aff"
+		"fe800000000000000000000000000001 ff0200000000000000000001ff000003"
+		"87007a9500000000 fe800000000000000000000000000003 0101020000000001",
+		VERDICT_ND);
+	assert_string_not_equal(bench_sent(b), "");
+	bench_expect_nothing(b);
+	/* to all: who has 10.0.0.3? Tell 10.0.0.3 */
+	link_tick(b->worker[0], b->now + BENCH_HZ);
+	link_tx_flush(b->worker[0], b->now + BENCH_HZ);
+	do
+		sent = bench_sent(b);
+	while (sent[0] != '\0' && strcmp(sent, announcement) != 0);
+	assert_string_equal(sent, announcement);
+}
+
+static void
+test_address_that_cannot_be_added(void **state)
+{
+	struct bench *b = *state;
+	struct link_addr again = address("10.0.0.2", 24), more = address("10.0.0.99", 24);
+	char text[16];
+	struct error err;
+	unsigned int i;
+
+	assert_int_equal(link_check_address(b->link, 0, &again, &err), -EEXIST);
+	assert_string_equal(err.text, "port0: addresses: it has 10.0.0.2 already");
+	for (i = 2; i < LINK_ADDRS_MAX; i++) {
+		snprintf(text, sizeof(text), "10.0.0.%u", 10 + i);
+		again = address(text, 24);
+		assert_int_equal(link_check_address(b->link, 0, &again, &err), 0);
+		link_add_address(b->worker[0], 0, &again);
+	}
+	assert_int_equal(link_check_address(b->link, 0, &more, &err), -ENOSPC);
+	assert_string_equal(err.text, "port0: addresses: there are 16 already");
 }
 
 static void
@@ -357,6 +433,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_BENCH(test_arp_request_for_our_address_is_answered),
 		WITH_BENCH(test_other_arp_is_not_answered),
+		WITH_BENCH(test_added_address_is_answered_for),
+		WITH_BENCH(test_address_that_cannot_be_added),
 		WITH_BENCH(test_neighbour_solicitation_is_answered),
 		WITH_BENCH(test_duplicate_address_detection_is_answered_to_all),
 		WITH_BENCH(test_malformed_neighbour_discovery_is_dropped),

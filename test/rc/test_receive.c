@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "pair.h"
+#include "rc/qp.h"
+#include "rc/qp_directory.h"
 
 /* One frame from a to b, changed on the way. */
 static enum verdict
@@ -567,6 +569,68 @@ test_quarantine(void **state)
 	rc_dev_destroy(dev);
 }
 
+/* Limits that are reloaded hold for what is made from then on; those that size memory stay. */
+static void
+test_reloaded_limits(void **state)
+{
+	struct pair *p = *state;
+	struct rc_dev *dev = p->a.w->dev;
+	struct rc_limits was = dev->limits, l = was;
+	struct qp_init_attr init;
+	struct error err = { "" };
+	uint32_t qpn, cq;
+
+	l.max_qp = was.max_qp * 2;
+	l.max_cq = was.max_cq * 2;
+	l.max_srq = was.max_srq + 1;
+	l.max_rd_atomic = 1;
+	l.max_qp_wr = 8;
+	l.max_cqe = 9;
+	l.window = 10;
+	l.ack_interval = 11;
+	l.quarantine = 12;
+	rc_dev_reload_limits(dev, &l);
+	assert_int_equal(dev->limits.max_qp, was.max_qp);
+	assert_int_equal(dev->limits.max_cq, was.max_cq);
+	assert_int_equal(dev->limits.max_srq, was.max_srq);
+	assert_int_equal(dev->limits.max_rd_atomic, was.max_rd_atomic);
+	assert_int_equal(dev->limits.window, 10);
+	assert_int_equal(dev->limits.ack_interval, 11);
+	assert_int_equal(dev->limits.quarantine, 12);
+	init_attr(&p->a, &init);
+	init.cap.max_send_wr = 9;
+	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), -EINVAL);
+	assert_string_equal(err.text, "max_send_wr: got 9, allowed: 1 to 8");
+	assert_int_equal(rc_cq_create(dev, 10, &cq, &err), -EINVAL);
+}
+
+/* A lowered quarantine lets go of all slots beyond it at the next destroy. */
+static void
+test_lowered_quarantine(void **state)
+{
+	struct pair *p = *state;
+	const struct rc_slots *slots = p->a.w->slots;
+	struct rc_dev *dev = p->a.w->dev;
+	struct rc_limits l = dev->limits;
+	struct qp_init_attr init;
+	struct error err = { "" };
+	uint32_t qpn, i;
+
+	init_attr(&p->a, &init);
+	l.quarantine = 10;
+	rc_dev_reload_limits(dev, &l);
+	for (i = 0; i < 12; i++) {
+		assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), 0);
+		rc_qp_destroy(p->a.w, qpn, &err);
+	}
+	assert_int_equal(slots->resting_count, 10);
+	l.quarantine = 2;
+	rc_dev_reload_limits(dev, &l);
+	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), 0);
+	rc_qp_destroy(p->a.w, qpn, &err);
+	assert_int_equal(slots->resting_count, 2);
+}
+
 /* --- sending --- */
 
 /*
@@ -662,6 +726,8 @@ main(void)
 		SCRIPTED(test_special_qpns_are_never_given),
 		SCRIPTED(test_all_slots_in_use),
 		SCRIPTED(test_quarantine),
+		SCRIPTED(test_reloaded_limits),
+		SCRIPTED(test_lowered_quarantine),
 		SCRIPTED(test_fair_turns),
 		SCRIPTED(test_destroy_in_mid_flight),
 		cmocka_unit_test(test_counter_names),

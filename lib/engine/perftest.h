@@ -29,8 +29,7 @@ struct perftest_session {
 	struct event *event;
 	struct engine *engine;
 	unsigned int place; /* place of its service */
-	union gid peer; /* address of its TCP connection */
-	bool any_gid;
+	char peer[64]; /* the client's address and port, for the log */
 	uint64_t started; /* TSC */
 	struct perftest_exchange exchange;
 	uint8_t in[PERFTEST_MESSAGE_MAX];

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -30,6 +31,8 @@
 #define KEEP_IDLE_S  30
 #define KEEP_EVERY_S 10
 #define KEEP_COUNT   3
+
+#define CANNOT_ANSWER "has ended: it sent what cannot be answered"
 
 struct perftest_sockets {
 	struct event_base *base; /* the event loop of the control thread */
@@ -64,11 +67,44 @@ perftest_tcp_close(struct event *event)
 	close(fd);
 }
 
-/* --- a client --- */
+/* --- the log --- */
+
+/* Print a client's address as "10.0.0.2:7471" or "[fd77::2]:7471". */
+static void
+print_client(const struct sockaddr_storage *from, char *text, size_t size)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+	char address[INET6_ADDRSTRLEN] = "?";
+
+	if (from->ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
+		inet_ntop(AF_INET6, &in6->sin6_addr, address, sizeof(address));
+		snprintf(text, size, "[%s]:%u", address, ntohs(in6->sin6_port));
+		return;
+	}
+	inet_ntop(AF_INET,
+		from->ss_family == AF_INET6 ? (const void *)(in6->sin6_addr.s6_addr + 12)
+					    : (const void *)&in->sin_addr,
+		address, sizeof(address));
+	snprintf(text, size, "%s:%u", address, ntohs(in->sin_port));
+}
 
 static void
-end_session(struct perftest_session *s)
+perftest_log(struct engine *e, const char *peer, const char *what)
 {
+	char text[192];
+
+	snprintf(text, sizeof(text), "perftest: the TCP connection from %s %s", peer, what);
+	events_log_line(e, RTE_LOG_INFO, text);
+}
+
+/* --- a client --- */
+
+/* @param why  for the log */
+static void
+end_session(struct perftest_session *s, const char *why)
+{
+	perftest_log(s->engine, s->peer, why);
 	perftest_close_qps(s);
 	perftest_tcp_close(s->event);
 	s->used = false;
@@ -94,48 +130,59 @@ set_options(int fd)
 
 /*
  * Answers are short and sent one at a time: if the socket has no room for one, the client does not
- * read.
+ * read. @return why the session has ended; NULL: it goes on
  */
-static bool
+static const char *
 perftest_tcp_answer(struct perftest_session *s, int fd, size_t len)
 {
 	uint8_t out[PERFTEST_MESSAGE_MAX];
 	int n = perftest_answer(&s->exchange, s->in, len, out);
 
-	if (n < 0 || send(fd, out, (size_t)n, MSG_NOSIGNAL) != n)
-		return false;
+	if (n < 0)
+		return CANNOT_ANSWER;
+	if (send(fd, out, (size_t)n, MSG_NOSIGNAL) != n)
+		return "has ended: it does not read answers";
 	s->len -= len;
 	memmove(s->in, s->in + len, s->len);
-	return true;
+	return NULL;
 }
 
-/* Read and answer messages. @retval false  the session has ended, with success or not */
-static bool
+/*
+ * Read and answer messages. @return why the session has ended, with success or not; NULL: it goes
+ * on
+ */
+static const char *
 perftest_tcp_serve(struct perftest_session *s, int fd)
 {
 	ssize_t got = recv(fd, s->in + s->len, sizeof(s->in) - s->len, 0);
+	const char *why;
 	int len;
 
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return NULL;
 	if (got <= 0)
-		return got < 0 && (errno == EAGAIN || errno == EINTR);
+		return got == 0 ? "has ended: closed by the client" : "has ended: it is broken";
 	s->len += (size_t)got;
 	while ((len = perftest_frame(&s->exchange, s->in, s->len)) > 0)
-		if (!perftest_tcp_answer(s, fd, (size_t)len))
-			return false;
-	return len == 0 && s->exchange.step != PERFTEST_DONE;
+		if ((why = perftest_tcp_answer(s, fd, (size_t)len)) != NULL)
+			return why;
+	if (len < 0)
+		return CANNOT_ANSWER;
+	return s->exchange.step == PERFTEST_DONE ? "has ended: the exchange is complete" : NULL;
 }
 
 static void
 perftest_tcp_run(evutil_socket_t fd, short events, void *session)
 {
+	const char *why = perftest_tcp_serve(session, fd);
+
 	(void)events;
-	if (!perftest_tcp_serve(session, fd))
-		end_session(session);
+	if (why != NULL)
+		end_session(session, why);
 }
 
-/* @return NULL: all are in use, or this address has its share */
-static struct perftest_session *
-find_session(struct perftest_sockets *t, const union gid *peer)
+static bool
+begin_session(struct engine *e, unsigned int place, int fd, const char *peer)
 {
 	struct perftest_session *s, *unused = NULL;
 	unsigned int of_peer = 0;
@@ -163,9 +210,8 @@ begin_session(struct perftest_listener *l, const union gid *peer, int fd)
 	set_options(fd);
 	s->used = true;
 	s->engine = e;
-	s->place = (unsigned int)(l - t->listener);
-	s->peer = *peer;
-	s->any_gid = l->any_gid;
+	s->place = place;
+	snprintf(s->peer, sizeof(s->peer), "%s", peer);
 	s->started = rte_get_tsc_cycles();
 	s->len = 0;
 	s->num_qps = 0;
@@ -194,6 +240,25 @@ perftest_tcp_peer(const struct sockaddr_storage *from)
 }
 
 static void
+perftest_tcp_take(struct perftest_listener *l, int fd, const struct sockaddr_storage *from)
+{
+	struct engine *e = l->engine;
+	const char *what = "is accepted";
+	char peer[64];
+
+	print_client(from, peer, sizeof(peer));
+	if (!perftest_tcp_admits(&l->allow, from))
+		what = "is refused: the service's allow list does not have its address";
+	else if (!begin_session(e, (unsigned int)(l - e->perftest->listener), fd, peer))
+		what = "is refused: there are as many as are possible";
+	else
+		fd = -1; /* the session's */
+	if (fd >= 0)
+		close(fd);
+	perftest_log(e, peer, what);
+}
+
+static void
 perftest_tcp_accept(evutil_socket_t listener, short events, void *arg)
 {
 	struct perftest_listener *l = arg;
@@ -205,11 +270,8 @@ perftest_tcp_accept(evutil_socket_t listener, short events, void *arg)
 	(void)events;
 	for (; (fd = accept4(listener, (struct sockaddr *)&from, &len,
 			SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;
-		len = sizeof(from)) {
-		peer = perftest_tcp_peer(&from);
-		if (!allow_list_admits_address(&l->allow, &peer) || !begin_session(l, &peer, fd))
-			close(fd);
-	}
+		len = sizeof(from))
+		perftest_tcp_take(l, fd, &from);
 }
 
 struct event_base *
@@ -224,9 +286,9 @@ perftest_watch(struct engine *e, uint64_t now)
 	struct perftest_session *s = e->perftest->session;
 
 	for (; s < e->perftest->session + SESSIONS_MAX; s++)
-		if (s->used && s->num_qps == 0 && now > s->started &&
-			now - s->started > ANNOUNCE_S * e->hz)
-			end_session(s);
+		if (s->used && s->exchange.step == PERFTEST_VERSION_STEP && now > s->started &&
+			now - s->started > GREETING_S * e->hz)
+			end_session(s, "has ended: it sent no version in time");
 }
 
 /* --- services --- */
@@ -306,7 +368,7 @@ perftest_unlisten(struct engine *e, unsigned int place, bool sessions)
 	t->listener[place].event = NULL;
 	for (s = t->session; sessions && s < t->session + SESSIONS_MAX; s++)
 		if (s->used && s->place == place)
-			end_session(s);
+			end_session(s, "has ended: the service has");
 }
 
 int

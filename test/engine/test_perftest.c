@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -464,6 +465,98 @@ test_at_most_64_sessions(void **state)
 		close(fd[i]);
 }
 
+/* What the engine logs until end_log(). */
+static struct {
+	FILE *file;
+	char *text;
+	size_t size;
+} told;
+
+static void
+begin_log(void)
+{
+	told.file = open_memstream(&told.text, &told.size);
+	assert_non_null(told.file);
+	rte_openlog_stream(told.file);
+}
+
+static void
+end_log(void)
+{
+	rte_openlog_stream(NULL);
+	fclose(told.file);
+}
+
+/* How many lines have this text. */
+static unsigned int
+told_lines(const char *text)
+{
+	const char *at = told.text;
+	unsigned int n = 0;
+
+	for (; (at = strstr(at, text)) != NULL; at++)
+		n++;
+	return n;
+}
+
+/* A line each, with the client's address: accepted, and ended, and why. */
+static void
+test_connections_are_logged(void **state)
+{
+	struct engine *e = *state;
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
+	char peer[64];
+	int fd, bad;
+
+	begin_log();
+	fd = perftest_greet(e);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &len), 0);
+	snprintf(peer, sizeof(peer), "perftest: the TCP connection from 127.0.0.1:%u ",
+		ntohs(own.sin_port));
+	bad = perftest_dial();
+	assert_int_equal(send(bad, "GET / HTTP/1.1\r\n", 16, MSG_NOSIGNAL), 16);
+	expect_end(e, bad);
+	close(fd);
+	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
+	end_log();
+	assert_int_equal(told_lines(peer), 2);
+	assert_int_equal(told_lines("is accepted\n"), 2);
+	assert_int_equal(told_lines("has ended: closed by the client\n"), 1);
+	assert_int_equal(told_lines("has ended: it sent what cannot be answered\n"), 1);
+	free(told.text);
+}
+
+/* A client that connects again and again cannot fill the log: the lines left out are counted. */
+static void
+test_lines_left_out_are_counted(void **state)
+{
+	struct engine *e = *state;
+	unsigned int i, logged, left_out = 0;
+	const char *at;
+
+	begin_log();
+	for (i = 0; i < 200; i++) {
+		close(perftest_dial());
+		event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
+	}
+	/* the next line after a pause says how many there were */
+	pause_ms(100);
+	close(perftest_dial());
+	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
+	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
+	end_log();
+	logged = told_lines("perftest: the TCP connection");
+	at = strstr(told.text, " lines were not logged");
+	assert_non_null(at);
+	for (at = told.text; (at = strstr(at, "engine: ")) != NULL; at++)
+		if (strspn(at + 8, "0123456789") > 0)
+			left_out += (unsigned int)strtoul(at + 8, NULL, 10);
+	assert_in_range(logged, 100, 300);
+	assert_int_equal(logged + left_out, 2 * 201);
+	free(told.text);
+}
+
 static void
 test_tcp_port_in_use_is_an_error(void **state)
 {
@@ -525,6 +618,8 @@ main(void)
 		T(test_gid_of_another_is_refused),
 		T(test_address_to_listen_on),
 		T(test_at_most_64_sessions),
+		T(test_connections_are_logged),
+		T(test_lines_left_out_are_counted),
 		T(test_tcp_port_in_use_is_an_error),
 		T(test_unlisten_closes_the_port),
 	};

@@ -18,6 +18,8 @@
 #include "engine/verbs_cm.h"
 #include "log.h"
 
+RTE_LOG_REGISTER(reload_logtype, polca.app, INFO);
+
 /* --- log levels --- */
 
 static const struct table_word level_words[] = { LOG_LEVEL_WORDS, { NULL, 0 } };
@@ -243,7 +245,7 @@ reload_errors(const struct config_errors *errs, struct error *err)
 
 /* Collects the lines to log, and passes the changes on. */
 struct reload_report {
-	FILE *lines;
+	FILE *lines, *restarts;
 	config_change_fn fn; /* may be NULL */
 	void *arg;
 };
@@ -253,8 +255,10 @@ report_change(void *arg, const struct config_change *c)
 {
 	struct reload_report *r = arg;
 
-	if (r->lines != NULL)
-		fprintf(r->lines, "polca: reload: %s: %s -> %s%s\n", c->path, c->was, c->now,
+	FILE *to = c->restart ? r->restarts : r->lines;
+
+	if (to != NULL)
+		fprintf(to, "polca: reload: %s: %s -> %s%s\n", c->path, c->was, c->now,
 			c->restart ? ": needs a restart" : "");
 	if (r->fn != NULL)
 		r->fn(r->arg, c);
@@ -283,24 +287,32 @@ reload_from_file(struct config_reload *r, bool apply, config_change_fn fn, void 
 int
 config_reload(void *reload, bool apply, config_change_fn fn, void *arg, struct error *err)
 {
-	char *text = NULL, line[sizeof(struct error) + 64];
+	char *text = NULL, *restarts = NULL, line[sizeof(struct error) + 64];
 	struct reload_report report = { .fn = fn, .arg = arg };
-	size_t size;
+	const struct config_reload *r = reload;
+	size_t size, restarts_size;
 	int ret;
 
 	if (!apply)
 		return reload_from_file(reload, false, fn, arg, err);
+	rte_log(RTE_LOG_DEBUG, (uint32_t)reload_logtype, "polca: reload: reading %s\n",
+		r->file != NULL ? r->file : "no file");
 	report.lines = open_memstream(&text, &size);
+	report.restarts = open_memstream(&restarts, &restarts_size);
 	ret = reload_from_file(reload, true, report_change, &report, err);
 	if (report.lines != NULL)
 		fclose(report.lines);
+	if (report.restarts != NULL)
+		fclose(report.restarts);
 	if (ret != 0) {
 		snprintf(line, sizeof(line), "polca: reload: nothing has changed: %s", err->text);
 		log_say(RTE_LOG_ERR, line);
 	} else {
 		log_say(RTE_LOG_NOTICE, text != NULL ? text : "");
+		log_say(RTE_LOG_WARNING, restarts != NULL ? restarts : "");
 		log_say(RTE_LOG_NOTICE, "polca: reload: done");
 	}
 	free(text);
+	free(restarts);
 	return ret;
 }

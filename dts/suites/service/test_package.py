@@ -79,9 +79,13 @@ def test_reload_keeps_queue_pairs(host):
     pid, pd = main_pid(host), json.loads(host('polca-ctl --json pd create'))['pd']
     cq = json.loads(host('polca-ctl --json cq create'))['cq']
     qp = json.loads(host('polca-ctl --json qp create --pd %d --send-cq %d' % (pd, cq)))['qp_num']
-    host.write('/etc/polca/polca.json', json.dumps(dict(json.loads(old), services=[{'kind': 'sink', 'port': 7300}])))
+    host.write('/etc/polca/polca.json', json.dumps(dict(json.loads(old), services=[{'kind': 'sink', 'port': 7300}],
+                                                        limits={'max_cq': 300})))
     host('systemctl reload polca')
     wait_until(lambda: 'sink' in host('polca-ctl cm services'))
+    # what a reload cannot do is a warning, what it has done is none
+    wait_until(lambda: 'reload: limits.max_cq: ' in host.journal('-p', 'warning'))
+    assert 'reload: services' not in host.journal('-p', 'warning') and 'reload: services' in host.journal()
     assert main_pid(host) == pid
     assert qp in [q['qp_num'] for q in json.loads(host('polca-ctl --json qp list'))['qps']]
     host.write('/etc/polca/polca.json', '{')

@@ -98,6 +98,15 @@ def test_device_counters(polca):
     assert 'xstats' not in polca.rpc('stats_get')['ports'][0]
 
 
+def test_regions_have_their_node(polca):
+    """In the list as in the reply to mr_register; more nodes than one: suite bare-metal, test_placement.py."""
+    nodes = [int(n[4:]) for n in os.listdir('/sys/devices/system/node') if re.fullmatch(r'node\d+', n)]
+    made = polca.rpc('mr_register', pd=polca.rpc('pd_create')['pd'], length=4096)
+    row, = [m for m in polca.rpc('mr_list')['regions'] if m['key'] == made['key']]
+    assert row['numa_node'] == made['numa_node'] and row['numa_node'] in nodes
+    assert 'numa_node' in polca.ctl('mr', 'list').stdout
+
+
 def test_from_an_alert_to_queue_pair_peer_and_reason(polca):
     """PolcaRetriesExceeded: the commands of its runbook."""
     before = samples(metrics(polca))['polca_rc_retry_exceeded_err_total{port="0"}']

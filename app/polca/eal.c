@@ -28,6 +28,8 @@
 
 #define LOOK_US 100
 
+RTE_LOG_REGISTER(eal_logtype, polca.app, INFO);
+
 static struct eal_args args; /* static: the EAL keeps pointers to its arguments */
 static bool shares_memory; /* the EAL has files in hugetlbfs and in the runtime directory */
 
@@ -91,6 +93,18 @@ eal_start(const struct config *c, const char *extra, struct error *err)
 	if (shares_memory)
 		serve_captures();
 	return 0;
+}
+
+void
+eal_log_arguments(void)
+{
+	char text[1024] = "";
+	size_t len = 0;
+	int i;
+
+	for (i = 1; i < args.argc && len < sizeof(text); i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, " %s", args.argv[i]);
+	rte_log(RTE_LOG_DEBUG, (uint32_t)eal_logtype, "polca: DPDK runs with%s\n", text);
 }
 
 static void

@@ -42,6 +42,9 @@ void eal_files_remove(const struct eal_args *a);
 /* Call rte_eal_init(); on failure, err has the remedy. */
 int eal_start(const struct config *c, const char *extra, struct error *err);
 
+/* Debug: the arguments with which the EAL was started. Call once log levels are set. */
+void eal_log_arguments(void);
+
 /* Call rte_eal_cleanup(). The process must exit afterwards. */
 void eal_end(void);
 

@@ -436,6 +436,7 @@ polca_run(struct config *c, const struct options *o, struct error *err)
 		eal_end();
 		return ret;
 	}
+	eal_log_arguments();
 	polca_catch_signals();
 	e = engine_create(&c->engine, err);
 	if (e == NULL) {

@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <rte_log.h>
 
 #include "ctl/client.h"
 
@@ -90,6 +93,36 @@ client_destroy(struct client *cl)
 	rpc_close(cl->answered);
 	client_free(cl);
 	close(fd);
+}
+
+RTE_LOG_REGISTER(ctl_logtype, polca.ctl, INFO);
+
+/* The name of an errno value or, of an error of JSON-RPC, the number. */
+static const char *
+call_outcome(const struct rpc_call *call, char *buf, size_t size)
+{
+	const char *name = call->code > -32000 ? strerrorname_np(-call->code) : NULL;
+
+	if (call->code == 0)
+		return "done";
+	snprintf(buf, size, "error %d", call->code);
+	return name != NULL ? name : buf;
+}
+
+/* Debug: who has called what. Parameters are not told, as they may be keys. */
+static void
+log_call(const struct client *cl, const struct rpc_call *call)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+	char outcome[32];
+
+	if (call->method == NULL || !rte_log_can_log((uint32_t)ctl_logtype, RTE_LOG_DEBUG))
+		return;
+	getsockopt(cl->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	rte_log(RTE_LOG_DEBUG, (uint32_t)ctl_logtype, "ctl: %s by user %u, process %d: %s\n",
+		call->method->name, (unsigned int)peer.uid, (int)peer.pid,
+		call_outcome(call, outcome, sizeof(outcome)));
 }
 
 static void
@@ -337,6 +370,7 @@ answer_some(struct client *cl, struct rpc_state *state, uint64_t now)
 		cl->waiting = rpc_step(cl->call, now);
 		if (cl->waiting != 0)
 			break;
+		log_call(cl, cl->call);
 		append_reply(cl, cl->call, now);
 		if (rpc_can_undo(cl->call))
 			cl->answered = cl->call;

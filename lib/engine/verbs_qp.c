@@ -119,6 +119,7 @@ engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, 
 		return ret;
 	*qpn = a.qpn;
 	qp_reserve_everywhere(e, (unsigned int)worker, attr);
+	ENGINE_LOG(DEBUG, "QP 0x%x is made on worker %d", a.qpn, worker);
 	return 0;
 }
 
@@ -279,7 +280,12 @@ engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
 		ret = resolve_alt(e, alt_ah,
 			mask & QP_ATTR_PATH_MTU ? attr->path_mtu : now.attr.path_mtu, attr,
 			&a.alt_port, err);
-	return ret != 0 ? ret : qp_call_owner(e, qp_modify_here, &a);
+	if (ret == 0)
+		ret = qp_call_owner(e, qp_modify_here, &a);
+	if (ret == 0 && mask & QP_ATTR_STATE)
+		ENGINE_LOG(DEBUG, "QP 0x%x goes from %s to %s", qpn,
+			qp_state_name(now.attr.qp_state), qp_state_name(attr->qp_state));
+	return ret;
 }
 
 int
@@ -310,8 +316,11 @@ int
 engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err)
 {
 	struct qp_args a = { .qpn = qpn, .err = err };
+	int ret = qp_call_owner(e, qp_destroy_here, &a);
 
-	return qp_call_owner(e, qp_destroy_here, &a);
+	if (ret == 0)
+		ENGINE_LOG(DEBUG, "QP 0x%x is destroyed", qpn);
+	return ret;
 }
 
 /*

@@ -227,10 +227,15 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 			"dgid: %s is on none of %s's subnets and the port has no gateway",
 			gid_print(dgid, to), p->cfg.name);
 	i = neigh_find(l->neigh, port, hop);
-	if (i < 0)
-		return neigh_make_entry(l, p, sgid, hop, index, err);
-	*index = i;
-	return 0;
+	if (i >= 0) {
+		*index = i;
+		return 0;
+	}
+	rc = neigh_make_entry(l, p, sgid, hop, index, err);
+	if (rc == 0)
+		LINK_LOG(DEBUG, "%s: %s is a new neighbour, for packets to %s", p->cfg.name,
+			gid_print(hop, from), gid_print(dgid, to));
+	return rc;
 }
 
 void

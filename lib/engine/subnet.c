@@ -179,6 +179,7 @@ subnet_watch(struct engine *e)
 		if (rte_eth_stats_get(link_ethdev(e->link, port), &stats) != 0)
 			continue;
 		drops = &e->drops[port];
+		stats.imissed += link_ring_full(e->link, port);
 		__atomic_store_n(&drops->rx_missed, stats.imissed, __ATOMIC_RELAXED);
 		__atomic_store_n(&drops->rx_errors, stats.ierrors, __ATOMIC_RELAXED);
 		__atomic_store_n(&drops->rx_nombuf, stats.rx_nombuf, __ATOMIC_RELAXED);

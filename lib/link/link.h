@@ -267,6 +267,12 @@ struct link_drops {
 	uint64_t rx_nombuf; /**< no buffer for them */
 };
 
+/**
+ * Control thread: frames of link_drops.rx_missed that DPDK's driver does not report, because the
+ * kernel dropped them.
+ */
+uint64_t link_ring_full(struct link *l, unsigned int port);
+
 /** Single-writer counters of a port on a worker; relaxed readers. */
 struct link_counters {
 	uint64_t rx_packets;

@@ -127,6 +127,7 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 			p->cfg.name, p->driver, device_strerror(rc));
 	p->started = true;
 	p->reconnects = reconnects(p);
+	ring_full_find(l, p);
 	choose_mac(p);
 	if (!p->cfg.ib && p->cfg.vlan == PATH_NO_VLAN && p->num_ipv4 > 0)
 		rx_template_make(&p->rx_template, p->mac, &p->ipv4[0]);

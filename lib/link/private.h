@@ -55,6 +55,8 @@ extern int link_logtype;
  * net_ring's limit (RTE_PMD_RING_MAX_RX_RINGS); further workers have no queue
  */
 #define BACK_TO_BACK_QUEUES 16
+/* Queues of a port whose drops are read from the kernel; further ones are not counted */
+#define RX_SOCKETS_MAX 64
 /* Generations of a port's attributes kept: see state.c */
 #define ATTR_COPIES 64
 
@@ -110,6 +112,12 @@ struct interface_state {
 	/* flags that the device's start turned on; before it has started, all that it might */
 	short set_flags;
 	int file; /* descriptor of the file with the saved state, see interface_file.c; -1: none */
+};
+
+/* A socket of the driver, and what the kernel dropped because its ring was full. */
+struct rx_socket {
+	int fd;
+	uint64_t drops;
 };
 
 struct link_port {
@@ -170,6 +178,9 @@ struct link_port {
 	uint64_t guid;
 	struct lid_table *lids; /* native IB; else NULL */
 	struct rte_eth_link link; /* as last read from the device */
+	/* see ring_full.c; control thread only */
+	struct rx_socket rx_socket[RX_SOCKETS_MAX];
+	unsigned int num_rx_sockets;
 };
 
 static inline unsigned int
@@ -490,6 +501,9 @@ int pool_memory_node(const struct link_pool *pool);
 /* back_to_back.c */
 int back_to_back_open(struct link *l, struct error *err);
 void back_to_back_close(struct link_port *p);
+
+/* ring_full.c: after the port has started */
+void ring_full_find(const struct link *l, struct link_port *p);
 
 /* addresses.c */
 void take_addresses(struct link_port *p);

@@ -337,7 +337,7 @@ def flood(ns, ifname, count):
             s.send(frame)
 
 
-@pytest.mark.parametrize('driver_name', ['pcap'])
+@pytest.mark.parametrize('driver_name', ['af_packet', 'af_xdp', 'pcap'])
 def test_a_full_receive_ring_is_counted(kept, sockets, driver_name):
     """Polca is stopped until its port's receive ring is full. Then each frame was received or is in rx_missed."""
     sent = 20000

@@ -29,7 +29,9 @@ struct perftest_session {
 	struct event *event;
 	struct engine *engine;
 	unsigned int place; /* place of its service */
-	char peer[64]; /* the client's address and port, for the log */
+	union gid peer; /* address of its TCP connection */
+	bool any_gid;
+	char client[64]; /* the same with its port, for the log */
 	uint64_t started; /* TSC */
 	struct perftest_exchange exchange;
 	uint8_t in[PERFTEST_MESSAGE_MAX];

@@ -104,7 +104,7 @@ perftest_log(struct engine *e, const char *peer, const char *what)
 static void
 end_session(struct perftest_session *s, const char *why)
 {
-	perftest_log(s->engine, s->peer, why);
+	perftest_log(s->engine, s->client, why);
 	perftest_close_qps(s);
 	perftest_tcp_close(s->event);
 	s->used = false;
@@ -181,8 +181,9 @@ perftest_tcp_run(evutil_socket_t fd, short events, void *session)
 		end_session(session, why);
 }
 
-static bool
-begin_session(struct engine *e, unsigned int place, int fd, const char *peer)
+/* @return NULL: all are in use, or this address has its share */
+static struct perftest_session *
+find_session(struct perftest_sockets *t, const union gid *peer)
 {
 	struct perftest_session *s, *unused = NULL;
 	unsigned int of_peer = 0;
@@ -196,7 +197,7 @@ begin_session(struct engine *e, unsigned int place, int fd, const char *peer)
 }
 
 static bool
-begin_session(struct perftest_listener *l, const union gid *peer, int fd)
+begin_session(struct perftest_listener *l, const union gid *peer, int fd, const char *client)
 {
 	struct engine *e = l->engine;
 	struct perftest_sockets *t = e->perftest;
@@ -210,8 +211,10 @@ begin_session(struct perftest_listener *l, const union gid *peer, int fd)
 	set_options(fd);
 	s->used = true;
 	s->engine = e;
-	s->place = place;
-	snprintf(s->peer, sizeof(s->peer), "%s", peer);
+	s->place = (unsigned int)(l - t->listener);
+	s->peer = *peer;
+	s->any_gid = l->any_gid;
+	snprintf(s->client, sizeof(s->client), "%s", client);
 	s->started = rte_get_tsc_cycles();
 	s->len = 0;
 	s->num_qps = 0;
@@ -242,20 +245,20 @@ perftest_tcp_peer(const struct sockaddr_storage *from)
 static void
 perftest_tcp_take(struct perftest_listener *l, int fd, const struct sockaddr_storage *from)
 {
-	struct engine *e = l->engine;
+	union gid peer = perftest_tcp_peer(from);
 	const char *what = "is accepted";
-	char peer[64];
+	char client[64];
 
-	print_client(from, peer, sizeof(peer));
-	if (!perftest_tcp_admits(&l->allow, from))
+	print_client(from, client, sizeof(client));
+	if (!allow_list_admits_address(&l->allow, &peer))
 		what = "is refused: the service's allow list does not have its address";
-	else if (!begin_session(e, (unsigned int)(l - e->perftest->listener), fd, peer))
-		what = "is refused: there are as many as are possible";
+	else if (!begin_session(l, &peer, fd, client))
+		what = "is refused: there are as many as are possible, or as many from its address";
 	else
 		fd = -1; /* the session's */
 	if (fd >= 0)
 		close(fd);
-	perftest_log(e, peer, what);
+	perftest_log(l->engine, client, what);
 }
 
 static void
@@ -264,7 +267,6 @@ perftest_tcp_accept(evutil_socket_t listener, short events, void *arg)
 	struct perftest_listener *l = arg;
 	struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
 	socklen_t len = sizeof(from);
-	union gid peer;
 	int fd;
 
 	(void)events;
@@ -286,9 +288,9 @@ perftest_watch(struct engine *e, uint64_t now)
 	struct perftest_session *s = e->perftest->session;
 
 	for (; s < e->perftest->session + SESSIONS_MAX; s++)
-		if (s->used && s->exchange.step == PERFTEST_VERSION_STEP && now > s->started &&
-			now - s->started > GREETING_S * e->hz)
-			end_session(s, "has ended: it sent no version in time");
+		if (s->used && s->num_qps == 0 && now > s->started &&
+			now - s->started > ANNOUNCE_S * e->hz)
+			end_session(s, "has ended: it announced no queue pair in time");
 }
 
 /* --- services --- */

@@ -95,39 +95,6 @@ def test_reload_keeps_queue_pairs(host):
     host('systemctl reload polca')
 
 
-def as_user(host, name, words):
-    return host.run('runuser -u %s -- polca-ctl %s' % (name, words))
-
-
-def test_group_of_the_control_socket(host):
-    """A member of the group may do everything, a stranger nothing; on the monitoring socket nobody
-    changes anything. polca-ctl says what a stranger is to type."""
-    old = host('cat /etc/polca/polca.json')
-    host('groupadd operators; usermod -a -G operators polca; useradd -G operators member; useradd stranger')
-    control = {'group': 'operators', 'monitor': '/run/polca/monitor.sock'}
-    host.write('/etc/polca/polca.json', json.dumps(dict(json.loads(old), control=control)))
-    host('systemctl restart polca')
-    assert host('stat -c %U:%G:%a /run/polca/polca.sock').strip() == 'polca:operators:660'
-    own, monitor = '-s /run/polca/polca.sock ', '-s /run/polca/monitor.sock '
-    pd = json.loads(as_user(host, 'member', '--json ' + own + 'pd create').stdout)['pd']
-    assert as_user(host, 'member', own + 'pd destroy %d' % pd).returncode == 0
-    # with no path given, polca-ctl finds it
-    assert 'polca listens at /run/polca/polca.sock' in as_user(host, 'member', 'version get').stdout
-    denied = as_user(host, 'stranger', own + 'version get')
-    assert denied.returncode != 0
-    assert '/run/polca admits root, user polca and members of group operators: run polca-ctl with sudo, or ' \
-        'become a member (usermod -a -G operators USER)' in denied.stdout, denied.stdout
-    assert as_user(host, 'stranger', monitor + 'stats get').returncode != 0
-    assert as_user(host, 'member', monitor + 'stats get').returncode == 0
-    for words in ('pd create', 'log set polca debug', 'sa import /etc/hostname', 'config reload',
-                  'stats reset', 'cm connect 192.0.2.2 7174 --service rping --count 1'):
-        refused = as_user(host, 'member', monitor + words)
-        assert refused.returncode != 0, words
-    assert 'monitor' in as_user(host, 'member', monitor + 'pd create').stdout
-    host.write('/etc/polca/polca.json', old)
-    host('systemctl restart polca')
-
-
 def test_restart_after_kill_9(host):
     old = main_pid(host)
     host('kill -9 %d' % old)

@@ -28,8 +28,8 @@ usage_error(const char *fmt, const char *what)
 }
 
 /*
- * True if a server listens at the path that this user trusts, or if this user may not look (EACCES).
- * The socket of a killed polca refuses connections.
+ * True if a server that this user trusts listens at the path, or if this user may not look
+ * (EACCES). The socket of a killed polca refuses connections.
  */
 static bool
 socket_has_server(const char *path)

@@ -25,8 +25,8 @@ class Client:
         self.path = path
         self.sock = socket.socket(socket.AF_UNIX)
         self.timeout = timeout
+        self.sock.connect(path)  # waits for room in the server's queue; with a time limit it would not
         self.sock.settimeout(time_limit.limit(timeout))
-        self.sock.connect(path)
         self.buf = b''
         self.next_id = 1
 

@@ -683,7 +683,8 @@ test_an_sa_query_that_is_interrupted_is_cancelled(void **state)
 
 	(void)state;
 	snprintf(command, sizeof(command),
-		"timeout --preserve-status -s INT 0.2 %s sa table vlarb 2>&1", program);
+		"timeout --foreground --preserve-status -s INT 0.2 %s sa table vlarb 2>&1",
+		program);
 	assert_int_equal(shell(command), 128 + SIGINT);
 	assert_string_equal(out, "");
 	cli_gives("sa result 33", 1, "there is no query 33");
@@ -696,7 +697,8 @@ test_an_sa_query_that_takes_long_says_so(void **state)
 
 	(void)state;
 	snprintf(command, sizeof(command),
-		"timeout --preserve-status -s INT 2.8 %s sa table vlarb 2>&1", program);
+		"timeout --foreground --preserve-status -s INT 2.8 %s sa table vlarb 2>&1",
+		program);
 	assert_int_equal(shell(command), 128 + SIGINT);
 	assert_string_equal(out, "no answer yet, 2 s\n");
 }
@@ -909,12 +911,14 @@ test_ping_sums_up_when_it_is_interrupted(void **state)
 
 	(void)state;
 	snprintf(command, sizeof(command),
-		"timeout --preserve-status -s INT 0.5 %s ping 10.0.0.2 -i 60 2>&1", program);
+		"timeout --foreground --preserve-status -s INT 0.5 %s ping 10.0.0.2 -i 60 2>&1",
+		program);
 	assert_int_equal(shell(command), 0);
 	assert_non_null(strstr(out, "1 packets transmitted, 1 received, 0% packet loss"));
 	/* also where an answer is waited for */
 	snprintf(command, sizeof(command),
-		"timeout --preserve-status -s INT 0.5 %s ping lid:8 -W 60 --port 1 2>&1", program);
+		"timeout --foreground --preserve-status -s INT 0.5 %s ping lid:8 -W 60 --port 1 2>&1",
+		program);
 	assert_int_equal(shell(command), 1);
 	assert_non_null(strstr(out, "1 packets transmitted, 0 received, 100% packet loss"));
 }
@@ -1031,7 +1035,7 @@ test_who_interrupts_connect_ends_the_connection(void **state)
 
 	(void)state;
 	snprintf(command, sizeof(command),
-		"timeout --preserve-status -s INT 0.5 %s cm connect 10.0.0.2 8000 --service rping --count 5 2>&1",
+		"timeout --foreground --preserve-status -s INT 0.5 %s cm connect 10.0.0.2 8000 --service rping --count 5 2>&1",
 		program);
 	assert_int_equal(shell(command), 4);
 	assert_non_null(strstr(out, "\nrping: 3 of 5 exchanges,"));
@@ -1199,7 +1203,7 @@ test_connect_without_count_stays_until_a_signal(void **state)
 		cli_gives("service list --json", 0, "\"CONNECTED\"");
 		cli_gives("cm disconnect 2", 0, "ok\n");
 		snprintf(command, sizeof(command),
-			"timeout --preserve-status -s %s 0.5 %s cm connect 10.0.0.2 8000 --service rping 2>&1",
+			"timeout --foreground --preserve-status -s %s 0.5 %s cm connect 10.0.0.2 8000 --service rping 2>&1",
 			signals[i], program);
 		assert_int_equal(shell(command), 0);
 		assert_non_null(strstr(out, "Ctrl-C disconnects"));

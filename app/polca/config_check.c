@@ -3,8 +3,8 @@
  */
 
 /*
- * What a single value cannot say: names that must be there, pairs that must agree, addresses that
- * must make sense together.
+ * Checks that need more than one value: members that must be given, values that must agree,
+ * addresses that must fit together.
  */
 
 #include <grp.h>
@@ -128,7 +128,7 @@ check_unique(const struct config *c, unsigned int port, unsigned int i, struct c
 	return 0;
 }
 
-/* One route for a LID. */
+/* A LID is listed once. */
 static int
 check_lids(const struct link_port_config *p, unsigned int port, struct config_errors *errs)
 {
@@ -143,7 +143,7 @@ check_lids(const struct link_port_config *p, unsigned int port, struct config_er
 	return 0;
 }
 
-/* LIDs instead of addresses; and LIDs for RoCE would mean nothing. */
+/* A native IB port has LIDs and no IP addresses; a RoCE port has no "ib". */
 static void
 check_ib_keys(const struct config_port *p, unsigned int i, struct config_errors *errs)
 {

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * The communication manager on QP1 (cm.md; class 0x07, version 2): establishes and ends RC
- * connections with any IB CM or rdma_cm peer.
+ * The communication manager on QP1 (cm.md; class 0x07, version 2): establishes RC connections
+ * with any IB CM or rdma_cm peer, moves them to alternate paths, ends them, and answers SIDR.
  *
  * A connection and its QP belong to one worker. The CM creates the QP, moves it through its states
  * and destroys it. The worker of a REQ is a hash of the remote CA GUID and QPN, so that repeated
@@ -17,8 +17,9 @@
  * uses it, except to read counters. The CM reads no clock, does not log and does not call EAL.
  * After creation only lib/rc allocates memory, for QPs.
  *
- * A user of connections (lib/svc, the control plane) implements struct cm_user: functions that the
- * CM calls on the connection's worker. They may call the CM, also for the same connection.
+ * A user of connections (lib/svc, and lib/engine for the control socket) implements struct
+ * cm_user: functions that the CM calls on the connection's worker. They may call the CM, also for
+ * the same connection.
  */
 
 #include <stdbool.h>

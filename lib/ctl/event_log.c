@@ -62,7 +62,7 @@ event_log_fill(struct event_log *log, struct engine *e)
 		log->next += lost - EVENT_LOG_SIZE;
 		lost = EVENT_LOG_SIZE;
 	}
-	while (lost-- > 0)
+	while (lost-- > 0) /* where they were lost is not known: behind those that came */
 		event_log_add(log, NULL);
 }
 

@@ -18,7 +18,10 @@ struct event_log;
 
 struct event_log *event_log_create(void);
 void event_log_destroy(struct event_log *log);
-/** Take over what the engine has. */
+/**
+ * Move all events from the engine into the log. Call it regularly, also without clients: it empties
+ * the workers' rings, and the engine writes the lines of its log.
+ */
 void event_log_fill(struct event_log *log, struct engine *e);
 
 /** Number of the next event to come; events are numbered from 1. */

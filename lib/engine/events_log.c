@@ -3,9 +3,9 @@
  */
 
 /*
- * The log of what workers report. A worker never logs: it raises an event, and the control thread
- * writes the line when it takes the event. An event that its raiser logs itself, or that another
- * event's line includes, is logged at debug level only.
+ * Events as text, for the log and for the RPC `events`. A worker never logs: it raises an event,
+ * and the control thread writes the line when it takes the event. An event that its raiser logs
+ * itself, or that another event's line includes, is logged at debug level only.
  */
 
 #include <inttypes.h>
@@ -29,6 +29,7 @@ port_name(const struct engine *e, uint32_t port)
 	return port < e->config.link.num_ports ? e->config.link.port[port].name : "unknown port";
 }
 
+/* Which QP failed, why, and who its peer is: a GID, or without one a LID. */
 static void
 qp_error_text(const struct engine *e, const struct event *ev, char *buf, size_t size)
 {

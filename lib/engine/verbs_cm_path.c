@@ -4,8 +4,8 @@
 
 /*
  * The path of a connection that we open. RoCE: wait until the next hop's MAC is resolved, because a
- * REQ that is lost without it is repeated only after seconds. Native IB: query the SA for a
- * PathRecord, unless the caller gave all attributes.
+ * REQ that is lost without it is repeated only after seconds. Native IB: query the SA, if there is
+ * one, for a PathRecord, unless the caller gave LID, GID, MTU and packet life time.
  */
 
 #include <errno.h>
@@ -114,6 +114,7 @@ select_gid(struct sa_query *q, const char *name, const union gid *gid)
 	q->mask |= sa_mask(q->type, f, SA_V2);
 }
 
+/* The path that is asked for: one to the peer, usable in both directions, in this partition. */
 static void
 select_path(struct sa_query *q, const struct port_attr *port, const struct conn_path_args *a)
 {
@@ -158,7 +159,7 @@ conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout
 	return engine_sa_query(e, &q, query, err);
 }
 
-/* Take the path from the record, except the attributes that the caller has set. */
+/* Take the path from the record, but the packet life time that the caller has set. */
 static int
 conn_path_take_record(struct engine *e, const struct engine_sa_record *r, struct conn_path_args *a,
 	struct cm_path *path, struct error *err)

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Private to lib/mad's core: keys, the session table, the chunk pool, dispatch. Protocols use
+ * Private to lib/mad's core: keys, the session table, the chunk pool, dispatch. RMPP needs
  * session.h only.
  */
 

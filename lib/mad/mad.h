@@ -11,6 +11,10 @@
  * call other managers with timeout and retries, and run the two reliable multi-packet protocols,
  * class version 1 of the SA (sa-multipacket A) and RMPP (B), as sessions of the owning worker.
  *
+ * The worker of lib/engine calls receive and run. lib/sa, sma, pma, live and cm add agents, which
+ * answer the requests of their class; the SA's client, traps and verbs make calls, whose answers go
+ * to a taker.
+ *
  * All state belongs to one worker. Call these functions only on that worker, except mad_owner() and
  * functions that read counters. No function reads a clock, allocates after creation, logs or calls
  * EAL.

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Who may use a service, the SA or perftest's exchange: address prefixes and partitions. One
- * function decides for all of them.
+ * Who may connect to a service (lib/svc), ask the SA (checked by lib/mad) or use the TCP port of
+ * perftest's clients (lib/engine): address prefixes and partitions. One function decides for all.
  */
 
 #include <stdbool.h>

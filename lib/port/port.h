@@ -7,7 +7,8 @@
 
 /**
  * @file A port's attributes: one immutable struct, published anew when something changes and read
- * once per burst (design.md, who owns what). Only data and helpers are here; lib/link publishes it.
+ * once per burst (design.md, who owns what). Only data and helpers are here, also for GIDs as IP
+ * addresses and for what subnet management sets; lib/link publishes it.
  */
 
 #include <stdbool.h>

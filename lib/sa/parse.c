@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Parse components from text. A text that is rejected leaves the record unchanged. */
+/*
+ * Parse components, the fields of SA records, from the text of import files and RPCs. A text that
+ * is rejected leaves the record unchanged.
+ */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -104,6 +107,7 @@ parse_word(const struct sa_field *f, uint8_t *rec, const char *text, struct erro
 	return 0;
 }
 
+/* Words or numbers joined by "+", as link widths and join states have them: their bits are or-ed. */
 static int
 parse_flags(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err)
 {

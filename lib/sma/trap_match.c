@@ -12,7 +12,10 @@
 
 /* --- the same cause --- */
 
-/* Compare details without our own LID, which may have changed. */
+/*
+ * True if the details are the same. Our own LID in them is skipped: it may have changed since the
+ * trap was raised.
+ */
 static bool
 same_details(const struct sma_trap *t, const uint8_t *notice)
 {

@@ -360,6 +360,7 @@ decode_object(struct table_decoder *d, const struct table_row *row, const json_t
 	return ret;
 }
 
+/* Decode an item of the list that @p row describes. An error says what an item may be. */
 static int
 decode_item(struct table_decoder *d, const struct table_row *row, const json_t *v, void *item)
 {
@@ -388,7 +389,7 @@ decode_items(struct table_decoder *d, const struct table_row *row, const json_t 
 	return ret;
 }
 
-/* An array in the structure takes lists only; a list in the arena one object alone, too. */
+/* With TABLE_INLINE only a list; else one object may stand for a list of one. */
 static int
 decode_list(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {

@@ -26,7 +26,7 @@ perftest_talk_tcp(struct perftest_talk *t, const char *where, struct error *err)
 	return t->fd < 0 ? t->fd : 0;
 }
 
-/* --- over a connection with its own completion queue and one posted receive --- */
+/* --- over an RDMA connection (perftest -R), with a CQ of its own and one posted receive --- */
 
 static int
 talk_post_receive(struct perftest_talk *t, struct error *err)

@@ -18,7 +18,7 @@
 struct loss_queue {
 	uint32_t one_of;
 	bool on;
-	uint64_t left; /* packets until the next one is lost */
+	uint64_t left; /* packets up to the next one that is lost, which counts */
 	uint64_t state;
 	uint64_t lost;
 	uint16_t port, queue;
@@ -30,7 +30,7 @@ struct loss {
 	unsigned int queues;
 };
 
-/* Drop packets. @return the number of packets that remain */
+/* Drop those packets of a burst whose turn it is. @return the number of packets that remain */
 static uint16_t __rte_noinline
 lose_some(struct loss_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {

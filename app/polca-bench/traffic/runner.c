@@ -339,6 +339,7 @@ warm_up_slices(const struct bench_options *o)
 	return tenth > WARM_UP ? WARM_UP : (unsigned int)tenth;
 }
 
+/* Run the only runner on this thread: slices to warm up, measured ones, and the drain. */
 static void
 run_here(struct run *run)
 {

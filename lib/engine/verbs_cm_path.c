@@ -114,18 +114,28 @@ select_gid(struct sa_query *q, const char *name, const union gid *gid)
 	q->mask |= sa_mask(q->type, f, SA_V2);
 }
 
-/* The path that is asked for: one to the peer, usable in both directions, in this partition. */
+/*
+ * The path that is asked for: one to the peer, usable in both directions, in this partition, with
+ * what else the caller has chosen. The record then agrees with the caller, or there is no path: an
+ * SL that the SA did not choose could lock the fabric up.
+ */
 static void
 select_path(struct sa_query *q, const struct port_attr *port, const struct conn_path_args *a)
 {
-	if (gid_is_zero(&a->ah.dgid)) {
+	if (gid_is_zero(&a->ah.dgid) || a->ah.src_path_bits != 0)
 		select_number(q, "slid", port_slid(port, a->ah.src_path_bits));
-	} else {
+	if (!gid_is_zero(&a->ah.dgid)) {
 		select_gid(q, "sgid", &port->gid[a->ah.sgid_index].gid);
 		select_gid(q, "dgid", &a->ah.dgid);
 	}
 	if (a->ah.dlid != 0)
 		select_number(q, "dlid", a->ah.dlid);
+	if (a->ah.sl != 0)
+		select_number(q, "sl", a->ah.sl);
+	if (a->ah.traffic_class != 0)
+		select_number(q, "tclass", a->ah.traffic_class);
+	if (a->ah.flow_label != 0)
+		select_number(q, "flow_label", a->ah.flow_label);
 	select_number(q, "reversible", 1);
 	select_number(q, "numb_path", 1);
 	select_number(q, "pkey", port->pkey[a->pkey_index]);
@@ -159,7 +169,10 @@ conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout
 	return engine_sa_query(e, &q, query, err);
 }
 
-/* Take the path from the record, but the packet life time that the caller has set. */
+/*
+ * Take the path from the record, but the packet life time that the caller has set. The other values
+ * that the caller chose were part of the request.
+ */
 static int
 conn_path_take_record(struct engine *e, const struct engine_sa_record *r, struct conn_path_args *a,
 	struct cm_path *path, struct error *err)

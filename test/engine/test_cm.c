@@ -1009,6 +1009,37 @@ test_path_is_requested_from_the_sa(void **state)
 	cm_client_destroy(e, &c);
 }
 
+/* What the caller chooses is part of the request, and the path has it. */
+static void
+test_chosen_path_values_are_requested(void **state)
+{
+	struct engine *e = *state;
+	const struct port_attr *p1 = link_port_attr(engine_link(e), 1);
+	struct engine_ah chosen = {
+		.port = 0,
+		.dgid = p1->gid[0].gid,
+		.traffic_class = 0x48,
+		.flow_label = 0x12345,
+	};
+	struct engine_cm_connect r;
+	struct engine_cm_outcome o;
+	struct cm_info info;
+	struct client c;
+
+	listen_kind(e, "memory");
+	cm_client_create(e, &c);
+	info = connect_ib(e, &c, &chosen);
+	assert_int_equal(info.path.av.traffic_class, 0x48);
+	assert_int_equal(info.path.av.flow_label, 0x12345);
+	/* the SA does not know that the fabric carries this SL */
+	chosen.sl = 5;
+	r = engine_cm_request(&c, &chosen, -1);
+	r.path_mtu = 0;
+	o = try_connect(e, &r);
+	assert_int_equal(o.error, -ENOENT);
+	cm_client_destroy(e, &c);
+}
+
 static void
 test_known_path_needs_no_request(void **state)
 {
@@ -1139,6 +1170,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_destroy_without_stop_leaks_nothing),
 		cmocka_unit_test(test_services_from_the_start),
 		cmocka_unit_test_setup_teardown(test_path_is_requested_from_the_sa, cm_start_ib,
+			cm_stop),
+		cmocka_unit_test_setup_teardown(test_chosen_path_values_are_requested, cm_start_ib,
 			cm_stop),
 		cmocka_unit_test_setup_teardown(test_known_path_needs_no_request, cm_start_ib,
 			cm_stop),

@@ -104,8 +104,6 @@ echo_received_back(struct svc_conn *c, const struct wc *wc)
 	e->received++;
 	svc_count(svc_conn_counters(c), exchanges, 1);
 	svc_recv(c, (uint32_t)wc->wr_id, &r, at, config->size);
-	if (e->received == config->count)
-		svc_disconnect(c);
 }
 
 static void
@@ -120,6 +118,7 @@ echo_established(struct svc_conn *c, const uint8_t *private_data, uint8_t len)
 static void
 echo_completion(struct svc_conn *c, const struct wc *wc)
 {
+	const struct svc_config *config = svc_config(svc_conn_service(c));
 	struct echo_conn *e = svc_conn_priv(c);
 
 	if (!svc_conn_active(c)) {
@@ -130,7 +129,11 @@ echo_completion(struct svc_conn *c, const struct wc *wc)
 		echo_received_back(c, wc);
 	else
 		e->completed++;
-	echo_send_more(c);
+	/* the last answer can overtake the ACK of the message, which counts it as sent */
+	if (e->received == config->count && e->completed == config->count)
+		svc_disconnect(c);
+	else
+		echo_send_more(c);
 }
 
 const struct svc_ops svc_echo = {

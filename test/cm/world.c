@@ -65,8 +65,12 @@ world_is_lost(struct node *n, const struct packet *pkt)
 {
 	unsigned int i;
 
-	if (!world_is_cm(pkt))
-		return n->lose_data && pkt->dest_qpn != 1;
+	if (!world_is_cm(pkt)) {
+		if (pkt->opcode != RC_ACK || n->lose_acks == 0)
+			return n->lose_data && pkt->dest_qpn != 1;
+		n->lose_acks--;
+		return true;
+	}
 	if (happens(n))
 		return true;
 	for (i = 0; i < n->num_lose; i++) {

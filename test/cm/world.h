@@ -75,6 +75,7 @@ struct node {
 		loss; /* of 1000 CM messages it sends, so many are lost, and so many arrive twice */
 	bool deaf; /* it receives nothing */
 	bool lose_data; /* it receives only MADs */
+	unsigned int lose_acks; /* ACKs that it sends to lose next */
 	bool twice; /* each CM message that it sends arrives twice */
 
 	uint64_t guid;

@@ -96,6 +96,26 @@ test_echo_client_receives_all_its_messages(void **state)
 	expect_all_released(b);
 }
 
+/* The answer can overtake the ACK of the message: the client waits for both. */
+static void
+test_echo_client_waits_for_its_last_ack(void **state)
+{
+	struct bench *b = *state;
+	struct service *client;
+
+	serve(b, &b->w->b, &(struct svc_config){ .kind = "echo" });
+	client = serve(b, &b->w->a,
+		&(struct svc_config){ .kind = "echo", .active = true, .size = 16, .count = 1 });
+	b->w->b.lose_acks = 1;
+	dial(b, client);
+	assert_int_equal(figures(client).messages_in, 1);
+	assert_int_equal(figures(client).connections, 1);
+	while (figures(client).connections != 0)
+		pass(b->w, MS);
+	assert_int_equal(figures(client).messages_out, 1);
+	expect_all_released(b);
+}
+
 /* librdmacm's rdma_server sends one message of 16 bytes back, with other contents. */
 static void
 test_echo_client_detects_other_contents(void **state)
@@ -357,6 +377,7 @@ main(void)
 		T(test_echo_sends_messages_back),
 		T(test_immediate_data_and_empty_messages_come_back),
 		T(test_echo_client_receives_all_its_messages),
+		T(test_echo_client_waits_for_its_last_ack),
 		T(test_echo_client_detects_other_contents),
 		T(test_too_long_message_ends_only_its_own_connection),
 		T(test_rdma_to_an_echo_is_refused),

@@ -15,7 +15,7 @@ from hugepages import free
 from polca import BUILD
 
 PROGRAM = os.path.join(BUILD, 'app/polca-bench/polca-bench')
-WAIT = 60
+WAIT = 120
 PAGES = 400  # of 2 MiB, for two processes
 
 

@@ -61,7 +61,9 @@ def test_ucmatose(listen, guest, arguments, connections, messages):
 def test_rdma_client(listen, guest, address):
     s = listen('echo', ECHO)
     assert 'rdma_client: end 0' in guest.check('rdma_client -s %s -p %d' % (address, ECHO))
-    s.wait(established=1, messages_in=1, messages_out=1, bytes_in=16, bytes_out=16)
+    # it disconnects when it has our message, and this can overtake its ACK, as soft-RoCE completes a
+    # receive first; our message then does not count as sent
+    s.wait(established=1, messages_in=1, bytes_in=16, errors=0, connections=0)
 
 
 def test_rdma_xclient(listen, guest):

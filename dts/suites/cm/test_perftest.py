@@ -60,8 +60,8 @@ class Client:
 
     def line(self, form, program, args):
         if form == 'cm':
-            return '%s -d rxe0 -R -p %d %s %s' % (program, PORT, args, POLCA_IP)
-        return '%s -d rxe0 -x 1 -p %d %s %s' % (program, self.port, args, self.address)
+            return '%s -d rxe0 -u 18 -R -p %d %s %s' % (program, PORT, args, POLCA_IP)
+        return '%s -d rxe0 -u 18 -x 1 -p %d %s %s' % (program, self.port, args, self.address)
 
     def run(self, form, program, args, seconds=120):
         """The rows of the printed table: a list of lists of numbers."""

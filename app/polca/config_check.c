@@ -145,7 +145,7 @@ check_lids(const struct link_port_config *p, unsigned int port, struct config_er
 
 /* A native IB port has LIDs and no IP addresses; a RoCE port has no "ib". */
 static void
-check_ib_keys(const struct config_port *p, unsigned int i, struct config_errors *errs)
+check_ib_config(const struct config_port *p, unsigned int i, struct config_errors *errs)
 {
 	if (p->encapsulation != CONFIG_IB) {
 		if (p->has_ib)
@@ -180,7 +180,7 @@ check_ib_keys(const struct config_port *p, unsigned int i, struct config_errors 
 }
 
 static void
-check_port_keys(const struct config *c, unsigned int port, struct config_errors *errs)
+check_port_config(const struct config *c, unsigned int port, struct config_errors *errs)
 {
 	const struct link_port_config *p = &c->port[port].link;
 	unsigned int i;
@@ -192,7 +192,7 @@ check_port_keys(const struct config *c, unsigned int port, struct config_errors 
 		config_error(errs, "ports[%u].name: got \"%s\", which ports[%u] has already", port,
 			p->name, i);
 	check_attachment(c, port, errs);
-	check_ib_keys(&c->port[port], port, errs);
+	check_ib_config(&c->port[port], port, errs);
 	for (i = 0; i < p->num_addr; i++) {
 		check_gateway(&p->addr[i], port, i, errs);
 		check_unique(c, port, i, errs);
@@ -327,7 +327,7 @@ config_check(const struct config *c, struct config_errors *errs)
 		check_partitions(c, errs);
 	for (i = 0; i < c->num_ports; i++)
 		if (!port_is_wrong(errs, i))
-			check_port_keys(c, i, errs);
+			check_port_config(c, i, errs);
 	for (i = 0; i < c->num_services; i++) {
 		snprintf(path, sizeof(path), "services[%u]", i);
 		if (!config_errors_below(errs, path))

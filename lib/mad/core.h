@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Private to lib/mad's core: keys, the session table, the chunk pool, dispatch. RMPP needs
- * session.h only.
+ * Private to lib/mad: keys, the session table, the pool of request bodies, replies, and dispatch to
+ * agents. The files of RMPP need session.h only.
  */
 
 #include "mad/session.h"
@@ -34,7 +34,7 @@ mad_key_equal(const struct mad_key *a, const struct mad_key *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* --- table.c --- */
+/* --- session_table.c --- */
 
 /*
  * An address with sessions or bodies. The entry of a proven address is kept longer, as long as
@@ -83,13 +83,13 @@ void mad_peer_discharge(struct mad_worker *w, struct mad_peer_entry *p, uint64_t
 /* Precompute the timeouts of A5. */
 void mad_time_init(struct mad_worker *w);
 
-/* --- body.c --- */
+/* --- request_body.c --- */
 
 int mad_pool_create(struct mad_worker *w);
 void mad_pool_destroy(struct mad_worker *w);
 void mad_pool_memory(const struct mad_worker *w, uint64_t *used, uint64_t *total);
 
-/* --- path.c: destinations, and replies without a session --- */
+/* --- reply.c: destinations, and replies without a session --- */
 
 void mad_peer_of(struct mad_peer *peer, const struct mad_rx *rx);
 void mad_path_to(struct path *path, uint8_t transport[MAD_TRANSPORT_LEN],

@@ -151,7 +151,7 @@ struct mad_protocol {
 	 * @return packets sent
 	 */
 	unsigned int (*send)(struct mad_session *s, unsigned int budget);
-	/* The session's timer, now disarmed, expired. Called by table.c. */
+	/* The session's timer, now disarmed, expired. Called by session_table.c. */
 	void (*expire)(struct mad_session *s);
 	/*
 	 * Our side gives up for the reason in why->end (CANCELLED, REFUSED, ...) and why->error.
@@ -297,7 +297,7 @@ struct mad_session {
 	uint8_t mad[MAD_LEN] __attribute__((aligned(64)));
 	struct path path;
 
-	/* private to table.c */
+	/* private to session_table.c */
 	uint32_t index;
 	uint32_t generation;
 	struct mad_peer_entry *peer; /* the stranger's address entry; NULL: our call */

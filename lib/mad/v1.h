@@ -7,7 +7,8 @@
 
 /**
  * @file
- * Private to v1_*.c: multi-packet transactions of SA class version 1 (seed 000, sa-multipacket A).
+ * Private to v1.c and v1_*.c: multi-packet transactions of SA class version 1 (seed 000,
+ * sa-multipacket A).
  */
 
 #include "mad/core.h"

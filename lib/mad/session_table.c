@@ -52,7 +52,8 @@ session_table_alloc(struct mad_worker *w, size_t n, size_t size)
 }
 
 /*
- * One entry per session, and one per chunk: each body (body.c) may be its address's only holding.
+ * One entry per session, and one per chunk: each body (request_body.c) may be all that its address
+ * has.
  */
 static uint32_t
 peers_needed(const struct mad_worker *w)

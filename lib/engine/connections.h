@@ -66,6 +66,11 @@ struct svc_worker *service_here(const struct worker *w, unsigned int place);
 /** Report the connection of a service from service_client(); 0: it will not have one. */
 void service_connected(struct engine *e, unsigned int place, cm_id id);
 
+/* --- verbs_cm.c --- */
+
+/** Control thread: add the next hops that attempts to connect wait for. */
+void attempts_use_neighbours(const struct engine *e, struct link_neighbours_used *used);
+
 /* --- verbs_cm_path.c --- */
 
 /** What is still missing to use a path. */

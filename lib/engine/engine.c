@@ -36,6 +36,7 @@ const struct engine_config engine_config_default = {
 	.handoff_ring = 1024,
 	.rehome = true,
 	.stall_ms = 1000,
+	.neighbours_kept = 1024,
 	.key_errors = 64,
 	.key_error_pause_s = 60,
 	.sa = {

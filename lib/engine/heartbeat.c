@@ -35,6 +35,7 @@ engine_watch(struct engine *e)
 	engine_mad_watch(e);
 	engine_sm_watch(e);
 	engine_cm_watch(e);
+	neighbours_watch(e, rte_get_tsc_cycles());
 	subnet_watch(e);
 	own_ports_follow(e);
 	reconnect_watch(e);

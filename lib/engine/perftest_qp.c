@@ -186,10 +186,15 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 		.max_dest_rd_atomic = e->config.limits.max_rd_atomic,
 	};
 	ret = perftest_check_gid(s, theirs, err);
-	if (ret == 0)
-		ret = perftest_find_path(e, theirs, &a.attr, &a.port, err);
 	if (ret != 0)
 		return ret;
+	if (!link_neighbour_allowed(e->link, &s->peer))
+		return error_set(err, ENOSPC,
+			"too many addresses that clients named do not answer: try again later");
+	ret = perftest_find_path(e, theirs, &a.attr, &a.port, err);
+	if (ret != 0)
+		return ret;
+	link_neighbour_caused(e->link, a.attr.neighbour, &s->peer);
 	qp->worker = e->perftest_turn++ % e->num_workers;
 	ret = engine_call(e, qp->worker, open_here, &a);
 	if (ret != 0)

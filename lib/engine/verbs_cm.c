@@ -334,6 +334,19 @@ engine_cm_watch(struct engine *e)
 	services_watch(e, now);
 }
 
+void
+attempts_use_neighbours(const struct engine *e, struct link_neighbours_used *used)
+{
+	const struct attempt *a;
+	unsigned int i;
+
+	for (i = 0; e->attempts != NULL && i < ENGINE_CM_ATTEMPTS; i++) {
+		a = &e->attempts->attempt[i];
+		if (a->used && a->step != STEP_OVER && a->connect.path.present)
+			link_neighbour_use(used, a->connect.path.neighbour);
+	}
+}
+
 /* --- connecting --- */
 
 static int

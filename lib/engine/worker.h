@@ -21,6 +21,7 @@
 #include "base/token_bucket.h"
 #include "engine/engine.h"
 #include "engine/requests.h"
+#include "engine/neighbours.h"
 #include "engine/rehome.h"
 #include "engine/verbs_cm.h"
 #include "sa/client.h"
@@ -210,6 +211,7 @@ struct engine {
 	struct sa_import *import; /* control thread only */
 	struct sa_walk walk[SA_WALKS];
 	struct own_seen own_seen[LINK_PORTS_MAX];
+	struct neighbour_search neighbour_search; /* control thread only */
 	uint64_t mad_hash_key;
 	uint64_t cm_hash_key;
 	/* used by the control thread only */

@@ -152,12 +152,53 @@ const char *link_driver(const struct link *l, unsigned int port);
  */
 bool link_server_socket(const struct link *l, unsigned int port, char *path, size_t size);
 
+/** Most neighbours, of all ports. */
+#define LINK_NEIGHBOURS 16384
+
 /**
  * Control thread: find or create the neighbour entry of the next hop to dgid (the destination
  * itself if it is on the link, else a gateway). Worker 0 starts to resolve a new entry at once.
+ *
+ * The index stays valid as long as somebody uses it: see link_neighbours_forget().
  */
 int link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const union gid *dgid,
 	uint32_t *index, struct error *err);
+
+/**
+ * Control thread: may a stranger, at address @p who, make us ask for one more next hop? The entries
+ * that strangers caused and nobody has answered for are bounded, for each of them and in all.
+ */
+bool link_neighbour_allowed(struct link *l, const union gid *who);
+/** Control thread: this entry is there because of a stranger at address @p who. */
+void link_neighbour_caused(struct link *l, uint32_t index, const union gid *who);
+
+/** One bit for each neighbour that is in use. */
+struct link_neighbours_used {
+	uint64_t word[LINK_NEIGHBOURS / 64];
+};
+
+static inline void
+link_neighbour_use(struct link_neighbours_used *used, uint32_t index)
+{
+	if (index < LINK_NEIGHBOURS)
+		used->word[index / 64] |= UINT64_C(1) << index % 64;
+}
+
+/**
+ * Control thread: there are more than @p kept entries, or one was refused lately: look for unused
+ * ones.
+ */
+bool link_neighbours_due(const struct link *l, uint32_t kept);
+/** Control thread: a search begins for the indexes that somebody uses. */
+void link_neighbours_search(struct link *l);
+/**
+ * Control thread: the search has ended. Remove the entries that are not in @p used, unless
+ * link_neighbour() returned them during this search or the one before: an operation may be about to
+ * use them.
+ *
+ * @return number of entries removed
+ */
+uint32_t link_neighbours_forget(struct link *l, const struct link_neighbours_used *used);
 
 struct link_neighbour_info {
 	union gid gid;

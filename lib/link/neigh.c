@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include <rte_malloc.h>
+#include <rte_rcu_qsbr.h>
 
 #include "link/neigh.h"
 #include "link/private.h"
@@ -137,7 +138,8 @@ neigh_is_own(struct neigh_table *t, const struct link_port *p, const union gid *
 	uint32_t i, n = neigh_count(t);
 
 	for (i = 0; i < n; i++) {
-		if (t->entry[i].port != p->index || !gid_equal(&t->entry[i].gid, gid))
+		if (!neigh_is_present(&t->entry[i]) || t->entry[i].port != p->index ||
+			!gid_equal(&t->entry[i].gid, gid))
 			continue;
 		t->entry[i].permanent = true;
 		__atomic_store_n(&t->mac[i], mac_word(p->mac) | NEIGH_VALID | NEIGH_SELF,
@@ -163,23 +165,60 @@ neigh_check_pair(const struct link *l, const struct link_port *p, const union gi
 		peer->cfg.num_addr > 1 ? ", ..." : "");
 }
 
+/* Places whose grace period is over may be used again. */
+static void
+neigh_reclaim(struct link *l)
+{
+	struct neigh_table *t = l->neigh;
+	uint16_t i;
+
+	if (t->num_leaving == 0 ||
+		(l->cfg.rcu != NULL &&
+			rte_rcu_qsbr_check(l->cfg.rcu, t->leaving_token, false) == 0))
+		return;
+	while (t->num_leaving > 0) {
+		i = t->leaving[--t->num_leaving];
+		rte_hash_free_key_with_position(t->hash, t->entry[i].hash_place);
+		t->free[t->num_free++] = i;
+	}
+}
+
+/* @return a free place, or NEIGH_MAX */
+static uint32_t
+neigh_place(struct link *l)
+{
+	struct neigh_table *t = l->neigh;
+
+	if (t->num_free == 0)
+		neigh_reclaim(l);
+	if (t->num_free > 0)
+		return t->free[t->num_free - 1];
+	return t->count;
+}
+
 static int
 neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgid,
 	const union gid *hop, uint32_t *index, struct error *err)
 {
 	struct neigh_key key = { .gid = *hop, .port = p->index };
 	struct neigh_table *t = l->neigh;
-	struct neigh *n = &t->entry[t->count];
-	uint8_t mac[MAC_LEN];
+	uint32_t i = neigh_place(l);
 	uint64_t flags = NEIGH_VALID;
+	uint8_t mac[MAC_LEN];
+	struct neigh *n;
 
-	if (t->count == NEIGH_MAX ||
-		rte_hash_add_key_data(t->hash, &key, (void *)(uintptr_t)t->count) != 0)
+	if (i == NEIGH_MAX || rte_hash_add_key_data(t->hash, &key, (void *)(uintptr_t)i) != 0) {
+		t->wanted = NEIGH_SEARCHES;
 		return error_set(err, ENOSPC, "%s: neighbour table is full (%u)", p->cfg.name,
 			NEIGH_MAX);
-	n->gid = *hop;
-	n->source = *sgid;
-	n->port = p->index;
+	}
+	n = &t->entry[i];
+	*n = (struct neigh){
+		.gid = *hop,
+		.source = *sgid,
+		.port = (uint16_t)p->index,
+		.hash_place = rte_hash_lookup(t->hash, &key),
+	};
 	if (gid_is_multicast(hop)) {
 		neigh_group_mac(hop, mac);
 		n->permanent = true;
@@ -191,11 +230,96 @@ neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgi
 		memcpy(mac, l->port[p->peer].mac, MAC_LEN);
 		n->permanent = true;
 	}
-	if (n->permanent)
-		__atomic_store_n(&t->mac[t->count], mac_word(mac) | flags, __ATOMIC_RELAXED);
-	*index = t->count;
-	__atomic_store_n(&t->count, t->count + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->mac[i], n->permanent ? mac_word(mac) | flags : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&n->present, true, __ATOMIC_RELEASE);
+	if (i < t->count)
+		t->num_free--;
+	else
+		__atomic_store_n(&t->count, t->count + 1, __ATOMIC_RELEASE);
+	t->present++;
+	t->order[t->made % NEIGH_MAX] = (uint16_t)i;
+	__atomic_store_n(&t->made, t->made + 1, __ATOMIC_RELEASE);
+	*index = i;
 	return 0;
+}
+
+/* --- entries that nobody uses --- */
+
+bool
+link_neighbour_allowed(struct link *l, const union gid *who)
+{
+	struct neigh_table *t = l->neigh;
+	uint32_t i, theirs = 0, all = 0;
+
+	for (i = 0; i < t->count; i++) {
+		if (!t->entry[i].present || gid_is_zero(&t->entry[i].stranger) ||
+			(__atomic_load_n(&t->mac[i], __ATOMIC_RELAXED) & NEIGH_VALID))
+			continue;
+		all++;
+		theirs += gid_equal(&t->entry[i].stranger, who);
+	}
+	if (theirs < NEIGH_PER_STRANGER && all < NEIGH_STRANGERS)
+		return true;
+	t->wanted = NEIGH_SEARCHES;
+	return false;
+}
+
+void
+link_neighbour_caused(struct link *l, uint32_t index, const union gid *who)
+{
+	struct neigh_table *t = l->neigh;
+
+	if (index < t->count && !(__atomic_load_n(&t->mac[index], __ATOMIC_RELAXED) & NEIGH_VALID))
+		t->entry[index].stranger = *who;
+}
+
+bool
+link_neighbours_due(const struct link *l, uint32_t kept)
+{
+	return l->neigh->wanted > 0 || l->neigh->present > kept;
+}
+
+void
+link_neighbours_search(struct link *l)
+{
+	l->neigh->searches++;
+}
+
+static void
+neigh_remove(struct link *l, uint32_t i)
+{
+	struct neigh_table *t = l->neigh;
+	struct neigh *n = &t->entry[i];
+	struct neigh_key key = { .gid = n->gid, .port = n->port };
+
+	if (rte_hash_del_key(t->hash, &key) < 0)
+		return;
+	__atomic_store_n(&n->present, false, __ATOMIC_RELEASE);
+	t->leaving[t->num_leaving++] = (uint16_t)i;
+	t->present--;
+}
+
+uint32_t
+link_neighbours_forget(struct link *l, const struct link_neighbours_used *used)
+{
+	struct neigh_table *t = l->neigh;
+	uint32_t i, before = t->present;
+
+	if (t->wanted > 0)
+		t->wanted--;
+	neigh_reclaim(l);
+	if (t->num_leaving > 0) /* a worker stands still: the next search will do */
+		return 0;
+	for (i = 0; i < t->count; i++)
+		if (t->entry[i].present && t->entry[i].asked + 1 < t->searches &&
+			(used->word[i / 64] >> i % 64 & 1) == 0)
+			neigh_remove(l, i);
+	if (l->cfg.rcu != NULL)
+		t->leaving_token = rte_rcu_qsbr_start(l->cfg.rcu);
+	if (before > t->present)
+		LINK_LOG(INFO, "%u neighbours that nobody uses are forgotten, %u are left",
+			before - t->present, t->present);
+	return before - t->present;
 }
 
 int
@@ -229,13 +353,15 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 	i = neigh_find(l->neigh, port, hop);
 	if (i >= 0) {
 		*index = i;
-		return 0;
-	}
-	rc = neigh_make_entry(l, p, sgid, hop, index, err);
-	if (rc == 0)
+	} else {
+		rc = neigh_make_entry(l, p, sgid, hop, index, err);
+		if (rc != 0)
+			return rc;
 		LINK_LOG(DEBUG, "%s: %s is a new neighbour, for packets to %s", p->cfg.name,
 			gid_print(hop, from), gid_print(dgid, to));
-	return rc;
+	}
+	l->neigh->entry[*index].asked = l->neigh->searches;
+	return 0;
 }
 
 void
@@ -246,7 +372,7 @@ neigh_heard(struct link_worker *w, const struct link_port *p, const union gid *g
 	struct neigh_table *t = w->link->neigh;
 	int i = neigh_find(t, p->index, gid);
 
-	if (i < 0 || t->entry[i].permanent || (mac[0] & 1))
+	if (i < 0 || !neigh_is_present(&t->entry[i]) || t->entry[i].permanent || (mac[0] & 1))
 		return;
 	known = __atomic_load_n(&t->mac[i], __ATOMIC_RELAXED);
 	if ((known & NEIGH_VALID) && known != said) {
@@ -369,7 +495,7 @@ neigh_entry_tick(struct link_worker *w, uint32_t i, uint64_t now)
 	struct neigh_table *t = w->link->neigh;
 	struct neigh *n = &t->entry[i];
 
-	if (n->permanent || !w->link->port[n->port].attr->up)
+	if (!neigh_is_present(n) || n->permanent || !w->link->port[n->port].attr->up)
 		return;
 	if (__atomic_load_n(&n->moving, __ATOMIC_RELAXED) != 0)
 		neigh_move(w, n, &t->mac[i], now);
@@ -384,10 +510,11 @@ neigh_entry_tick(struct link_worker *w, uint32_t i, uint64_t now)
 void
 neigh_new(struct link_worker *w, uint64_t now)
 {
-	uint32_t count = neigh_count(w->link->neigh);
+	struct neigh_table *t = w->link->neigh;
+	uint32_t made = neigh_made(t);
 
-	while (w->neigh_seen < count)
-		neigh_entry_tick(w, w->neigh_seen++, now);
+	while (w->neigh_seen != made)
+		neigh_entry_tick(w, t->order[w->neigh_seen++ % NEIGH_MAX], now);
 	link_tx_flush(w, now);
 }
 
@@ -443,6 +570,8 @@ link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_neighbou
 	const struct neigh *n;
 	uint64_t word, confirmed, now;
 
+	while (*cursor < neigh_count(t) && !neigh_is_present(&t->entry[*cursor]))
+		(*cursor)++;
 	if (*cursor >= neigh_count(t))
 		return false;
 	n = &t->entry[*cursor];

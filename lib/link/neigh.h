@@ -8,10 +8,11 @@
 /*
  * Private to lib/link: the neighbour table.
  *
- * The table is append-only: the control thread creates entries and publishes their number, and an
- * index stays valid for the life of the link. A frame needs only one 64-bit word of an entry, which
- * holds MAC and flags, so the transmit path reads it with one relaxed load and never sees half of
- * an address. Any worker that hears an answer stores the word; only worker 0 uses the timed fields.
+ * The control thread creates entries and, when it has found out that nobody uses them any more,
+ * removes them (link_neighbours_forget()). A place is used again only when no worker can still look
+ * at what it held. A frame needs only one 64-bit word of an entry, which holds MAC and flags, so the
+ * transmit path reads it with one relaxed load and never sees half of an address. Any worker that
+ * hears an answer stores the word; only worker 0 uses the timed fields.
  *
  * One unsolicited message must not divert a neighbour's traffic: a resolved entry moves to another
  * MAC only when the old one no longer answers (the field .moving).
@@ -22,14 +23,22 @@
 
 #include "link/link.h"
 
-#define NEIGH_MAX   16384
-#define NEIGH_VALID (UINT64_C(1) << 63)
+#define NEIGH_MAX LINK_NEIGHBOURS
+/* unresolved entries for one stranger, and for all of them */
+#define NEIGH_PER_STRANGER 16
+#define NEIGH_STRANGERS    (NEIGH_MAX / 16)
+#define NEIGH_SEARCHES     2 /* after which an unused entry has gone */
+#define NEIGH_VALID        (UINT64_C(1) << 63)
 /* the port itself: loop the frame back, a switch would not */
 #define NEIGH_SELF (UINT64_C(1) << 62)
 
 struct neigh {
 	union gid gid; /* of the next hop */
 	union gid source; /* our address that asks */
+	union gid stranger; /* control thread: who made us ask, or zero */
+	uint32_t asked; /* control thread: number of the last search in which it was asked for */
+	int32_t hash_place; /* control thread: of its key */
+	bool present; /* written by the control thread: worker 0 looks at present entries only */
 	uint64_t confirmed; /* when last heard; any worker, relaxed */
 	uint16_t port;
 	/* multicast, this port, or the other port of a pair: neither resolved nor aged */
@@ -48,7 +57,20 @@ struct neigh {
 
 struct neigh_table {
 	struct rte_hash *hash; /* {gid, port} -> index; lock-free readers */
-	uint32_t count; /* published last */
+	uint32_t count; /* places that were ever used */
+	uint32_t made; /* entries that were ever created; published last */
+	/* the place of the nth entry that was created, at n % NEIGH_MAX: worker 0 begins with it */
+	uint16_t order[NEIGH_MAX];
+	/* control thread */
+	uint32_t present;
+	uint32_t searches; /* for unused entries */
+	uint8_t wanted; /* an entry was refused: so many searches are worth while */
+	uint32_t num_free;
+	uint16_t free[NEIGH_MAX];
+	/* removed, but a worker may still look at them until a grace period has passed */
+	uint32_t num_leaving;
+	uint16_t leaving[NEIGH_MAX];
+	uint64_t leaving_token;
 	uint64_t now; /* worker 0's last tick, for ages */
 	struct neigh entry[NEIGH_MAX];
 	uint64_t mac[NEIGH_MAX];
@@ -74,6 +96,18 @@ static inline uint32_t
 neigh_count(const struct neigh_table *t)
 {
 	return __atomic_load_n(&t->count, __ATOMIC_ACQUIRE);
+}
+
+static inline uint32_t
+neigh_made(const struct neigh_table *t)
+{
+	return __atomic_load_n(&t->made, __ATOMIC_ACQUIRE);
+}
+
+static inline bool
+neigh_is_present(const struct neigh *n)
+{
+	return __atomic_load_n(&n->present, __ATOMIC_ACQUIRE);
 }
 
 #endif

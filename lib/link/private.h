@@ -305,7 +305,7 @@ struct link_worker {
 	unsigned int num_handoff;
 	struct tx_handoff *handoff;
 
-	uint32_t neigh_seen; /* worker 0: entries whose resolution has been started */
+	uint32_t neigh_seen; /* worker 0: of .made, those whose resolution has been started */
 	uint32_t neigh_cursor; /* worker 0: next entry that a tick checks */
 	uint64_t state_next; /* worker 0: time of the next check of link states */
 	uint64_t announce_next[LINK_PORTS_MAX]; /* worker 0: gratuitous ARP, unsolicited NA */

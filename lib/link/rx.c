@@ -417,7 +417,7 @@ link_rx(struct link_worker *w, uint64_t now, struct packet **pkts)
 	unsigned int i, n, got = 0;
 
 	w->now = now;
-	if (w->id == 0 && unlikely(neigh_count(w->link->neigh) != w->neigh_seen))
+	if (w->id == 0 && unlikely(neigh_made(w->link->neigh) != w->neigh_seen))
 		neigh_new(w, now);
 	/* alternate between a burst from the self queue and one from a device */
 	w->self_turn = !w->self_turn;

@@ -388,6 +388,7 @@ struct mad_session_info {
 	union gid gid;
 	uint16_t lid;
 	uint32_t qpn;
+	uint32_t neighbour; /**< next hop in lib/link, or PATH_NO_NEIGHBOUR */
 	uint64_t tid;
 	uint8_t mgmt_class;
 	uint8_t class_version;

@@ -172,6 +172,7 @@ session_info(const struct mad_session *s, uint64_t now, struct mad_session_info 
 		.gid = s->path.av.dgid,
 		.lid = s->path.av.dlid,
 		.qpn = s->qpn,
+		.neighbour = s->path.neighbour,
 		.tid = s->key.tid,
 		.mgmt_class = s->key.mgmt_class,
 		.class_version = s->key.class_version,

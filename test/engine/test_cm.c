@@ -543,9 +543,8 @@ test_attempt_ends_when_its_time_is_over(void **state)
 
 /* Start with a third port, which never receives anything. */
 static int
-start_with_a_hole(void **state)
+start_with_a_hole_here(void **state, struct engine_config *c)
 {
-	struct engine_config *c = engine_cm_config(false);
 	struct link_port_config *p = &c->link.port[c->link.num_ports++];
 
 	*p = c->link.port[0];
@@ -556,6 +555,12 @@ start_with_a_hole(void **state)
 	assert_true(gid_parse("198.51.100.1", &p->addr[0].gid));
 	*state = node_start();
 	return 0;
+}
+
+static int
+start_with_a_hole(void **state)
+{
+	return start_with_a_hole_here(state, engine_cm_config(false));
 }
 
 static void
@@ -578,6 +583,76 @@ test_no_next_hop(void **state)
 		"link, and the address right?");
 	assert_int_equal(engine_cm_sent(e, CM_REQ), 0);
 	cm_client_destroy(e, &c);
+}
+
+/* --- neighbours that nobody uses --- */
+
+static int
+start_forgetful(void **state)
+{
+	struct engine_config *c = engine_cm_config(false);
+
+	c->neighbours_kept = 0;
+	return start_with_a_hole_here(state, c);
+}
+
+static bool
+neighbour_is_known(struct engine *e, unsigned int port, const union gid *gid)
+{
+	struct link_neighbour_info info;
+	uint32_t cursor = 0;
+
+	while (link_neighbour_next(engine_link(e), &cursor, &info))
+		if (info.port == port && gid_equal(&info.gid, gid))
+			return true;
+	return false;
+}
+
+/* Of a connection, of queue pairs, of an attempt to connect: all keep their next hops. */
+static void
+test_unused_neighbours_are_forgotten(void **state)
+{
+	struct engine_ah nowhere = { .port = 2 }, there;
+	struct engine *e = *state;
+	struct link *l = engine_link(e);
+	struct engine_cm_outcome o;
+	struct engine_cm_connect r;
+	struct error err = { "" };
+	struct client c, d;
+	uint64_t end = rte_get_tsc_cycles() + 60 * rte_get_tsc_hz();
+	union gid unused;
+	uint32_t index, attempt;
+	struct pair p;
+
+	there = to_port1(e);
+	listen_kind(e, "memory");
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &there, -1);
+	client_connect(e, &c, &r);
+	pair_create(e, &p, 0, 1);
+	assert_true(gid_parse("198.51.100.79", &unused));
+	assert_ok(link_neighbour(l, 2, &link_port_attr(l, 2)->gid[0].gid, &unused, &index, &err));
+	assert_true(gid_parse("198.51.100.77", &nowhere.dgid));
+	cm_client_create(e, &d);
+	r = engine_cm_request(&d, &nowhere, -1);
+	r.timeout_ms = 600000;
+	assert_ok(engine_cm_connect(e, &r, &attempt, &err));
+	while (neighbour_is_known(e, 2, &unused) && rte_get_tsc_cycles() < end)
+		engine_watch(e);
+	assert_false(neighbour_is_known(e, 2, &unused));
+	assert_ok(engine_cm_outcome(e, attempt, &o, &err));
+	assert_true(o.done || neighbour_is_known(e, 2, &nowhere.dgid));
+	assert_true(neighbour_is_known(e, 0, &there.dgid));
+	assert_true(neighbour_is_known(e, 1, &link_port_attr(l, 0)->gid[0].gid));
+	cm_use_memory(e, &c, 7);
+	assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 64, 1), 1);
+	expect_wc(e, &p.a, 1);
+	assert_int_equal(post(e, &p.b, WR_RDMA_WRITE, &p.a, 0, 0, 64, 1), 1);
+	expect_wc(e, &p.b, 1);
+	client_disconnect(e, &c);
+	pair_destroy(e, &p);
+	cm_client_destroy(e, &c);
+	cm_client_destroy(e, &d);
 }
 
 static void
@@ -1157,6 +1232,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_attempt_ends_when_its_time_is_over, cm_start,
 			cm_stop),
 		cmocka_unit_test_setup_teardown(test_no_next_hop, start_with_a_hole, cm_stop),
+		cmocka_unit_test_setup_teardown(test_unused_neighbours_are_forgotten,
+			start_forgetful, cm_stop),
 		cmocka_unit_test_setup_teardown(test_parameters, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_qp_of_a_connection_is_refused_to_callers,

@@ -4,9 +4,14 @@
 
 /* Next hops: their choice, resolution, confirmation and expiry. */
 
+#include <stdlib.h>
 #include <string.h>
 
+#include <rte_rcu_qsbr.h>
+
 #include "bench.h"
+#include "link/neigh.h"
+#include "link/private.h"
 
 #define MS    (BENCH_HZ / 1000)
 #define PAD18 "000000000000000000000000000000000000"
@@ -313,6 +318,162 @@ test_requests_are_limited(void **state)
 	assert_int_equal(n - 2, 5); /* two are our announcements */
 }
 
+/* --- entries that nobody uses --- */
+
+static uint32_t
+neigh_present(struct bench *b)
+{
+	struct link_neighbour_info i;
+	uint32_t cursor = 0, n = 0;
+
+	while (link_neighbour_next(b->link, &cursor, &i))
+		n++;
+	return n;
+}
+
+/* Search and forget, as often as it takes until unused entries have gone. */
+static void
+neigh_forget_unused(struct bench *b, const struct link_neighbours_used *used)
+{
+	unsigned int i;
+
+	for (i = 0; i < NEIGH_SEARCHES; i++) {
+		link_neighbours_search(b->link);
+		link_neighbours_forget(b->link, used);
+	}
+}
+
+static void
+test_unused_neighbours_are_forgotten(void **state)
+{
+	struct link_neighbours_used used = { 0 };
+	struct bench *b = *state;
+	uint32_t kept, fresh;
+
+	neighbour(b, "10.0.0.2", "10.0.0.1");
+	kept = neighbour(b, "10.0.0.2", "10.0.0.3");
+	bench_poll(b, 0);
+	bench_discard(b);
+	bench_verdict(b, REPLY, VERDICT_ARP);
+	link_neighbour_use(&used, kept);
+	link_neighbours_search(b->link);
+	/* whoever asked for it before the first search may still use it */
+	assert_int_equal(link_neighbours_forget(b->link, &used), 0);
+	/* and this one is asked for while the second goes on */
+	link_neighbours_search(b->link);
+	fresh = neighbour(b, "10.0.0.2", "10.0.0.4");
+	assert_int_equal(link_neighbours_forget(b->link, &used), 1);
+	assert_int_equal(neigh_present(b), 2);
+	assert_false(info(b, fresh).resolved);
+	/* the peer's packets create no entry */
+	bench_verdict(b, REPLY, VERDICT_ARP);
+	assert_int_equal(neigh_present(b), 2);
+	neigh_forget_unused(b, &used);
+	assert_int_equal(neigh_present(b), 1);
+	/* a place is used again, and its new holder is asked for at once */
+	bench_poll(b, 0);
+	bench_discard(b);
+	assert_true(neighbour(b, "10.0.0.2", "10.0.0.1") <= fresh);
+	bench_poll(b, 0);
+	bench_expect(b, REQUEST("0a000001"));
+	bench_expect_nothing(b);
+}
+
+static void
+test_place_waits_for_the_workers(void **state)
+{
+	const struct link_neighbours_used none = { 0 };
+	struct rte_rcu_qsbr *rcu = aligned_alloc(128, 4096);
+	struct bench *b = *state;
+	uint32_t place;
+
+	assert_int_equal(rte_rcu_qsbr_init(rcu, 1), 0);
+	rte_rcu_qsbr_thread_register(rcu, 0);
+	rte_rcu_qsbr_thread_online(rcu, 0);
+	b->link->cfg.rcu = rcu;
+	place = neighbour(b, "10.0.0.2", "10.0.0.1");
+	neigh_forget_unused(b, &none);
+	assert_int_equal(neigh_present(b), 0);
+	/* the worker may have found the entry before it was removed */
+	assert_int_not_equal(neighbour(b, "10.0.0.2", "10.0.0.3"), place);
+	rte_rcu_qsbr_quiescent(rcu, 0);
+	assert_int_equal(neighbour(b, "10.0.0.2", "10.0.0.4"), place);
+	b->link->cfg.rcu = NULL;
+	free(rcu);
+}
+
+/* @return false: the table is full */
+static bool
+neigh_add(struct bench *b, unsigned int n, uint32_t *index)
+{
+	struct error err = { "" };
+	union gid s, d;
+	char text[32];
+
+	snprintf(text, sizeof(text), "fe80::%x", n + 0x100);
+	assert_true(gid_parse("fe80::2", &s));
+	assert_true(gid_parse(text, &d));
+	return link_neighbour(b->link, 0, &s, &d, index, &err) == 0;
+}
+
+static void
+test_full_table_empties(void **state)
+{
+	const struct link_neighbours_used none = { 0 };
+	struct bench *b = *state;
+	unsigned int n = 0, again;
+	uint32_t index;
+
+	while (neigh_add(b, n, &index))
+		n++;
+	assert_true(n > NEIGH_MAX * 9 / 10);
+	assert_true(link_neighbours_due(b->link, NEIGH_MAX));
+	for (again = 0; again < 3; again++) {
+		neigh_forget_unused(b, &none);
+		assert_int_equal(neigh_present(b), 0);
+		assert_false(link_neighbours_due(b->link, NEIGH_MAX));
+		for (n = 0; n < NEIGH_MAX / 2; n++)
+			assert_true(neigh_add(b, n, &index));
+	}
+}
+
+/* Make a stranger cause a neighbour. @return false: it may not */
+static bool
+neigh_cause(struct bench *b, unsigned int stranger, unsigned int n)
+{
+	union gid who = {
+		.raw = { [12] = 10, [14] = (uint8_t)(stranger >> 8), [15] = (uint8_t)stranger }
+	};
+	uint32_t index;
+
+	if (!link_neighbour_allowed(b->link, &who))
+		return false;
+	assert_true(neigh_add(b, n, &index));
+	link_neighbour_caused(b->link, index, &who);
+	return true;
+}
+
+static void
+test_strangers_cause_few_unresolved_neighbours(void **state)
+{
+	const struct link_neighbours_used none = { 0 };
+	struct bench *b = *state;
+	uint32_t index;
+	unsigned int n;
+
+	for (n = 0; n < NEIGH_PER_STRANGER; n++)
+		assert_true(neigh_cause(b, 0, n));
+	assert_false(neigh_cause(b, 0, n));
+	for (; n < NEIGH_STRANGERS; n++)
+		assert_true(neigh_cause(b, n / NEIGH_PER_STRANGER, n));
+	assert_false(neigh_cause(b, NEIGH_STRANGERS, n));
+	/* our own requests are not refused */
+	assert_true(neigh_add(b, NEIGH_STRANGERS, &index));
+	assert_true(link_neighbours_due(b->link, NEIGH_MAX));
+	neigh_forget_unused(b, &none);
+	assert_true(neigh_cause(b, 0, 0));
+}
+
 int
 main(void)
 {
@@ -330,6 +491,10 @@ main(void)
 		cmocka_unit_test(test_off_link_goes_to_the_gateway),
 		WITH_BENCH(test_multicast_needs_no_request),
 		WITH_BENCH(test_requests_are_limited),
+		WITH_BENCH(test_unused_neighbours_are_forgotten),
+		WITH_BENCH(test_place_waits_for_the_workers),
+		WITH_BENCH(test_full_table_empties),
+		WITH_BENCH(test_strangers_cause_few_unresolved_neighbours),
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

@@ -25,7 +25,7 @@ enum verdict_kind {
 	/* served */                                                                               \
 	X(REQUEST, request, SERVED, "new request packet executed")                                 \
 	X(RESPONSE, response, SERVED, "response that advanced the requester")                      \
-	X(DUPLICATE_REQUEST, duplicate_request, SERVED, "request already executed, answered again") \
+	X(DUPLICATE_REQUEST, duplicate_request, SERVED, "request already executed: answered again, or its answer is on its way") \
 	X(NAK_SENT, nak_sent, SERVED, "request answered with a NAK")                               \
 	X(RNR_NAK_SENT, rnr_nak_sent, SERVED, "request answered with an RNR NAK")                  \
 	X(DATAGRAM, datagram, SERVED, "UD packet delivered")                                       \
@@ -68,7 +68,7 @@ enum verdict_kind {
 	/* lib/rc: responder (rc-transport 6 and 7) */                                             \
 	X(OUT_OF_SEQUENCE, out_of_sequence, DROPPED, "PSN ahead of ePSN, sequence NAK outstanding") \
 	X(RNR_WAIT, rnr_wait, DROPPED, "PSN ahead of ePSN after an RNR NAK")                       \
-	X(DUPLICATE_READ, duplicate_read, DROPPED, "duplicate Read outside a saved request")       \
+	X(DUPLICATE_READ, duplicate_read, DROPPED, "duplicate Read that is not part of a saved one") \
 	X(DUPLICATE_ATOMIC, duplicate_atomic, DROPPED, "duplicate Atomic without a saved result")  \
 	/* lib/rc: requester (rc-transport 8, rc-cases) */                                         \
 	X(GHOST_RESPONSE, ghost_response, DROPPED, "response to a PSN that was never sent")        \

@@ -157,7 +157,10 @@ static const struct table_row qp_modify_params[] = {
 	ROW_END,
 };
 
-/* The port an address is about: its own word, the one set with it, or the QP's. */
+/*
+ * The local port that packets to this address leave by: the one that the address names, else the
+ * one that this qp_modify sets, else the QP's.
+ */
 static int
 port_of_ah(struct rpc_call *call, const struct qp_modify_args *a, const struct ah_args *ah,
 	uint16_t *port)

@@ -132,7 +132,7 @@ struct sa_share {
 #define SHARE(name, field, t, ...) ROW_NAMED(struct sa_share, name, field, t, __VA_ARGS__)
 
 static const struct table_row sa_share_rows[] = {
-	SHARE("sessions", sessions, TABLE_UINT, "live now"),
+	SHARE("sessions", sessions, TABLE_UINT, "of all management classes, live now"),
 	SHARE("mad", mad, TABLE_COUNTS,
 		"sessions, segments, Acks, Resend requests, KeepAlives, timeouts, ..."),
 	SHARE("sa", sa, TABLE_COUNTS,

@@ -3,10 +3,11 @@
  */
 
 /*
- * SMPs for the subnet manager behind a port. The agent on worker 0 receives them and passes them to
- * the control thread, where the SM takes them; traps also go to the SA's subscribers. The newest
- * SMPs are kept even after the SM has taken them, so that a client can find the notice that belongs
- * to an event.
+ * SMPs for a subnet manager that runs outside this process and uses one of our ports: each trap,
+ * and each accepted Set(SMInfo) that changes the state of the SM. The agent on worker 0 receives
+ * them and passes them to the control thread, where the SM takes them; traps also go to the SA's
+ * subscribers. The newest SMPs are kept even after the SM has taken them, so that a client can
+ * find the notice that belongs to an event.
  */
 
 #include <errno.h>

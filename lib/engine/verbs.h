@@ -116,6 +116,10 @@ int engine_qp_rehome(struct engine *e, uint32_t qpn, unsigned int worker, struct
 /** Move a queue pair to ERR, whoever owns it. @retval -ENOENT it is gone */
 int engine_qp_fail(struct engine *e, uint32_t qpn);
 int engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err);
+/**
+ * Walk all QPs in slot order: *cursor 0 starts. A QP that exists during the whole walk is found
+ * exactly once, even if it moves to another worker. @retval false  the end
+ */
 bool engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info);
 
 /** @return work requests posted, as engine_srq_post() */

@@ -84,7 +84,7 @@ struct engine_sa_session {
 bool engine_sa_session_next(struct engine *e, uint64_t *cursor, struct engine_sa_session *s);
 
 struct engine_sa_stats {
-	struct mad_counters mad;
+	struct mad_counters mad; /**< of all management classes */
 	struct sa_counters sa;
 	uint64_t aborts_sent[256]; /**< by RMPP status */
 	uint64_t aborts_received[256];
@@ -92,7 +92,7 @@ struct engine_sa_stats {
 	uint64_t memory_total;
 	struct store_stats store; /**< of the whole appliance; zero if it serves no SA */
 };
-/** @param worker  -1: the sum over all workers */
+/** @param worker  -1: the sum over all workers; .store is never divided by worker */
 void engine_sa_stats(const struct engine *e, int worker, struct engine_sa_stats *s);
 
 /* --- the database --- */

@@ -3,7 +3,7 @@
  */
 
 /*
- * Sessions and statistics of subnet administration.
+ * Sessions and statistics of management datagrams of all classes, of the SA and of its store.
  */
 
 #include <string.h>

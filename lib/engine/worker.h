@@ -126,7 +126,7 @@ struct worker {
 	struct sma *sma; /* worker 0 only; NULL: no native IB port */
 	/* of struct engine_sm_smp, to the control thread; worker 0 only */
 	struct rte_ring *sm_smps;
-	uint32_t sm_number; /* of the last one */
+	uint32_t sm_number; /* of the last SMP that was queued */
 	uint64_t sm_lost; /* SMPs that found sm_smps full */
 	struct rte_ring *bad_keys; /* of struct bad_key, to worker 0 */
 	uint64_t mad_hash_key;

@@ -10,9 +10,9 @@
  *
  * The control thread creates entries and, when it has found out that nobody uses them any more,
  * removes them (link_neighbours_forget()). A place is used again only when no worker can still look
- * at what it held. A frame needs only one 64-bit word of an entry, which holds MAC and flags, so the
- * transmit path reads it with one relaxed load and never sees half of an address. Any worker that
- * hears an answer stores the word; only worker 0 uses the timed fields.
+ * at what it held. A frame needs only one 64-bit word of an entry, which holds MAC and flags, so
+ * the transmit path reads it with one relaxed load and never sees half of an address. Any worker
+ * that hears an answer stores the word; only worker 0 uses the timed fields.
  *
  * One unsolicited message must not divert a neighbour's traffic: a resolved entry moves to another
  * MAC only when the old one no longer answers (the field .moving).

@@ -8,18 +8,19 @@
  * Three signs tell of a lost packet, the quickest first. 1: an ACK opens no window while later
  * segments are on their way, so the segment after it is missing: send that segment again; if the
  * next one is missing too, send all from there on. 2: nothing is heard for some round trips: send
- * the last segment again, and the last acknowledged one, which every receiver answers with an ACK
- * (B6). 3: the ACK timer expires: go back to the first unacknowledged segment, a limited number of
- * times.
+ * again the newest segment that was sent, and the newest that was acknowledged, which every
+ * receiver answers with an ACK (B6). 3: the ACK timer expires: go back to the first unacknowledged
+ * segment, a limited number of times.
  */
 
 #include <rte_common.h>
 
 #include "mad/rmpp.h"
 
-#define PROBES_MAX      10 /* probes without progress */
-#define PROBES_FIRST    5 /* probes in all before the first ACK */
-#define PROBES_UNPROVEN 1 /* the same to an unproven address, SA only */
+#define PROBES_MAX   10 /* probes without progress */
+#define PROBES_FIRST 5 /* probes in all before the first ACK */
+#define PROBES_UNPROVEN                                                                            \
+	1 /* in all to an address that has acknowledged nothing (session.h); SA only */
 
 #define WORK_SEGMENTS (MAD_WORK_DATA | RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL)
 
@@ -29,7 +30,10 @@ ack_timer(const struct mad_session *s)
 	return RTE_MIN(mad_response_timeout(s), mad_ms(s->w, RMPP_ACK_TIMER_MS));
 }
 
-/* Segments first..last were just sent: until `until` no ACK can have seen them. */
+/*
+ * Segments first..last were just sent. An ACK that arrives before deaf_until left the receiver too
+ * early to cover them, so it proves no loss.
+ */
 static void
 rmpp_deafen(struct mad_session *s, uint32_t first, uint32_t last)
 {
@@ -345,12 +349,13 @@ go_back(struct mad_session *s)
 	restart_timers(s);
 }
 
+/* Sign 2: draw an ACK, which also says whether the window is open. */
 static void
 rmpp_probe(struct mad_session *s)
 {
 	mad_count(s->w, probes, 1);
 	s->tx.probes++;
-	s->rmpp.deaf_first = s->rmpp.deaf_last = 0;
+	s->rmpp.deaf_first = s->rmpp.deaf_last = 0; /* believe what that ACK says is missing */
 	if (s->tx.sent > s->tx.acked)
 		mad_want(s, RMPP_WORK_TAIL);
 	if (s->tx.acked > 0)

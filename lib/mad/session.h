@@ -215,7 +215,7 @@ struct rmpp_session {
 	uint64_t overall_due; /* B6: overall timer */
 	uint64_t ack_due; /* B5: ACK timer; response timer of a single request */
 	uint64_t probe_due; /* when to send a probe, a packet sent again to draw an answer */
-	uint64_t probe_time; /* time of the last probe */
+	uint64_t probe_time; /* when the last probe was asked for */
 	/* until deaf_until no ACK can have seen deaf_first..deaf_last: do not believe a loss */
 	uint64_t deaf_until;
 	uint32_t deaf_first, deaf_last;

@@ -68,7 +68,10 @@ duplicate_message(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_DUPLICATE_REQUEST;
 }
 
-/* A Read: execute it again if it lies within the saved Read and starts at one of its packets. */
+/*
+ * A Read: execute it again if it asks for part of the saved Read with the same R_Key, and its
+ * address fits its PSN. Else drop it.
+ */
 static enum verdict
 duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 {
@@ -85,8 +88,8 @@ duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 
 	if (!s->answered) {
 		/*
-		 * the first response is still being sent: rewind it if the duplicate asks for the
-		 * rest
+		 * The first response is still being sent. If the duplicate asks for all from an
+		 * earlier packet to the end, go back there; otherwise ignore it.
 		 */
 		if (psn_diff(pkt->psn, s->next_psn) <= 0 && offset + pkt->dmalen == s->length)
 			s->start_psn = s->next_psn = pkt->psn;

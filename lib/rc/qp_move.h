@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Private to lib/rc: support of the QP directory and the CQs for moving a QP to another worker.
+ * Private to lib/rc: what the QP directory and the CQs do when a QP moves to another worker.
  */
 
 #include "rc/qp_directory.h"

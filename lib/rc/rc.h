@@ -15,6 +15,9 @@
  * are named by number. Nothing here reads a clock, allocates on the packet path, logs, or calls
  * EAL: the same code runs under test/sim's virtual clock.
  *
+ * lib/engine's workers call receive and run, and its verbs all else; lib/cm and lib/svc make and
+ * use QPs on their worker.
+ *
  * Sources: rc-transport (wire and state rules), seed 001 (NAKs), seed 002 (normal operation),
  * rc-cases.
  */

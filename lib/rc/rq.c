@@ -2,6 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+/* Receive queues, of a QP or shared: post, take and complete receive requests. */
+
 #include <errno.h>
 #include <string.h>
 

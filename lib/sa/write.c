@@ -163,7 +163,10 @@ write_del(struct write_batch *b, const struct sa_record_type *t, uint32_t rid)
 	return MAD_STATUS_OK;
 }
 
-/* Keep the Report address of a subscription being changed, if it is the same subscriber's. */
+/*
+ * Where the Reports of the stored subscription go. @return false: there is none, its GID differs,
+ * or it has no such address
+ */
 static bool
 subscriber_at(const struct write_batch *b, uint32_t rid, const uint8_t *rec, struct subscriber *s)
 {

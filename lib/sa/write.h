@@ -113,11 +113,20 @@ uint16_t write_adopt(struct write_batch *b, uint16_t lid);
 
 /* write.c: functions for the files that change records */
 const struct store_version *write_view(const struct write_batch *b);
-/** Put a record and the tail stored behind it; post events for new ports. @return a MAD status */
+/**
+ * Put a record and its tail: our own data about it (a lease's end, where it came from, where
+ * Reports go), which is stored after its bytes and never sent. Post events for new ports. @return
+ * a MAD status
+ */
 uint16_t write_put(struct write_batch *b, const struct sa_record_type *t, uint32_t rid,
 	const uint8_t *rec, const void *tail, size_t tail_len);
 uint16_t write_del(struct write_batch *b, const struct sa_record_type *t, uint32_t rid);
-/** Put a record from an operator or a Config, with the tail that its table needs. */
+/**
+ * Put a record whose caller has no tail for it: from an operator, a Config, a Set of a service, or
+ * to start the lease of an imported one. A ServiceRecord gets the end of its lease and its origin,
+ * an InformInfoRecord keeps the address of its Reports if the subscriber is the same; all others
+ * get no tail.
+ */
 uint16_t write_put_plain(struct write_batch *b, const struct sa_record_type *t, uint32_t rid,
 	const uint8_t *rec);
 /** An unused RID for a table with assigned RIDs; 0: none. */

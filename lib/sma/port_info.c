@@ -170,6 +170,10 @@ violations_since(uint64_t total, uint64_t cleared)
 	return n < VIOLATIONS_MAX ? n : VIOLATIONS_MAX;
 }
 
+/*
+ * Get, and the answer to a Set, which repeats ClientReregister. p: the port asked about; smp->port:
+ * the one that received the request.
+ */
 uint16_t
 sma_port_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
 {

@@ -36,7 +36,7 @@ struct sma_port {
 	bool link_up;
 
 	/* the attributes, bytes in network order */
-	uint8_t info[SMA_DATA_LEN]; /* PortInfo without its violation counters */
+	uint8_t info[SMA_DATA_LEN]; /* PortInfo; sma_port_info_get() fills in what is not stored */
 	uint64_t guid[PORT_GIDS_MAX];
 	uint16_t pkey[PORT_PKEYS_MAX];
 	uint8_t sltovl[8];

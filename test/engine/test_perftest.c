@@ -351,6 +351,77 @@ test_unreachable_client_is_refused(void **state)
 	assert_int_equal(perftest_num_qps(e), 0);
 }
 
+/* A third port, behind which nobody answers. */
+static int
+perftest_start_with_a_hole(void **state)
+{
+	struct engine_config *c = node_config();
+	struct link_port_config *p = &c->link.port[c->link.num_ports++];
+
+	*p = c->link.port[0];
+	strcpy(p->name, "hole");
+	strcpy(p->device, "net_null0");
+	p->back_to_back[0] = '\0';
+	p->num_addr = 1;
+	assert_true(gid_parse("198.51.100.1", &p->addr[0].gid));
+	*state = node_start();
+	tcp_port = free_port();
+	service = listen_on(*state, tcp_port);
+	return 0;
+}
+
+/* @return number of next hops behind the third port */
+static unsigned int
+perftest_hole_neighbours(struct engine *e)
+{
+	struct link_neighbour_info info;
+	unsigned int n = 0;
+	uint32_t cursor = 0;
+
+	engine_watch(e);
+	while (link_neighbour_next(engine_link(e), &cursor, &info))
+		n += info.port == 2;
+	return n;
+}
+
+static void
+perftest_hang_up(struct engine *e, int fd)
+{
+	unsigned int qps = perftest_num_qps(e);
+
+	close(fd);
+	eventually((event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK),
+		perftest_num_qps(e) < qps));
+}
+
+/* One client names address after address that nobody answers for. */
+static void
+test_client_that_names_nobody_is_refused(void **state)
+{
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	unsigned int i;
+	int fd, other;
+
+	assert_true(gid_parse("198.51.100.2", &theirs.gid));
+	fd = perftest_greet(e);
+	perftest_tell(e, fd, &theirs);
+	for (i = 1; i < 16; i++) {
+		theirs.gid.raw[15]++;
+		other = perftest_greet(e);
+		perftest_tell(e, other, &theirs);
+		perftest_hang_up(e, other);
+	}
+	theirs.gid.raw[15]++;
+	perftest_expect_refused(e, &theirs);
+	/* only the first has a queue pair that uses it */
+	eventually(perftest_hole_neighbours(e) == 1);
+	other = perftest_greet(e);
+	perftest_tell(e, other, &theirs);
+	perftest_hang_up(e, other);
+	perftest_hang_up(e, fd);
+}
+
 /* --- sockets --- */
 
 static void
@@ -613,6 +684,8 @@ main(void)
 		T(test_queue_pairs_of_a_client),
 		T(test_at_most_64_queue_pairs_per_client),
 		T(test_unreachable_client_is_refused),
+		cmocka_unit_test_setup_teardown(test_client_that_names_nobody_is_refused,
+			perftest_start_with_a_hole, perftest_stop),
 		T(test_malformed_message_ends_a_session),
 		T(test_silent_client_is_closed),
 		T(test_gid_of_another_is_refused),

@@ -146,7 +146,7 @@ struct bench_client {
 	uint64_t segments; /* in order */
 	uint64_t completed;
 	uint64_t failed; /* answered with a status, or aborted */
-	uint64_t out_of_order;
+	uint64_t unused; /* packets that came repeated, out of order, or for a finished session */
 };
 
 void bench_client_create(struct bench_client *c, enum ask ask, unsigned int version,

@@ -79,7 +79,7 @@ sa_case_measure(const struct sa_case *k, bool brief, struct bench_server *s, uin
 	rate = (double)(progress(c) - from) * (double)bench_hz() / (double)(s->busy - start);
 	if (c->failed != 0)
 		bench_die("a transfer failed");
-	*repeated = (double)c->out_of_order / (double)progress(c);
+	*repeated = (double)c->unused / (double)progress(c);
 	bench_client_destroy(c);
 	free(c);
 	return rate;

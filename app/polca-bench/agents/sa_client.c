@@ -187,7 +187,7 @@ take_v1(struct bench_client *c, struct client_session *s, uint32_t i, const uint
 	if (mad[SA1_OFF_FRAGMENT] & SA1_KEEPALIVE)
 		return false;
 	if (segment != 0 && segment != s->expected) {
-		c->out_of_order++;
+		c->unused++;
 		return false;
 	}
 	c->segments++;
@@ -209,6 +209,7 @@ take_v1(struct bench_client *c, struct client_session *s, uint32_t i, const uint
 	return last;
 }
 
+/* Take a packet of a response. @return true: it was the last, the session is finished */
 static bool
 take_v2(struct bench_client *c, struct client_session *s, uint32_t i, const uint8_t *mad)
 {
@@ -221,7 +222,7 @@ take_v2(struct bench_client *c, struct client_session *s, uint32_t i, const uint
 		return true;
 	}
 	if (segment != s->expected) {
-		c->out_of_order++;
+		c->unused++;
 		return false;
 	}
 	c->segments++;
@@ -247,7 +248,7 @@ client_take(struct bench_client *c, const uint8_t *mad)
 	struct client_session *s = &c->session[i < c->sessions ? i : 0];
 
 	if (i >= c->sessions || tid >> 32 != s->generation) {
-		c->out_of_order++; /* for a finished session */
+		c->unused++;
 		return;
 	}
 	if (get_be16(mad + MAD_OFF_STATUS) != 0 ||

@@ -54,7 +54,8 @@ report_repeated(struct report *r, const struct sa_case *k, struct measured *m)
 	qsort(m->repeated, m->n, sizeof(double), bench_by_value);
 	repeated = bench_quantile(m->repeated, m->n, 0.5);
 	if (repeated >= 0.001)
-		report_note(r, "%s: %.1f %% of the segments came twice", k->name, 100 * repeated);
+		report_note(r, "%s: %.1f %% as many packets came repeated, out of order or late",
+			k->name, 100 * repeated);
 }
 
 static int

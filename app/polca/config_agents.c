@@ -75,7 +75,8 @@ const struct table_row config_sa_keys[] = {
 		"Serve subnet administration. Asking others works without."),
 	TEXT(struct config, engine.sa.path, "path",
 		"Directory of the database, made when only it is missing. Default: memory only."),
-	SA(map_mb, 1, 1 << 24, "The most that the database may grow to, MiB."),
+	SA(map_mb, 1, 1 << 24,
+		"The most that the database may grow to, MiB, in memory and on disk."),
 	ROW_NAMED(struct config, "sm_key", engine.sa.server.sm_key, TABLE_UINT,
 		"SM_Key of trusted requesters. The default, 1, is opensm's and saquery's, "
 		"which everybody knows: who gives it sees everything but keys, and "

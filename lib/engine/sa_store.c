@@ -25,6 +25,7 @@ open_store(struct engine *e, struct error *err)
 		.num_indexes = sa_num_indexes,
 		.readers = e->num_workers + 1,
 		.alloc = &allocator_malloc,
+		.max_bytes = c->map_mb * MIB,
 		.max_old_bytes = c->old_mb * MIB,
 		.max_versions = c->max_versions,
 		.grace = { engine_grace_start, engine_grace_done, e->rcu },

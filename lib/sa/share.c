@@ -5,8 +5,9 @@
 /*
  * Anti-exhaustion: what requesters that may not change everything may store. Each address has a
  * share of a table. A stranger can forge any number of addresses, so all strangers at one port
- * share a second limit, and all strangers together a third one. Known ports and the operator always
- * find room: strangers have at most half of the MLIDs, and a few MB of the store.
+ * share a second limit, and all strangers together a third one. Known ports and the operator
+ * always find room: strangers have at most half of the MLIDs, and a few MB of the store. They have
+ * to leave three quarters of a small store, and known ports half of it to the operator.
  */
 
 #include "sa/layout.h"
@@ -17,6 +18,9 @@
 #define SHARE_OF_ADDRESS   1024
 #define SHARE_OF_PORT      4096
 #define SHARE_OF_STRANGERS 8192
+/* percent of the store's room */
+#define ROOM_FOR_STRANGERS 25
+#define ROOM_FOR_PORTS     50
 
 static const struct {
 	uint8_t owner; /* index by the owner's GID */
@@ -48,7 +52,9 @@ share_has_room(const struct write_batch *b, struct sa_write *w, unsigned int tab
 
 	if (w->who.manager)
 		return true;
-	w->share_full = store_index_count(v, shares[table].owner, key, key) >= SHARE_OF_ADDRESS ||
+	w->share_full = store_is_above(b->sa->config.store,
+				b->origin != 0 ? ROOM_FOR_STRANGERS : ROOM_FOR_PORTS) ||
+		store_index_count(v, shares[table].owner, key, key) >= SHARE_OF_ADDRESS ||
 		(b->origin != 0 &&
 			(store_index_count(v, stranger, b->origin, b->origin) >= SHARE_OF_PORT ||
 				store_index_count(v, stranger, 0, UINT64_MAX) >=

@@ -93,6 +93,8 @@ struct store_config {
 	unsigned int readers;
 	const struct allocator *alloc; /**< may be called on the writer only */
 	struct store_backend backend; /**< .apply NULL: memory only */
+	/** Bytes that the records may take; 0: as many as there are. */
+	uint64_t max_bytes;
 	/** Bytes that old versions may keep; above it the oldest held version becomes stale. */
 	uint64_t max_old_bytes;
 	/** Versions held at one time; above it the oldest held version becomes stale. */
@@ -179,6 +181,8 @@ void store_rollback(struct store_txn *t, const struct store_savepoint *sp);
 /**
  * Make the changes durable, then publish them, if there are any. On an error nothing has changed.
  * Ends the transaction.
+ *
+ * @retval -ENOSPC  there is no room for them; removals always have room
  */
 int store_commit(struct store_txn *t, struct error *err);
 void store_abort(struct store_txn *t);
@@ -194,6 +198,8 @@ struct store_stats {
 	uint64_t commits;
 	uint64_t ops;
 };
+/** Writer: true if the records take more than @p percent of store_config.max_bytes. */
+bool store_is_above(const struct store *s, unsigned int percent);
 /** Any thread. */
 void store_stats(const struct store *s, struct store_stats *stats);
 

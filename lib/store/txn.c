@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "store/private.h"
@@ -332,6 +333,32 @@ store_abort(struct store_txn *t)
 	txn_end(t);
 }
 
+bool
+store_is_above(const struct store *s, unsigned int percent)
+{
+	uint64_t used = s->stats.bytes - s->stats.old_bytes;
+
+	return s->config.max_bytes != 0 && used > s->config.max_bytes / 100 * percent;
+}
+
+/* True if the transaction puts records and they are too many. */
+static bool
+txn_is_too_large(const struct store_txn *t)
+{
+	const struct store *s = t->store;
+	uint64_t left = s->stats.bytes - s->stats.old_bytes;
+	bool puts = false;
+	size_t i;
+
+	if (!store_is_above(s, 100))
+		return false;
+	for (i = 0; i < t->retired.n; i++)
+		left -= t->retired.at[i].size;
+	for (i = 0; i < t->num_ops; i++)
+		puts |= t->ops[i].bytes != NULL;
+	return puts && left > s->config.max_bytes;
+}
+
 int
 store_commit(struct store_txn *t, struct error *err)
 {
@@ -343,7 +370,12 @@ store_commit(struct store_txn *t, struct error *err)
 		store_abort(t);
 		return 0;
 	}
-	if (s->config.backend.apply != NULL)
+	if (txn_is_too_large(t))
+		rc = error_set(err, ENOSPC,
+			"the records take %" PRIu64
+			" MiB, all that they may: raise sa.map_mb; nothing was changed",
+			s->config.max_bytes >> 20);
+	else if (s->config.backend.apply != NULL)
 		rc = s->config.backend.apply(s->config.backend.arg, t->ops, t->num_ops, err);
 	if (rc != 0) {
 		store_abort(t);

@@ -229,6 +229,8 @@ make_fabric(struct bench *b)
 	bench_put(b, &guids);
 }
 
+uint64_t bench_store_bytes;
+
 struct bench *
 bench_create(void (*change)(struct sa_config *config))
 {
@@ -238,6 +240,7 @@ bench_create(void (*change)(struct sa_config *config))
 		.num_indexes = sa_num_indexes,
 		.readers = 1,
 		.alloc = &allocator_malloc,
+		.max_bytes = bench_store_bytes,
 		.max_old_bytes = 1 << 20,
 		.max_versions = 4,
 		.grace = { sa_bench_grace_start, sa_bench_grace_done, NULL },

@@ -78,6 +78,8 @@ struct bench {
 };
 
 /* change() may modify the configuration before the server is created; may be NULL */
+/* Bytes of the store that the next bench_create() makes; 0: no limit. */
+extern uint64_t bench_store_bytes;
 struct bench *bench_create(void (*change)(struct sa_config *config));
 void bench_destroy(struct bench *b);
 int bench_setup(void **state);

@@ -188,6 +188,49 @@ test_services_of_a_port_are_bounded(void **state)
 	assert_int_equal(sa_write_service(b, &s), 0);
 }
 
+static int
+setup_small_store(void **state)
+{
+	int ret;
+
+	bench_store_bytes = 1 << 20;
+	ret = bench_setup(state);
+	bench_store_bytes = 0;
+	return ret;
+}
+
+/* Strangers may fill a quarter of a small store, known ports half of it, the operator all. */
+static void
+test_strangers_leave_room_in_a_small_store(void **state)
+{
+	struct service stranger = { .id = 7, .gid = 0x10000, .lease = 60, .untrusted = true };
+	struct service known = { .gid = GUID_A, .lease = 60, .from = GUID_A, .untrusted = true };
+	struct service own = { .gid = GUID_A, .lease = 60, .from = GUID_A };
+	uint16_t status[3] = { 0 };
+	struct bench *b = *state;
+	unsigned int n[3];
+
+	for (n[0] = 0; n[0] < 4096 && status[0] == 0; n[0]++) {
+		stranger.from = ++stranger.gid;
+		status[0] = sa_write_service(b, &stranger);
+	}
+	for (n[1] = 0; n[1] < 1024 && status[1] == 0; n[1]++) {
+		known.id = 0x1000 + n[1];
+		status[1] = sa_write_service(b, &known);
+	}
+	for (n[2] = 0; n[2] < 8192 && status[2] == 0; n[2]++) {
+		own.id = 0x2000 + n[2];
+		status[2] = sa_write_service(b, &own);
+	}
+	assert_int_equal(status[0], 0x0100);
+	assert_int_equal(status[1], 0x0100);
+	assert_int_equal(status[2], 0x0100);
+	assert_int_equal(sa_worker_counters(b->w)->share_full, 2);
+	assert_in_range(n[0], 100, 1000);
+	assert_in_range(n[1], 100, 1000);
+	assert_in_range(n[2], n[1], 4000);
+}
+
 /* The share of all strangers at one port of ours, whatever addresses they forge. */
 static void
 fill_share(struct bench *b, const uint8_t *our_gid, uint64_t first)
@@ -1098,6 +1141,8 @@ main(void)
 		T(test_service_is_deleted_in_the_partition_named),
 		T(test_services_of_a_port_are_bounded),
 		T(test_strangers_have_a_share_of_all_services),
+		cmocka_unit_test_setup_teardown(test_strangers_leave_room_in_a_small_store,
+			setup_small_store, bench_teardown),
 		cmocka_unit_test(test_origin_of_a_stranger_outlives_a_restart),
 		T(test_lease_of_a_stranger_ends_within_an_hour),
 		T(test_service_key_protects),

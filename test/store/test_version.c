@@ -47,6 +47,48 @@ test_nothing_is_seen_before_the_commit(void **state)
 }
 
 static void
+test_a_store_of_limited_size_refuses_and_goes_on(void **state)
+{
+	static uint8_t big[60000];
+	struct error err = { "" };
+	struct store_stats stats;
+	struct store_txn *t;
+	struct fixture f;
+	uint32_t rid;
+	int rc = 0;
+
+	(void)state;
+	fixture_init(&f);
+	f.config.num_indexes = 0;
+	f.config.max_bytes = 1 << 20;
+	fixture_open(&f);
+	for (rid = 1; rc == 0; rid++) {
+		assert_true(rid < 100);
+		assert_false(store_is_above(f.s, 100));
+		t = store_begin(f.s);
+		assert_int_equal(store_put(t, 1, rid, big, sizeof(big)), 0);
+		rc = store_commit(t, &err);
+	}
+	assert_int_equal(rc, -ENOSPC);
+	assert_string_equal(err.text,
+		"the records take 1 MiB, all that they may: raise sa.map_mb; nothing was changed");
+	assert_int_equal(store_count(store_current(store_reader(f.s, 0)), 1), rid - 2);
+	assert_true(store_is_above(f.s, 50));
+	/* records may be replaced, even all of them at once */
+	t = store_begin(f.s);
+	for (rid -= 2; rid > 0; rid--)
+		assert_int_equal(store_put(t, 1, rid, big, sizeof(big)), 0);
+	assert_int_equal(store_commit(t, &err), 0);
+	/* and a deletion makes room */
+	fixture_del(&f, 1, 1);
+	fixture_del(&f, 1, 2);
+	fixture_put(&f, 1, 1000, 1, 1);
+	store_stats(f.s, &stats);
+	assert_true(stats.bytes - stats.old_bytes <= 1 << 20);
+	fixture_close(&f);
+}
+
+static void
 test_a_commit_without_a_change_makes_no_version(void **state)
 {
 	struct fixture *f = *state;
@@ -533,6 +575,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, version_setup, version_teardown)
 		T(test_nothing_is_seen_before_the_commit),
+		cmocka_unit_test(test_a_store_of_limited_size_refuses_and_goes_on),
 		T(test_a_commit_without_a_change_makes_no_version),
 		T(test_an_abort_leaves_everything_as_it_was),
 		T(test_rollback_undoes_only_changes_after_the_savepoint),

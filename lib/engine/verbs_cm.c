@@ -71,6 +71,7 @@ attempt_note_outcome(void *user, const struct cm_info *info, const uint8_t *priv
 	uint8_t len, bool was_established)
 {
 	struct attempt *a = user;
+	struct engine *e = a->engine;
 
 	if (__atomic_load_n(&a->id, __ATOMIC_RELAXED) != info->id || a->done != 0)
 		return;
@@ -80,8 +81,9 @@ attempt_note_outcome(void *user, const struct cm_info *info, const uint8_t *priv
 	if (a->private_len > 0)
 		memcpy(a->private_data, private_data, a->private_len);
 	a->ended = rte_get_tsc_cycles();
+	/* after the store the control thread may give the place to the next request */
 	__atomic_store_n(&a->done, 1, __ATOMIC_RELEASE);
-	wakeup_send(a->engine);
+	wakeup_send(e);
 }
 
 static void

@@ -77,13 +77,15 @@ static void
 mad_ask_take_end(void *arg, const struct mad_result *result)
 {
 	struct ask *a = arg;
+	struct engine *e = a->r.engine;
 
 	a->r.result = *result;
 	a->has_mad = result->mad != NULL;
 	if (a->has_mad)
 		memcpy(a->mad, result->mad, MAD_LEN);
+	/* after the store the control thread may give the place to the next request */
 	__atomic_store_n(&a->r.done, 1, __ATOMIC_RELEASE);
-	wakeup_send(a->r.engine);
+	wakeup_send(e);
 }
 
 struct call_args {

@@ -87,13 +87,15 @@ static void
 query_take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
 {
 	struct query *q = arg;
+	struct engine *e = q->r.engine;
 
 	q->r.result = *result;
 	q->r.result.mad = NULL;
 	q->sa_key = sa_key;
 	q->ended = rte_get_tsc_cycles();
+	/* after the store the control thread may give the place to the next request */
 	__atomic_store_n(&q->r.done, 1, __ATOMIC_RELEASE);
-	wakeup_send(q->r.engine);
+	wakeup_send(e);
 }
 
 static void

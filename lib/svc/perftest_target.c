@@ -4,6 +4,37 @@
 
 #include "svc/perftest_target.h"
 
+#define TARGET_WORDS (sizeof(struct perftest_target) / sizeof(uint64_t))
+
+_Static_assert(sizeof(struct perftest_target) % sizeof(uint64_t) == 0, "target_read()");
+
+/*
+ * A row is read while its writer may already use it for the next client. The release store of each
+ * word makes the new .life visible before it; the acquire load of each keeps the second load of
+ * .life behind it. So whoever reads a new word sees that the table was cleared.
+ */
+static void
+target_write(struct perftest_target *t, const struct perftest_target *with)
+{
+	const uint64_t *from = (const uint64_t *)with;
+	uint64_t *to = (uint64_t *)t;
+	size_t i;
+
+	for (i = 0; i < TARGET_WORDS; i++)
+		__atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
+}
+
+static void
+target_read(const struct perftest_target *t, struct perftest_target *into)
+{
+	const uint64_t *from = (const uint64_t *)t;
+	uint64_t *to = (uint64_t *)into;
+	size_t i;
+
+	for (i = 0; i < TARGET_WORDS; i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+}
+
 static bool
 is_it(const struct perftest_target *t, const union gid *gid, uint32_t qpn)
 {
@@ -14,8 +45,8 @@ void
 perftest_targets_clear(struct perftest_targets *t)
 {
 	__atomic_store_n(&t->count, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&t->life, t->life + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	/* release: whoever reads the new life finds no row of the old one */
+	__atomic_store_n(&t->life, t->life + 1, __ATOMIC_RELEASE);
 }
 
 bool
@@ -33,7 +64,7 @@ perftest_target_note(struct perftest_targets *t, const struct perftest_dest *the
 	}
 	if (n == PERFTEST_TARGETS)
 		return false;
-	t->target[n] = (struct perftest_target){ *theirs, 1 };
+	target_write(&t->target[n], &(struct perftest_target){ *theirs, 1 });
 	__atomic_store_n(&t->count, n + 1, __ATOMIC_RELEASE);
 	return true;
 }
@@ -47,12 +78,9 @@ find_in(const struct perftest_targets *t, const union gid *gid, uint32_t qpn,
 	uint32_t i, n = __atomic_load_n(&t->count, __ATOMIC_ACQUIRE);
 
 	for (i = 0; i < n; i++) {
-		if (!is_it(&t->target[i], gid, qpn))
-			continue;
-		found->theirs = t->target[i].theirs;
-		found->told = __atomic_load_n(&t->target[i].told, __ATOMIC_RELAXED);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		return __atomic_load_n(&t->life, __ATOMIC_RELAXED) == life;
+		target_read(&t->target[i], found);
+		if (is_it(found, gid, qpn))
+			return __atomic_load_n(&t->life, __ATOMIC_RELAXED) == life;
 	}
 	return false;
 }

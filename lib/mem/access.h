@@ -46,6 +46,13 @@ struct mem_record {
 /* Read a field while another lcore may write it. The caller compares .id before and after. */
 #define RECORD_GET(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
 #define RECORD_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
+/*
+ * A field of a record's view. The release store makes the record's retraction visible before the
+ * new value; the acquire load keeps the second load of .id behind it. So whoever reads a new value
+ * under an old .id sees that .id has changed.
+ */
+#define VIEW_GET(field)        __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#define VIEW_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
 
 /** The first member of struct mem; the rest of struct mem is private. */
 struct mem_records {
@@ -75,19 +82,18 @@ mem_record_allows(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_
 	uint64_t len, uint32_t need, uint8_t **host)
 {
 	uint64_t id = __atomic_load_n(&r->id, __ATOMIC_ACQUIRE);
-	uint64_t offset = va - RECORD_GET(r->view.va), length = RECORD_GET(r->view.length);
-	uint32_t owner = RECORD_GET(r->view.qpn);
+	uint64_t offset = va - VIEW_GET(r->view.va), length = VIEW_GET(r->view.length);
+	uint32_t owner = VIEW_GET(r->view.qpn);
 
 	if (unlikely((uint32_t)id != key || !(id & RECORD_VALID)))
 		return false;
-	if (unlikely(RECORD_GET(r->view.pd) != pd || (owner != MEM_QPN_ANY && owner != qpn) ||
-		    (need & ~RECORD_GET(r->view.rights)) != 0))
+	if (unlikely(VIEW_GET(r->view.pd) != pd || (owner != MEM_QPN_ANY && owner != qpn) ||
+		    (need & ~VIEW_GET(r->view.rights)) != 0))
 		return false;
 	/* a va below byte 0 makes offset huge, so neither comparison can wrap */
 	if (unlikely(offset > length || len > length - offset))
 		return false;
-	*host = RECORD_GET(r->view.base) + offset;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	*host = VIEW_GET(r->view.base) + offset;
 	return likely(RECORD_GET(r->id) == id);
 }
 

@@ -22,14 +22,13 @@ record_read(const struct mem_record *r, uint32_t key, struct mem_view *v)
 
 	if (unlikely((id & (RECORD_VERSION - 1)) != (RECORD_VALID | key)))
 		return false;
-	v->va = RECORD_GET(r->view.va);
-	v->length = RECORD_GET(r->view.length);
-	v->base = RECORD_GET(r->view.base);
-	v->pd = RECORD_GET(r->view.pd);
-	v->qpn = RECORD_GET(r->view.qpn);
-	v->rights = RECORD_GET(r->view.rights);
-	v->mr_key = RECORD_GET(r->view.mr_key);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	v->va = VIEW_GET(r->view.va);
+	v->length = VIEW_GET(r->view.length);
+	v->base = VIEW_GET(r->view.base);
+	v->pd = VIEW_GET(r->view.pd);
+	v->qpn = VIEW_GET(r->view.qpn);
+	v->rights = VIEW_GET(r->view.rights);
+	v->mr_key = VIEW_GET(r->view.mr_key);
 	return likely(RECORD_GET(r->id) == id);
 }
 
@@ -43,20 +42,19 @@ record_retract(struct mem_record *r)
 	uint64_t version = RECORD_GET(r->id) / RECORD_VERSION;
 
 	RECORD_SET(r->id, (version + 1) * RECORD_VERSION);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 static inline void
 record_publish(struct mem_record *r, uint32_t key, const struct mem_view *v)
 {
 	record_retract(r);
-	RECORD_SET(r->view.va, v->va);
-	RECORD_SET(r->view.length, v->length);
-	RECORD_SET(r->view.base, v->base);
-	RECORD_SET(r->view.pd, v->pd);
-	RECORD_SET(r->view.qpn, v->qpn);
-	RECORD_SET(r->view.rights, v->rights);
-	RECORD_SET(r->view.mr_key, v->mr_key);
+	VIEW_SET(r->view.va, v->va);
+	VIEW_SET(r->view.length, v->length);
+	VIEW_SET(r->view.base, v->base);
+	VIEW_SET(r->view.pd, v->pd);
+	VIEW_SET(r->view.qpn, v->qpn);
+	VIEW_SET(r->view.rights, v->rights);
+	VIEW_SET(r->view.mr_key, v->mr_key);
 	__atomic_store_n(&r->id, RECORD_GET(r->id) | RECORD_VALID | key, __ATOMIC_RELEASE);
 }
 

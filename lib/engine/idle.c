@@ -39,15 +39,16 @@ idle_end(struct idle *idle, uint64_t now)
 /*
  * The futex word is 1 while the worker sleeps or is about to. A thread that has put something on a
  * ring of the worker clears the word and wakes it. The two fences guarantee that either the worker
- * sees the ring entry after it set the word, or the other thread sees the word set.
+ * sees the ring entry after it set the word, or the other thread sees the word set. Acquire and
+ * release cannot order a store before a later load of another variable.
  */
 static void
 futex_sleep(struct worker *w, uint32_t us)
 {
 	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
 
-	__atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&w->asleep, 1, __ATOMIC_RELAXED);
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see above */
 	if (rte_ring_empty(w->commands) && handoff_depth(w) == 0 && !rehome_has_mail(w) &&
 		(w->written == NULL || rte_ring_empty(w->written)) &&
 		__atomic_load_n(&w->stop, __ATOMIC_RELAXED) == 0) {
@@ -63,7 +64,7 @@ futex_sleep(struct worker *w, uint32_t us)
 void
 idle_wake(struct worker *w)
 {
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see futex_sleep() */
 	if (__atomic_load_n(&w->asleep, __ATOMIC_RELAXED) == 0)
 		return;
 	__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);

@@ -59,7 +59,7 @@ wall_seconds(void)
 static void
 store_thread_wake(struct store_thread *t)
 {
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see idle.c */
 	if (__atomic_load_n(&t->asleep, __ATOMIC_RELAXED) == 0)
 		return;
 	__atomic_store_n(&t->asleep, 0, __ATOMIC_SEQ_CST);
@@ -89,8 +89,8 @@ store_thread_sleep(struct store_thread *t)
 	if (t->reclaim > now)
 		ts.tv_nsec = RTE_MIN(ts.tv_nsec,
 			(long)((t->reclaim - now) * 1000 / (t->engine->hz / 1000000 + 1)));
-	__atomic_store_n(&t->asleep, 1, __ATOMIC_SEQ_CST);
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&t->asleep, 1, __ATOMIC_RELAXED);
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see idle.c */
 	if (!store_thread_has_work(t))
 		syscall(SYS_futex, &t->asleep, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
 	__atomic_store_n(&t->asleep, 0, __ATOMIC_RELAXED);

@@ -5,8 +5,9 @@
 /*
  * Wake the control thread when something changed that a client's call waits for. The control thread
  * sets .awaited and then looks at the state; another thread changes the state and then looks at
- * .awaited. The two fences guarantee that one of them sees what the other did. So nobody polls, and
- * without a waiting call no thread makes a system call.
+ * .awaited. The two fences guarantee that one of them sees what the other did; acquire and release
+ * cannot order a store before a later load. So nobody polls, and without a waiting call no thread
+ * makes a system call.
  */
 
 #include <errno.h>
@@ -55,14 +56,14 @@ engine_await(struct engine *e)
 {
 	bool was = __atomic_exchange_n(&e->awaited, true, __ATOMIC_RELAXED);
 
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see the top */
 	return !was;
 }
 
 void
 wakeup_send(struct engine *e)
 {
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see the top */
 	if (__atomic_load_n(&e->awaited, __ATOMIC_RELAXED) &&
 		__atomic_exchange_n(&e->awaited, false, __ATOMIC_RELAXED))
 		eventfd_write(e->wakeup_fd, 1);

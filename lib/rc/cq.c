@@ -250,7 +250,10 @@ rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only)
 		return -ENOENT;
 	if (__atomic_load_n(&cq->armed, __ATOMIC_RELAXED) < arm)
 		__atomic_store_n(&cq->armed, arm, __ATOMIC_RELAXED);
-	/* pairs with rc_cq_notify(): a client that arms, then polls nothing, will get the event */
+	/*
+	 * Store, then load; acquire and release cannot order them. Pairs with rc_cq_notify(): a
+	 * client that arms, then polls nothing, will get the event.
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return 0;
 }
@@ -263,7 +266,7 @@ rc_cq_await(struct rc_dev *dev, uint32_t cqn)
 	if (cq == NULL)
 		return -ENOENT;
 	__atomic_store_n(&cq->awaited, 1, __ATOMIC_RELAXED);
-	/* pairs with rc_cq_notify(), as in rc_cq_arm() */
+	/* store, then load, as in rc_cq_arm(); pairs with rc_cq_notify() */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return 0;
 }
@@ -401,7 +404,7 @@ rc_cq_notify(struct rc_worker *w)
 
 	if (w->notify == NULL)
 		return;
-	/* one fence per run: publish the completions before reading .armed (see rc_cq_arm()) */
+	/* store, then load, once per run: publish completions before reading .armed (rc_cq_arm()) */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	while ((r = w->notify) != NULL) {
 		w->notify = r->notify_next;

@@ -6,7 +6,7 @@
 # If a tool or a peer is missing, tests fail. The last line is `N passed, N failed`; the exit status agrees.
 #
 #   config/test.sh               every step, as CI runs it
-#   config/test.sh unit sim      only these steps: check build unit count asan sim fuzz fresh12 fresh13 dts
+#   config/test.sh unit sim      only these steps: check build unit count asan tsan sim fuzz fresh12 fresh13 dts
 #                                (fresh is fresh12 and fresh13: the first command on minimal Debian trees)
 #   config/test.sh --long STEP   a step that is too long for CI: functional seeds fuzz debian13 coverage mutation soak
 #                                analyse aarch64 vfio
@@ -16,7 +16,7 @@ set -u
 
 # Each step with its share of CI's time in minutes. CI ends at 90 minutes; the plan is 60, of which 12 are reserved for
 # suites to come. A new suite brings its share, and saves it elsewhere.
-STEPS="check=2 build=4 unit=4 count=1.5 asan=9 sim=3 fuzz=4 fresh12=8 fresh13=5 dts=10"
+STEPS="check=2 build=4 unit=4 count=1.5 asan=9 tsan=3 sim=3 fuzz=4 fresh12=8 fresh13=5 dts=10"
 LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 soak=40 analyse=40 aarch64=40 vfio=10"
 
 # Functional modules of those who send what they may not; AddressSanitizer watches them.
@@ -112,6 +112,13 @@ step_asan() {
     # shellcheck disable=SC2086 # a list of words
     dts/run --build build-asan $HOSTILE --junit "$RESULTS/asan-hostile.junit.xml" || true
     [ -s "$RESULTS/asan-hostile.junit.xml" ] || echo "not ok hostile suites: no result" >>"$RESULTS/steps.txt"
+}
+
+# Races: the tests in which several threads use the same objects, each report a failure (test/tsan.supp).
+step_tsan() {
+    CC=clang configure build-tsan --werror -Dtests=true -Db_sanitize=thread -Db_lundef=false
+    compile build-tsan thread_tests
+    TSAN_OPTIONS="suppressions=$ROOT/test/tsan.supp" meson_suite build-tsan threads tsan
 }
 
 step_sim() {

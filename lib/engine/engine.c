@@ -14,6 +14,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include "base/tsan.h"
 #include "engine/connections.h"
 #include "engine/live_agent.h"
 #include "engine/perftest.h"
@@ -459,8 +460,10 @@ engine_stop(struct engine *e, unsigned int drain_ms)
 		__atomic_store_n(&e->worker[i]->stop, 1, __ATOMIC_SEQ_CST);
 		idle_wake(e->worker[i]);
 	}
-	for (i = 0; i < e->num_workers; i++)
+	for (i = 0; i < e->num_workers; i++) {
 		rte_eal_wait_lcore(e->worker[i]->lcore);
+		tsan_acquire(e->worker[i]);
+	}
 	store_thread_stop(e);
 	for (i = 0; i < e->num_workers; i++)
 		e->worker[i]->stop = 0;

@@ -15,6 +15,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 
+#include "base/tsan.h"
 #include "engine/connections.h"
 #include "engine/live_agent.h"
 #include "engine/pma_agent.h"
@@ -359,5 +360,6 @@ worker_main(void *arg)
 	}
 	command_run(w);
 	rte_rcu_qsbr_thread_offline(w->rcu, w->id);
+	tsan_release(w); /* rte_eal_wait_lcore() orders this before what engine_stop() does next */
 	return 0;
 }

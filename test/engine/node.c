@@ -13,6 +13,7 @@
 #include "engine/worker.h"
 #include "default_config.h"
 #include "node.h"
+#include "tsan_dpdk.h"
 
 unsigned int node_workers = 2;
 static struct config config;
@@ -33,6 +34,8 @@ eal_setup(void **state)
 		ret = eal_start(&config, "--no-telemetry", &err);
 	if (ret != 0)
 		print_error("%s\n", err.text);
+	else
+		tsan_use_mbuf_pools();
 	return ret;
 }
 
@@ -80,6 +83,7 @@ node_create(void)
 	e = engine_create(&used, &err);
 	if (e == NULL)
 		fail_msg("%s", err.text);
+	tsan_watch_ports();
 	return e;
 }
 

@@ -20,6 +20,7 @@
 #include <rte_cycles.h>
 
 #include "engine/worker.h"
+#include "sa/lease_clock.h"
 
 #define BATCH_MAX  4096 /* changes in one commit */
 #define EXPIRE_MS  1000
@@ -43,15 +44,19 @@ struct store_thread {
 	struct sa_write *batch[BATCH_MAX];
 	uint64_t expire; /* TSC, when due */
 	uint64_t reclaim;
+	struct lease_clock leases;
 	pthread_mutex_t lock; /* protects .job */
 	pthread_cond_t job_done;
 	struct store_job *job;
 };
 
 static uint64_t
-wall_seconds(void)
+lease_seconds(struct store_thread *t)
 {
-	return (uint64_t)time(NULL);
+	struct timespec steady;
+
+	clock_gettime(CLOCK_BOOTTIME, &steady);
+	return lease_clock_read(&t->leases, (uint64_t)time(NULL), (uint64_t)steady.tv_sec);
 }
 
 /* --- sleeping --- */
@@ -150,7 +155,7 @@ store_thread_run_batch(struct store_thread *t)
 
 	if (n == 0)
 		return false;
-	sa_write_execute(t->engine->sa, t->batch, n, wall_seconds());
+	sa_write_execute(t->engine->sa, t->batch, n, lease_seconds(t));
 	store_thread_hand_back(t, n);
 	return true;
 }
@@ -219,7 +224,7 @@ store_thread_timed_work(struct store_thread *t)
 		t->reclaim = now + RECLAIM_MS * ms;
 	}
 	if (now >= t->expire) {
-		sa_expire(t->engine->sa, wall_seconds());
+		sa_expire(t->engine->sa, lease_seconds(t));
 		t->expire = now + EXPIRE_MS * ms;
 	}
 }

@@ -126,7 +126,7 @@ unsigned int sa_write_worker(const struct sa_write *write);
  * Execute changes in one batch. Each is executed completely or not at all. When this returns they
  * are durable and have their status.
  *
- * @param now  wall-clock seconds, for service leases
+ * @param now  seconds of a lease_clock, for service leases
  */
 void sa_write_execute(struct sa *sa, struct sa_write **writes, unsigned int n, uint64_t now);
 /** Remove expired service leases; call now and then. @return changes made */

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "bench.h"
+#include "sa/lease_clock.h"
 #include "sa/write.h"
 
 #define JOIN (SA_BIT(MC_BIT_MGID) | SA_BIT(MC_BIT_PORT_GID) | SA_BIT(MC_BIT_STATE))
@@ -392,6 +393,27 @@ test_leases_end_in_their_order(void **state)
 	for (s.id = 1; s.id <= 100; s.id++)
 		assert_int_equal(sa_expire(b->sa, 1000 + s.id), 1);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 0);
+}
+
+/* Leases last as long as they say, whatever happens to the wall clock. */
+static void
+test_lease_clock_never_goes_back(void **state)
+{
+	struct lease_clock c = { 0 };
+
+	(void)state;
+	assert_int_equal(lease_clock_read(&c, 1000000, 50), 1000000);
+	assert_int_equal(lease_clock_read(&c, 1000060, 110), 1000060);
+	/* set back by 1000 s: it goes on */
+	assert_int_equal(lease_clock_read(&c, 999070, 120), 1000070);
+	assert_int_equal(lease_clock_read(&c, 999130, 180), 1000130);
+	/* set right, then set forward: it follows */
+	assert_int_equal(lease_clock_read(&c, 1000190, 240), 1000190);
+	assert_int_equal(lease_clock_read(&c, 2000000, 250), 2000000);
+	/* the machine's first time was before its epoch: nothing to go on from */
+	c = (struct lease_clock){ 0 };
+	assert_int_equal(lease_clock_read(&c, 0, 250), 0);
+	assert_int_equal(lease_clock_read(&c, 5, 260), 5);
 }
 
 static void
@@ -1148,6 +1170,7 @@ main(void)
 		T(test_service_key_protects),
 		T(test_lease_runs_out),
 		T(test_leases_end_in_their_order),
+		cmocka_unit_test(test_lease_clock_never_goes_back),
 		T(test_lease_of_an_imported_service_runs_from_its_import),
 		T(test_v1_set_adds_and_deletes_but_does_not_edit),
 		T(test_first_full_member_creates_the_group),

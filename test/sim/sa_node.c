@@ -58,6 +58,14 @@ sa_node_finish(struct sa_side *side, struct sa_write *write)
 	sim_at(s, at, wake, NULL);
 }
 
+static uint64_t
+sa_node_lease_seconds(struct sa_side *side)
+{
+	uint64_t steady = side->sim->now / SIM_SECOND;
+
+	return lease_clock_read(&side->leases, steady - side->set_back, steady);
+}
+
 static void
 store_event(struct sim *s, void *arg)
 {
@@ -69,7 +77,7 @@ store_event(struct sim *s, void *arg)
 		return;
 	if (n > 1 && sim_below(s, 2))
 		n = 1 + sim_below(s, n);
-	sa_write_execute(side->sa, side->writes, n, s->now / SIM_SECOND);
+	sa_write_execute(side->sa, side->writes, n, sa_node_lease_seconds(side));
 	for (unsigned int i = 0; i < n; i++)
 		sa_node_finish(side, side->writes[i]);
 	side->num_writes -= n;
@@ -109,9 +117,9 @@ sa_node_tick(struct sim *s, void *arg)
 	if (side->store == NULL || side->down)
 		return;
 	store_reclaim(side->store);
-	sa_expire(side->sa, s->now / SIM_SECOND);
+	sa_expire(side->sa, sa_node_lease_seconds(side));
 	side->ticking = true;
-	sim_at(s, s->now + TICK, sa_node_tick, side);
+	sim_at(s, s->now + side->expire_step, sa_node_tick, side);
 }
 
 /* --- the client receives Reports --- */
@@ -250,6 +258,7 @@ sa_side_init(struct sa_side *side, struct sim *s, unsigned int node)
 	side->sim = s;
 	side->node = &s->node[node];
 	side->server = node == SA_SERVER;
+	side->expire_step = TICK;
 	side->hash_key = sim_rand(s);
 	side->lcores = 1 + sim_below(s, SA_LCORES_MAX);
 	side->node->sa = side;
@@ -265,7 +274,7 @@ sa_side_start(struct sa_side *side)
 	side->down = false;
 	if (side->server && !side->ticking) {
 		side->ticking = true;
-		sim_at(side->sim, side->sim->now + TICK, sa_node_tick, side);
+		sim_at(side->sim, side->sim->now + side->expire_step, sa_node_tick, side);
 	}
 	sim_trace(side->sim, "node %u is up", side->node->id);
 }

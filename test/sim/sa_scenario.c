@@ -262,8 +262,7 @@ sa_scenario_turn(struct sim *s, void *arg)
 	(void)arg;
 	ask_more(sc);
 	if (sc->planned > 0)
-		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * sc->step)), sa_scenario_turn,
-			NULL);
+		sim_at(s, s->now + sim_wait(s, sc->step), sa_scenario_turn, NULL);
 }
 
 bool

@@ -18,6 +18,7 @@
 
 #include "mad/mad.h"
 #include "sa/client.h"
+#include "sa/lease_clock.h"
 #include "sa/sa.h"
 #include "script.h"
 #include "store/store.h"
@@ -81,6 +82,9 @@ struct sa_side {
 	unsigned int refuse; /**< chance in 1/10000 that the store thread's queue is full */
 	unsigned int restarts;
 	uint64_t down_until;
+	uint64_t expire_step; /**< time between looks for leases that have ended */
+	uint64_t set_back; /**< seconds by which its wall clock has been set back */
+	struct lease_clock leases;
 
 	/* lost in a restart */
 	struct sa_lcore lcore[SA_LCORES_MAX];

@@ -356,6 +356,8 @@ const struct scenario scenarios[] = {
 		scenario_echo, 3 },
 	{ "cm", "connections: loss, crashes of either side, a hostile peer, floods of requests",
 		cm_scenario, 10 },
+	{ "month", "30 days: counters wrap, leases end, the wall clock is set back; only by name",
+		scenario_month, 0 },
 	{ "congestion", "two senders, one link: DCQCN and without; only by name",
 		scenario_congestion, 0 },
 	{ "crowd",

@@ -102,7 +102,7 @@ script_turn(struct sim *s, void *arg)
 			flow_poll(f);
 	}
 	if (!script_all_done(s))
-		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * sc->step)), script_turn, NULL);
+		sim_at(s, s->now + sim_wait(s, sc->step), script_turn, NULL);
 }
 
 static void

@@ -77,6 +77,9 @@ void scenario_crowd(struct sim *s);
 /* rehome.c */
 void scenario_rehome(struct sim *s);
 
+/* month.c */
+void scenario_month(struct sim *s);
+
 /* migration.c */
 void scenario_migration(struct sim *s);
 

@@ -27,6 +27,14 @@ sim_below(struct sim *s, uint32_t n)
 	return n == 0 ? 0 : (uint32_t)((sim_rand(s) >> 32) % n);
 }
 
+uint64_t
+sim_wait(struct sim *s, uint64_t mean)
+{
+	if (2 * mean <= UINT32_MAX)
+		return 1 + sim_below(s, (uint32_t)(2 * mean));
+	return 1 + sim_rand(s) % (2 * mean);
+}
+
 bool
 sim_chance(struct sim *s, unsigned int per_10000)
 {

@@ -147,6 +147,8 @@ struct sim *sim_create(uint64_t seed, struct coverage *coverage, bool verbose);
 void sim_destroy(struct sim *s);
 uint64_t sim_rand(struct sim *s);
 uint32_t sim_below(struct sim *s, uint32_t n); /* 0..n-1 */
+/** A random wait: 1..2*mean. */
+uint64_t sim_wait(struct sim *s, uint64_t mean);
 bool sim_chance(struct sim *s, unsigned int per_10000);
 void sim_at(struct sim *s, uint64_t at, void (*fn)(struct sim *s, void *arg), void *arg);
 void sim_deliver(struct sim *s, struct sim_node *to, uint64_t at, const uint8_t *frame,

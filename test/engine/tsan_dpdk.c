@@ -125,8 +125,7 @@ tsan_watch_ports(void)
 	struct rte_eth_dev_info info;
 	uint16_t port, queue;
 
-	RTE_ETH_FOREACH_DEV(port)
-	{
+	RTE_ETH_FOREACH_DEV(port) {
 		if (rte_eth_dev_info_get(port, &info) != 0)
 			continue;
 		for (queue = 0; queue < info.nb_rx_queues; queue++)

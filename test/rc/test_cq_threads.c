@@ -139,8 +139,8 @@ test_no_completion_comes_without_waking_the_poller(void **state)
 	for (i = 0; i < WORKERS; i++)
 		writer_create(&writers[i], &p->b, i + 1);
 	for (i = 0; i < WORKERS; i++)
-		assert_int_equal(
-			pthread_create(&thread[i], NULL, write_completions, &writers[i]), 0);
+		assert_int_equal(pthread_create(&thread[i], NULL, write_completions, &writers[i]),
+			0);
 	while (got < WORKERS * WRS) {
 		uint32_t before = 0, after;
 

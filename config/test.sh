@@ -8,8 +8,8 @@
 #   config/test.sh               every step, as CI runs it
 #   config/test.sh unit sim      only these steps: check build unit count asan tsan sim fuzz fresh12 fresh13 dts
 #                                (fresh is fresh12 and fresh13: the first command on minimal Debian trees)
-#   config/test.sh --long STEP   a step that is too long for CI: functional seeds fuzz debian13 coverage mutation soak
-#                                analyse aarch64 vfio
+#   config/test.sh --long STEP   a step that is too long for CI: functional seeds fuzz debian13 coverage mutation mutants
+#                                soak analyse aarch64 vfio
 #   config/test.sh --load MODULE one functional module (cm/test_perftest.py) or suite while ten busy processes run
 set -u
 . "$(dirname "$0")/common.sh"
@@ -17,7 +17,7 @@ set -u
 # Each step with its share of CI's time in minutes. CI ends at 90 minutes; the plan is 60, of which 12 are reserved for
 # suites to come. A new suite brings its share, and saves it elsewhere.
 STEPS="check=2 build=4 unit=4 count=1.5 asan=9 tsan=3 sim=3 fuzz=4 fresh12=8 fresh13=5 dts=10"
-LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 soak=40 analyse=40 aarch64=40 vfio=10"
+LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 mutants=400 soak=40 analyse=40 aarch64=40 vfio=10"
 
 # Functional modules of those who send what they may not; AddressSanitizer watches them.
 HOSTILE="attack sa/test_hostile.py cm/test_hostile.py control/test_hostile.py rc/test_drops.py rc/test_naks.py
@@ -166,6 +166,12 @@ long_coverage() { result "coverage" test/coverage.sh; }
 long_mutation() {
     build_all
     result "mutation" test/mutate.py --minutes 35
+}
+
+# A sample to compare before and after a change of these rooms; test/mutate.py --help.
+long_mutants() {
+    build_all
+    result "mutants" test/mutate.py --mutants 200 --units --minutes 390 --files lib/rc lib/cm lib/mad lib/sa
 }
 
 long_analyse() {

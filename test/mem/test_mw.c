@@ -495,6 +495,14 @@ test_region_with_bound_windows_is_busy(void **state)
 }
 
 static void
+test_region_is_no_window(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(mem_mw_free(f->mem, region(f, LW, 0, 4096), NULL), -ENOENT);
+}
+
+static void
 test_free_ends_access_at_once_and_waits_for_grace(void **state)
 {
 	struct fixture *f = *state;
@@ -624,6 +632,7 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
+		T(test_region_is_no_window),
 		T(test_unbound_window_gives_access_to_nothing),
 		T(test_window_is_narrower_than_its_region),
 		T(test_window_has_its_own_rights),

@@ -198,7 +198,8 @@ answer(struct pair *p, const struct wire_headers *headers, const uint8_t *payloa
 	struct packet pkt;
 	uint32_t at;
 
-	h.pkey = 0xFFFF;
+	if (h.pkey == 0)
+		h.pkey = 0xFFFF;
 	h.dest_qpn = p->a.qpn;
 	h.pad = wire_pad(len);
 	at = path->header_len + wire_build(s.frame + path->header_len, &h);
@@ -206,6 +207,7 @@ answer(struct pair *p, const struct wire_headers *headers, const uint8_t *payloa
 		memcpy(s.frame + at, payload, len);
 	s.len = path_finish(path, s.frame + path->header_len, at + len + h.pad - path->header_len,
 		0);
+	s.frame[s.len - 1] ^= p->damage;
 	pair_parse(&s, &p->b, &pkt);
 	return rc_receive(p->a.w, &pkt, p->now);
 }

@@ -98,6 +98,7 @@ struct pair {
 	struct node a, b;
 	struct pair_config config;
 	uint64_t now;
+	uint8_t damage; /* bits of the ICRC that answer() inverts */
 };
 
 struct pair *pair_create(const struct pair_config *config);

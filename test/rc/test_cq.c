@@ -326,6 +326,23 @@ test_life(void **state)
 	assert_int_equal(cq, again + 1);
 }
 
+/* The last free number is taken, then both ways to create a CQ are refused; others are unknown. */
+static void
+test_every_number_is_used_then_refused(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	uint32_t cq, n;
+
+	for (n = 2; n < rc_limits_default.max_cq; n++)
+		assert_int_equal(rc_cq_create(p->a.dev, 1, &cq, &err), 0);
+	assert_int_equal(rc_cq_create(p->a.dev, 1, &cq, &err), -ENOSPC);
+	assert_non_null(strstr(err.text, "completion queues are in use"));
+	assert_int_equal(rc_cq_create_top(p->a.dev, 1, &cq, &err), -ENOSPC);
+	assert_int_equal(rc_cq_await(p->a.dev, rc_limits_default.max_cq), -ENOENT);
+	assert_int_equal(rc_cq_arm(p->a.dev, UINT32_MAX, false), -ENOENT);
+}
+
 #define BOTH(t) cmocka_unit_test_setup_teardown(t, cq_setup, pair_teardown)
 
 int
@@ -338,6 +355,7 @@ main(void)
 		BOTH(test_indices_wrap_around_the_ring),
 		BOTH(test_one_ack_fills_the_ring_around_its_end),
 		BOTH(test_workers_are_merged),
+		BOTH(test_every_number_is_used_then_refused),
 		BOTH(test_armed_cq_raises_one_event),
 		BOTH(test_armed_for_solicited),
 		BOTH(test_cq_destroyed_before_its_event),

@@ -445,6 +445,24 @@ test_cnp_from_another_address_is_ignored(void **state)
 	assert_int_equal(rate(p), 0);
 }
 
+/* Nor may a packet of another partition, or a damaged one. */
+static void
+test_cnp_of_another_partition_or_damaged_is_dropped(void **state)
+{
+	static const uint8_t zero[16];
+	struct pair *p = dcqcn_make(state, &usual);
+
+	assert_int_equal(answer(p, &(struct wire_headers){ .opcode = OPCODE_CNP, .pkey = 0x8001 },
+				 zero, sizeof(zero)),
+		VERDICT_PKEY);
+	p->damage = 1;
+	assert_int_equal(cnp(p), VERDICT_ICRC);
+	p->damage = 0;
+	assert_int_equal(rate(p), 0);
+	assert_int_equal(cnp(p), VERDICT_CNP);
+	assert_int_equal(rate(p), 4000000);
+}
+
 static void
 test_cnp_for_a_qp_that_sends_nothing(void **state)
 {
@@ -517,6 +535,7 @@ main(void)
 		OWN(test_reset_forgets_the_limit),
 		OWN(test_off_by_default),
 		OWN(test_cnp_from_another_address_is_ignored),
+		OWN(test_cnp_of_another_partition_or_damaged_is_dropped),
 		OWN(test_cnp_for_a_qp_that_sends_nothing),
 		OWN(test_native_ib_ignores_cnps),
 		OWN(test_packets_are_ecn_capable),

@@ -234,6 +234,19 @@ test_attribute_ranges(void **state)
 	memset(&attr.av.dgid, 0, 16);
 	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_RTR, &err), -EINVAL);
 	assert_string_equal(err.text, "dgid: missing");
+	attr = good;
+	attr.qp_state = QPS_RTR;
+	memset(&attr.av.sgid, 0, 16);
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_RTR, &err), -EINVAL);
+	assert_string_equal(err.text, "sgid: missing");
+	attr = good;
+	attr.qp_state = QPS_RTR;
+	attr.av.encap = ENCAP_IB;
+	attr.av.dlid = 0;
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_RTR, &err), -EINVAL);
+	assert_string_equal(err.text, "dlid: got 0, allowed: 1 to 65535");
+	REFUSED(QPS_RTR, MASK_RTR, av.encap, ENCAP_IB + 1, "encap: got 4, allowed: 0 to 3");
+	REFUSED(QPS_COUNT, MASK_RTR, pkey, 0xFFFF, "qp_state: got 7, allowed: 0 to 6");
 
 	attr = good;
 	attr.qp_state = QPS_RTR;
@@ -433,6 +446,20 @@ test_reset_drops_all_work(void **state)
 	read_response(p, RC_READ_RESP_ONLY, 201, 0, 1);
 	expect_wc(&p->a, 4, WC_SUCCESS);
 	expect_no_wc(&p->a);
+}
+
+static void
+test_keepalive_needs_a_qp_in_rts(void **state)
+{
+	struct pair *p = *state;
+	struct rc_qp_received received;
+
+	assert_int_equal(rc_qp_keepalive(p->a.w, p->a.qpn ^ 1), -ENOENT);
+	assert_int_equal(rc_qp_received(p->a.w, p->a.qpn ^ 1, &received), -ENOENT);
+	must_modify(&p->a, QPS_INIT, MASK_INIT);
+	must_modify(&p->a, QPS_RTR, MASK_RTR);
+	assert_int_equal(rc_qp_keepalive(p->a.w, p->a.qpn), -EINVAL);
+	expect_silence(&p->a);
 }
 
 /* With max_rd_atomic 0 a Read or Atomic can never be sent, so it fails when its turn comes. */
@@ -702,6 +729,7 @@ main(void)
 		RESET(test_sqd_changes_the_port),
 		RESET(test_to_err_flushes),
 		RESET(test_reset_drops_all_work),
+		RESET(test_keepalive_needs_a_qp_in_rts),
 		RESET(test_no_reads_without_rd_atomic),
 		RESET(test_last_wqe_reached),
 		RESET(test_create_checks),

@@ -11,7 +11,9 @@
 
 #include <cmocka.h>
 
+#include "base/verdict.h"
 #include "rc/verbs_types.h"
+#include "wire/wire.h"
 
 static void
 test_completion_statuses(void **state)
@@ -138,6 +140,33 @@ test_asynchronous_events(void **state)
 	assert_int_equal(EVENT_QP_LAST_WQE_REACHED, 16);
 }
 
+/* The event that tells of a failed QP says why in words. */
+static void
+test_reasons_of_a_failure(void **state)
+{
+	static const struct {
+		struct qp_failure why;
+		const char *text;
+	} rows[] = {
+		{ { .cq_overrun = true }, "its completion queue has overrun" },
+		{ { .syndrome = AETH_NAK_PSN_SEQUENCE, .verdict = VERDICT_NAK_SENT },
+			"it refused a request: sent NAK 0x60 (PSN sequence error)" },
+		{ { .syndrome = AETH_NAK_PSN_SEQUENCE + 2, .verdict = VERDICT_RESPONSE },
+			"the peer refused its request: received NAK 0x62 (remote access error)" },
+		{ { .status = WC_RETRY_EXC_ERR },
+			"the peer did not answer, in spite of all retries" },
+		{ { .status = WC_RNR_RETRY_EXC_ERR },
+			"the peer had no receive posted, in spite of all retries" },
+		{ { .status = WC_LOC_PROT_ERR }, "a work request failed: LOC_PROT_ERR" },
+	};
+	char buf[QP_FAILURE_MAX];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_string_equal(qp_failure_print(&rows[i].why, buf), rows[i].text);
+}
+
 int
 main(void)
 {
@@ -146,6 +175,7 @@ main(void)
 		cmocka_unit_test(test_opcodes),
 		cmocka_unit_test(test_states_and_attribute_bits),
 		cmocka_unit_test(test_asynchronous_events),
+		cmocka_unit_test(test_reasons_of_a_failure),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,6 +144,7 @@ test_srq_in_use_cannot_be_destroyed(void **state)
 	assert_false(rc_srq_next(p->w, &cursor, &srqn));
 	assert_int_equal(rc_srq_destroy(p->w, p->srqn, &err), 0);
 	assert_int_equal(rc_srq_owner(p->dev, p->srqn), -1);
+	assert_int_equal(rc_srq_owner(p->dev, UINT32_MAX), -1);
 	assert_int_equal(rc_srq_destroy(p->w, p->srqn, &err), -ENOENT);
 }
 

@@ -404,7 +404,7 @@ rc_cq_notify(struct rc_worker *w)
 
 	if (w->notify == NULL)
 		return;
-	/* store, then load, once per run: publish completions before reading .armed (rc_cq_arm()) */
+	/* store, then load, as in rc_cq_arm(), once per run: publish, then read .armed */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	while ((r = w->notify) != NULL) {
 		w->notify = r->notify_next;

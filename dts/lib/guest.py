@@ -85,6 +85,10 @@ class GuestError(Exception):
     pass
 
 
+class GoneError(GuestError):
+    pass
+
+
 class Line:
     """A Unix socket with a line protocol."""
 
@@ -118,7 +122,7 @@ class Line:
             except socket.timeout:
                 return None
             if not d:
-                raise GuestError('the guest went away')
+                raise GoneError('the guest went away')
             self.buf += d
         line, self.buf = self.buf.split(b'\n', 1)
         return line.decode(errors='replace')
@@ -343,16 +347,38 @@ class Guest:
         output."""
         ident, timeout = 'r%d' % next(_serial), time_limit.limit(timeout)
         with self.lock:
-            self.agent.send('%s %d %s' % (ident, timeout,
-                                          base64.b64encode(command.encode()).decode()))
-            end = time.monotonic() + timeout + 20
-            while time.monotonic() < end:
-                line = self.agent.recv(end - time.monotonic())
-                words = (line or '').split(' ')
-                if words[0] == ident:
-                    return Result(int(words[1]), base64.b64decode(words[2]).decode(
-                        errors='replace'))
-        raise GuestError('guest %s: no answer to %r' % (self.name, command))
+            try:
+                line = self._answer(ident, timeout, command)
+            except (BrokenPipeError, ConnectionResetError, GoneError):
+                raise GuestError('guest %s: %r: %s' % (self.name, command, self.obituary()))
+        if line is None:
+            raise GuestError('guest %s: no answer to %r' % (self.name, command))
+        return Result(int(line[1]), base64.b64decode(line[2]).decode(errors='replace'))
+
+    def _answer(self, ident, timeout, command):
+        """The words of the agent's answer, or None when it does not come in time."""
+        self.agent.send('%s %d %s' % (ident, timeout, base64.b64encode(command.encode()).decode()))
+        end = time.monotonic() + timeout + 20
+        while time.monotonic() < end:
+            words = (self.agent.recv(end - time.monotonic()) or '').split(' ')
+            if words[0] == ident:
+                return words
+        return None
+
+    def crashed(self):
+        """The emulator was ended by a signal. A panic of the guest's kernel ends it with status 0."""
+        return self.proc is not None and (self.proc.poll() or 0) < 0
+
+    def obituary(self):
+        """How the machine ended: the emulator's status and last words, and the console's."""
+        try:
+            self.proc.wait(5)
+        except subprocess.TimeoutExpired:
+            pass
+        with open(os.path.join(self.dir, self.name + '.qemu'), errors='replace') as f:
+            said = f.read().split('\n', 1)[1]
+        return 'the machine has gone, QEMU status %s: %s\nconsole: %s' % (
+            self.proc.poll(), said[-500:], self.console()[-1500:])
 
     def check(self, command, timeout=30):
         """Run shell text that must succeed; returns its output."""

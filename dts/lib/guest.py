@@ -85,14 +85,11 @@ class GuestError(Exception):
     pass
 
 
-class GoneError(GuestError):
-    pass
-
-
 class Line:
-    """A Unix socket with a line protocol."""
+    """A Unix socket with a line protocol. why: tells why the other end is gone, for the error."""
 
-    def __init__(self, path, timeout=60):
+    def __init__(self, path, why, timeout=60):
+        self.why = why
         end = time_limit.end(timeout)
         while True:
             self.sock = socket.socket(socket.AF_UNIX)
@@ -107,7 +104,10 @@ class Line:
         self.buf = b''
 
     def send(self, text):
-        self.sock.sendall(text.encode() + b'\n')
+        try:
+            self.sock.sendall(text.encode() + b'\n')
+        except ConnectionError:
+            raise GuestError(self.why()) from None
 
     def recv(self, timeout):
         """The next line, or None when none came in time."""
@@ -121,8 +121,10 @@ class Line:
                 d = self.sock.recv(1 << 16)
             except socket.timeout:
                 return None
+            except ConnectionError:
+                d = b''
             if not d:
-                raise GoneError('the guest went away')
+                raise GuestError(self.why())
             self.buf += d
         line, self.buf = self.buf.split(b'\n', 1)
         return line.decode(errors='replace')
@@ -158,8 +160,8 @@ class Job:
 class Verbs:
     """A session of guest/rdmacli.c. Call it with a command and its values; it returns a dict."""
 
-    def __init__(self, path):
-        self.line = Line(path)
+    def __init__(self, path, why):
+        self.line = Line(path, why)
         self.restart()
 
     def _raw(self, text, timeout):
@@ -339,7 +341,7 @@ class Guest:
                 self.name, self.proc.poll(), self.log, self.console()[-2000:]))
         if '@@WARN' in self.console():
             raise GuestError('guest %s: %s' % (self.name, self.console()))
-        self.agent = Line(self.agent_path)
+        self.agent = Line(self.agent_path, self.how_it_ended)
         return self
 
     def run(self, command, timeout=30):
@@ -347,38 +349,31 @@ class Guest:
         output."""
         ident, timeout = 'r%d' % next(_serial), time_limit.limit(timeout)
         with self.lock:
-            try:
-                line = self._answer(ident, timeout, command)
-            except (BrokenPipeError, ConnectionResetError, GoneError):
-                raise GuestError('guest %s: %r: %s' % (self.name, command, self.obituary()))
-        if line is None:
-            raise GuestError('guest %s: no answer to %r' % (self.name, command))
-        return Result(int(line[1]), base64.b64decode(line[2]).decode(errors='replace'))
-
-    def _answer(self, ident, timeout, command):
-        """The words of the agent's answer, or None when it does not come in time."""
-        self.agent.send('%s %d %s' % (ident, timeout, base64.b64encode(command.encode()).decode()))
-        end = time.monotonic() + timeout + 20
-        while time.monotonic() < end:
-            words = (self.agent.recv(end - time.monotonic()) or '').split(' ')
-            if words[0] == ident:
-                return words
-        return None
+            self.agent.send('%s %d %s' % (ident, timeout,
+                                          base64.b64encode(command.encode()).decode()))
+            end = time.monotonic() + timeout + 20
+            while time.monotonic() < end:
+                line = self.agent.recv(end - time.monotonic())
+                words = (line or '').split(' ')
+                if words[0] == ident:
+                    return Result(int(words[1]), base64.b64decode(words[2]).decode(
+                        errors='replace'))
+        raise GuestError('guest %s: no answer to %r' % (self.name, command))
 
     def crashed(self):
         """The emulator was ended by a signal. A panic of the guest's kernel ends it with status 0."""
         return self.proc is not None and (self.proc.poll() or 0) < 0
 
-    def obituary(self):
-        """How the machine ended: the emulator's status and last words, and the console's."""
+    def how_it_ended(self):
+        """The emulator's status, and the last output of the emulator and of the console."""
         try:
             self.proc.wait(5)
         except subprocess.TimeoutExpired:
             pass
         with open(os.path.join(self.dir, self.name + '.qemu'), errors='replace') as f:
             said = f.read().split('\n', 1)[1]
-        return 'the machine has gone, QEMU status %s: %s\nconsole: %s' % (
-            self.proc.poll(), said[-500:], self.console()[-1500:])
+        return 'guest %s is gone, QEMU status %s: %s\nconsole: %s' % (
+            self.name, self.proc.poll(), said[-500:], self.console()[-1500:])
 
     def check(self, command, timeout=30):
         """Run shell text that must succeed; returns its output."""
@@ -398,7 +393,7 @@ class Guest:
     def rdma(self):
         """A new verbs session; the previous one is ended."""
         if self._verbs is None:
-            self._verbs = Verbs(self.rdma_path)
+            self._verbs = Verbs(self.rdma_path, self.how_it_ended)
             return self._verbs
         return self._verbs.fresh()
 
@@ -437,7 +432,7 @@ class Guest:
             if line:
                 try:
                     line.send('quit')
-                except OSError:
+                except (OSError, GuestError):
                     pass
                 line.close()
         self.agent = self._verbs = None

@@ -57,7 +57,7 @@ class Bench:
         self.ns.close()
 
     def boot_again(self):
-        """After the emulator died: a machine as after its first boot."""
+        """After the machine ended: it is as after its first boot."""
         self.job = None
         self.metal.start()
         self.metal.wait_ready(240)
@@ -134,16 +134,22 @@ def bench():
             made.close()
 
 
+@pytest.fixture(autouse=True)
+def machine(bench):
+    """A machine that ended fails one test, and not those behind it."""
+    if bench.metal.proc.poll() is not None:
+        bench.boot_again()
+
+
 def pytest_runtest_protocol(item, nextitem):
-    """An emulator that a signal ends says nothing about Polca: boot again, and run the test a second
-    time. A kernel that panics, in contrast, is a failure: the emulator's status is 0 then."""
+    """An emulator that a signal ends says nothing about Polca, so the test is repeated once. A kernel
+    that panics, in contrast, is a failure: the emulator's status is 0 then."""
     if os.path.dirname(item.path) != HERE:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, nextitem=nextitem, log=False)
     if _booted and _booted[0].metal.crashed():
-        print('\n' + _booted[0].metal.obituary())
-        _booted[0].boot_again()
+        item.config.get_terminal_writer().line('REPEATED: ' + _booted[0].metal.how_it_ended())
         item._initrequest()
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
     for report in reports:

@@ -6,6 +6,7 @@
  * Subscriptions to notices: a requester sets InformInfo for itself (sa-multipacket B10).
  */
 
+#include <stddef.h>
 #include <string.h>
 
 #include "sa/layout.h"
@@ -20,9 +21,11 @@ subscriber_of(const struct store_record *r, struct subscriber *s)
 {
 	const struct sa_record_type *t = sa_table_type(SA_TABLE_INFORM);
 
-	if (r->len != t->len + sizeof(*s))
+	memset(s, 0, sizeof(*s));
+	/* without .expiry: written before strangers' subscriptions had leases */
+	if (r->len != t->len + sizeof(*s) && r->len != t->len + offsetof(struct subscriber, expiry))
 		return false;
-	memcpy(s, r->bytes + t->len, sizeof(*s));
+	memcpy(s, r->bytes + t->len, r->len - t->len);
 	return true;
 }
 
@@ -86,6 +89,7 @@ inform_subscribe(struct write_batch *b, struct sa_write *w, const struct store_r
 	memcpy(rec + INFORM_OFF_INFO, w->rec, INFO_LEN);
 	memset(&s, 0, sizeof(s));
 	s.origin = b->origin;
+	s.expiry = lease_of_stranger(b);
 	s.peer = w->peer;
 	/* the index is not valid after a restart: use the MAC */
 	s.peer.neighbour = PATH_NO_NEIGHBOUR;
@@ -139,6 +143,6 @@ write_subscriber(struct write_batch *b, const struct store_record *r, const uint
 	put_be16(rec + INFORM_OFF_ENUM, number);
 	if (!subscriber_of(r, &s))
 		return write_put(b, t, r->rid, rec, NULL, 0);
-	s.origin = 0;
+	s.origin = s.expiry = 0;
 	return write_put(b, t, r->rid, rec, &s, sizeof(s));
 }

@@ -64,7 +64,7 @@ mc_has_room(const struct write_batch *b, struct sa_write *w)
 static uint16_t
 mc_put(struct write_batch *b, const struct sa_write *w)
 {
-	struct member_tail tail = { b->origin };
+	struct member_tail tail = { b->origin, lease_of_stranger(b) };
 
 	return write_put(b, w->type, w->rid, w->rec, &tail, sizeof(tail));
 }

@@ -15,14 +15,11 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-/* Longest lease of a stranger, in seconds (a choice): one that is gone does not hold its place. */
-#define STRANGER_LEASE 3600
-
 struct service_tail
 service_tail(const struct write_batch *b, const uint8_t *rec)
 {
 	uint32_t lease = get_be32(rec + SERVICE_OFF_LEASE);
-	struct service_tail tail = { SERVICE_NEVER, b->origin };
+	struct service_tail tail = { LEASE_NEVER, b->origin };
 
 	if (lease != SERVICE_FOREVER)
 		tail.expiry = b->now != 0 ? b->now + lease : 0;
@@ -175,7 +172,7 @@ service_lease_end(const struct store_record *r)
 
 	if (service_tail_of(r, &tail))
 		return tail.expiry;
-	return endless ? SERVICE_NEVER : 0;
+	return endless ? LEASE_NEVER : 0;
 }
 
 uint64_t
@@ -184,36 +181,4 @@ service_origin(const struct store_record *r)
 	struct service_tail tail;
 
 	return service_tail_of(r, &tail) ? tail.origin : 0;
-}
-
-/* @return false: the store is full */
-static bool
-expire_one(struct write_batch *b, const struct store_record *r, uint64_t end)
-{
-	const struct sa_record_type *t = sa_table_type(SA_TABLE_SERVICE);
-	uint8_t rec[SA_RECORD_MAX];
-
-	if (end != 0)
-		return write_del(b, t, r->rid) == MAD_STATUS_OK;
-	/* imported without an end: the lease starts now */
-	memcpy(rec, r->bytes, t->len);
-	return write_put_plain(b, t, r->rid, rec) == MAD_STATUS_OK;
-}
-
-unsigned int
-service_expire(struct write_batch *b, uint64_t *next)
-{
-	const struct store_record *r;
-	struct store_cursor c;
-
-	*next = 0;
-	while (b->now != 0) {
-		store_seek_index(&c, write_view(b), SA_INDEX_LEASE_END, 0);
-		r = store_next(&c, next);
-		if (r == NULL)
-			*next = SERVICE_NEVER;
-		if (*next > b->now || !expire_one(b, r, *next))
-			break;
-	}
-	return b->changes;
 }

@@ -6,6 +6,7 @@
  * Store indexes, and which index a template's components can use.
  */
 
+#include <stddef.h>
 #include <string.h>
 
 #include "sa/layout.h"
@@ -129,7 +130,7 @@ static unsigned int
 keys_lease_end(const struct store_record *r, uint64_t *keys)
 {
 	keys[0] = service_lease_end(r);
-	return keys[0] != SERVICE_NEVER;
+	return keys[0] != LEASE_NEVER;
 }
 
 /* All three tails of records by strangers contain an origin. */
@@ -146,14 +147,44 @@ keys_stranger_service(const struct store_record *r, uint64_t *keys)
 	return stranger_key(service_origin(r), keys);
 }
 
+void
+member_tail_of(const struct store_record *r, struct member_tail *tail)
+{
+	memset(tail, 0, sizeof(*tail));
+	/* without .expiry: written before strangers' memberships had leases */
+	if (r->len == MC_LEN + sizeof(*tail) ||
+		r->len == MC_LEN + offsetof(struct member_tail, expiry))
+		memcpy(tail, r->bytes + MC_LEN, r->len - MC_LEN);
+}
+
 static unsigned int
 keys_stranger_member(const struct store_record *r, uint64_t *keys)
 {
-	struct member_tail tail = { 0 };
+	struct member_tail tail;
 
-	if (r->len == MC_LEN + sizeof(tail))
-		memcpy(&tail, r->bytes + MC_LEN, sizeof(tail));
+	member_tail_of(r, &tail);
 	return stranger_key(tail.origin, keys);
+}
+
+static unsigned int
+keys_membership_end(const struct store_record *r, uint64_t *keys)
+{
+	struct member_tail tail;
+
+	member_tail_of(r, &tail);
+	keys[0] = tail.expiry;
+	return tail.origin != 0;
+}
+
+static unsigned int
+keys_subscription_end(const struct store_record *r, uint64_t *keys)
+{
+	struct subscriber s;
+
+	if (!subscriber_of(r, &s))
+		return 0;
+	keys[0] = s.expiry;
+	return s.origin != 0;
 }
 
 static unsigned int
@@ -176,6 +207,8 @@ const struct store_index sa_indexes[] = {
 	[SA_INDEX_MLID] = { SA_TABLE_MCMEMBER, keys_mlid },
 	[SA_INDEX_SUBSCRIBER] = { SA_TABLE_INFORM, keys_subscriber },
 	[SA_INDEX_LEASE_END] = { SA_TABLE_SERVICE, keys_lease_end },
+	[SA_INDEX_MEMBERSHIP_END] = { SA_TABLE_MCMEMBER, keys_membership_end },
+	[SA_INDEX_SUBSCRIPTION_END] = { SA_TABLE_INFORM, keys_subscription_end },
 	[SA_INDEX_STRANGER_SERVICE] = { SA_TABLE_SERVICE, keys_stranger_service },
 	[SA_INDEX_STRANGER_MEMBER] = { SA_TABLE_MCMEMBER, keys_stranger_member },
 	[SA_INDEX_STRANGER_SUBSCRIBER] = { SA_TABLE_INFORM, keys_stranger_subscriber },

@@ -29,6 +29,8 @@ enum sa_index {
 	SA_INDEX_MLID,
 	SA_INDEX_SUBSCRIBER,
 	SA_INDEX_LEASE_END, /**< services, by end in seconds, 0: not known; no endless ones */
+	SA_INDEX_MEMBERSHIP_END, /**< of strangers, as SA_INDEX_LEASE_END */
+	SA_INDEX_SUBSCRIPTION_END, /**< of strangers, as SA_INDEX_LEASE_END */
 	/* records of strangers, by share_origin() */
 	SA_INDEX_STRANGER_SERVICE,
 	SA_INDEX_STRANGER_MEMBER,

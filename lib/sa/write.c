@@ -180,17 +180,13 @@ uint16_t
 write_put_plain(struct write_batch *b, const struct sa_record_type *t, uint32_t rid,
 	const uint8_t *rec)
 {
-	struct service_tail tail;
 	struct subscriber s;
 
 	if (t->table == SA_TABLE_INFORM && subscriber_at(b, rid, rec, &s))
 		return write_put(b, t, rid, rec, &s, sizeof(s));
-	if (t->table != SA_TABLE_SERVICE)
-		return write_put(b, t, rid, rec, NULL, 0);
-	tail = service_tail(b, rec);
-	if (tail.expiry < b->sa->writer.next_expiry)
-		b->sa->writer.next_expiry = tail.expiry;
-	return write_put(b, t, rid, rec, &tail, sizeof(tail));
+	if (t->table == SA_TABLE_SERVICE)
+		return lease_put_service(b, rid, rec);
+	return write_put(b, t, rid, rec, NULL, 0);
 }
 
 uint32_t
@@ -344,7 +340,7 @@ sa_expire(struct sa *sa, uint64_t now)
 	sa->writer.now = now;
 	if (now < sa->writer.next_expiry || !write_begin(&b, sa))
 		return 0;
-	changes = service_expire(&b, &next);
+	changes = lease_expire(&b, &next);
 	if (write_finish(&b, NULL) != 0)
 		return 0;
 	sa->writer.next_expiry = next;

@@ -160,17 +160,27 @@ struct service_tail {
 	uint64_t expiry; /**< when its lease ends, in seconds; 0: the lease has not started yet */
 	uint64_t origin; /**< as share_origin() */
 };
-#define SERVICE_NEVER UINT64_MAX
+#define LEASE_NEVER UINT64_MAX
 struct service_tail service_tail(const struct write_batch *b, const uint8_t *rec);
 uint64_t service_lease_end(const struct store_record *r);
 uint64_t service_origin(const struct store_record *r);
-/** Remove services whose lease has ended. @return changes made; *next: when the next lease ends */
-unsigned int service_expire(struct write_batch *b, uint64_t *next);
+
+/* lease.c */
+#define STRANGER_LEASE 3600 /* seconds: the most that a stranger's record lasts without renewal */
+/** When what a stranger asks for ends, in seconds; 0: the requester is no stranger. */
+uint64_t lease_of_stranger(struct write_batch *b);
+/** Put a service; its lease begins. */
+uint16_t lease_put_service(struct write_batch *b, uint32_t rid, const uint8_t *rec);
+/** Remove what has outlived its lease. @return changes made; *next: when the next lease ends */
+unsigned int lease_expire(struct write_batch *b, uint64_t *next);
 
 /** Tail of an MCMemberRecord that a requester wrote. */
 struct member_tail {
 	uint64_t origin; /**< as share_origin() */
+	uint64_t expiry; /**< a stranger's: when its lease ends; 0: it has not started yet */
 };
+/** All 0 for a record without a tail (imported). */
+void member_tail_of(const struct store_record *r, struct member_tail *tail);
 
 /** Tail of an InformInfoRecord: where to send Reports. */
 struct subscriber {
@@ -180,6 +190,7 @@ struct subscriber {
 	bool trusted;
 	bool sees_keys;
 	uint8_t asked; /**< times the subscription was set again, modulo 256 */
+	uint64_t expiry; /**< a stranger's: when its lease ends; 0: it has not started yet */
 };
 /** @return false: the record has no tail (imported), so no Report can be sent */
 bool subscriber_of(const struct store_record *r, struct subscriber *s);

@@ -49,6 +49,32 @@ subscribe(struct bench *b, const struct subscription *s)
 	return ask(b, &a);
 }
 
+/* Nobody else would ever remove the subscription of a forged address. */
+static void
+test_subscription_of_a_stranger_ends_after_an_hour(void **state)
+{
+	struct bench *b = *state;
+	const struct store_record *r;
+	struct store_cursor c;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = 0xFFFF }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = 0xFFFE }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	b->seconds += 3599;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = 0xFFFF }), 0); /* renews */
+	b->seconds += 1;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 1);
+	b->seconds += 3599;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 1);
+	b->seconds += 100000;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 0);
+	store_seek(&c, store_current(b->reader), SA_TABLE_INFORM, 0);
+	r = store_next(&c, NULL);
+	assert_int_equal(get_be64(r->bytes + 8), GUID_B);
+	assert_null(store_next(&c, NULL));
+}
+
 static void
 sa_notice_run(struct bench *b)
 {
@@ -616,6 +642,7 @@ main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, bench_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
+		T(test_subscription_of_a_stranger_ends_after_an_hour),
 		T(test_subscriber_is_told_of_groups),
 		T(test_subscriber_is_told_of_ports),
 		T(test_subscriber_is_told_of_traps),

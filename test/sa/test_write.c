@@ -737,6 +737,110 @@ test_strangers_have_a_share_of_all_groups(void **state)
 	make_group(b); /* by a known port */
 }
 
+static uint32_t
+num_members(const struct bench *b)
+{
+	return store_count(store_current(b->reader), SA_TABLE_MCMEMBER);
+}
+
+/* Nobody else would ever remove the membership of a forged address. */
+static void
+test_membership_of_a_stranger_ends_after_an_hour(void **state)
+{
+	struct member stranger = {
+		.port = 0xFFFF,
+		.from = 0xFFFF,
+		.state = FULL,
+		.mask = CREATE,
+		.untrusted = true,
+		.mgid = 2,
+	};
+	struct bench *b = *state;
+
+	make_group(b); /* by a known port */
+	assert_int_equal(sa_write_member(b, &stranger), 0);
+	stranger.port = stranger.from = 0xFFFE;
+	assert_int_equal(sa_write_member(b, &stranger), 0);
+	b->seconds += 3599;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 0);
+	assert_int_equal(sa_write_member(b, &stranger), 0); /* renews it */
+	b->seconds += 1;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 1);
+	assert_int_equal(num_members(b), 2);
+	b->seconds += 3598;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 0);
+	/* the stranger's port becomes known, so it stays */
+	put_port(b, 20, 0xFFFE, NODE_TYPE_CA, 0);
+	put_port_info(b, 20, 1, 0, 4, 4, 0);
+	b->seconds += 1;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 1);
+	b->seconds += 100000;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 0);
+	assert_int_equal(num_members(b), 2);
+}
+
+/* The group of a stranger that is gone ends with its last full member. */
+static void
+test_group_of_a_stranger_ends_with_its_membership(void **state)
+{
+	struct member stranger = {
+		.port = 0xFFFF,
+		.from = 0xFFFF,
+		.state = FULL,
+		.mask = CREATE,
+		.untrusted = true,
+		.mgid = 2,
+	};
+	struct member known = {
+		.port = GUID_A,
+		.from = GUID_A,
+		.state = SEND_ONLY,
+		.mask = JOIN,
+		.mgid = 2,
+	};
+	struct bench *b = *state;
+
+	assert_int_equal(sa_write_member(b, &stranger), 0);
+	assert_int_equal(sa_write_member(b, &known), 0);
+	b->seconds += 3600;
+	assert_true(sa_expire(b->sa, b->seconds) > 0);
+	assert_int_equal(num_members(b), 0);
+}
+
+/* A database of a version without such leases: they start when it is read. */
+static void
+test_membership_without_a_lease_gets_one(void **state)
+{
+	struct member stranger = {
+		.port = 0xFFFF,
+		.from = 0xFFFF,
+		.state = FULL,
+		.mask = CREATE,
+		.untrusted = true,
+		.mgid = 2,
+	};
+	uint8_t bytes[MC_LEN + sizeof(uint64_t)];
+	struct bench *b = *state;
+	const struct store_record *r;
+	struct store_cursor c;
+	struct store_txn *t;
+
+	assert_int_equal(sa_write_member(b, &stranger), 0);
+	store_seek(&c, store_current(b->reader), SA_TABLE_MCMEMBER, 0);
+	r = store_next(&c, NULL);
+	memcpy(bytes, r->bytes, sizeof(bytes));
+	t = store_begin(b->store);
+	assert_int_equal(store_put(t, SA_TABLE_MCMEMBER, r->rid, bytes, sizeof(bytes)), 0);
+	assert_int_equal(store_commit(t, NULL), 0);
+	b->seconds += 5000;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 1);
+	b->seconds += 3599;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 0);
+	b->seconds += 1;
+	assert_int_equal(sa_expire(b->sa, b->seconds), 1);
+	assert_int_equal(num_members(b), 0);
+}
+
 static void
 test_mgid_of_zero_is_made_up(void **state)
 {
@@ -1180,6 +1284,9 @@ main(void)
 		T(test_group_takes_the_mtu_and_rate_asked_for),
 		T(test_groups_of_a_port_are_bounded),
 		T(test_strangers_have_a_share_of_all_groups),
+		T(test_membership_of_a_stranger_ends_after_an_hour),
+		T(test_group_of_a_stranger_ends_with_its_membership),
+		T(test_membership_without_a_lease_gets_one),
 		T(test_mgid_of_zero_is_made_up),
 		T(test_join_takes_the_groups_values),
 		T(test_join_is_refused),

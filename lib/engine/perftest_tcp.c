@@ -5,7 +5,12 @@
 /*
  * The sockets of perftest's exchange. A client sends a message and waits for the answer. A session
  * ends if its client sends more than one message ahead, does not read an answer, or has not
- * announced a queue pair within ANNOUNCE_S. One address has SESSIONS_PER_PEER of the sessions.
+ * announced a queue pair within ANNOUNCE_S. One address has SESSIONS_PER_PEER of the sessions. When
+ * all are in use, those that have announced nothing give way.
+ *
+ * The sockets belong to the control thread's event loop. They never block, and each of its turns
+ * takes a bounded number of connections and one message of each client, so that clients of the
+ * control socket wait no longer because of them.
  */
 
 #include <arpa/inet.h>
@@ -181,19 +186,53 @@ perftest_tcp_run(evutil_socket_t fd, short events, void *session)
 		end_session(session, why);
 }
 
+/* @return number of sessions of this address. @param silent  only those without a queue pair */
+static unsigned int
+perftest_sessions_of(const struct perftest_sockets *t, const union gid *peer, bool silent)
+{
+	const struct perftest_session *s;
+	unsigned int n = 0;
+
+	for (s = t->session; s < t->session + SESSIONS_MAX; s++)
+		n += s->used && gid_equal(&s->peer, peer) && !(silent && s->num_qps > 0);
+	return n;
+}
+
+/*
+ * End the oldest session without a queue pair of the address that has most of them. @return NULL:
+ * all sessions have queue pairs
+ */
+static struct perftest_session *
+give_way(struct perftest_sockets *t)
+{
+	struct perftest_session *s, *oldest = NULL;
+	unsigned int n, most = 0;
+
+	for (s = t->session; s < t->session + SESSIONS_MAX; s++) {
+		n = s->num_qps == 0 ? perftest_sessions_of(t, &s->peer, true) : 0;
+		if (n > most || (n > 0 && n == most && s->started < oldest->started)) {
+			most = n;
+			oldest = s;
+		}
+	}
+	if (oldest != NULL)
+		end_session(oldest,
+			"has ended: it announced no queue pair, and others need its place");
+	return oldest;
+}
+
 /* @return NULL: all are in use, or this address has its share */
 static struct perftest_session *
 find_session(struct perftest_sockets *t, const union gid *peer)
 {
-	struct perftest_session *s, *unused = NULL;
-	unsigned int of_peer = 0;
+	struct perftest_session *s;
 
+	if (perftest_sessions_of(t, peer, false) >= SESSIONS_PER_PEER)
+		return NULL;
 	for (s = t->session; s < t->session + SESSIONS_MAX; s++)
 		if (!s->used)
-			unused = s;
-		else if (memcmp(s->peer.raw, peer->raw, sizeof(peer->raw)) == 0)
-			of_peer++;
-	return of_peer < SESSIONS_PER_PEER ? unused : NULL;
+			return s;
+	return give_way(t);
 }
 
 static bool
@@ -267,12 +306,14 @@ perftest_tcp_accept(evutil_socket_t listener, short events, void *arg)
 	struct perftest_listener *l = arg;
 	struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
 	socklen_t len = sizeof(from);
+	unsigned int n;
 	int fd;
 
 	(void)events;
-	for (; (fd = accept4(listener, (struct sockaddr *)&from, &len,
-			SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;
-		len = sizeof(from))
+	for (n = 0; n < BACKLOG &&
+		(fd = accept4(listener, (struct sockaddr *)&from, &len,
+			 SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;
+		n++, len = sizeof(from))
 		perftest_tcp_take(l, fd, &from);
 }
 

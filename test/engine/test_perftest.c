@@ -163,12 +163,12 @@ expect_end(struct engine *e, int fd)
 
 /* Exchange version, cycle buffer, cache line and a path MTU of 1024. @return the socket */
 static int
-perftest_greet(struct engine *e)
+perftest_greet_from(struct engine *e, uint8_t from)
 {
 	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 },
 			     line[4] = { [3] = 64 };
 	uint8_t answer[16];
-	int fd = perftest_dial();
+	int fd = perftest_dial_from(from);
 
 	assert_true(fd >= 0);
 	perftest_say(e, fd, version, 16, answer, 16);
@@ -178,6 +178,12 @@ perftest_greet(struct engine *e)
 	perftest_say(e, fd, "3", 2, answer, 2);
 	assert_memory_equal(answer, "5", 2); /* our path MTU, 4096 */
 	return fd;
+}
+
+static int
+perftest_greet(struct engine *e)
+{
+	return perftest_greet_from(e, 1);
 }
 
 /* A description of our QP, with the PSNs that end_connect() uses. */
@@ -514,8 +520,9 @@ test_at_most_64_sessions(void **state)
 	static const uint8_t version[16] = "6.06";
 	struct engine *e = *state;
 	uint8_t answer[16];
-	unsigned int i;
+	struct perftest_dest theirs = dest_of(e, 0x100);
 	int fd[64], one_more;
+	unsigned int i;
 
 	/* an address has 16 of them */
 	for (i = 0; i < 64; i++) {
@@ -526,14 +533,40 @@ test_at_most_64_sessions(void **state)
 		fd[i] = perftest_dial_from((uint8_t)(1 + i / 16));
 		perftest_say(e, fd[i], version, 16, answer, 16);
 	}
+	/* of the 64, none has announced a queue pair: the oldest gives way */
+	one_more = perftest_greet_from(e, 99);
+	expect_end(e, fd[0]);
+	perftest_tell(e, one_more, &theirs);
+	/* and then the oldest of an address that has 16, not of the one that has 15 */
+	fd[0] = perftest_dial_from(98);
+	perftest_say(e, fd[0], version, 16, answer, 16);
+	expect_end(e, fd[16]);
+	/* one with a queue pair stays */
+	for (i = 0; i < 64; i++)
+		if (i != 16)
+			close(fd[i]);
+	assert_int_equal(perftest_num_qps(e), 1);
+	perftest_hang_up(e, one_more);
+}
+
+/* Sessions with queue pairs do not give way. */
+static void
+test_announced_sessions_stay(void **state)
+{
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0);
+	int fd[64], one_more;
+	unsigned int i;
+
+	for (i = 0; i < 64; i++) {
+		fd[i] = perftest_greet_from(e, (uint8_t)(1 + i / 16));
+		theirs.qpn = i + 1;
+		perftest_tell(e, fd[i], &theirs);
+	}
 	one_more = perftest_dial_from(99);
 	expect_end(e, one_more);
-	close(fd[7]);
-	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
-	fd[7] = perftest_dial();
-	perftest_say(e, fd[7], version, 16, answer, 16);
 	for (i = 0; i < 64; i++)
-		close(fd[i]);
+		perftest_hang_up(e, fd[i]);
 }
 
 /* What the engine logs until end_log(). */
@@ -691,6 +724,7 @@ main(void)
 		T(test_gid_of_another_is_refused),
 		T(test_address_to_listen_on),
 		T(test_at_most_64_sessions),
+		T(test_announced_sessions_stay),
 		T(test_connections_are_logged),
 		T(test_lines_left_out_are_counted),
 		T(test_tcp_port_in_use_is_an_error),

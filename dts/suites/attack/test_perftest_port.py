@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Clients of perftest's TCP port that say nothing or nonsense, from many addresses."""
+
+import collections
+import contextlib
+import socket
+import time
+
+import pytest
+
+from cmpeer import Wire
+from conn import wait_until
+
+TCP, VERSION = 18517, b'6.06' + bytes(12)
+SESSIONS, FLOOD = 64, 2000
+PATIENCE = 5  # seconds for an answer; a silent client is closed after 10
+
+
+@pytest.fixture(scope='module')
+def wire(kept, sockets):
+    w = Wire(kept, sockets, services=[dict(kind='perftest', port=TCP, tcp_port=TCP)])
+    try:
+        w.ns.exec(['ip', 'link', 'set', 'lo', 'up'])
+        w.polca.start()
+        yield w
+        w.audit(False)
+    finally:
+        w.close()
+
+
+def dial(wire, last):
+    """Connect from 127.0.0.last."""
+    return wire.ns.call(socket.create_connection, ('127.0.0.1', TCP), PATIENCE,
+                        ('127.0.0.%d' % last, 0))
+
+
+def greeted(wire, last):
+    """True if the port answers a client from this address."""
+    with contextlib.suppress(ConnectionError, socket.timeout), dial(wire, last) as s:
+        s.sendall(VERSION)
+        return s.recv(16, socket.MSG_WAITALL) == VERSION
+    return False
+
+
+def test_silent_clients_block_nobody(wire):
+    held, slowest = collections.deque(), 0
+    for n in range(FLOOD):
+        held.append(dial(wire, 2 + n % 200))
+        with contextlib.suppress(ConnectionError):
+            held[-1].sendall(b'GET / HTTP/1.1' if n % 3 == 0 else VERSION if n % 3 == 1 else b'6')
+        if len(held) > 2 * SESSIONS:
+            held.popleft().close()
+        if n % 100 == 99:  # all sessions are taken
+            began = time.monotonic()
+            assert wire.polca.rpc('worker_list')['workers']
+            slowest = max(slowest, time.monotonic() - began)
+            assert greeted(wire, 250)
+    assert slowest < PATIENCE
+    while held:
+        held.pop().close()
+    wait_until(lambda: greeted(wire, 1))
+    assert not wire.polca.rpc('neighbour_list')['neighbours']

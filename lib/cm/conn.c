@@ -72,7 +72,7 @@ take_seat(struct cm_conn *c)
 		.rdma = c->rdma,
 	};
 
-	if (c->cm->used - c->cm->everyone.half_open > c->cm->limits.max_connections)
+	if (c->cm->used - c->cm->everyone.count > c->cm->limits.max_connections)
 		return false;
 	if (c->listener == NULL)
 		return true;

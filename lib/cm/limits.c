@@ -90,7 +90,7 @@ cm_peer_get(struct cm *cm, const struct mad_peer *to)
 	p = container_of(LIST_FIRST(&cm->peer_free), struct cm_peer, link);
 	hash_remove(&p->link);
 	*p = (struct cm_peer){ .addr = addr };
-	TAILQ_INIT(&p->origin.list);
+	share_holder_init(&p->half_open);
 	hash_add(&cm->by_address, &p->link, cm_address_hash(cm, &addr));
 	return p;
 }
@@ -140,7 +140,7 @@ cm_is_paused(const struct cm *cm, const struct mad_peer *from, uint64_t now)
 /* Of all QPs of half-open connections together (a choice): 8,192 of rping's need half of it. */
 #define HALF_OPEN_BYTES (UINT64_C(128) << 20)
 
-static struct cm_origin *
+static struct share_holder *
 prefix_of(const struct cm *cm, const union gid *addr)
 {
 	uint64_t word[2] = { addr->word[0], 0 };
@@ -153,22 +153,6 @@ prefix_of(const struct cm *cm, const union gid *addr)
 	return &cm->prefixes[siphash_words(cm->config.hash_key, word, 2) & cm->by_address.mask];
 }
 
-/* Note that an address or a prefix has one more, or one less. */
-static void
-origin_rank(struct cm *cm, enum cm_level level, struct cm_origin *o, int change)
-{
-	struct cm_origin_list *rank = cm->rank[level];
-
-	if (o->half_open != 0)
-		TAILQ_REMOVE(&rank[o->half_open], o, rank_link);
-	o->half_open += (uint32_t)change;
-	if (o->half_open != 0)
-		TAILQ_INSERT_TAIL(&rank[o->half_open], o, rank_link);
-	cm->top[level] = RTE_MAX(cm->top[level], o->half_open);
-	while (cm->top[level] != 0 && TAILQ_EMPTY(&rank[cm->top[level]]))
-		cm->top[level]--;
-}
-
 void
 cm_half_open_add(struct cm_conn *c)
 {
@@ -177,15 +161,11 @@ cm_half_open_add(struct cm_conn *c)
 
 	c->half_open = true;
 	c->request = cm->requests;
-	c->origin[CM_ADDRESS] = &c->peer->origin;
+	c->origin[CM_ADDRESS] = &c->peer->half_open;
 	c->origin[CM_PREFIX] = prefix_of(cm, &c->peer->addr);
 	c->origin[CM_EVERYONE] = &cm->everyone;
-	for (i = 0; i < CM_LEVELS; i++) {
-		TAILQ_INSERT_TAIL(&c->origin[i]->list, c, half_open_link[i]);
-		if (i != CM_EVERYONE)
-			origin_rank(cm, i, c->origin[i], 1);
-	}
-	cm->everyone.half_open++;
+	for (i = 0; i < CM_LEVELS; i++)
+		share_add(&cm->rank[i], c->origin[i], &c->half_open_item[i]);
 }
 
 void
@@ -197,12 +177,8 @@ cm_half_open_remove(struct cm_conn *c)
 	if (!c->half_open)
 		return;
 	c->half_open = false;
-	for (i = 0; i < CM_LEVELS; i++) {
-		TAILQ_REMOVE(&c->origin[i]->list, c, half_open_link[i]);
-		if (i != CM_EVERYONE)
-			origin_rank(cm, i, c->origin[i], -1);
-	}
-	cm->everyone.half_open--;
+	for (i = 0; i < CM_LEVELS; i++)
+		share_remove(&cm->rank[i], c->origin[i], &c->half_open_item[i]);
 	cm->half_open_bytes -= c->bytes;
 	c->bytes = 0;
 }
@@ -223,17 +199,20 @@ half_open_end(struct cm_conn *c, uint64_t now)
 }
 
 /*
- * The oldest of an origin, if as many REQs have come since as are half open: it is then older than
- * the time in which REQs at the present rate fill the pool.
+ * The oldest of the holder that has most at a level, if it has more than one, and if as many REQs
+ * have come since as are half open: it is then older than the time in which REQs at the present
+ * rate fill the pool.
  */
 static struct cm_conn *
-old_enough(const struct cm *cm, const struct cm_origin *o, const struct cm_conn *keep)
+old_enough(const struct cm *cm, unsigned int level, const struct cm_conn *keep)
 {
-	struct cm_conn *c = TAILQ_FIRST(&o->list);
+	struct share_holder *most = share_most(&cm->rank[level]);
+	struct cm_conn *c;
 
-	if (c == NULL || c == keep || cm->requests - c->request < cm->everyone.half_open)
+	if (most == NULL || most->count == 1)
 		return NULL;
-	return c;
+	c = CM_OF_ITEM(TAILQ_FIRST(&most->items), level);
+	return c != keep && cm->requests - c->request >= cm->everyone.count ? c : NULL;
 }
 
 bool
@@ -242,12 +221,13 @@ cm_half_open_evict(struct cm *cm, const struct cm_conn *keep, uint64_t now)
 	struct cm_conn *c = NULL;
 	unsigned int i;
 
+	if (cm->everyone.count == 0)
+		return false;
 	for (i = 0; i < CM_EVERYONE && c == NULL; i++)
-		if (cm->top[i] > 1)
-			c = old_enough(cm, TAILQ_FIRST(&cm->rank[i][cm->top[i]]), keep);
+		c = old_enough(cm, i, keep);
 	if (c == NULL)
-		c = TAILQ_FIRST(&cm->everyone.list);
-	if (c == NULL || c == keep)
+		c = CM_OF_ITEM(TAILQ_FIRST(&cm->everyone.items), CM_EVERYONE);
+	if (c == keep)
 		return false;
 	half_open_end(c, now);
 	return true;
@@ -285,9 +265,13 @@ cm_half_open_weigh(struct cm_conn *c, size_t bytes, uint64_t now)
 static bool
 evict_own_oldest(struct cm *cm, struct cm_peer *p, uint64_t now)
 {
-	struct cm_conn *c = TAILQ_FIRST(&p->origin.list);
+	struct share_item *oldest = TAILQ_FIRST(&p->half_open.items);
+	struct cm_conn *c;
 
-	if (c == NULL || now - c->opened < RTE_MIN(c->dreq_interval, cm_time(cm, 1000)))
+	if (oldest == NULL)
+		return false;
+	c = CM_OF_ITEM(oldest, CM_ADDRESS);
+	if (now - c->opened < RTE_MIN(c->dreq_interval, cm_time(cm, 1000)))
 		return false;
 	half_open_end(c, now);
 	return true;
@@ -300,12 +284,12 @@ cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now)
 	struct cm_peer *p = cm_peer_find(cm, &addr);
 
 	cm->requests++;
-	if (p != NULL && p->origin.half_open >= cm->limits.max_half_open_per_peer &&
+	if (p != NULL && p->half_open.count >= cm->limits.max_half_open_per_peer &&
 		!evict_own_oldest(cm, p, now)) {
 		cm_count(cm, half_open_limit);
 		return false;
 	}
-	if (cm->everyone.half_open >= cm->limits.max_half_open)
+	if (cm->everyone.count >= cm->limits.max_half_open)
 		cm_half_open_evict(cm, NULL, now);
 	return true;
 }

@@ -59,10 +59,12 @@ cm_listen(struct cm *cm, uint64_t service_id, uint64_t mask, const struct cm_use
 static void
 end_unseated(struct cm *cm, const struct cm_listener *l)
 {
-	struct cm_conn *c, *next;
+	struct share_item *item, *next;
+	struct cm_conn *c;
 
-	for (c = TAILQ_FIRST(&cm->everyone.list); c != NULL; c = next) {
-		next = TAILQ_NEXT(c, half_open_link[CM_EVERYONE]);
+	for (item = TAILQ_FIRST(&cm->everyone.items); item != NULL; item = next) {
+		next = TAILQ_NEXT(item, link);
+		c = CM_OF_ITEM(item, CM_EVERYONE);
 		if (c->seat_ops == l->ops && c->listener == l->listener)
 			cm_disconnect(cm, c->id, NULL, 0, c->opened);
 	}

@@ -20,6 +20,7 @@
 #include <rte_common.h>
 
 #include "base/hash_table.h"
+#include "base/share.h"
 #include "base/unproven.h"
 #include "cm/cm.h"
 #include "cm/message.h"
@@ -43,13 +44,8 @@ enum cm_level { CM_ADDRESS, CM_PREFIX, CM_EVERYONE, CM_LEVELS };
 struct cm_conn;
 TAILQ_HEAD(cm_conn_list, cm_conn);
 
-/* Where half-open connections come from: an address, a prefix, or anywhere. */
-struct cm_origin {
-	struct cm_conn_list list; /* oldest first */
-	uint32_t half_open;
-	TAILQ_ENTRY(cm_origin) rank_link;
-};
-TAILQ_HEAD(cm_origin_list, cm_origin);
+/* The half-open connection of an item at a level. */
+#define CM_OF_ITEM(item, level) container_of(item, struct cm_conn, half_open_item[level])
 
 /* A peer address, kept while it has connections; the limits count by it. */
 struct cm_peer {
@@ -57,7 +53,7 @@ struct cm_peer {
 	struct hash_link link; /* by address, or of the free entries */
 	uint32_t connections;
 	uint32_t probes; /* connections that probe.c checks now */
-	struct cm_origin origin;
+	struct share_holder half_open;
 };
 
 /* cm_conn.work: what cm_run() has to do */
@@ -85,8 +81,9 @@ struct cm_conn {
 	struct hash_link key_link[CM_KEYS];
 	struct cm_conn *free;
 	TAILQ_ENTRY(cm_conn) work_link;
-	TAILQ_ENTRY(cm_conn) half_open_link[CM_LEVELS];
-	struct cm_origin *origin[CM_LEVELS]; /* half open: who is charged for it */
+	/* half open: who is charged for it */
+	struct share_item half_open_item[CM_LEVELS];
+	struct share_holder *origin[CM_LEVELS];
 	uint64_t request; /* half open: number of its REQ */
 	uint32_t bytes; /* half open: of its QP */
 	struct unproven budget; /* half open: what may be sent to the REQ's source */
@@ -178,10 +175,10 @@ struct cm {
 	uint32_t used;
 	uint64_t requests; /* REQs for which a connection was wanted */
 	uint64_t half_open_bytes; /* of their QPs */
-	struct cm_origin everyone;
-	struct cm_origin *prefixes; /* by hash, as many as .by_address has buckets */
-	struct cm_origin_list *rank[CM_EVERYONE]; /* by number of half-open connections */
-	uint32_t top[CM_EVERYONE]; /* the most that one address, one prefix has */
+	/* half-open connections: of all, of each prefix; struct cm_peer has those of an address */
+	struct share_holder everyone;
+	struct share_holder *prefixes; /* by hash, as many as .by_address has buckets */
+	struct share_rank rank[CM_LEVELS];
 	uint32_t probes[CM_PORTS_MAX]; /* connections that probe.c checks now */
 	uint32_t high; /* slots from here on were never used */
 	struct cm_conn_list work;

@@ -24,13 +24,9 @@ cm_fill_pools(struct cm *cm)
 	uint32_t i;
 
 	TAILQ_INIT(&cm->work);
-	TAILQ_INIT(&cm->everyone.list);
+	share_holder_init(&cm->everyone);
 	for (i = 0; i <= cm->by_address.mask; i++)
-		TAILQ_INIT(&cm->prefixes[i].list);
-	for (i = 0; i <= cm->limits.max_half_open; i++) {
-		TAILQ_INIT(&cm->rank[CM_ADDRESS][i]);
-		TAILQ_INIT(&cm->rank[CM_PREFIX][i]);
-	}
+		share_holder_init(&cm->prefixes[i]);
 	for (i = cm->slots; i-- > 0;) {
 		c = &cm->conns[i];
 		c->cm = cm;
@@ -58,11 +54,8 @@ cm_table_create(struct cm *cm)
 	cm->prefixes = mem_zalloc(a, (cm->by_address.mask + 1) * sizeof(*cm->prefixes), 64);
 	for (k = 0; k < CM_KEYS; k++)
 		ok = hash_create(&cm->by_key[k], a, n) == 0 && ok;
-	for (k = 0; k < CM_EVERYONE; k++) {
-		cm->rank[k] =
-			mem_zalloc(a, (cm->limits.max_half_open + 1) * sizeof(*cm->rank[k]), 64);
-		ok = ok && cm->rank[k] != NULL;
-	}
+	for (k = 0; k < CM_LEVELS; k++)
+		ok = share_rank_create(&cm->rank[k], a, cm->limits.max_half_open) == 0 && ok;
 	if (!ok || cm->prefixes == NULL || cm->conns == NULL || cm->peers == NULL ||
 		cm->listeners == NULL)
 		return -ENOMEM;
@@ -78,8 +71,8 @@ cm_table_destroy(struct cm *cm)
 
 	for (k = 0; k < CM_KEYS; k++)
 		mem_free(a, cm->by_key[k].buckets);
-	for (k = 0; k < CM_EVERYONE; k++)
-		mem_free(a, cm->rank[k]);
+	for (k = 0; k < CM_LEVELS; k++)
+		share_rank_destroy(&cm->rank[k], a);
 	mem_free(a, cm->prefixes);
 	mem_free(a, cm->listeners);
 	mem_free(a, cm->by_address.buckets);
@@ -120,7 +113,7 @@ conn_clear(struct cm_conn *c)
 bool
 cm_full(const struct cm *cm)
 {
-	return cm->used - cm->everyone.half_open >= cm->limits.max_connections;
+	return cm->used - cm->everyone.count >= cm->limits.max_connections;
 }
 
 struct cm_conn *

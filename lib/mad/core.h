@@ -44,14 +44,12 @@ struct mad_peer_entry {
 	union gid addr;
 	struct hash_link link; /* by address, or of the free entries */
 	uint32_t sessions;
-	uint32_t half_open;
 	uint64_t bytes;
-	struct mad_session_list half_open_list; /* oldest first */
-	struct mad_session_list linger_list;
+	struct share_holder half_open; /* its half-open sessions */
+	struct share_items linger; /* its lingering sessions, oldest first */
 	uint64_t proven_until; /* an Ack proved the address until this time; 0: not proven */
 	bool idle; /* on idle_peers, kept only for .proven_until */
 	TAILQ_ENTRY(mad_peer_entry) idle_link;
-	TAILQ_ENTRY(mad_peer_entry) rank_link; /* addresses with as many half-open sessions */
 };
 
 int mad_table_create(struct mad_worker *w);

@@ -43,6 +43,7 @@
 #include <rte_branch_prediction.h>
 
 #include "base/hash_table.h"
+#include "base/share.h"
 #include "mad/mad.h"
 #include "wire/bytes.h"
 #include "wire/wire.h"
@@ -301,7 +302,7 @@ struct mad_session {
 	uint32_t index;
 	uint32_t generation;
 	struct mad_peer_entry *peer; /* the stranger's address entry; NULL: our call */
-	TAILQ_ENTRY(mad_session) peer_link; /* the peer's half-open or lingering sessions */
+	struct share_item peer_item; /* of the peer's half-open or lingering sessions */
 	TAILQ_ENTRY(mad_session) linger_link;
 };
 

@@ -19,7 +19,9 @@
 
 #include "mad/core.h"
 
-TAILQ_HEAD(rank, mad_peer_entry);
+#define SESSION_OF_ITEM(item) container_of(item, struct mad_session, peer_item)
+
+TAILQ_HEAD(idle_peers, mad_peer_entry);
 
 struct mad_table {
 	struct mad_session *sessions;
@@ -33,9 +35,9 @@ struct mad_table {
 	struct hash_table by_address;
 	struct hash_chain peer_free;
 	uint32_t num_peers;
-	struct rank idle_peers; /* proven addresses without sessions and bytes, oldest first */
-	struct rank *rank; /* index: number of half-open sessions, 0..max_sessions_per_peer */
-	uint32_t top; /* no address has a higher rank */
+	struct idle_peers
+		idle_peers; /* proven addresses without sessions and bytes, oldest first */
+	struct share_rank half_open;
 	size_t memory;
 };
 
@@ -91,8 +93,6 @@ fill_pools(struct mad_worker *w)
 	}
 	for (i = t->num_peers; i-- > 0;)
 		LIST_INSERT_HEAD(&t->peer_free, &t->peers[i].link, chain);
-	for (i = 0; i <= w->limits.max_sessions_per_peer; i++)
-		TAILQ_INIT(&t->rank[i]);
 	TAILQ_INIT(&t->linger);
 	TAILQ_INIT(&t->idle_peers);
 }
@@ -110,12 +110,14 @@ mad_table_create(struct mad_worker *w)
 	t->sessions = session_table_alloc(w, t->size, sizeof(*t->sessions));
 	t->live = session_table_alloc(w, t->size / 64 + 1, sizeof(*t->live));
 	t->peers = session_table_alloc(w, t->num_peers, sizeof(*t->peers));
-	t->rank = session_table_alloc(w, w->limits.max_sessions_per_peer + 1, sizeof(*t->rank));
-	if (t->sessions == NULL || t->live == NULL || t->peers == NULL || t->rank == NULL ||
+	if (t->sessions == NULL || t->live == NULL || t->peers == NULL ||
+		share_rank_create(&t->half_open, w->config.alloc,
+			w->limits.max_sessions_per_peer) != 0 ||
 		hash_create(&t->by_key, w->config.alloc, t->num_peers) != 0 ||
 		hash_create(&t->by_address, w->config.alloc, t->num_peers) != 0)
 		return -ENOMEM;
-	t->memory += 2 * (t->by_key.mask + 1) * sizeof(struct hash_chain);
+	t->memory += 2 * (t->by_key.mask + 1) * sizeof(struct hash_chain) +
+		(w->limits.max_sessions_per_peer + 1) * sizeof(struct share_holders);
 	fill_pools(w);
 	return 0;
 }
@@ -133,7 +135,7 @@ mad_table_destroy(struct mad_worker *w)
 	mem_free(alloc, t->live);
 	mem_free(alloc, t->peers);
 	mem_free(alloc, t->by_address.buckets);
-	mem_free(alloc, t->rank);
+	share_rank_destroy(&t->half_open, alloc);
 	mem_free(alloc, t);
 	w->table = NULL;
 }
@@ -169,7 +171,6 @@ peer_remove(struct mad_worker *w, struct mad_peer_entry *p)
 	struct mad_table *t = w->table;
 
 	hash_remove(&p->link);
-	TAILQ_REMOVE(&t->rank[0], p, rank_link);
 	LIST_INSERT_HEAD(&t->peer_free, &p->link, chain);
 }
 
@@ -198,10 +199,9 @@ peer_add(struct mad_worker *w, const union gid *addr)
 	hash_remove(&p->link);
 	memset(p, 0, sizeof(*p));
 	p->addr = *addr;
-	TAILQ_INIT(&p->half_open_list);
-	TAILQ_INIT(&p->linger_list);
+	share_holder_init(&p->half_open);
+	TAILQ_INIT(&p->linger);
 	hash_add(&t->by_address, &p->link, peer_hash(w, addr));
-	TAILQ_INSERT_TAIL(&t->rank[0], p, rank_link);
 	return p;
 }
 
@@ -216,18 +216,6 @@ peer_forget(struct mad_worker *w, struct mad_peer_entry *p)
 	}
 	p->idle = true;
 	TAILQ_INSERT_TAIL(&w->table->idle_peers, p, idle_link);
-}
-
-static void
-peer_rank(struct mad_table *t, struct mad_peer_entry *p, int change)
-{
-	TAILQ_REMOVE(&t->rank[p->half_open], p, rank_link);
-	p->half_open += change;
-	TAILQ_INSERT_TAIL(&t->rank[p->half_open], p, rank_link);
-	if (p->half_open > t->top)
-		t->top = p->half_open;
-	while (t->top > 0 && TAILQ_EMPTY(&t->rank[t->top]))
-		t->top--;
 }
 
 void
@@ -252,8 +240,7 @@ static void
 set_half_open(struct mad_session *s)
 {
 	s->half_open = true;
-	TAILQ_INSERT_TAIL(&s->peer->half_open_list, s, peer_link);
-	peer_rank(s->w->table, s->peer, 1);
+	share_add(&s->w->table->half_open, &s->peer->half_open, &s->peer_item);
 }
 
 void
@@ -262,8 +249,7 @@ mad_session_answers(struct mad_session *s)
 	if (!s->half_open)
 		return;
 	s->half_open = false;
-	TAILQ_REMOVE(&s->peer->half_open_list, s, peer_link);
-	peer_rank(s->w->table, s->peer, -1);
+	share_remove(&s->w->table->half_open, &s->peer->half_open, &s->peer_item);
 }
 
 void
@@ -293,7 +279,7 @@ mad_session_reclaimable(struct mad_session *s)
 	s->state = MAD_STATE_LINGER;
 	TAILQ_INSERT_TAIL(&s->w->table->linger, s, linger_link);
 	if (s->peer != NULL)
-		TAILQ_INSERT_TAIL(&s->peer->linger_list, s, peer_link);
+		TAILQ_INSERT_TAIL(&s->peer->linger, &s->peer_item, link);
 }
 
 static const struct mad_result reclaimed = { .end = MAD_END_REFUSED, .error = -ENOSPC };
@@ -301,15 +287,14 @@ static const struct mad_result reclaimed = { .end = MAD_END_REFUSED, .error = -E
 static bool
 reclaim_half_open(struct mad_worker *w, const struct mad_peer_entry *newcomer)
 {
-	struct mad_table *t = w->table;
-	uint32_t own = newcomer != NULL ? newcomer->half_open : 0;
-	struct mad_peer_entry *p;
+	struct share_holder *most = share_most(&w->table->half_open);
+	struct share_item *item;
 	struct mad_session *s;
 
-	if (t->top <= own)
+	if (most == NULL || (newcomer != NULL && most->count <= newcomer->half_open.count))
 		return false;
-	p = TAILQ_FIRST(&t->rank[t->top]);
-	TAILQ_FOREACH(s, &p->half_open_list, peer_link) {
+	TAILQ_FOREACH(item, &most->items, link) {
+		s = SESSION_OF_ITEM(item);
 		if (s->busy)
 			continue; /* its agent is being called; true for at most two sessions */
 		mad_session_end(s, &reclaimed);
@@ -325,9 +310,9 @@ session_make_room(struct mad_worker *w, const struct mad_peer_entry *p)
 	struct mad_table *t = w->table;
 
 	if (p != NULL && p->sessions >= w->limits.max_sessions_per_peer) {
-		if (TAILQ_EMPTY(&p->linger_list))
+		if (TAILQ_EMPTY(&p->linger))
 			return false;
-		mad_session_free(TAILQ_FIRST(&p->linger_list));
+		mad_session_free(SESSION_OF_ITEM(TAILQ_FIRST(&p->linger)));
 		return true;
 	}
 	if (!LIST_EMPTY(&t->free))
@@ -452,7 +437,7 @@ mad_session_free(struct mad_session *s)
 	if (s->state == MAD_STATE_LINGER) {
 		TAILQ_REMOVE(&t->linger, s, linger_link);
 		if (s->peer != NULL)
-			TAILQ_REMOVE(&s->peer->linger_list, s, peer_link);
+			TAILQ_REMOVE(&s->peer->linger, &s->peer_item, link);
 	}
 	if (s->queued)
 		TAILQ_REMOVE(&w->run_queue, s, run_link);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef BASE_SHARE_H
+#define BASE_SHARE_H
+
+/**
+ * @file
+ * Anti-exhaustion: how much of a pool each address, or each prefix, holds, and which of them holds
+ * most. When the pool is full, the oldest item of the holder with most gives way, so that a flood
+ * displaces its own items first. Everything takes constant time.
+ *
+ * Used for half-open connections (lib/cm) and for the sessions of strangers (lib/mad). What
+ * strangers store in the SA has fixed limits instead, because it must survive a restart
+ * (lib/sa/share.c).
+ */
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/env.h"
+
+/** Embedded in whatever the pool has. */
+struct share_item {
+	TAILQ_ENTRY(share_item) link;
+};
+TAILQ_HEAD(share_items, share_item);
+
+struct share_holder {
+	struct share_items items; /**< oldest first */
+	uint32_t count;
+	TAILQ_ENTRY(share_holder) rank_link;
+};
+TAILQ_HEAD(share_holders, share_holder);
+
+/** The holders that have items, by their number of items. */
+struct share_rank {
+	struct share_holders *with; /**< [0..most] */
+	uint32_t top; /**< nobody has more; 0: nobody has any */
+};
+
+/** @param most  items that one holder can have */
+static inline int
+share_rank_create(struct share_rank *r, const struct allocator *alloc, uint32_t most)
+{
+	uint32_t i;
+
+	r->with = mem_zalloc(alloc, (most + 1) * sizeof(*r->with), 64);
+	if (r->with == NULL)
+		return -ENOMEM;
+	for (i = 0; i <= most; i++)
+		TAILQ_INIT(&r->with[i]);
+	r->top = 0;
+	return 0;
+}
+
+static inline void
+share_rank_destroy(struct share_rank *r, const struct allocator *alloc)
+{
+	mem_free(alloc, r->with);
+}
+
+static inline void
+share_holder_init(struct share_holder *h)
+{
+	*h = (struct share_holder){ .count = 0 };
+	TAILQ_INIT(&h->items);
+}
+
+/* The holder has one more item, or one less. */
+static inline void
+share_rank_change(struct share_rank *r, struct share_holder *h, int change)
+{
+	if (h->count != 0)
+		TAILQ_REMOVE(&r->with[h->count], h, rank_link);
+	h->count += (uint32_t)change;
+	if (h->count != 0)
+		TAILQ_INSERT_TAIL(&r->with[h->count], h, rank_link);
+	if (h->count > r->top)
+		r->top = h->count;
+	while (r->top != 0 && TAILQ_EMPTY(&r->with[r->top]))
+		r->top--;
+}
+
+static inline void
+share_add(struct share_rank *r, struct share_holder *h, struct share_item *item)
+{
+	TAILQ_INSERT_TAIL(&h->items, item, link);
+	share_rank_change(r, h, 1);
+}
+
+static inline void
+share_remove(struct share_rank *r, struct share_holder *h, struct share_item *item)
+{
+	TAILQ_REMOVE(&h->items, item, link);
+	share_rank_change(r, h, -1);
+}
+
+/** The holder that has most items; of several, the one that has had so many for longest. */
+static inline struct share_holder *
+share_most(const struct share_rank *r)
+{
+	return r->top != 0 ? TAILQ_FIRST(&r->with[r->top]) : NULL;
+}
+
+#endif

@@ -34,17 +34,22 @@ struct connection {
 const char *
 connection_default_path(char *buf, size_t size)
 {
+	static const char service[] = "/run/polca/polca.sock";
 	const char *path = getenv("POLCA_SOCKET"), *dir = getenv("XDG_RUNTIME_DIR");
 
-	/* the server chooses its default in the same way */
+	/* the server chooses its default in the same way, except for the last line */
 	if (path != NULL && path[0] != '\0')
 		snprintf(buf, size, "%s", path);
 	else if (geteuid() == 0)
-		snprintf(buf, size, "/run/polca/polca.sock");
+		snprintf(buf, size, "%s", service);
 	else if (dir != NULL && dir[0] == '/')
 		snprintf(buf, size, "%s/polca.sock", dir);
 	else
 		snprintf(buf, size, "/tmp/polca-%u/polca.sock", (unsigned int)geteuid());
+	/* a member of the service's group who runs no polca means the service */
+	if ((path == NULL || path[0] == '\0') && access(buf, F_OK) != 0 &&
+		access(service, R_OK | W_OK) == 0)
+		snprintf(buf, size, "%s", service);
 	return buf;
 }
 

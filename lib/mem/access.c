@@ -23,35 +23,22 @@ record_find(const struct mem *mem, uint32_t key, uint32_t *hint)
 	return &mem->records.record[index];
 }
 
-/* As mem_access_again(), and also decodes the key when the hint is wrong and names the error. */
+/* If the record at the hint does not have the key, decode the key to find its record. */
 enum mem_verdict
 mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
 {
 	const struct mem_record *r = &mem->records.record[*hint];
 	uint32_t need = mem_need(access);
-	struct mem_view v;
-	uint64_t offset;
+	enum mem_verdict v;
 
-	if (unlikely(*hint >= mem->records.num || !record_read(r, key, &v))) {
-		r = record_find(mem, key, hint);
-		if (r == NULL || !record_read(r, key, &v))
-			return MEM_BAD_KEY;
-	}
-	if (unlikely(v.pd != pd || (v.qpn != MEM_QPN_ANY && v.qpn != qpn)))
-		return MEM_BAD_KEY;
-	if (unlikely((v.rights & need) != need)) {
-		/* a window has an R_Key only: used as an L_Key, its key is unknown */
-		if ((v.rights & MEM_RIGHT_LOCAL_READ) == 0 && (need & MEM_ACCESS_REMOTE) == 0)
-			return MEM_BAD_KEY;
-		return MEM_BAD_RIGHTS;
-	}
-	/* a va below v.va makes offset huge, so neither comparison can wrap */
-	offset = va - v.va;
-	if (unlikely(offset > v.length || len > v.length - offset))
-		return MEM_BAD_RANGE;
-	*host = v.base + offset;
-	return MEM_OK;
+	if (likely(*hint < mem->records.num) &&
+		likely(mem_record_check(r, key, pd, qpn, va, len, need, host, &v)))
+		return v;
+	r = record_find(mem, key, hint);
+	if (r != NULL && mem_record_check(r, key, pd, qpn, va, len, need, host, &v))
+		return v;
+	return MEM_BAD_KEY;
 }
 
 enum mem_verdict

@@ -73,40 +73,61 @@ mem_need(uint32_t access)
 	return access != 0 ? access : MEM_RIGHT_LOCAL_READ;
 }
 
+/* The rules of an access (rc-transport 6, row 7). Sets *host if the verdict is MEM_OK. */
+static __rte_always_inline enum mem_verdict
+mem_view_check(const struct mem_view *v, uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len,
+	uint32_t need, uint8_t **host)
+{
+	uint64_t offset = va - VIEW_GET(v->va), length = VIEW_GET(v->length);
+	uint32_t owner = VIEW_GET(v->qpn), rights;
+
+	if (unlikely(VIEW_GET(v->pd) != pd || (owner != MEM_QPN_ANY && owner != qpn)))
+		return MEM_BAD_KEY;
+	rights = VIEW_GET(v->rights);
+	if (unlikely((need & ~rights) != 0)) {
+		/* a window has an R_Key only: used as an L_Key, its key is unknown */
+		if ((rights & MEM_RIGHT_LOCAL_READ) == 0 && (need & MEM_ACCESS_REMOTE) == 0)
+			return MEM_BAD_KEY;
+		return MEM_BAD_RIGHTS;
+	}
+	/* a va below byte 0 makes offset huge, so neither comparison can wrap */
+	if (unlikely(offset > length || len > length - offset))
+		return MEM_BAD_RANGE;
+	*host = VIEW_GET(v->base) + offset;
+	return MEM_OK;
+}
+
 /*
- * True if this record carries the key and allows the access; *host is then set. The record need
- * not be looked up by the key: its .id holds the whole key.
+ * Check an access against a record, which need not be looked up by the key: its .id holds the whole
+ * key. @retval false  it has another key, or none, or has changed meanwhile: there is no verdict
  */
 static __rte_always_inline bool
-mem_record_allows(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
-	uint64_t len, uint32_t need, uint8_t **host)
+mem_record_check(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
+	uint64_t len, uint32_t need, uint8_t **host, enum mem_verdict *verdict)
 {
 	uint64_t id = __atomic_load_n(&r->id, __ATOMIC_ACQUIRE);
-	uint64_t offset = va - VIEW_GET(r->view.va), length = VIEW_GET(r->view.length);
-	uint32_t owner = VIEW_GET(r->view.qpn);
 
 	if (unlikely((uint32_t)id != key || !(id & RECORD_VALID)))
 		return false;
-	if (unlikely(VIEW_GET(r->view.pd) != pd || (owner != MEM_QPN_ANY && owner != qpn) ||
-		    (need & ~VIEW_GET(r->view.rights)) != 0))
-		return false;
-	/* a va below byte 0 makes offset huge, so neither comparison can wrap */
-	if (unlikely(offset > length || len > length - offset))
-		return false;
-	*host = VIEW_GET(r->view.base) + offset;
+	*verdict = mem_view_check(&r->view, pd, qpn, va, len, need, host);
 	return likely(RECORD_GET(r->id) == id);
 }
 
-/** mem_access_hint() that first checks the record at *hint inline, and calls it only on failure. */
+/**
+ * mem_access_hint() with its most common case inline: the record at *hint carries the key and
+ * allows the access.
+ */
 static __rte_always_inline enum mem_verdict
 mem_access_again(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
 {
 	const struct mem_records *r = mem_records(mem);
+	enum mem_verdict v;
 
 	if (likely(*hint < r->num) &&
-		likely(mem_record_allows(&r->record[*hint], key, pd, qpn, va, len, mem_need(access),
-			host)))
+		likely(mem_record_check(&r->record[*hint], key, pd, qpn, va, len, mem_need(access),
+			host, &v)) &&
+		likely(v == MEM_OK))
 		return MEM_OK;
 	return mem_access_hint(mem, hint, key, pd, qpn, va, len, access, host);
 }

@@ -12,6 +12,7 @@
 #include <rte_branch_prediction.h>
 
 #include "rc/qp_directory.h"
+#include "rc/sq.h"
 #include "wire/opcode.h"
 
 /* --- common to all responses --- */
@@ -73,35 +74,117 @@ find_wqe(const struct rc_requester *req, uint32_t psn)
 	}
 }
 
+/* --- una advances --- */
+
+/* An outstanding request was retired: both counters reload (rc-transport 8). */
+static inline void
+requester_reload(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	req->retry_left = req->retry_cnt;
+	req->rnr_left = req->rnr_retry;
+	req->gap = false;
+	if (req->una == req->next_psn)
+		req->timing = false; /* the timer stays armed; its handler then does nothing */
+	else if (req->timing)
+		timer_move(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
+}
+
+/* True if rc_sq_settle() has work although tail == ack: the oldest WQE is local or failed. */
+static inline bool
+must_settle(const struct rc_qp *qp)
+{
+	const struct rc_requester *req = &qp->req;
+	const struct rc_sq_wqe *wqe = rc_sq_at(req, req->ack);
+
+	return qp->state != QPS_RTS ||
+		(req->ack != req->head && (rc_wqe_local(wqe) || wqe->status != WC_SUCCESS));
+}
+
+/*
+ * una has advanced: reload counters, restart the timer, complete WQEs, resume sending. `calm`, a
+ * constant, says that requester_calm() was true and that all WQEs before ack are complete.
+ */
+static __rte_always_inline void
+requester_progress(struct rc_qp *qp, bool calm)
+{
+	struct rc_requester *req = &qp->req;
+
+	requester_reload(qp);
+	if (!calm) {
+		/* progress ends a probe, but not the wait of an RNR NAK */
+		req->rnr_wait &= RC_RNR_WAIT;
+		/* skip PSNs between send_psn and una: acknowledged before they were sent again */
+		if ((int32_t)(req->send - req->ack) < 0 ||
+			rc_from_una(req, req->send_psn) > rc_in_flight(req)) {
+			req->send = req->ack;
+			req->send_psn = req->una;
+		}
+	}
+	if (!calm || unlikely(must_settle(qp)))
+		rc_sq_settle(qp);
+	if (req->send != req->head)
+		rc_want(qp, WORK_REQUEST);
+}
+
+static void __rte_noinline
+progress_any(struct rc_qp *qp)
+{
+	requester_progress(qp, false);
+}
+
+/* No retry, RNR wait or credit limit is active, and no WQE waits for a grace period. */
+static inline bool
+requester_calm(const struct rc_requester *req)
+{
+	return likely(req->unlimited) && likely(req->ack == req->tail) &&
+		likely(req->rnr_wait == RC_RNR_NONE) && likely(!rc_retrying(req));
+}
+
 /*
  * Acknowledge all PSNs before `end`, but stop at a Read or Atomic, which needs its own response.
- * @return true if una reached `end`
+ * `complete`, a constant, is for a calm requester: also complete each WQE, and stop at a local
+ * operation or where the CQ looks full. @return true if una reached `end`
  */
-static inline bool
-ack_before(struct rc_requester *req, uint32_t end)
+static __rte_always_inline bool
+ack_before(struct rc_qp *qp, uint32_t end, bool complete)
 {
-	uint32_t left = rc_from_una(req, end), span;
+	struct rc_requester *req = &qp->req;
+	uint32_t left = rc_from_una(req, end), at = req->ack, span;
 	const struct rc_sq_wqe *wqe;
+	struct rc_sq_batch batch = { 0 };
 
-	while (left > 0) {
-		wqe = rc_sq_at(req, req->ack);
+	if (complete)
+		batch = rc_sq_batch_begin(qp);
+	for (; left > 0; at++) {
+		wqe = rc_sq_at(req, at);
 		if (unlikely(!rc_wqe_stream(wqe))) {
-			if (!rc_wqe_local(wqe))
+			if (complete || !rc_wqe_local(wqe))
 				break;
-			req->ack++;
 			continue;
 		}
+		if (complete && unlikely(batch.head == batch.end))
+			break;
 		span = (wqe->last_psn + 1 - (end - left)) & PSN_MASK; /* its unacknowledged PSNs */
-		if (unlikely(left < span)) {
+		if (left < span) {
 			left = 0; /* `end` is inside this message */
 			break;
 		}
 		left -= span;
-		req->ack++;
+		if (complete)
+			rc_sq_batch_add(&batch, qp, wqe);
 	}
 	req->una = (end - left) & PSN_MASK;
+	req->ack = at;
+	if (complete) {
+		req->tail = at;
+		rc_sq_batch_publish(&batch, qp);
+	}
 	return left == 0;
 }
+
+/* --- PSNs that a response skips --- */
 
 enum reach {
 	REACHED, /* una is the PSN, or both are in the same WQE */
@@ -115,11 +198,11 @@ reach(struct rc_qp *qp, uint32_t psn, bool *moved)
 {
 	struct rc_requester *req = &qp->req;
 	uint32_t una = req->una;
-	bool all = ack_before(req, psn);
+	bool all = ack_before(qp, psn, false);
 
 	*moved = req->una != una;
 	if (*moved) {
-		rc_progress(qp);
+		progress_any(qp);
 		if (unlikely(qp->state == QPS_ERR))
 			return REACH_DEAD;
 	}
@@ -158,25 +241,29 @@ skipped(struct rc_qp *qp, uint32_t psn, enum rc_skip kind)
 
 /* --- Acknowledge packets --- */
 
-/* Any ACK that rc_acknowledge() did not take */
-static enum verdict
-complete_ack(struct rc_qp *qp, const struct packet *pkt)
+/* `common`, a constant: requester_calm() is true. */
+static __rte_always_inline enum verdict
+complete_ack(struct rc_qp *qp, const struct packet *pkt, bool common)
 {
 	struct rc_requester *req = &qp->req;
-	uint32_t una = req->una;
+	uint32_t una = req->una, end = psn_add(pkt->psn, 1);
 	bool credits, all;
 
-	if (!psn_in_flight(req, pkt->psn)) {
+	if (unlikely(!psn_in_flight(req, pkt->psn))) {
 		/* a repeat of the newest ACK may carry new credits */
-		if (psn_add(pkt->psn, 1) != una || !take_credits(req, pkt))
+		if (end != una || !take_credits(req, pkt))
 			return not_in_flight(req, pkt->psn);
 		rc_want(qp, WORK_REQUEST);
 		return VERDICT_RESPONSE;
 	}
-	credits = take_credits(req, pkt);
-	all = ack_before(req, psn_add(pkt->psn, 1));
+	credits = !common && take_credits(req, pkt);
+	if (common && likely(ack_before(qp, end, true))) {
+		requester_progress(qp, true);
+		return VERDICT_RESPONSE;
+	}
+	all = ack_before(qp, end, false);
 	if (req->una != una)
-		rc_progress(qp);
+		progress_any(qp);
 	else if (credits)
 		rc_want(qp, WORK_REQUEST);
 	if (all)
@@ -313,7 +400,7 @@ complete_acknowledge(struct rc_qp *qp, const struct packet *pkt)
 {
 	switch (AETH_KIND(pkt->syndrome)) {
 	case AETH_ACK:
-		return complete_ack(qp, pkt);
+		return complete_ack(qp, pkt, false);
 	case AETH_RNR_NAK:
 		return rnr_nak(qp, pkt);
 	default:
@@ -417,7 +504,7 @@ completer_response_used(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const str
 	}
 	req->una = psn_add(req->una, 1);
 	rc_count(qp, rcvd_bytes, pkt->payload_len);
-	rc_progress(qp);
+	progress_any(qp);
 }
 
 /*
@@ -495,7 +582,7 @@ enum verdict
 rc_complete(struct rc_qp *qp, const struct packet *pkt)
 {
 	if (likely(pkt->opcode == RC_ACK) && likely(AETH_KIND(pkt->syndrome) == AETH_ACK) &&
-		likely(pkt->payload_len == 0) && likely(rc_acknowledge(qp, pkt->psn)))
-		return VERDICT_RESPONSE;
+		likely(pkt->payload_len == 0) && likely(requester_calm(&qp->req)))
+		return complete_ack(qp, pkt, true);
 	return complete_any(qp, pkt);
 }

@@ -347,17 +347,8 @@ cq_refresh_tail(struct rc_cq *cq, struct rc_cq_ring *r, struct rc_worker *w)
 		cq_overflow(cq, w);
 }
 
-/* Write a completion at the ring's head; the caller has checked that there is room. */
-static inline void
-cq_ring_put(struct rc_worker *w, struct rc_cq *cq, struct rc_cq_ring *r, const struct wc *wc,
-	bool solicited)
-{
-	r->wcs[r->head & cq->mask] = *wc;
-	rc_cq_publish(w, r, r->head + 1, rc_cq_kinds(solicited));
-}
-
-static void __rte_noinline
-cq_push_any(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
+void
+rc_cq_push_any(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
 {
 	struct rc_worker *w = qp->worker;
 	struct rc_cq_ring *r = cq->rings[w->id];
@@ -375,19 +366,7 @@ cq_push_any(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solici
 			w->cq_overrun = true;
 		return;
 	}
-	cq_ring_put(w, cq, r, wc, solicited || failed);
-}
-
-void
-rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
-{
-	struct rc_worker *w = qp->worker;
-	struct rc_cq_ring *r = cq->rings[w->id];
-
-	if (likely(wc->status == WC_SUCCESS && rc_cq_has_room(cq, r)))
-		cq_ring_put(w, cq, r, wc, solicited);
-	else
-		cq_push_any(cq, qp, wc, solicited);
+	rc_cq_put(w, cq, r, *wc, solicited || failed);
 }
 
 static bool

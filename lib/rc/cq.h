@@ -87,11 +87,6 @@ rc_cq_overrun(const struct rc_cq *cq)
 	return __atomic_load_n(&cq->overrun, __ATOMIC_RELAXED) != 0;
 }
 
-/*
- * Fast path: write completions directly at the ring's head, then publish them with one store of
- * the head. If the ring looks full, use rc_cq_push().
- */
-
 /** True if tail_seen leaves room for one completion and the CQ has not overrun. */
 static inline bool
 rc_cq_has_room(const struct rc_cq *cq, const struct rc_cq_ring *r)
@@ -99,21 +94,23 @@ rc_cq_has_room(const struct rc_cq *cq, const struct rc_cq_ring *r)
 	return likely(r->head - r->tail_seen < cq->depth) && likely(!rc_cq_overrun(cq));
 }
 
-/** Write a successful completion without immediate at ring index @p at, from .head on. */
-static inline void
-rc_cq_write_done(const struct rc_cq *cq, struct rc_cq_ring *r, uint32_t at, uint64_t wr_id,
-	enum wc_opcode opcode, uint32_t byte_len, uint32_t qpn)
+/**
+ * Write a completion at ring index @p at, from .head on. The poller sees it when published. Field
+ * by field: the compiler then keeps @p wc in registers, and its zeros are constants.
+ */
+static __rte_always_inline void
+rc_cq_write(const struct rc_cq *cq, struct rc_cq_ring *r, uint32_t at, struct wc wc)
 {
-	struct wc *wc = &r->wcs[at & cq->mask];
+	struct wc *to = &r->wcs[at & cq->mask];
 
-	wc->wr_id = wr_id;
-	wc->status = WC_SUCCESS;
-	wc->opcode = opcode;
-	wc->byte_len = byte_len;
-	wc->imm_data = 0;
-	wc->qp_num = qpn;
-	wc->wc_flags = 0;
-	wc->mw_key = 0;
+	to->wr_id = wc.wr_id;
+	to->status = wc.status;
+	to->opcode = wc.opcode;
+	to->byte_len = wc.byte_len;
+	to->imm_data = wc.imm_data;
+	to->qp_num = wc.qp_num;
+	to->wc_flags = wc.wc_flags;
+	to->mw_key = wc.mw_key;
 }
 
 /** Publish all entries before the new head. @param notify  their kinds, CQ_ARMED_ bits */
@@ -134,29 +131,38 @@ rc_cq_kinds(bool solicited)
 	return solicited ? CQ_ARMED_SOLICITED | CQ_ARMED_ANY : CQ_ARMED_ANY;
 }
 
-/** rc_cq_push() for a successful completion without immediate. */
-static inline void
-rc_cq_push_done(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, enum wc_opcode opcode,
-	uint32_t byte_len, bool solicited)
+/** Append one completion to a ring that has room for it. */
+static __rte_always_inline void
+rc_cq_put(struct rc_worker *w, const struct rc_cq *cq, struct rc_cq_ring *r, struct wc wc,
+	bool solicited)
+{
+	rc_cq_write(cq, r, r->head, wc);
+	rc_cq_publish(w, r, r->head + 1, rc_cq_kinds(solicited));
+}
+
+/** rc_cq_push() for an error, or if the ring looks full: count, and look at the poller's tail. */
+void rc_cq_push_any(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited);
+
+/**
+ * Append a completion, and count it if it is an error. If the CQ is full it overruns: the
+ * completion is lost, EVENT_CQ_ERR is raised once, and the CQ's QPs go to ERR after the current
+ * packet or run. This call itself never changes a QP's state.
+ *
+ * @param solicited  true for a receive whose packet had BTH SE; errors always count as solicited
+ */
+static __rte_always_inline void
+rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, struct wc wc, bool solicited)
 {
 	struct rc_worker *w = qp->worker;
 	struct rc_cq_ring *r = cq->rings[w->id];
-	uint32_t head = r->head;
+	struct wc any;
 
-	if (unlikely(!rc_cq_has_room(cq, r))) {
-		rc_cq_push(cq, qp,
-			&(struct wc){
-				.wr_id = wr_id,
-				.status = WC_SUCCESS,
-				.opcode = opcode,
-				.byte_len = byte_len,
-				.qp_num = qp->qpn,
-			},
-			solicited);
-		return;
+	if (likely(wc.status == WC_SUCCESS) && likely(rc_cq_has_room(cq, r))) {
+		rc_cq_put(w, cq, r, wc, solicited);
+	} else {
+		any = wc; /* a copy, so that the compiler may keep wc in registers */
+		rc_cq_push_any(cq, qp, &any, solicited);
 	}
-	rc_cq_write_done(cq, r, head, wr_id, opcode, byte_len, qp->qpn);
-	rc_cq_publish(w, r, head + 1, rc_cq_kinds(solicited));
 }
 
 #endif

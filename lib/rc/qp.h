@@ -256,16 +256,6 @@ void rc_migration_refused(struct rc_qp *qp);
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
 void rc_cq_overruns(struct rc_worker *w); /* move the QPs of overrun CQs to ERR */
 
-/* cq.c */
-/**
- * Append a completion, and count it if it is an error. If the CQ is full it overruns: the
- * completion is lost, EVENT_CQ_ERR is raised once, and the CQ's QPs go to ERR after the current
- * packet or run. This call itself never changes a QP's state.
- *
- * @param solicited  true for a receive whose packet had BTH SE; errors always count as solicited
- */
-void rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited);
-
 /* requester.c, requester_life.c, sq.c, completer.c */
 enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);
 /**

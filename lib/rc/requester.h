@@ -244,16 +244,4 @@ void rc_rewind(struct rc_qp *qp);
  */
 bool rc_retry(struct rc_qp *qp);
 
-/* requester_ack.c: used by completer */
-
-/** una has advanced: reload counters, restart the timer, complete WQEs, resume sending. */
-void rc_progress(struct rc_qp *qp);
-/**
- * Fast path of an ACK for @p psn: complete the Sends and Writes it acknowledges. Requires that no
- * retry, RNR wait or credit limit is active.
- *
- * @retval false  not the common case; nothing was done
- */
-bool rc_acknowledge(struct rc_qp *qp, uint32_t psn);
-
 #endif

@@ -98,7 +98,7 @@ rc_retire_wqe(struct rc_qp *qp, struct wc *wc, bool solicited)
 	if (qp->srq == NULL)
 		qp->rq->tail++;
 	qp->resp.wqe_taken = false;
-	rc_cq_push(qp->recv_cq, qp, wc, solicited);
+	rc_cq_push(qp->recv_cq, qp, *wc, solicited);
 }
 
 /* --- refusing --- */

@@ -79,7 +79,12 @@ fast_send_only(struct rc_qp *qp, const struct packet *pkt)
 	rq->tail++;
 	rc_count(qp, rx_send_requests, 1);
 	fast_executed(qp, pkt, len, true);
-	rc_cq_push_done(qp->recv_cq, qp, wqe->wr_id, WC_RECV, len, pkt->solicited);
+	rc_cq_push(qp->recv_cq, qp,
+		(struct wc){ .wr_id = wqe->wr_id,
+			.opcode = WC_RECV,
+			.byte_len = len,
+			.qp_num = qp->qpn },
+		pkt->solicited);
 	return true;
 }
 

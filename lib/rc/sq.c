@@ -13,6 +13,7 @@
 #include <rte_common.h>
 
 #include "rc/qp_directory.h"
+#include "rc/sq.h"
 #include "wire/opcode.h"
 
 /* --- properties of work request opcodes --- */
@@ -138,23 +139,11 @@ fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr
 
 /* --- completion --- */
 
-static void
+static inline void
 sq_complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
 {
-	struct wc wc;
-
-	/* an unsignaled request has no completion unless it fails */
-	if (status == WC_SUCCESS && !(wqe->flags & SEND_SIGNALED))
-		return;
-	wc = (struct wc){
-		.wr_id = wqe->wr_id,
-		.status = status,
-		.opcode = rc_wr_infos[wqe->opcode].wc_opcode,
-		.byte_len = wqe->length,
-		.qp_num = qp->qpn,
-		.mw_key = wqe->opcode == WR_BIND_MW ? wqe->rkey : 0,
-	};
-	rc_cq_push(qp->send_cq, qp, &wc, false);
+	if (!rc_wqe_silent(wqe, status))
+		rc_cq_push(qp->send_cq, qp, rc_wqe_completion(qp, wqe, status), false);
 }
 
 /* --- posting --- */
@@ -355,35 +344,8 @@ sq_waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	return false;
 }
 
-/* Fast path: complete WQEs from tail to ack, up to a local operation or until the CQ looks full. */
-static inline void
-sq_retire_plain(struct rc_qp *qp)
-{
-	struct rc_worker *w = qp->worker;
-	struct rc_cq *cq = qp->send_cq;
-	struct rc_cq_ring *r = cq->rings[w->id];
-	struct rc_requester *req = &qp->req;
-	uint32_t tail = req->tail, ack = req->ack, head = r->head, end = r->tail_seen + cq->depth;
-	const struct rc_sq_wqe *wqe;
-
-	if (unlikely(!rc_cq_has_room(cq, r)))
-		return;
-	for (; tail != ack && head != end; tail++) {
-		wqe = rc_sq_at(req, tail);
-		if (unlikely(rc_wqe_local(wqe)))
-			break;
-		/* an unsignaled request has no completion unless it fails */
-		if (likely(wqe->flags & SEND_SIGNALED))
-			rc_cq_write_done(cq, r, head++, wqe->wr_id,
-				rc_wr_infos[wqe->opcode].wc_opcode, wqe->length, qp->qpn);
-	}
-	req->tail = tail;
-	if (head != r->head)
-		rc_cq_publish(w, r, head, CQ_ARMED_ANY);
-}
-
 /* Complete WQEs from tail to ack, up to the first that waits for a grace period. */
-static void __rte_noinline
+static inline void
 sq_retire(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
@@ -391,14 +353,15 @@ sq_retire(struct rc_qp *qp)
 
 	while (req->tail != req->ack) {
 		wqe = rc_sq_at(req, req->tail);
-		if (sq_waits(qp, wqe)) {
+		if (unlikely(sq_waits(qp, wqe))) {
 			sq_hold(qp);
 			return;
 		}
 		req->tail++;
 		sq_complete(qp, wqe, WC_SUCCESS);
 	}
-	sq_unhold(qp);
+	if (unlikely(req->held))
+		sq_unhold(qp);
 }
 
 /* Advance ack past local operations that were executed: all WQEs before them are done. */
@@ -423,9 +386,7 @@ rc_sq_settle(struct rc_qp *qp)
 
 	if (req->ack != req->head && unlikely(rc_wqe_local(rc_sq_at(req, req->ack))))
 		pass_local(req);
-	sq_retire_plain(qp);
-	if (unlikely(req->tail != req->ack || req->held))
-		sq_retire(qp);
+	sq_retire(qp);
 	/* a local failure waits until all earlier WQEs completed; a NAK does not (rc_sq_fail()) */
 	if (req->ack != req->head && req->tail == req->ack &&
 		unlikely(rc_sq_at(req, req->ack)->status != WC_SUCCESS))

@@ -7,6 +7,8 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/copy.h"
+#include "mem/access.h"
 #include "rc/qp_directory.h"
 #include "rc/qp.h"
 #include "rc/rq.h"
@@ -17,22 +19,37 @@
  * rc-transport 6; "row N" cites its table. Duplicates: rc-transport 7 (duplicates.c). Sending of
  * responses: responses.c.
  *
- * No memory is written before every check of the packet has passed. responder_fast.c handles the
- * most common requests with the same checks; all others come here.
+ * Each check returns RESP_OK or what is wrong. No memory is written before all checks have passed,
+ * and only request_failed() answers a failure.
+ *
+ * request_run() is compiled once for any request, and once more for each of RC_COMMON_REQUESTS,
+ * whose `shape` is a constant: what it rules out costs nothing. A common request that cannot be
+ * executed so, because a check failed or because it is not so common, has changed nothing. It runs
+ * again as any request.
  */
 
-enum resp_step {
-	RESP_CHECK_PSN,
-	RESP_CHECK_SEQUENCE,
-	RESP_CHECK_SUPPORT,
-	RESP_CHECK_RESOURCES,
-	RESP_CHECK_LENGTH,
-	RESP_CHECK_ACCESS,
-	RESP_EXECUTE,
-	RESP_COMPLETE,
-	RESP_ACKNOWLEDGE,
-	RESP_DUPLICATE,
-	RESP_DONE,
+enum resp_outcome {
+	RESP_OK,
+	RESP_UNCOMMON, /* not of the shape: run as any request */
+	RESP_NOT_EXPECTED, /* rows 1 and 1b: the PSN is not ePSN */
+	RESP_INVALID, /* NAK 0x61 */
+	RESP_NOT_READY, /* row 4: no receive WQE */
+	RESP_TOO_LONG, /* row 6: a Send is longer than its receive WQE */
+	RESP_BAD_KEY, /* row 7: R_Key or right */
+	RESP_BAD_RANGE, /* row 7 */
+	RESP_BAD_SCATTER, /* row 8 */
+};
+
+/* What the compiler may know of a request. */
+struct shape {
+	uint16_t flags; /* OP_ */
+	uint8_t headers; /* HDR_ */
+	uint8_t payload; /* enum payload_rule */
+	/*
+	 * No NAK is outstanding or owed; a Send has at least one byte, and its receive WQE is of
+	 * the QP's own RQ and has one sge.
+	 */
+	bool common;
 };
 
 /* A piece of a Send's payload: its destination. */
@@ -45,8 +62,9 @@ struct resp_ctx {
 	struct rc_qp *qp;
 	struct rc_responder *r;
 	const struct packet *pkt;
-	uint16_t flags; /* of the opcode */
-	enum verdict verdict;
+	struct shape shape;
+	uint32_t len; /* of the payload */
+	const struct rc_rq_wqe *wqe; /* Send, Write with immediate */
 	uint8_t *host; /* Write, Atomic: destination */
 	unsigned int pieces; /* Send: used entries of piece[] */
 	struct piece piece[RC_SGE_MAX];
@@ -90,25 +108,26 @@ take_wqe(struct rc_qp *qp)
 	return true;
 }
 
-void
-rc_retire_wqe(struct rc_qp *qp, struct wc *wc, bool solicited)
+/* @param rq  its tail is the WQE; NULL: the WQE is a copy, and has left the SRQ */
+static __rte_always_inline void
+retire_wqe(struct rc_qp *qp, struct rc_rq *rq, const struct rc_rq_wqe *wqe, struct wc wc,
+	bool solicited)
 {
-	wc->wr_id = current_wqe(qp)->wr_id;
-	wc->qp_num = qp->qpn;
-	if (qp->srq == NULL)
-		qp->rq->tail++;
+	wc.wr_id = wqe->wr_id;
+	wc.qp_num = qp->qpn;
+	if (rq != NULL)
+		rq->tail++;
+	rc_cq_push(qp->recv_cq, qp, wc, solicited);
+}
+
+void
+rc_retire_wqe(struct rc_qp *qp, struct wc wc, bool solicited)
+{
 	qp->resp.wqe_taken = false;
-	rc_cq_push(qp->recv_cq, qp, *wc, solicited);
+	retire_wqe(qp, qp->srq == NULL ? qp->rq : NULL, current_wqe(qp), wc, solicited);
 }
 
 /* --- refusing --- */
-
-static enum resp_step
-responder_drop(struct resp_ctx *c, enum verdict reason)
-{
-	c->verdict = reason;
-	return RESP_DONE;
-}
 
 static void
 count_refusal(struct rc_qp *qp, uint8_t syndrome, enum wc_status status)
@@ -127,110 +146,55 @@ count_refusal(struct rc_qp *qp, uint8_t syndrome, enum wc_status status)
  * asynchronous event (seed 001). Any other request in the middle of a Send does both, because it
  * also ends the Send's WQE.
  */
-static enum resp_step __rte_cold __rte_noinline
-responder_refuse(struct resp_ctx *c, uint8_t syndrome, enum wc_status status)
+static enum verdict __rte_cold __rte_noinline
+responder_refuse(struct rc_qp *qp, const struct packet *pkt, uint8_t syndrome,
+	enum wc_status status)
 {
 	struct wc wc = { .status = status, .opcode = WC_RECV };
-	bool uses = c->flags & (OP_SEND | OP_RQ_WQE);
-	struct rc_qp *qp = c->qp;
+	bool uses = pkt->op->flags & (OP_SEND | OP_RQ_WQE);
+	struct rc_responder *r = &qp->resp;
 
 	count_refusal(qp, syndrome, status);
-	rc_owe_nak(qp, syndrome, c->pkt->psn);
-	if (!c->r->wqe_taken && (c->flags & OP_RQ_WQE))
+	rc_owe_nak(qp, syndrome, pkt->psn);
+	if (!r->wqe_taken && (pkt->op->flags & OP_RQ_WQE))
 		take_wqe(qp);
-	uses &= c->r->wqe_taken;
-	if (c->r->wqe_taken)
-		rc_retire_wqe(qp, &wc, false);
+	uses &= r->wqe_taken;
+	if (r->wqe_taken)
+		rc_retire_wqe(qp, wc, false);
 	if (!uses)
 		rc_event(qp->worker,
 			syndrome == AETH_NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR : EVENT_QP_REQ_ERR,
 			qp->qpn);
-	c->verdict = VERDICT_NAK_SENT;
 	rc_qp_fail(qp,
-		(struct qp_failure){ .psn = c->pkt->psn,
+		(struct qp_failure){ .psn = pkt->psn,
 			.syndrome = syndrome,
 			.status = uses ? status : 0,
 			.verdict = VERDICT_NAK_SENT });
-	return RESP_DONE;
+	return VERDICT_NAK_SENT;
 }
-
-static enum resp_step
-responder_refuse_invalid(struct resp_ctx *c)
-{
-	return responder_refuse(c, AETH_NAK_INVALID_REQUEST, WC_REM_INV_REQ_ERR);
-}
-
-/* --- the checks, in the order of rc-transport 6 --- */
 
 /* Rows 1 and 1b: PSN is not ePSN. */
-static enum resp_step __rte_noinline
-not_expected(struct resp_ctx *c)
+static enum verdict
+not_expected(struct rc_qp *qp, const struct packet *pkt)
 {
-	struct rc_responder *r = c->r;
+	struct rc_responder *r = &qp->resp;
 
-	if (psn_diff(c->pkt->psn, r->epsn) < 0)
-		return RESP_DUPLICATE;
-	rc_charge(c->qp, c->pkt);
-	if ((r->nak_sent || r->rnr_sent) && psn_diff(c->pkt->psn, r->dropped_psn) > 0)
-		r->dropped_psn = c->pkt->psn;
+	if (psn_diff(pkt->psn, r->epsn) < 0)
+		return rc_duplicate(qp, pkt);
+	rc_charge(qp, pkt);
+	if ((r->nak_sent || r->rnr_sent) && psn_diff(pkt->psn, r->dropped_psn) > 0)
+		r->dropped_psn = pkt->psn;
 	/* after an RNR NAK, only a request at ePSN may be NAKed (seed 001, rc-cases) */
 	if (r->rnr_sent)
-		return responder_drop(c, VERDICT_RNR_WAIT);
-	rc_count(c->qp, out_of_sequence, 1);
+		return VERDICT_RNR_WAIT;
+	rc_count(qp, out_of_sequence, 1);
 	/* one sequence NAK until the expected PSN arrives (seed 001) */
 	if (r->nak_sent)
-		return responder_drop(c, VERDICT_OUT_OF_SEQUENCE);
+		return VERDICT_OUT_OF_SEQUENCE;
 	r->nak_sent = true;
-	r->dropped_psn = c->pkt->psn;
-	rc_owe_nak(c->qp, AETH_NAK_PSN_SEQUENCE, r->epsn);
-	return responder_drop(c, VERDICT_NAK_SENT);
-}
-
-static __rte_always_inline enum resp_step
-check_psn(struct resp_ctx *c)
-{
-	if (unlikely(c->pkt->psn != c->r->epsn))
-		return not_expected(c);
-	c->r->nak_sent = false;
-	c->r->rnr_sent = false;
-	return RESP_CHECK_SEQUENCE;
-}
-
-/* Row 2: opcode sequence (rc-transport 2). */
-static __rte_always_inline enum resp_step
-check_sequence(struct resp_ctx *c)
-{
-	static const uint16_t kind[] = {
-		[RESP_IN_SEND] = OP_SEND,
-		[RESP_IN_WRITE] = OP_WRITE,
-	};
-
-	if (c->r->message == RESP_IDLE) {
-		if (!(c->flags & OP_FIRST))
-			return responder_refuse_invalid(c);
-	} else if ((c->flags & OP_FIRST) || !(c->flags & kind[c->r->message])) {
-		return responder_refuse_invalid(c);
-	}
-	return RESP_CHECK_SUPPORT;
-}
-
-/* Row 3: the operation is enabled. Sends always are. */
-static __rte_always_inline enum resp_step
-check_support(struct resp_ctx *c)
-{
-	uint32_t need = 0;
-
-	if (!(c->flags & OP_REQUEST))
-		return responder_refuse_invalid(c);
-	if (c->flags & OP_WRITE)
-		need = MEM_ACCESS_REMOTE_WRITE;
-	else if (c->flags & OP_READ)
-		need = MEM_ACCESS_REMOTE_READ;
-	else if (c->flags & OP_ATOMIC)
-		need = MEM_ACCESS_REMOTE_ATOMIC;
-	if ((c->qp->access & need) != need)
-		return responder_refuse_invalid(c);
-	return RESP_CHECK_RESOURCES;
+	r->dropped_psn = pkt->psn;
+	rc_owe_nak(qp, AETH_NAK_PSN_SEQUENCE, r->epsn);
+	return VERDICT_NAK_SENT;
 }
 
 /*
@@ -245,46 +209,143 @@ ask_for_receives(struct rc_qp *qp)
 	rc_event(qp->worker, EVENT_RQ_EMPTY, qp->qpn);
 }
 
-static enum resp_step __rte_noinline
-not_ready(struct resp_ctx *c)
+static enum verdict
+not_ready(struct rc_qp *qp, const struct packet *pkt)
 {
-	struct rc_qp *qp = c->qp;
+	struct rc_responder *r = &qp->resp;
 
-	c->r->rnr_sent = true;
-	if (c->r->nak == 0) /* otherwise a sequence NAK not sent yet has set a newer dropped_psn */
-		c->r->dropped_psn = c->pkt->psn;
-	rc_owe_nak(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, c->pkt->psn);
+	r->rnr_sent = true;
+	if (r->nak == 0) /* otherwise a sequence NAK not sent yet has set a newer dropped_psn */
+		r->dropped_psn = pkt->psn;
+	rc_owe_nak(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, pkt->psn);
 	ask_for_receives(qp);
-	return responder_drop(c, VERDICT_RNR_NAK_SENT);
+	return VERDICT_RNR_NAK_SENT;
+}
+
+/*
+ * Answer a request whose check failed. For a bad access the NAK is 0x62 in all cases; the receive
+ * completion tells a region that is too small from a key or right that is wrong (table 17-5).
+ */
+static enum verdict __rte_noinline
+request_failed(struct rc_qp *qp, const struct packet *pkt, enum resp_outcome failed)
+{
+	switch (failed) {
+	case RESP_NOT_EXPECTED:
+		return not_expected(qp, pkt);
+	case RESP_NOT_READY:
+		return not_ready(qp, pkt);
+	case RESP_TOO_LONG: /* table 17-5: the only Local Length Error */
+		return responder_refuse(qp, pkt, AETH_NAK_INVALID_REQUEST, WC_LOC_LEN_ERR);
+	case RESP_BAD_KEY:
+		return responder_refuse(qp, pkt, AETH_NAK_REMOTE_ACCESS, WC_REM_ACCESS_ERR);
+	case RESP_BAD_RANGE:
+		return responder_refuse(qp, pkt, AETH_NAK_REMOTE_ACCESS, WC_REM_INV_REQ_ERR);
+	case RESP_BAD_SCATTER:
+		return responder_refuse(qp, pkt, AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR);
+	default:
+		return responder_refuse(qp, pkt, AETH_NAK_INVALID_REQUEST, WC_REM_INV_REQ_ERR);
+	}
+}
+
+/* --- the checks, in the order of rc-transport 6 --- */
+
+static __rte_always_inline enum resp_outcome
+check_psn(struct resp_ctx *c)
+{
+	if (unlikely(c->pkt->psn != c->r->epsn))
+		return RESP_NOT_EXPECTED;
+	if (!c->shape.common) {
+		c->r->nak_sent = false;
+		c->r->rnr_sent = false;
+	}
+	return RESP_OK;
+}
+
+/* The message in progress when a request with these flags is in turn. */
+static __rte_always_inline enum resp_message
+turn_of(uint16_t flags)
+{
+	if (flags & OP_FIRST)
+		return RESP_IDLE;
+	if (flags & OP_SEND)
+		return RESP_IN_SEND;
+	return RESP_IN_WRITE;
+}
+
+/* Row 2: opcode sequence (rc-transport 2). */
+static __rte_always_inline enum resp_outcome
+check_sequence(struct resp_ctx *c)
+{
+	uint16_t flags = c->shape.flags;
+
+	if (c->shape.common) /* also: no NAK is outstanding or owed */
+		return likely(c->r->turn == RESP_TURN(turn_of(flags))) ? RESP_OK : RESP_UNCOMMON;
+	if (!(flags & (OP_FIRST | OP_SEND | OP_WRITE)) || c->r->message != turn_of(flags))
+		return RESP_INVALID;
+	return RESP_OK;
+}
+
+/* Row 3: the operation is enabled. Sends always are. */
+static __rte_always_inline enum resp_outcome
+check_support(struct resp_ctx *c)
+{
+	uint16_t flags = c->shape.flags;
+	uint32_t need = 0;
+
+	if (!(flags & OP_REQUEST))
+		return RESP_INVALID;
+	if (flags & OP_WRITE)
+		need = MEM_ACCESS_REMOTE_WRITE;
+	else if (flags & OP_READ)
+		need = MEM_ACCESS_REMOTE_READ;
+	else if (flags & OP_ATOMIC)
+		need = MEM_ACCESS_REMOTE_ATOMIC;
+	return likely((c->qp->access & need) == need) ? RESP_OK : RESP_INVALID;
 }
 
 /* Rows 4 and 4b: a receive WQE, or room for a Read or Atomic. */
-static __rte_always_inline enum resp_step
+static __rte_always_inline enum resp_outcome
 check_resources(struct resp_ctx *c)
 {
+	uint16_t flags = c->shape.flags;
 	struct rc_qp *qp = c->qp;
 
-	if ((c->flags & OP_RQ_WQE) && unlikely(!take_wqe(qp)))
-		return not_ready(c);
-	if ((c->flags & (OP_READ | OP_ATOMIC)) && !rc_saved_room(c->r))
-		return responder_refuse_invalid(c);
-	return RESP_CHECK_LENGTH;
+	if (flags & OP_RQ_WQE) {
+		if (c->shape.common) { /* it completes with this packet: its progress is not kept */
+			if (unlikely(qp->srq != NULL || rc_rq_posted(&qp->own_rq) == 0))
+				return RESP_UNCOMMON;
+		} else if (unlikely(!take_wqe(qp))) {
+			return RESP_NOT_READY;
+		}
+	}
+	if (flags & (OP_SEND | OP_RQ_WQE))
+		c->wqe = c->shape.common ? rc_rq_at(&qp->own_rq, qp->own_rq.tail) : current_wqe(qp);
+	if ((flags & (OP_READ | OP_ATOMIC)) && unlikely(!rc_saved_room(c->r)))
+		return RESP_INVALID;
+	return RESP_OK;
 }
 
-static bool
-payload_fits(const struct rc_qp *qp, const struct packet *pkt)
+/* How many bytes of its WQE a Send has filled already */
+static __rte_always_inline uint32_t
+send_filled(const struct resp_ctx *c)
 {
-	uint32_t len = pkt->payload_len;
+	return c->shape.flags & OP_FIRST ? 0 : c->r->wqe_offset;
+}
 
-	switch (pkt->op->payload) {
+static __rte_always_inline bool
+payload_fits(const struct resp_ctx *c)
+{
+	uint32_t len = c->len, pmtu = c->qp->pmtu;
+
+	switch (c->shape.payload) {
 	case PAYLOAD_NONE:
 		return len == 0;
 	case PAYLOAD_PMTU: /* First and Middle: no padding either */
-		return len == qp->pmtu && pkt->pad == 0;
+		return len == pmtu && c->pkt->pad == 0;
 	case PAYLOAD_SOME:
-		return len > 0 && len <= qp->pmtu;
+		return len - 1 < pmtu; /* 1 to PMTU bytes: for length 0 the difference wraps */
 	default:
-		return len <= qp->pmtu;
+		return len <= pmtu;
 	}
 }
 
@@ -292,61 +353,96 @@ payload_fits(const struct rc_qp *qp, const struct packet *pkt)
  * Row 5b: a Write's payloads add up to its DMALen, which is at most RC_MSG_MAX; First and Middle
  * leave at least one byte for the Last.
  */
-static bool
+static __rte_always_inline bool
 write_length_fits(const struct resp_ctx *c)
 {
-	bool first = c->flags & OP_FIRST;
-	uint32_t total = first ? c->pkt->dmalen : c->r->write_dmalen;
-	uint32_t left;
+	uint32_t left = c->pkt->dmalen;
 
-	if (total > RC_MSG_MAX)
+	if (!(c->shape.flags & OP_FIRST))
+		left = c->r->write_dmalen - c->r->write_done;
+	else if (unlikely(left > RC_MSG_MAX))
 		return false;
-	left = total - (first ? 0 : c->r->write_done);
-	return c->flags & OP_LAST ? c->pkt->payload_len == left : c->pkt->payload_len < left;
+	return c->shape.flags & OP_LAST ? c->len == left : c->len < left;
 }
 
 /* Rows 5, 5b and 6. */
-static __rte_always_inline enum resp_step
+static __rte_always_inline enum resp_outcome
 responder_check_length(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
+	uint16_t flags = c->shape.flags;
 
-	if (!payload_fits(c->qp, pkt))
-		return responder_refuse_invalid(c);
-	if (c->flags & OP_SEND) {
-		/* table 17-5: the only Local Length Error */
-		if (pkt->payload_len > current_wqe(c->qp)->length - c->r->wqe_offset)
-			return responder_refuse(c, AETH_NAK_INVALID_REQUEST, WC_LOC_LEN_ERR);
-	} else if (c->flags & OP_WRITE) {
-		if (!write_length_fits(c))
-			return responder_refuse_invalid(c);
-	} else if (c->flags & OP_READ) {
-		if (pkt->dmalen > RC_MSG_MAX)
-			return responder_refuse_invalid(c);
-	} else if (pkt->va & 7) {
-		return responder_refuse_invalid(c);
+	if (unlikely(!payload_fits(c)))
+		return RESP_INVALID;
+	if (flags & OP_SEND) {
+		if (unlikely(c->len > c->wqe->length - send_filled(c)))
+			return RESP_TOO_LONG;
+	} else if (flags & OP_WRITE) {
+		if (unlikely(!write_length_fits(c)))
+			return RESP_INVALID;
+	} else if (flags & OP_READ) {
+		if (unlikely(pkt->dmalen > RC_MSG_MAX))
+			return RESP_INVALID;
+	} else if (unlikely(pkt->va & 7)) {
+		return RESP_INVALID;
 	}
-	return RESP_CHECK_ACCESS;
+	return RESP_OK;
 }
 
-/*
- * Row 7. The NAK is 0x62 in all cases; the receive completion tells a region that is too small
- * from a key or right that is wrong (table 17-5).
- */
-static __rte_always_inline enum resp_step
+/* Row 7. An access of no byte needs no valid key. */
+static __rte_always_inline enum resp_outcome
 check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access)
 {
 	struct rc_qp *qp = c->qp;
 	enum mem_verdict v;
+	uint8_t *host;
 
-	if (len == 0)
-		return RESP_EXECUTE;
-	v = mem_access_hint(qp->worker->mem, &c->r->key_hint, rkey, qp->pd, qp->qpn, va, len,
-		access, &c->host);
-	if (likely(v == MEM_OK))
-		return RESP_EXECUTE;
-	return responder_refuse(c, AETH_NAK_REMOTE_ACCESS,
-		v == MEM_BAD_RANGE ? WC_REM_INV_REQ_ERR : WC_REM_ACCESS_ERR);
+	if (unlikely(len == 0))
+		return RESP_OK;
+	v = mem_access_again(qp->worker->mem, &c->r->key_hint, rkey, qp->pd, qp->qpn, va, len,
+		access, &host);
+	if (likely(v == MEM_OK)) {
+		c->host = host;
+		return RESP_OK;
+	}
+	return v == MEM_BAD_RANGE ? RESP_BAD_RANGE : RESP_BAD_KEY;
+}
+
+/* Find `len` bytes at `offset` of a sge of a receive WQE: the next piece. */
+static __rte_always_inline bool
+find_piece(struct resp_ctx *c, const struct sge *sge, uint32_t offset, uint32_t len)
+{
+	struct rc_rq *rq = c->shape.common ? &c->qp->own_rq : c->qp->rq;
+	uint8_t *host;
+
+	if (unlikely(mem_access_again(c->qp->worker->mem, &rq->key_hint, sge->lkey, rq->pd,
+			     c->qp->qpn, sge->addr + offset, len, MEM_ACCESS_LOCAL_WRITE,
+			     &host) != MEM_OK))
+		return false;
+	c->piece[c->pieces++] = (struct piece){ host, len };
+	return true;
+}
+
+/* Find the places of a Send's payload in the scatter list. */
+static __rte_always_inline enum resp_outcome
+find_pieces(struct resp_ctx *c)
+{
+	const struct rc_rq_wqe *wqe = c->wqe;
+	uint32_t left = c->len, len, at, offset;
+
+	if (c->shape.common) {
+		if (unlikely(wqe->num_sge != 1))
+			return RESP_UNCOMMON;
+		return likely(find_piece(c, &wqe->sge[0], 0, left)) ? RESP_OK : RESP_BAD_SCATTER;
+	}
+	at = c->r->sge_index;
+	for (offset = c->r->sge_offset; left > 0; at++, offset = 0) {
+		len = RTE_MIN(left, wqe->sge[at].length - offset);
+		if (len != 0 && !find_piece(c, &wqe->sge[at], offset, len))
+			return RESP_BAD_SCATTER;
+		left -= len;
+	}
+	return RESP_OK;
 }
 
 /*
@@ -355,56 +451,41 @@ check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint3
  * the payload. If that fails the request has an invalid R_Key, NAK 0x62 (seed 001; no source gives
  * the completion status: Remote Access Error, as for any bad R_Key).
  */
-static __rte_always_inline enum resp_step
+static __rte_always_inline enum resp_outcome
 check_send(struct resp_ctx *c)
 {
-	const struct rc_rq_wqe *wqe = current_wqe(c->qp);
+	enum resp_outcome found = find_pieces(c);
 	struct rc_qp *qp = c->qp;
-	uint32_t left = c->pkt->payload_len;
-	uint32_t at = c->r->sge_index;
-	uint32_t offset = c->r->sge_offset;
 	uint64_t token;
 
-	for (; left > 0; at++, offset = 0) {
-		const struct sge *sge = &wqe->sge[at];
-		struct piece *p = &c->piece[c->pieces];
-
-		p->len = RTE_MIN(left, sge->length - offset);
-		if (p->len == 0)
-			continue;
-		if (mem_access_hint(qp->worker->mem, &qp->rq->key_hint, sge->lkey, qp->rq->pd,
-			    qp->qpn, sge->addr + offset, p->len, MEM_ACCESS_LOCAL_WRITE,
-			    &p->host) != MEM_OK)
-			return responder_refuse(c, AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR);
-		left -= p->len;
-		c->pieces++;
-	}
-	if ((c->flags & OP_INVALIDATE) &&
+	if (unlikely(found != RESP_OK))
+		return found;
+	if ((c->shape.flags & OP_INVALIDATE) &&
 		mem_invalidate(qp->worker->mem, c->pkt->rkey, qp->pd, qp->qpn, &token) < 0)
-		return responder_refuse(c, AETH_NAK_REMOTE_ACCESS, WC_REM_ACCESS_ERR);
-	return RESP_EXECUTE;
+		return RESP_BAD_KEY;
+	return RESP_OK;
 }
 
 /*
  * Rows 7 and 8. A Write First is checked for the whole message, so that a Write that does not fit
  * writes no byte.
  */
-static __rte_always_inline enum resp_step
+static __rte_always_inline enum resp_outcome
 responder_check_access(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
+	uint16_t flags = c->shape.flags;
 
-	if (c->flags & OP_SEND)
+	if (flags & OP_SEND)
 		return check_send(c);
-	if (c->flags & OP_ATOMIC)
+	if (flags & OP_ATOMIC)
 		return check_remote(c, pkt->rkey, pkt->va, sizeof(uint64_t),
 			MEM_ACCESS_REMOTE_ATOMIC);
-	if (c->flags & OP_READ)
+	if (flags & OP_READ)
 		return check_remote(c, pkt->rkey, pkt->va, pkt->dmalen, MEM_ACCESS_REMOTE_READ);
-	if (c->flags & OP_FIRST)
+	if (flags & OP_FIRST)
 		return check_remote(c, pkt->rkey, pkt->va, pkt->dmalen, MEM_ACCESS_REMOTE_WRITE);
-	return check_remote(c, c->r->write_rkey, c->r->write_va, pkt->payload_len,
-		MEM_ACCESS_REMOTE_WRITE);
+	return check_remote(c, c->r->write_rkey, c->r->write_va, c->len, MEM_ACCESS_REMOTE_WRITE);
 }
 
 /* --- row 9: execute --- */
@@ -412,153 +493,219 @@ responder_check_access(struct resp_ctx *c)
 static __rte_always_inline void
 execute_send(struct resp_ctx *c)
 {
-	const struct sge *sge = current_wqe(c->qp)->sge;
-	const uint8_t *from = c->pkt->payload;
 	struct rc_responder *r = c->r;
+	const uint8_t *from = c->pkt->payload;
+	const struct sge *sge = c->wqe->sge;
 	unsigned int i;
 
+	if (c->shape.flags & OP_FIRST)
+		rc_count(c->qp, rx_send_requests, 1);
+	if (c->shape.common) {
+		copy_payload(c->piece[0].host, from, c->piece[0].len);
+		return;
+	}
 	for (i = 0; i < c->pieces; i++) {
-		uint32_t len = c->piece[i].len;
-
-		memcpy(c->piece[i].host, from, len);
-		from += len;
+		copy_payload(c->piece[i].host, from, c->piece[i].len);
+		from += c->piece[i].len;
 		while (r->sge_offset == sge[r->sge_index].length) {
 			r->sge_index++;
 			r->sge_offset = 0;
 		}
-		r->sge_offset += len;
+		r->sge_offset += c->piece[i].len;
 	}
-	r->wqe_offset += c->pkt->payload_len;
-	if (c->flags & OP_FIRST)
-		rc_count(c->qp, rx_send_requests, 1);
+	r->wqe_offset += c->len;
 }
 
 static __rte_always_inline void
 execute_write(struct resp_ctx *c)
 {
+	bool first = c->shape.flags & OP_FIRST;
 	const struct packet *pkt = c->pkt;
 	struct rc_responder *r = c->r;
 
-	if (c->flags & OP_FIRST) {
-		r->write_va = pkt->va;
+	copy_payload(c->host, pkt->payload, c->len);
+	if (first) {
 		r->write_rkey = pkt->rkey;
 		r->write_dmalen = pkt->dmalen;
-		r->write_done = 0;
 		rc_count(c->qp, rx_write_requests, 1);
 	}
-	if (pkt->payload_len > 0)
-		memcpy(c->host, pkt->payload, pkt->payload_len);
-	r->write_va += pkt->payload_len;
-	r->write_done += pkt->payload_len;
+	r->write_va = (first ? pkt->va : r->write_va) + c->len;
+	r->write_done = (first ? 0 : r->write_done) + c->len;
 }
 
-static __rte_always_inline enum resp_step
+static __rte_always_inline void
 execute(struct resp_ctx *c)
 {
+	uint16_t flags = c->shape.flags;
 	struct rc_responder *r = c->r;
 	uint32_t packets = 1;
 
-	if (c->flags & OP_READ)
+	if (flags & OP_READ)
 		packets = rc_read_packets(c->qp, c->pkt->dmalen);
 	r->epsn = psn_add(r->epsn, packets);
-	if (c->flags & OP_LAST) {
-		r->message = RESP_IDLE;
-		r->msn = (r->msn + 1) & PSN_MASK;
-	} else {
-		r->message = c->flags & OP_SEND ? RESP_IN_SEND : RESP_IN_WRITE;
-	}
-	if (unlikely(r->nak != 0))
+	if (flags & OP_LAST)
+		r->msn = psn_add(r->msn, 1);
+	if ((flags & OP_ONLY) != OP_ONLY) /* after an Only it is RESP_IDLE as before */
+		r->message = flags & OP_LAST ? RESP_IDLE
+			: flags & OP_SEND    ? RESP_IN_SEND
+					     : RESP_IN_WRITE;
+	if (!c->shape.common && unlikely(r->nak != 0))
 		rc_renew_nak(r);
 
-	if (c->flags & OP_SEND)
-		execute_send(c);
-	else if (c->flags & OP_WRITE)
-		execute_write(c);
-	else if (c->flags & OP_READ)
+	if (flags & OP_READ) {
 		rc_read_accepted(c->qp, c->pkt, packets);
-	else
+		return;
+	}
+	if (flags & OP_ATOMIC) {
 		rc_atomic_accepted(c->qp, c->pkt, c->host);
+		return;
+	}
+	if (flags & OP_SEND)
+		execute_send(c);
+	else
+		execute_write(c);
 	if (unlikely(r->saved_count > 0))
 		rc_saved_expire(r);
-	rc_count(c->qp, rcvd_bytes, c->pkt->payload_len);
-	c->verdict = VERDICT_REQUEST;
-	return RESP_COMPLETE;
+	rc_count(c->qp, rcvd_bytes, c->len);
 }
 
-static __rte_always_inline enum resp_step
+/* The last packet of a message that took a receive WQE completes it. */
+static __rte_always_inline void
 responder_complete(struct resp_ctx *c)
 {
+	uint16_t flags = c->shape.flags;
 	const struct packet *pkt = c->pkt;
 	struct wc wc = { .status = WC_SUCCESS };
 
-	if (!(c->flags & OP_LAST) || !c->r->wqe_taken)
-		return RESP_ACKNOWLEDGE;
-	if (c->flags & OP_SEND) {
+	if (!(flags & OP_LAST) || !(flags & (OP_SEND | OP_RQ_WQE)))
+		return;
+	if (flags & OP_SEND) {
 		wc.opcode = WC_RECV;
-		wc.byte_len = c->r->wqe_offset;
+		wc.byte_len = c->shape.common ? c->len : c->r->wqe_offset;
 	} else {
 		wc.opcode = WC_RECV_RDMA_WITH_IMM;
 		wc.byte_len = c->r->write_dmalen;
 	}
-	if (pkt->op->headers & HDR_IMM) {
+	if (c->shape.headers & HDR_IMM) {
 		wc.wc_flags = WC_WITH_IMM;
 		wc.imm_data = pkt->imm;
-	} else if (c->flags & OP_INVALIDATE) {
+	} else if (flags & OP_INVALIDATE) {
 		wc.wc_flags = WC_WITH_INV;
 		wc.imm_data = pkt->rkey;
 	}
-	rc_retire_wqe(c->qp, &wc, pkt->solicited);
-	return RESP_ACKNOWLEDGE;
-}
-
-/* Owe an ACK for a Send or Write; a Read's or Atomic's response acknowledges it. */
-static __rte_always_inline enum resp_step
-responder_acknowledge(struct resp_ctx *c)
-{
-	if (c->flags & (OP_SEND | OP_WRITE))
-		rc_owe_ack(c->qp, c->pkt->psn);
-	return RESP_DONE;
+	if (c->shape.common)
+		retire_wqe(c->qp, &c->qp->own_rq, c->wqe, wc, pkt->solicited);
+	else
+		rc_retire_wqe(c->qp, wc, pkt->solicited);
 }
 
 /*
- * Run the steps in order while each returns the next one. @return RESP_DONE or RESP_DUPLICATE
+ * Owe an ACK for a Send or Write, coalesced with one that is owed already. A Read's or Atomic's
+ * response acknowledges it.
  */
-static inline enum resp_step
-straight_line(struct resp_ctx *c)
+static __rte_always_inline void
+responder_acknowledge(struct resp_ctx *c)
 {
-	enum resp_step step = check_psn(c);
+	bool each = c->qp->ack_per_packet;
+	struct rc_responder *r = c->r;
+	struct rc_qp *qp = c->qp;
 
-	if (likely(step == RESP_CHECK_SEQUENCE))
-		step = check_sequence(c);
-	if (likely(step == RESP_CHECK_SUPPORT))
-		step = check_support(c);
-	if (likely(step == RESP_CHECK_RESOURCES))
-		step = check_resources(c);
-	if (likely(step == RESP_CHECK_LENGTH))
-		step = responder_check_length(c);
-	if (likely(step == RESP_CHECK_ACCESS))
-		step = responder_check_access(c);
-	if (likely(step == RESP_EXECUTE))
-		step = execute(c);
-	if (likely(step == RESP_COMPLETE))
-		step = responder_complete(c);
-	if (likely(step == RESP_ACKNOWLEDGE))
-		step = responder_acknowledge(c);
-	return step;
+	if (!(c->shape.flags & (OP_SEND | OP_WRITE)))
+		return;
+	if (unlikely(!r->ack.owed)) {
+		r->ack.owed = true;
+		r->ack.first = c->pkt->psn;
+	} else if (likely(!each)) {
+		rc_count(qp, ack_deferred, 1);
+	}
+	r->ack.last = c->pkt->psn;
+	r->ack.msn = r->msn;
+	/* with ack_per_packet send it at once if possible, so that it has its own MSN */
+	if (likely(!each) || !rc_ack_now(qp))
+		rc_want(qp, WORK_RESPOND);
 }
 
-enum verdict
-rc_respond(struct rc_qp *qp, const struct packet *pkt)
+/* --- all of it --- */
+
+static __rte_always_inline enum resp_outcome
+request_run(struct rc_qp *qp, const struct packet *pkt, const struct shape shape)
 {
+	enum resp_outcome found;
 	struct resp_ctx c;
 
 	c.qp = qp;
 	c.r = &qp->resp;
 	c.pkt = pkt;
-	c.flags = pkt->op->flags;
+	c.shape = shape;
+	c.len = pkt->payload_len;
+	c.wqe = NULL;
 	c.host = NULL;
 	c.pieces = 0;
-	if (unlikely(straight_line(&c) == RESP_DUPLICATE))
-		return rc_duplicate(qp, pkt);
-	return c.verdict;
+	found = check_psn(&c);
+	if (likely(found == RESP_OK))
+		found = check_sequence(&c);
+	if (likely(found == RESP_OK))
+		found = check_support(&c);
+	if (likely(found == RESP_OK))
+		found = check_resources(&c);
+	if (likely(found == RESP_OK))
+		found = responder_check_length(&c);
+	if (likely(found == RESP_OK))
+		found = responder_check_access(&c);
+	if (unlikely(found != RESP_OK))
+		return found;
+	execute(&c);
+	responder_complete(&c);
+	responder_acknowledge(&c);
+	return RESP_OK;
+}
+
+static enum verdict __rte_noinline
+respond_any(struct rc_qp *qp, const struct packet *pkt)
+{
+	const struct opcode_info *op = pkt->op;
+	enum resp_outcome found;
+
+	found = request_run(qp, pkt,
+		(struct shape){ .flags = op->flags,
+			.headers = op->headers,
+			.payload = op->payload });
+	return likely(found == RESP_OK) ? VERDICT_REQUEST : request_failed(qp, pkt, found);
+}
+
+#define RUN_COMMON(op, may, hdrs, rule)                                                            \
+	request_run(qp, pkt,                                                                       \
+		(struct shape){ .flags = may, .headers = hdrs, .payload = rule, .common = true })
+#define RESPOND_COMMON(op, may, hdrs, rule)                                                        \
+	case op:                                                                                   \
+		if (likely(RUN_COMMON(op, may, hdrs, rule) == RESP_OK))                            \
+			return VERDICT_REQUEST;                                                    \
+		break;
+
+/* A function of its own, which saves no registers for the other requests */
+static enum verdict __rte_noinline
+respond_send_only(struct rc_qp *qp, const struct packet *pkt)
+{
+	if (likely(RC_COMMON_SEND(RUN_COMMON) == RESP_OK))
+		return VERDICT_REQUEST;
+	return respond_any(qp, pkt);
+}
+
+static enum verdict __rte_noinline
+respond_common(struct rc_qp *qp, const struct packet *pkt)
+{
+	switch (pkt->opcode) {
+		RC_COMMON_REQUESTS(RESPOND_COMMON)
+	default:
+		break;
+	}
+	return respond_any(qp, pkt);
+}
+
+enum verdict
+rc_respond(struct rc_qp *qp, const struct packet *pkt)
+{
+	if (likely(pkt->opcode == RC_SEND_ONLY))
+		return respond_send_only(qp, pkt);
+	return respond_common(qp, pkt);
 }

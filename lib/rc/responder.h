@@ -130,8 +130,24 @@ rc_saved_again(struct rc_responder *r)
 }
 
 /* responder.c */
+
+/*
+ * The common requests: request_run() is compiled once more for each of them. Opcode, flags and
+ * headers as in the opcode table; the payload rule, too, but an Only without payload is not common.
+ */
+#define RC_COMMON_SEND(X)                                                                          \
+	X(RC_SEND_ONLY, OP_REQUEST | OP_SEND | OP_ONLY | OP_RQ_WQE, 0, PAYLOAD_SOME)
+#define RC_COMMON_REQUESTS(X)                                                                      \
+	X(RC_WRITE_ONLY, OP_REQUEST | OP_WRITE | OP_ONLY, HDR_RETH, PAYLOAD_SOME)                  \
+	X(RC_WRITE_FIRST, OP_REQUEST | OP_WRITE | OP_FIRST, HDR_RETH, PAYLOAD_PMTU)                \
+	X(RC_WRITE_MIDDLE, OP_REQUEST | OP_WRITE | OP_MIDDLE, 0, PAYLOAD_PMTU)                     \
+	X(RC_WRITE_LAST, OP_REQUEST | OP_WRITE | OP_LAST, 0, PAYLOAD_SOME)                         \
+	X(RC_READ_REQUEST, OP_REQUEST | OP_READ | OP_ONLY, HDR_RETH, PAYLOAD_NONE)                 \
+	X(RC_CMP_SWAP, OP_REQUEST | OP_ATOMIC | OP_ONLY, HDR_ATOMICETH, PAYLOAD_NONE)              \
+	X(RC_FETCH_ADD, OP_REQUEST | OP_ATOMIC | OP_ONLY, HDR_ATOMICETH, PAYLOAD_NONE)
+
 /** Complete the receive WQE that was taken, or else the next one of the RQ, as @p wc says. */
-void rc_retire_wqe(struct rc_qp *qp, struct wc *wc, bool solicited);
+void rc_retire_wqe(struct rc_qp *qp, struct wc wc, bool solicited);
 
 /* responder_life.c */
 /** To RESET: drop responses, saved requests and the QP's own RQ without completions. */
@@ -148,8 +164,8 @@ void rc_read_accepted(struct rc_qp *qp, const struct packet *pkt, uint32_t packe
 void rc_atomic_accepted(struct rc_qp *qp, const struct packet *pkt, uint8_t *host);
 /** Drop saved requests more than 2^23 PSNs before ePSN: such PSNs would look newer than ePSN. */
 void rc_saved_expire(struct rc_responder *r);
-/** Owe an ACK for a request just executed, coalesced with one that is owed already. */
-void rc_owe_ack(struct rc_qp *qp, uint32_t psn);
+/** Send the ACKs owed, if nothing is to be sent before them. @retval false  not now, or not all */
+bool rc_ack_now(struct rc_qp *qp);
 /** Owe a NAK; it is sent after all responses owed already. */
 void rc_owe_nak(struct rc_qp *qp, uint8_t syndrome, uint32_t psn);
 /** ePSN has advanced while a NAK waited to be sent: drop the NAK, or let it name the new ePSN. */
@@ -159,15 +175,6 @@ void rc_renew_nak(struct rc_responder *r);
  * the NAK and everything before it.
  */
 void rc_forget_answers(struct rc_responder *r);
-
-/* responder_fast.c */
-/**
- * Fast path: execute a valid Send Only, packet of a Write without immediate, Read of at least one
- * byte, or Atomic at ePSN.
- *
- * @retval false  not such a request, or a check failed; nothing was done
- */
-bool rc_respond_in_order(struct rc_qp *qp, const struct packet *pkt);
 
 /* duplicates.c */
 /** Handle a request with a PSN before ePSN (rc-transport 7). */

@@ -98,7 +98,7 @@ rc_responder_flush(struct rc_qp *qp)
 
 	rc_forget_answers(r);
 	if (r->wqe_taken)
-		rc_retire_wqe(qp, &wc, false);
+		rc_retire_wqe(qp, wc, false);
 	while (qp->srq == NULL && rc_rq_posted(qp->rq) > 0)
-		rc_retire_wqe(qp, &wc, false);
+		rc_retire_wqe(qp, wc, false);
 }

@@ -381,24 +381,13 @@ rc_answer(struct rc_qp *qp, unsigned int budget)
 
 /* --- record what is owed --- */
 
-void
-rc_owe_ack(struct rc_qp *qp, uint32_t psn)
+bool
+rc_ack_now(struct rc_qp *qp)
 {
-	struct rc_responder *r = &qp->resp;
 	struct answer a = { .qp = qp, .budget = 1, .credit = 1 };
+	struct rc_responder *r = &qp->resp;
 
-	if (!r->ack.owed) {
-		r->ack.owed = true;
-		r->ack.first = psn;
-	} else if (!qp->ack_per_packet) {
-		rc_count(qp, ack_deferred, 1);
-	}
-	r->ack.last = psn;
-	r->ack.msn = r->msn;
-	/* with ack_per_packet send it at once if possible, so that it has its own MSN */
-	if (qp->ack_per_packet && !r->saved_due && r->nak == 0 && send_acks(&a, &r->ack))
-		return;
-	rc_want(qp, WORK_RESPOND);
+	return !r->saved_due && r->nak == 0 && send_acks(&a, &r->ack);
 }
 
 void

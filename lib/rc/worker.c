@@ -325,9 +325,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 		 */
 		if (unlikely(!qp->comm_est) && pkt->psn == qp->resp.epsn)
 			qp_established(qp);
-		v = VERDICT_REQUEST;
-		if (unlikely(!rc_respond_in_order(qp, pkt)))
-			v = rc_respond(qp, pkt);
+		v = rc_respond(qp, pkt);
 	}
 	if (unlikely(w->cq_overrun))
 		rc_cq_overruns(w);

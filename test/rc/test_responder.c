@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "peer.h"
+#include "rc/responder.h"
+#include "wire/opcode.h"
 
 static int
 per_packet_setup(void **state)
@@ -31,6 +33,25 @@ static bool
 placed(const struct peer *p, uint32_t at, uint32_t psn, uint32_t len)
 {
 	return p->bytes[at] == (uint8_t)psn && memcmp(p->bytes + at + 1, pattern + 1, len - 1) == 0;
+}
+
+/* --- common requests --- */
+
+/* responder.c knows them as constants, the rest of the world from the opcode table. */
+static void
+test_common_requests_are_as_in_the_opcode_table(void **state)
+{
+#define AS_IN_TABLE(op, may, hdrs, rule)                                                           \
+	do {                                                                                       \
+		assert_int_equal((may) | OP_VALID, opcodes[op].flags);                             \
+		assert_int_equal(hdrs, opcodes[op].headers);                                       \
+		assert_int_equal(rule,                                                             \
+			opcodes[op].payload == PAYLOAD_ANY ? PAYLOAD_SOME : opcodes[op].payload);  \
+	} while (0);
+
+	(void)state;
+	RC_COMMON_SEND(AS_IN_TABLE)
+	RC_COMMON_REQUESTS(AS_IN_TABLE)
 }
 
 /* --- execution --- */
@@ -618,6 +639,7 @@ main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, peer_setup, peer_teardown)
 #define P(name) cmocka_unit_test_setup_teardown(name, per_packet_setup, peer_teardown)
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_common_requests_are_as_in_the_opcode_table),
 		T(test_send_fills_the_oldest_receive_and_completes_it),
 		T(test_send_is_scattered_over_the_whole_list),
 		T(test_each_message_starts_anew),

@@ -21,19 +21,20 @@
 
 /* --- may the WQE at req->send be sent now? --- */
 
-static bool
+static inline bool
 needs_credit(const struct rc_sq_wqe *wqe)
 {
 	return wqe->opcode != WR_RDMA_WRITE && !rc_wqe_answered(wqe);
 }
 
 /* rc-transport 3: one message past the credit limit may be sent, as a probe */
-static bool
-has_credit(struct rc_qp *qp)
+static inline bool
+has_credit(struct rc_qp *qp, const struct rc_sq_wqe *wqe)
 {
 	struct rc_requester *req = &qp->req;
 
-	if (req->unlimited || psn_diff(req->ssn, psn_add(req->lsn, 1)) <= 0)
+	if (likely(req->unlimited) || psn_diff(req->ssn, psn_add(req->lsn, 1)) <= 0 ||
+		!needs_credit(wqe))
 		return true;
 	if (!req->credit_stalled)
 		rc_count(qp, credit_stall, 1);
@@ -46,10 +47,10 @@ has_credit(struct rc_qp *qp)
  * the SSN: the Sends after it still have all advertised credits (rc-transport 3).
  */
 static inline void
-take_ssn(struct rc_requester *req, bool takes_receive)
+take_ssn(struct rc_requester *req, const struct rc_sq_wqe *wqe)
 {
 	req->ssn = psn_add(req->ssn, 1);
-	if (unlikely(!req->unlimited) && !takes_receive)
+	if (unlikely(!req->unlimited) && !needs_credit(wqe))
 		req->lsn = psn_add(req->lsn, 1);
 }
 
@@ -83,7 +84,7 @@ may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		return req->rd_atomic < qp->attr.max_rd_atomic &&
 			rc_in_flight(req) + span(qp, wqe) <= IN_FLIGHT_MAX;
 	}
-	return !needs_credit(wqe) || has_credit(qp);
+	return has_credit(qp, wqe);
 }
 
 /*
@@ -98,33 +99,45 @@ may_go_after_rnr(const struct rc_requester *req)
 	return req->rnr_wait == RC_RNR_PROBE && req->send_psn == req->una;
 }
 
-static bool
-may_go(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+/* New packets that the window allows. A retransmission is inside the window already. */
+static inline uint32_t
+window_room(const struct rc_requester *req)
+{
+	uint32_t in_flight = rc_in_flight(req);
+
+	return in_flight < req->window ? req->window - in_flight : 0;
+}
+
+/* `only`, a constant: a WQE of only_room(), for which all but the credits is known. */
+static __rte_always_inline bool
+may_go(struct rc_qp *qp, struct rc_sq_wqe *wqe, bool only)
 {
 	struct rc_requester *req = &qp->req;
 
+	if (only)
+		return has_credit(qp, wqe);
 	if (unlikely(req->rnr_wait != RC_RNR_NONE) && !may_go_after_rnr(req))
 		return false;
 	if (wqe->status != WC_SUCCESS)
 		return false;
 	if (!wqe->assigned && !may_begin(qp, wqe))
 		return false;
-	/* a retransmission is inside the window already */
-	return rc_wqe_local(wqe) || rc_retrying(req) || rc_in_flight(req) < req->window;
+	return rc_wqe_local(wqe) || rc_retrying(req) || window_room(req) > 0;
 }
 
-static void
-assign_psns(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+/* `only`, a constant: the message has one packet. */
+static __rte_always_inline void
+assign_psns(struct rc_qp *qp, struct rc_sq_wqe *wqe, bool only)
 {
 	struct rc_requester *req = &qp->req;
 
 	wqe->assigned = true;
 	wqe->only = 0; /* a retransmission uses send_any() */
 	wqe->psn = req->next_psn;
-	wqe->last_psn = psn_add(wqe->psn, span(qp, wqe) - 1);
+	wqe->last_psn = only ? wqe->psn : psn_add(wqe->psn, span(qp, wqe) - 1);
 	wqe->restart_psn = wqe->psn;
-	take_ssn(req, needs_credit(wqe));
-	if (rc_wqe_answered(wqe))
+	take_ssn(req, wqe);
+	if (!only && rc_wqe_answered(wqe))
 		req->rd_atomic++;
 }
 
@@ -199,12 +212,22 @@ fill_headers(const struct rc_qp *qp, struct wire_headers *h, uint8_t opcode, boo
 	};
 }
 
-/* Account for a sent packet; `next` is the PSN after it. */
-static inline void
-requester_sent(struct rc_qp *qp, bool ackreq, uint32_t next, uint32_t payload)
+/*
+ * Account for a sent packet; `next` is the PSN after it. `only`, a constant: it is a message of one
+ * packet, and no retransmission.
+ */
+static __rte_always_inline void
+requester_sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next,
+	uint32_t payload, bool only)
 {
 	struct rc_requester *req = &qp->req;
 
+	if (!only && unlikely(rc_retrying(req)))
+		rc_count(qp, retransmitted_pkts, 1);
+	else
+		req->next_psn = next;
+	if (only || next == psn_add(wqe->last_psn, 1))
+		req->send++;
 	qp->credit -= (int32_t)(RC_PACKET_COST + payload);
 	req->send_psn = next;
 	req->since_ackreq = ackreq ? 0 : req->since_ackreq + 1;
@@ -215,28 +238,15 @@ requester_sent(struct rc_qp *qp, bool ackreq, uint32_t next, uint32_t payload)
 	}
 }
 
-/* Account for a packet that may be a retransmission. */
-static inline void
-requester_sent_wqe(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next,
-	uint32_t payload)
-{
-	struct rc_requester *req = &qp->req;
-
-	if (unlikely(rc_retrying(req)))
-		rc_count(qp, retransmitted_pkts, 1);
-	else
-		req->next_psn = next;
-	if (next == psn_add(wqe->last_psn, 1))
-		req->send++;
-	requester_sent(qp, ackreq, next, payload);
-}
-
 /* Write the extension headers of a Send or Write. @return the end */
 static inline uint8_t *
 put_extensions(uint8_t *p, const struct rc_sq_wqe *wqe, uint8_t opcode)
 {
-	uint8_t headers = opcodes[opcode].headers;
+	uint8_t headers;
 
+	if (likely(opcode == RC_SEND_ONLY))
+		return p;
+	headers = opcodes[opcode].headers;
 	if (headers & HDR_RETH)
 		p = put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
 	if (unlikely(headers & (HDR_IMM | HDR_IETH)))
@@ -244,17 +254,27 @@ put_extensions(uint8_t *p, const struct rc_sq_wqe *wqe, uint8_t opcode)
 	return p;
 }
 
-/* Write all headers of a Send or Write packet with len payload bytes. @return their length */
+/*
+ * Write all headers of a Send or Write packet with len payload bytes. @param solicited  set BTH SE
+ * @return their length
+ */
 static inline uint32_t
 put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe, struct tx_headers *h,
-	uint8_t opcode, bool last, bool ackreq, uint32_t len)
+	uint8_t opcode, bool solicited, bool ackreq, uint32_t len)
 {
 	uint8_t flags = wire_pad(len) << BTH_PAD_SHIFT, *p;
 
-	if (unlikely(wqe->flags & SEND_SOLICITED) && last && wqe->opcode != WR_RDMA_WRITE)
+	if (solicited)
 		flags |= BTH_SE;
 	p = put_bth_of(h->bytes, qp->bth, opcode, flags, qp->req.send_psn, ackreq);
 	return put_extensions(p, wqe, opcode) - h->bytes;
+}
+
+/* The last packet of a Send or Write with immediate has SE if the work request asked for it. */
+static inline bool
+sets_solicited(const struct rc_sq_wqe *wqe, bool last)
+{
+	return unlikely(wqe->flags & SEND_SOLICITED) && last && wqe->opcode != WR_RDMA_WRITE;
 }
 
 /* Send a packet whose payload is in several pieces: copy them into the packet. */
@@ -283,20 +303,22 @@ send_pieces(const struct rc_qp *qp, const struct tx_headers *h, uint32_t headers
  * Find the payload of a packet in host memory. A message of one sge needs no walk of the list.
  * @return number of chunks, at least one, or -1: an lkey does not allow the access
  */
-static inline int
-requester_gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t len,
+static __rte_always_inline int
+requester_gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t len, bool only,
 	struct rc_chunk *chunks, struct rc_cursor *next)
 {
 	struct rc_requester *req = &qp->req;
 
-	chunks[0].host = (uint8_t *)wqe->sge + at;
-	if (likely(wqe->num_sge == 1 && len != 0))
-		return mem_access_hint(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey, qp->pd,
-			       qp->qpn, wqe->sge[0].addr + at, len, 0, &chunks[0].host) == MEM_OK
+	if (only || likely(wqe->num_sge == 1 && len != 0))
+		return likely(mem_access_again(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey,
+				      qp->pd, qp->qpn, wqe->sge[0].addr + at, len, 0,
+				      &chunks[0].host) == MEM_OK)
 			? 1
 			: -1;
-	if (wqe->num_sge <= 1) /* inline data, or no payload */
+	if (wqe->num_sge <= 1) { /* inline data, or no payload */
+		chunks[0].host = (uint8_t *)wqe->sge + at;
 		return 1;
+	}
 	*next = (struct rc_cursor){ .wqe = req->send };
 	if (at != 0) { /* continue where the last packet ended */
 		*next = req->gather;
@@ -305,16 +327,20 @@ requester_gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t 
 	return rc_cursor_take(qp, next, wqe, len, 0, chunks);
 }
 
-/* Send one packet of a Send or Write. */
-static enum sent
-send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+/*
+ * Send one packet of a Send or Write. `only`, a constant: it is the only one, for the first time,
+ * of a WQE that has one sge and neither fence nor SE, and which gets its PSN when the packet is
+ * sent.
+ */
+static __rte_always_inline enum sent
+send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe, bool only)
 {
 	struct rc_requester *req = &qp->req;
-	uint32_t index = (req->send_psn - wqe->psn) & PSN_MASK;
+	uint32_t psn = req->send_psn, index = only ? 0 : (psn - wqe->psn) & PSN_MASK;
 	uint32_t at = index << qp->pmtu_shift, len = wqe->length - at;
-	bool last = req->send_psn == wqe->last_psn, ackreq = ask_ack(qp, last);
+	bool last = only || psn == wqe->last_psn, ackreq = ask_ack(qp, last);
 	unsigned int place = (index == 0 ? RC_WR_FIRST : 0) | (last ? RC_WR_LAST : 0);
-	uint8_t opcode = rc_wr_infos[wqe->opcode].packet[place];
+	uint8_t opcode = only ? wqe->only : rc_wr_infos[wqe->opcode].packet[place];
 	struct rc_chunk chunks[RC_SGE_MAX];
 	struct rc_cursor cursor;
 	struct tx_headers h;
@@ -324,21 +350,25 @@ send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 
 	if (!last)
 		len = qp->pmtu;
-	n = requester_gather(qp, wqe, at, len, chunks, &cursor);
+	n = requester_gather(qp, wqe, at, len, only, chunks, &cursor);
 	if (unlikely(n < 0)) {
+		wqe->only = 0;
 		wqe->status = WC_LOC_PROT_ERR;
 		return SENT_FAILED;
 	}
-	headers_len = put_stream_headers(qp, wqe, &h, opcode, last, ackreq, len);
-	if (likely(n == 1))
+	headers_len = put_stream_headers(qp, wqe, &h, opcode, !only && sets_solicited(wqe, last),
+		ackreq, len);
+	if (only || likely(n == 1))
 		out = tx_send(qp->worker->tx, &qp->path, &h, headers_len, chunks[0].host, len);
 	else
 		out = send_pieces(qp, &h, headers_len, chunks, n, len);
 	if (unlikely(!out))
 		return SENT_SINK_FULL;
-	if (unlikely(wqe->num_sge > 1 && !last))
+	if (only)
+		assign_psns(qp, wqe, true);
+	else if (unlikely(wqe->num_sge > 1 && !last))
 		req->gather = cursor;
-	requester_sent_wqe(qp, wqe, ackreq, psn_add(req->send_psn, 1), len);
+	requester_sent(qp, wqe, ackreq, psn_add(psn, 1), len, only);
 	return SENT;
 }
 
@@ -372,15 +402,15 @@ send_read_or_atomic(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		    NULL, 0)))
 		return SENT_SINK_FULL;
 	wqe->restart_psn = req->send_psn;
-	requester_sent_wqe(qp, wqe, true, psn_add(wqe->last_psn, 1), 0);
+	requester_sent(qp, wqe, true, psn_add(wqe->last_psn, 1), 0, false);
 	return SENT;
 }
 
-/* General path: send one packet of any WQE, or execute a local operation. */
+/* Send one packet of any WQE, or execute a local operation. */
 static enum sent __rte_noinline
 send_any(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
-	if (!may_go(qp, wqe))
+	if (!may_go(qp, wqe, false))
 		return SENT_NOT_NOW;
 	if (unlikely(rc_wqe_local(wqe))) {
 		if (wqe->assigned) /* executed before a rewind */
@@ -390,66 +420,33 @@ send_any(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		return SENT_NOTHING;
 	}
 	if (!wqe->assigned)
-		assign_psns(qp, wqe);
-	return rc_wqe_answered(wqe) ? send_read_or_atomic(qp, wqe) : send_stream(qp, wqe);
+		assign_psns(qp, wqe, false);
+	return rc_wqe_answered(wqe) ? send_read_or_atomic(qp, wqe) : send_stream(qp, wqe, false);
 }
 
-/* --- fast path: a message of one packet --- */
+/* Send a WQE that posting marked: one sge, one packet, neither fence nor SE. */
+static inline enum sent
+send_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	return likely(may_go(qp, wqe, true)) ? send_stream(qp, wqe, true) : SENT_NOT_NOW;
+}
 
-/* Room in the window for new packets; 0 unless the QP is in RTS without retry or RNR wait. */
+/* How many send_only() may send: none unless the QP is in RTS without retry or RNR wait. */
 static inline uint32_t
-straight_room(const struct rc_qp *qp)
+only_room(const struct rc_qp *qp)
 {
 	const struct rc_requester *req = &qp->req;
-	uint32_t in_flight = rc_in_flight(req);
 
 	if (unlikely(qp->state != QPS_RTS || req->rnr_wait != RC_RNR_NONE || rc_retrying(req)))
 		return 0;
-	return in_flight < req->window ? req->window - in_flight : 0;
-}
-
-/* rc-transport 3: has_credit() inline, without its accounting */
-static inline bool
-within_credits(const struct rc_requester *req)
-{
-	return likely(req->unlimited) || psn_diff(req->ssn, psn_add(req->lsn, 1)) <= 0;
-}
-
-/* Send a Send or Write that sq_post_plain() marked: one sge, one packet, neither fence nor SE. */
-static inline enum sent
-request_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
-{
-	struct rc_requester *req = &qp->req;
-	uint32_t len = wqe->length, psn = req->next_psn;
-	uint8_t opcode = wqe->only, *host, *p;
-	struct tx_headers h;
-
-	if (unlikely(mem_access_again(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey, qp->pd,
-			     qp->qpn, wqe->sge[0].addr, len, 0, &host) != MEM_OK)) {
-		wqe->only = 0;
-		wqe->status = WC_LOC_PROT_ERR;
-		return SENT_FAILED;
-	}
-	p = put_bth_of(h.bytes, qp->bth, opcode, wire_pad(len) << BTH_PAD_SHIFT, psn, true);
-	if (opcode != RC_SEND_ONLY)
-		p = put_extensions(p, wqe, opcode);
-	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, p - h.bytes, host, len)))
-		return SENT_SINK_FULL;
-	wqe->only = 0;
-	wqe->assigned = true;
-	wqe->psn = wqe->last_psn = psn;
-	take_ssn(req, opcode != RC_WRITE_ONLY);
-	req->next_psn = psn = psn_add(psn, 1);
-	req->send++;
-	requester_sent(qp, true, psn, len);
-	return SENT;
+	return window_room(req);
 }
 
 static inline unsigned int
 send_requests(struct rc_qp *qp, unsigned int budget)
 {
 	struct rc_requester *req = &qp->req;
-	uint32_t room = straight_room(qp), n = 0;
+	uint32_t room = only_room(qp), n = 0;
 	struct rc_sq_wqe *wqe;
 	enum sent s;
 
@@ -459,8 +456,8 @@ send_requests(struct rc_qp *qp, unsigned int budget)
 		if (qp->credit <= 0)
 			return n;
 		wqe = rc_sq_at(req, req->send);
-		if (likely(n < room && wqe->only != 0 && within_credits(req))) {
-			s = request_only(qp, wqe);
+		if (likely(n < room && wqe->only != 0)) {
+			s = send_only(qp, wqe);
 		} else {
 			s = send_any(qp, wqe);
 			room = 0; /* its conditions may no longer hold */

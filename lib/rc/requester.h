@@ -21,7 +21,7 @@ struct rc_sq_wqe {
 	uint8_t num_sge;
 	bool assigned; /**< PSNs are assigned; a local operation: was executed */
 	uint8_t status; /**< enum wc_status: local failure, completes when the WQE is the oldest */
-	uint8_t only; /**< opcode if request_only() may send it, else 0 */
+	uint8_t only; /**< opcode if send_only() may send it, else 0 */
 	uint32_t length; /**< of the message */
 	uint32_t psn; /**< first PSN, once assigned */
 	uint32_t last_psn;

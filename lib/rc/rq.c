@@ -53,70 +53,58 @@ rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uin
 }
 
 /*
- * Fast path: post a receive with one sge. Copies field by field: a wide load right after the
- * caller's narrow stores would miss store forwarding.
- *
- * @retval false  not the common case; nothing was done
+ * Post a receive. `single`, a constant: it has one sge, which is copied field by field: a wide load
+ * right after the caller's narrow stores would miss store forwarding.
  */
-static inline bool
-rq_post_plain(struct rc_rq *rq, const struct recv_wr *wr)
+static __rte_always_inline int
+rq_post_sges(struct rc_rq *rq, const struct recv_wr *wr, bool single, struct error *err)
 {
+	uint32_t i, n = single ? 1 : wr->num_sge;
 	const struct sge *sge = wr->sg_list;
 	struct rc_rq_wqe *wqe;
-	uint32_t length;
-
-	if (unlikely(wr->num_sge != 1 || rq->max_sge == 0 || sge == NULL))
-		return false;
-	length = sge->length;
-	if (unlikely(length > RC_MSG_MAX || rc_rq_posted(rq) >= rq->max_wr))
-		return false;
-	wqe = rc_rq_at(rq, rq->head++);
-	wqe->wr_id = wr->wr_id;
-	wqe->num_sge = 1;
-	wqe->length = length;
-	wqe->sge[0].addr = sge->addr;
-	wqe->sge[0].length = length;
-	wqe->sge[0].lkey = sge->lkey;
-	return true;
-}
-
-/* General path, which also writes the error text */
-static int __rte_noinline
-rq_post_any(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
-{
-	struct rc_rq_wqe *wqe;
 	uint64_t length = 0;
-	uint32_t i;
 
-	if (wr->num_sge > rq->max_sge)
-		return error_set(err, EINVAL, "num_sge: got %u, this queue takes at most %u",
-			wr->num_sge, rq->max_sge);
-	if (wr->num_sge > 0 && wr->sg_list == NULL)
-		return error_set(err, EINVAL, "sg_list: missing, num_sge is %u", wr->num_sge);
-	for (i = 0; i < wr->num_sge; i++)
-		length += wr->sg_list[i].length;
-	if (length > RC_MSG_MAX)
+	if (unlikely(n > rq->max_sge))
+		return error_set(err, EINVAL, "num_sge: got %u, this queue takes at most %u", n,
+			rq->max_sge);
+	if (unlikely(n > 0 && sge == NULL))
+		return error_set(err, EINVAL, "sg_list: missing, num_sge is %u", n);
+	for (i = 0; i < n; i++)
+		length += sge[i].length;
+	if (unlikely(length > RC_MSG_MAX))
 		return error_set(err, EINVAL,
 			"sg_list: %llu bytes in all, a message has at most %u",
 			(unsigned long long)length, RC_MSG_MAX);
-	if (rc_rq_posted(rq) >= rq->max_wr)
+	if (unlikely(rc_rq_posted(rq) >= rq->max_wr))
 		return error_set(err, ENOMEM, "receive queue full: %u work requests posted",
 			rc_rq_posted(rq));
 
-	wqe = rc_rq_at(rq, rq->head);
+	wqe = rc_rq_at(rq, rq->head++);
 	wqe->wr_id = wr->wr_id;
-	wqe->num_sge = wr->num_sge;
+	wqe->num_sge = n;
 	wqe->length = length;
-	if (wr->num_sge > 0)
-		memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wqe->sge[0]));
-	rq->head++;
+	if (single) {
+		wqe->sge[0].addr = sge->addr;
+		wqe->sge[0].length = length;
+		wqe->sge[0].lkey = sge->lkey;
+	} else if (n > 0) {
+		memcpy(wqe->sge, sge, n * sizeof(*sge));
+	}
 	return 0;
+}
+
+static int __rte_noinline
+rq_post_any(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
+{
+	return rq_post_sges(rq, wr, false, err);
 }
 
 static inline int
 rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
 {
-	return likely(rq_post_plain(rq, wr)) ? 0 : rq_post_any(rq, wr, err);
+	if (likely(wr->num_sge == 1))
+		return rq_post_sges(rq, wr, true, err);
+	return rq_post_any(rq, wr, err);
 }
 
 int

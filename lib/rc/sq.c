@@ -21,8 +21,7 @@
 #define WR_INLINE 0x1 /* allows SEND_INLINE */
 #define WR_DATA   0x2 /* has a scatter/gather list */
 #define WR_EIGHT  0x4 /* length must be 8 bytes */
-/* sq_post_plain() can post it: needs no invalidate_rkey, Atomic or bind_mw field */
-#define WR_PLAIN 0x8
+#define WR_PLAIN  0x8 /* needs no invalidate_rkey, Atomic or bind_mw field */
 
 const struct rc_wr_info rc_wr_infos[] = {
 	[WR_RDMA_WRITE] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_RDMA_WRITE,
@@ -44,53 +43,85 @@ const struct rc_wr_info rc_wr_infos[] = {
 
 #define SEND_FLAGS (SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED | SEND_INLINE)
 
+/* --- completion --- */
+
+static inline void
+sq_complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
+{
+	if (!rc_wqe_silent(wqe, status))
+		rc_cq_push(qp->send_cq, qp, rc_wqe_completion(qp, wqe, status), false);
+}
+
+/* --- posting --- */
+
+/*
+ * The functions here are compiled twice. With `plain`, a constant, for what sq_is_plain() says is
+ * the common case: what that rules out costs nothing.
+ */
+
+/* A Send, Write or Read with one sge, in RTS. */
+static inline bool
+sq_is_plain(const struct rc_qp *qp, const struct send_wr *wr)
+{
+	return likely(qp->state == QPS_RTS && wr->num_sge == 1 &&
+		       wr->opcode < RTE_DIM(rc_wr_infos) && !(wr->send_flags & SEND_INLINE)) &&
+		likely(rc_wr_infos[wr->opcode].flags & WR_PLAIN);
+}
+
 static int
-check_wr(const struct rc_qp *qp, const struct send_wr *wr, uint64_t *length, struct error *err)
+check_inline(const struct rc_qp *qp, const struct send_wr *wr, uint32_t *length, struct error *err)
 {
 	const struct qp_cap *cap = &qp->init.cap;
+
+	if (!(rc_wr_infos[wr->opcode].flags & WR_INLINE))
+		return error_set(err, EINVAL, "send_flags: %s cannot be inline",
+			wr_opcode_name(wr->opcode));
+	if (wr->num_sge != 0)
+		return error_set(err, EINVAL, "num_sge: got %u, an inline request has none",
+			wr->num_sge);
+	if (wr->inline_len > cap->max_inline_data)
+		return error_set(err, EINVAL, "inline data: got %u bytes, allowed: 0 to %u",
+			wr->inline_len, cap->max_inline_data);
+	if (wr->inline_len != 0 && wr->inline_data == NULL)
+		return error_set(err, EINVAL, "inline data: missing");
+	*length = wr->inline_len;
+	return 0;
+}
+
+static __rte_always_inline int
+check_wr(const struct rc_qp *qp, const struct send_wr *wr, bool plain, uint32_t *length,
+	struct error *err)
+{
+	uint32_t i, n = plain ? 1 : wr->num_sge;
 	uint64_t sum = 0;
 	uint8_t may;
-	uint32_t i;
 
-	if (wr->opcode >= RTE_DIM(rc_wr_infos))
+	if (unlikely(wr->opcode >= RTE_DIM(rc_wr_infos)))
 		return error_set(err, EINVAL, "opcode: got %d, which is no work request",
 			wr->opcode);
-	may = rc_wr_infos[wr->opcode].flags;
-	if (wr->send_flags & ~SEND_FLAGS)
+	may = plain ? WR_DATA : rc_wr_infos[wr->opcode].flags;
+	if (unlikely(wr->send_flags & ~SEND_FLAGS))
 		return error_set(err, EINVAL, "send_flags: got 0x%x, allowed: bits of 0x%x",
 			wr->send_flags, SEND_FLAGS);
-	if (wr->send_flags & SEND_INLINE) {
-		if (!(may & WR_INLINE))
-			return error_set(err, EINVAL, "send_flags: %s cannot be inline",
-				wr_opcode_name(wr->opcode));
-		if (wr->num_sge != 0)
-			return error_set(err, EINVAL, "num_sge: got %u, an inline request has none",
-				wr->num_sge);
-		if (wr->inline_len > cap->max_inline_data)
-			return error_set(err, EINVAL, "inline data: got %u bytes, allowed: 0 to %u",
-				wr->inline_len, cap->max_inline_data);
-		if (wr->inline_len != 0 && wr->inline_data == NULL)
-			return error_set(err, EINVAL, "inline data: missing");
-		*length = wr->inline_len;
-		return 0;
-	}
-	if (wr->num_sge != 0 && !(may & WR_DATA))
-		return error_set(err, EINVAL, "num_sge: got %u, %s has none", wr->num_sge,
+	if (!plain && (wr->send_flags & SEND_INLINE))
+		return check_inline(qp, wr, length, err);
+	if (unlikely(n != 0 && !(may & WR_DATA)))
+		return error_set(err, EINVAL, "num_sge: got %u, %s has none", n,
 			wr_opcode_name(wr->opcode));
-	if (wr->num_sge > cap->max_send_sge)
-		return error_set(err, EINVAL, "num_sge: got %u, allowed: 0 to %u", wr->num_sge,
-			cap->max_send_sge);
-	if (wr->num_sge != 0 && wr->sg_list == NULL)
+	if (unlikely(n > qp->req.max_sge))
+		return error_set(err, EINVAL, "num_sge: got %u, allowed: 0 to %u", n,
+			qp->req.max_sge);
+	if (unlikely(n != 0 && wr->sg_list == NULL))
 		return error_set(err, EINVAL, "sg_list: missing");
-	for (i = 0; i < wr->num_sge; i++)
+	for (i = 0; i < n; i++)
 		sum += wr->sg_list[i].length;
-	if (sum > RC_MSG_MAX)
+	if (unlikely(sum > RC_MSG_MAX))
 		return error_set(err, EINVAL, "sg_list: %llu bytes, a message has at most %u",
 			(unsigned long long)sum, RC_MSG_MAX);
 	if ((may & WR_EIGHT) && sum != 8)
 		return error_set(err, EINVAL, "sg_list: %llu bytes, %s needs 8",
 			(unsigned long long)sum, wr_opcode_name(wr->opcode));
-	*length = sum;
+	*length = (uint32_t)sum;
 	return 0;
 }
 
@@ -105,21 +136,10 @@ fill_more(struct rc_sq_more *more, const struct send_wr *wr)
 	};
 }
 
+/* Fields and data of work requests that are not plain */
 static void
-fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr, uint64_t length)
+fill_special(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr)
 {
-	*wqe = (struct rc_sq_wqe){
-		.wr_id = wr->wr_id,
-		.opcode = (uint8_t)wr->opcode,
-		.flags = (uint8_t)wr->send_flags,
-		.num_sge = (uint8_t)wr->num_sge,
-		.length = (uint32_t)length,
-		.imm = wr->imm_data,
-		.rkey = wr->rkey,
-		.remote_addr = wr->remote_addr,
-	};
-	if (qp->sig_all)
-		wqe->flags |= SEND_SIGNALED;
 	if (wr->opcode == WR_SEND_WITH_INV || wr->opcode == WR_LOCAL_INV) {
 		wqe->imm = wr->invalidate_rkey;
 	} else if (wr->opcode == WR_BIND_MW) {
@@ -131,98 +151,81 @@ fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr
 		fill_more(rc_sq_more(&qp->req, wqe), wr);
 	if (likely(wr->num_sge == 1))
 		wqe->sge[0] = wr->sg_list[0];
-	else if ((wqe->flags & SEND_INLINE) && length != 0)
-		memcpy(wqe->sge, wr->inline_data, length);
+	else if ((wqe->flags & SEND_INLINE) && wqe->length != 0)
+		memcpy(wqe->sge, wr->inline_data, wqe->length);
 	else if (wr->num_sge != 0)
 		memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wr->sg_list[0]));
 }
 
-/* --- completion --- */
-
-static inline void
-sq_complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
+/* The opcode if send_only() may send it: 1 to PMTU bytes, neither fence nor SE; 0: it may not. */
+static inline uint8_t
+sq_only(const struct rc_qp *qp, const struct send_wr *wr, uint32_t length)
 {
-	if (!rc_wqe_silent(wqe, status))
-		rc_cq_push(qp->send_cq, qp, rc_wqe_completion(qp, wqe, status), false);
+	/* for length 0 the difference wraps */
+	if (likely(length - 1 < qp->pmtu) &&
+		likely(!(wr->send_flags & (SEND_FENCE | SEND_SOLICITED))))
+		return rc_wr_infos[wr->opcode].packet[RC_WR_ONLY];
+	return 0;
 }
 
-/* --- posting --- */
-
 /*
- * Fast path: post a Send, Write or Read with one sge. Copies field by field: a wide load right
- * after the caller's narrow stores would miss store forwarding.
- *
- * @retval false  not the common case; nothing was done
+ * Field by field: a wide load right after the caller's narrow stores would miss store forwarding.
+ * Until PSNs are assigned, nobody reads them.
  */
-static inline bool
-sq_post_plain(struct rc_qp *qp, const struct send_wr *wr)
+static __rte_always_inline void
+fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr, bool plain,
+	uint32_t length)
 {
-	struct rc_requester *req = &qp->req;
-	const struct sge *sge = wr->sg_list;
-	const struct rc_wr_info *info;
-	struct rc_sq_wqe *wqe;
-	uint8_t only = 0;
-	uint32_t length;
-
-	if (unlikely(qp->state != QPS_RTS || wr->opcode > WR_SEND_WITH_INV || wr->num_sge != 1 ||
-		    req->max_sge == 0 || sge == NULL ||
-		    (wr->send_flags & ~(SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED)) != 0))
-		return false;
-	info = &rc_wr_infos[wr->opcode];
-	if (unlikely(!(info->flags & WR_PLAIN)))
-		return false;
-	length = sge->length;
-	if (likely(length - 1 < qp->pmtu)) /* 1 to PMTU bytes: for length 0 the difference wraps */
-		only = wr->send_flags & (SEND_FENCE | SEND_SOLICITED) ? 0
-								      : info->packet[RC_WR_ONLY];
-	else if (unlikely(length > RC_MSG_MAX))
-		return false;
-	if (unlikely(req->head - req->tail >= req->max_wr))
-		return false;
-	wqe = rc_sq_at(req, req->head++);
 	wqe->wr_id = wr->wr_id;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? SEND_SIGNALED : 0));
-	wqe->num_sge = 1;
+	wqe->num_sge = plain ? 1 : (uint8_t)wr->num_sge;
 	wqe->assigned = false;
 	wqe->status = WC_SUCCESS;
-	wqe->only = only;
+	wqe->only = plain ? sq_only(qp, wr, length) : 0;
 	wqe->length = length;
 	wqe->imm = wr->imm_data;
 	wqe->rkey = wr->rkey;
 	wqe->remote_addr = wr->remote_addr;
-	wqe->sge[0].addr = sge->addr;
-	wqe->sge[0].length = length;
-	wqe->sge[0].lkey = sge->lkey;
-	rc_want(qp, WORK_REQUEST);
-	return true;
+	if (plain) {
+		wqe->sge[0].addr = wr->sg_list[0].addr;
+		wqe->sge[0].length = length;
+		wqe->sge[0].lkey = wr->sg_list[0].lkey;
+	} else {
+		fill_special(qp, wqe, wr);
+	}
 }
 
-/* General path, which also writes the error text */
-static int __rte_noinline
-sq_post_any(struct rc_qp *qp, const struct send_wr *wr, struct error *err)
+static __rte_always_inline int
+sq_post(struct rc_qp *qp, const struct send_wr *wr, bool plain, struct error *err)
 {
 	struct rc_requester *req = &qp->req;
-	uint64_t length = 0;
+	uint32_t length = 0;
 	int rc;
 
 	if (qp->state != QPS_RTS && qp->state != QPS_SQD && qp->state != QPS_ERR)
 		return error_set(err, EINVAL,
 			"post_send: the queue pair is in %s; allowed: RTS, SQD, ERR",
 			qp_state_name(qp->state));
-	rc = check_wr(qp, wr, &length, err);
-	if (rc != 0)
+	rc = check_wr(qp, wr, plain, &length, err);
+	if (unlikely(rc != 0))
 		return rc;
-	if (req->head - req->tail >= req->max_wr)
+	if (unlikely(req->head - req->tail >= req->max_wr))
 		return error_set(err, ENOMEM, "post_send: %u work requests are posted, max_send_wr",
 			req->max_wr);
-	fill_wqe(qp, rc_sq_at(req, req->head), wr, length);
+	fill_wqe(qp, rc_sq_at(req, req->head), wr, plain, length);
 	req->head++;
-	if (qp->state == QPS_ERR)
+	if (!plain && qp->state == QPS_ERR)
 		rc_requester_flush(qp);
 	else
 		rc_want(qp, WORK_REQUEST);
 	return 0;
+}
+
+static int __rte_noinline
+sq_post_any(struct rc_qp *qp, const struct send_wr *wr, struct error *err)
+{
+	return sq_post(qp, wr, false, err);
 }
 
 int
@@ -233,7 +236,9 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 	if (unlikely(qp == NULL))
 		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker",
 			qpn);
-	return likely(sq_post_plain(qp, wr)) ? 0 : sq_post_any(qp, wr, err);
+	if (likely(sq_is_plain(qp, wr)))
+		return sq_post(qp, wr, true, err);
+	return sq_post_any(qp, wr, err);
 }
 
 /* --- the queue --- */

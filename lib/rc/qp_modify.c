@@ -217,10 +217,10 @@ rc_qp_path(struct rc_qp *qp)
 #define ENCAP_NONE UINT32_MAX
 
 /*
- * Update qp.known, the word of P_Key, port and encapsulation that packet_known() compares. The fast
- * check is valid only for an RC QP in RTS or SQD on RoCE in MIGRATED whose P_Key is a full
- * member's; for others ENCAP_NONE matches no packet, and packet_admitted() checks step by step
- * (worker.c). Also update qp.bth.
+ * Update qp.known, the word of P_Key, port and encapsulation that packet_known() compares. It is
+ * valid only for an RC QP in RTS or SQD on RoCE in MIGRATED whose P_Key is a full member's; for
+ * others ENCAP_NONE matches no packet, and unknown_admitted() checks all (worker.c). Also update
+ * qp.bth.
  */
 void
 rc_qp_known(struct rc_qp *qp)

@@ -141,20 +141,20 @@ class_fits(const struct rc_qp *qp, const struct packet *pkt)
 
 /*
  * rc-transport 5.5: the packet is from the QP's peer and to the QP's address. The peer may use any
- * UDP source port.
+ * UDP source port. `known`, a constant: port and encapsulation fit, and it is RoCE.
  */
-static inline bool
-address_fits(const struct av *av, const struct packet *pkt)
+static __rte_always_inline bool
+address_fits(const struct av *av, const struct packet *pkt, bool known)
 {
-	if (unlikely(pkt->port != av->port || pkt->encap != av->encap))
+	if (!known && unlikely(pkt->port != av->port || pkt->encap != av->encap))
 		return false;
-	if (unlikely(av->encap == ENCAP_IB)) {
+	if (!known && unlikely(av->encap == ENCAP_IB)) {
 		if (pkt->slid != av->dlid || pkt->dlid != av->slid || pkt->has_grh != av->grh)
 			return false;
 		if (!av->grh)
 			return true;
 	}
-	return gid_equal(&pkt->sgid, &av->dgid) && gid_equal(&pkt->dgid, &av->sgid);
+	return likely(gid_equal(&pkt->sgid, &av->dgid)) && likely(gid_equal(&pkt->dgid, &av->sgid));
 }
 
 static enum verdict
@@ -178,7 +178,7 @@ migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
 	if (!qp->worker->icrc_unchecked && !wire_crc_ok(pkt, v))
 		return false;
-	if (!address_fits(&qp->attr.alt_av, pkt)) {
+	if (!address_fits(&qp->attr.alt_av, pkt, false)) {
 		rc_migration_refused(qp);
 		*v = VERDICT_ADDRESS;
 		return false;
@@ -218,7 +218,7 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 		return VERDICT_QP_TYPE;
 	if ((state_takes[qp->state] & TAKES_REQUESTS) == 0)
 		return VERDICT_QP_STATE;
-	if (!address_fits(&qp->path.av, pkt))
+	if (!address_fits(&qp->path.av, pkt, false))
 		return VERDICT_ADDRESS;
 	if (!qp->worker->icrc_unchecked && !wire_crc_ok(pkt, &v))
 		return v;
@@ -229,9 +229,9 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_CNP;
 }
 
-/* General path: check a packet step by step (rc-transport 5). @retval false  *v is the verdict */
-static bool __rte_noinline
-packet_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+/* The packet's class, the QP's state, and migration */
+static bool
+state_admits(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
 	bool response = pkt->op->flags & OP_RESPONSE;
 
@@ -242,21 +242,39 @@ packet_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 	*v = VERDICT_QP_STATE;
 	if ((state_takes[qp->state] & (response ? TAKES_RESPONSES : TAKES_REQUESTS)) == 0)
 		return false;
-	if (qp->mig_state == MIG_ARMED && pkt->migreq && !migration_request(qp, pkt, v))
+	return qp->mig_state != MIG_ARMED || !pkt->migreq || migration_request(qp, pkt, v);
+}
+
+/*
+ * Check a packet (rc-transport 5). `known`, a constant: packet_known() is true.
+ *
+ * @retval false  *v is the verdict
+ */
+static __rte_always_inline bool
+packet_admitted(struct rc_qp *qp, const struct packet *pkt, bool known, enum verdict *v)
+{
+	if (!known && !state_admits(qp, pkt, v))
 		return false;
-	*v = VERDICT_ADDRESS;
-	if (!address_fits(&qp->path.av, pkt))
+	if (unlikely(!address_fits(&qp->path.av, pkt, known))) {
+		*v = VERDICT_ADDRESS;
 		return false;
+	}
 	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
-	if (!qp->worker->icrc_unchecked && !wire_crc_ok(pkt, v))
+	if (!qp->worker->icrc_unchecked && unlikely(!wire_crc_ok(pkt, v)))
 		return false;
-	if (!port_pkey_match(pkt->pkey, qp->pkey)) {
+	if (!known && !port_pkey_match(pkt->pkey, qp->pkey)) {
 		*v = pkey_violation(qp, pkt);
 		return false;
 	}
-	if (qp->mig_state == MIG_REARM && !pkt->migreq)
+	if (!known && qp->mig_state == MIG_REARM && !pkt->migreq)
 		qp->mig_state = MIG_ARMED; /* the peer is at least in REARM too */
 	return true;
+}
+
+static bool __rte_noinline
+unknown_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+{
+	return packet_admitted(qp, pkt, false, v);
 }
 
 _Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 2 &&
@@ -271,28 +289,25 @@ _Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 
 #endif
 
 /*
- * Fast path: all checks of packet_admitted() except the ICRC in a few comparisons. qp.known covers
- * state, port, encapsulation and the low bits of the P_Key (rc_qp_known()).
+ * Class, state, port, encapsulation and P_Key fit, and migration is not under way: qp.known says
+ * all of it in one word (rc_qp_known()).
  */
 static inline bool
 packet_known(const struct rc_qp *qp, const struct packet *pkt)
 {
-	const struct av *av = &qp->path.av;
 	uint64_t word;
 
 	memcpy(&word, (const uint8_t *)pkt + offsetof(struct packet, pkey), sizeof(word));
 	return likely(OPCODE_CLASS(pkt->opcode) == OPCODE_RC) &&
-		likely(((word ^ qp->known) & ~MEMBERSHIP) == 0) &&
-		likely(gid_equal(&pkt->sgid, &av->dgid)) &&
-		likely(gid_equal(&pkt->dgid, &av->sgid));
+		likely(((word ^ qp->known) & ~MEMBERSHIP) == 0);
 }
 
 static inline bool
-packet_take(struct rc_worker *w, struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+packet_take(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
 	if (likely(packet_known(qp, pkt)))
-		return w->icrc_unchecked || likely(wire_crc_ok(pkt, v));
-	return packet_admitted(qp, pkt, v);
+		return packet_admitted(qp, pkt, true, v);
+	return unknown_admitted(qp, pkt, v);
 }
 
 static void __rte_noinline
@@ -311,7 +326,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	w->now = now;
 	if (unlikely(qp == NULL))
 		return VERDICT_QPN_UNKNOWN;
-	if (unlikely(!packet_take(w, qp, pkt, &v)))
+	if (unlikely(!packet_take(qp, pkt, &v)))
 		return v;
 
 	rc_count(qp, rcvd_pkts, 1);

@@ -22,6 +22,7 @@
 #include "engine/subnet.h"
 #include "engine/vl15.h"
 #include "engine/worker.h"
+#include "rc/owner.h"
 #include "wire/wire.h"
 
 #define NOBODY         (-1)
@@ -85,8 +86,7 @@ worker_other_owner(const struct worker *w, const struct packet *pkt)
 static inline int
 worker_packet_owner(const struct worker *w, const struct packet *pkt)
 {
-	if (unlikely(!qpn_ordinary(pkt->dest_qpn) || pkt->vl == LRH_VL_SMP ||
-		    pkt->opcode == OPCODE_CNP))
+	if (unlikely(!rc_owned_by_qp(pkt)))
 		return worker_other_owner(w, pkt);
 	return rc_owner(w->dev, pkt->dest_qpn);
 }

@@ -241,10 +241,7 @@ void rc_worker_destroy(struct rc_worker *w);
  */
 enum verdict rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now);
 
-/**
- * Number of leading packets of a burst that are RC packets for QPs of this worker: no management,
- * no CNP, no multicast. Counting stops at the first other packet.
- */
+/** Number of leading packets of a burst that are for QPs of this worker (owner.h). */
 unsigned int rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n);
 /** True if the worker has more QPs than fit its cache; prefetching does not pay with fewer. */
 bool rc_crowd(const struct rc_worker *w);

@@ -10,6 +10,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "rc/owner.h"
 #include "rc/qp_directory.h"
 #include "wire/layout.h"
 #include "wire/wire.h"
@@ -114,8 +115,7 @@ rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n)
 
 	for (i = 0; i < n; i++) {
 		pkt = pkts[i];
-		if (unlikely(OPCODE_CLASS(pkt->opcode) != OPCODE_RC || pkt->vl == LRH_VL_SMP ||
-			    !qpn_ordinary(pkt->dest_qpn) ||
+		if (unlikely(!rc_owned_by_qp(pkt) ||
 			    rc_slot_owner(dev, rc_slot(dev, pkt->dest_qpn)) != w->id))
 			break;
 	}

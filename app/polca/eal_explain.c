@@ -18,7 +18,10 @@
 #include "base/pci_address.h"
 #include "eal.h"
 
-/* MiB of hugepages of all sizes, from the kernel's file "nr_hugepages" or "free_hugepages". */
+/*
+ * MiB of 2 MiB and 1 GiB hugepages: all of them (file "nr_hugepages"), or the unused ones
+ * ("free_hugepages").
+ */
 static uint64_t
 hugepages_mib(const char *file)
 {

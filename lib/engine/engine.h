@@ -6,9 +6,10 @@
 #define ENGINE_ENGINE_H
 
 /**
- * @file The engine: worker lcores that connect lib/link with lib/rc and the management agents,
- * hand-off of packets between workers, and commands from the control thread; also that thread's
- * verbs, the connections of services, events, and the store's thread.
+ * @file The engine. Workers, one lcore each, poll lib/link and run lib/rc, the connection manager
+ * and the management agents. The control thread reaches them by commands: its verbs (verbs_*.h),
+ * services and events are here, too. A third thread writes the SA's database. Called by app/polca,
+ * lib/ctl and polca-bench.
  */
 
 #include <stdbool.h>

@@ -6,9 +6,9 @@
 #define ENGINE_REQUESTS_H
 
 /**
- * @file
- * Private to lib/engine: our own requests, which a worker sends while clients look how they fare.
- * A table has a fixed number of places. The control thread alone uses it.
+ * @file Private to lib/engine: MAD requests and SA queries that clients started: a worker sends
+ * them, and clients ask for their state. A table has a fixed number of places. The control thread
+ * alone uses it.
  */
 
 #include "engine/engine.h"

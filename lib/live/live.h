@@ -11,6 +11,8 @@
  * (ibping) and 0x33 (ibsysstat) on every port; and the client's encoding and checking of requests,
  * which are sent by lib/mad's calls.
  *
+ * lib/engine makes the servers; lib/ctl and polca-bench use the client.
+ *
  * One struct live per worker: call these functions only on that worker, except live_counters(),
  * live_build() and live_check(), which any thread may call. No function reads a clock, allocates
  * after creation, logs or calls EAL.
@@ -101,8 +103,9 @@ struct live *live_create(const struct live_config *config);
 /** Call after its mad_worker is destroyed. */
 void live_destroy(struct live *l);
 /**
- * Tell the time of day, at least ten times a second: @p ms milliseconds after midnight UTC at
- * @p now. Time stamps are extrapolated from there; before the first call they are not standard.
+ * Tell the time of day, at least fifteen times a second (liveness 2): @p ms milliseconds after
+ * midnight UTC at @p now. Time stamps are extrapolated from there; before the first call they are
+ * not standard.
  */
 void live_set_clock(struct live *l, uint64_t now, uint32_t ms);
 /** Time stamp of @p now, which may be before the last live_set_clock(). */

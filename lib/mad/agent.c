@@ -115,6 +115,10 @@ for_the_sm(const struct mad_rx *rx)
 	return mad_is_smp(rx->mad) && (rx->key.method == MAD_TRAP || rx->key.method == MAD_REPORT);
 }
 
+/*
+ * Refuse a request that no agent or method accepts: send its header back with the status. Nothing
+ * is sent for SMPs that are the SM's, or if the method expects no answer. There is no session yet.
+ */
 static enum verdict
 answer_status(const struct mad_rx *rx, uint16_t status)
 {
@@ -166,7 +170,10 @@ agent_start_answer(struct mad_session *s, const uint8_t *mad)
 	s->protocol->start_answer(s);
 }
 
-/* Act on the agent's outcome; the agent may already have answered by handle. */
+/*
+ * Do what the agent's request() returned, for a request with a session. MAD_LATER: tell the
+ * protocol to wait, unless the agent has called mad_answer() or mad_stream() before it returned.
+ */
 static void
 agent_outcome(struct mad_session *s, enum mad_outcome out, struct mad_request *req)
 {
@@ -180,7 +187,7 @@ agent_outcome(struct mad_session *s, enum mad_outcome out, struct mad_request *r
 		agent_start_answer(s, req->reply);
 	} else if (out == MAD_SILENT) {
 		mad_session_end(s, &silent);
-	} else if (s->state == MAD_STATE_PREP) {
+	} else if (s->state == MAD_STATE_PREP) { /* MAD_LATER, not answered yet */
 		s->protocol->prepare(s);
 	}
 }

@@ -276,7 +276,10 @@ receive_plain(struct mad_session *s, const struct mad_rx *rx)
 	return VERDICT_DATAGRAM;
 }
 
-/* STOP or ABORT: a valid one is not answered (B3). */
+/*
+ * The peer sent STOP or ABORT: end the session and send nothing (sa-multipacket B3). A lingering
+ * session has ended already.
+ */
 static enum verdict
 receive_end(struct mad_session *s, const struct mad_rx *rx)
 {

@@ -77,17 +77,21 @@ mad_rtt_start(struct mad_session *s, uint32_t n)
 	s->tx.rtt_start = mad_now(s);
 }
 
+/*
+ * A round trip was measured: update the averages of this session and of its worker by an eighth
+ * (RFC 6298). They time probes and repeated Resends; the worker's serves sessions without one.
+ */
 void
 mad_rtt_sample(struct mad_session *s, uint64_t rtt)
 {
-	uint64_t *all = &s->w->srtt;
+	uint64_t *of_worker = &s->w->srtt;
 
 	if (rtt == 0)
 		rtt = 1;
-	*all = *all - *all / 8 + rtt / 8;
+	*of_worker = *of_worker - *of_worker / 8 + rtt / 8;
 	/*
-	 * RFC 6298's weight of one eighth. But take a much lower sample at once: the first one may
-	 * include the time to prepare the answer.
+	 * Take a sample below half the average at once: a session's first one may include the time
+	 * in which the peer prepared its answer.
 	 */
 	if (s->srtt == 0 || rtt < s->srtt / 2)
 		s->srtt = rtt;

@@ -19,7 +19,8 @@
  * 8 bits are keyed, too, for regions, and the consumer's for type 2 windows (design.md rule 6).
  * lkey and rkey of a region are equal.
  *
- * lib/engine and lib/svc create objects, lib/rc checks accesses and binds windows.
+ * lib/engine, lib/svc and polca-bench create objects; lib/rc and lib/svc check accesses and bind
+ * windows. mem_zalloc() and mem_free() are base/env.h's.
  */
 
 #include <stdbool.h>

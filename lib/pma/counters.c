@@ -74,6 +74,7 @@ static const struct field port_counters_ext[] = {
 
 /* --- fields --- */
 
+/* Read a field of a Set request. 4-bit fields: the first of a byte is its upper half. */
 static uint64_t
 field_get(const uint8_t *data, const struct field *f)
 {

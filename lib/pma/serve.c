@@ -20,6 +20,7 @@
 #define CAP_QP1_DROPPED      0x8000
 #define CAP2_ERRORS_EXTENDED 0x2 /* PortCountersExtended includes the error counters */
 
+/* Get(ClassPortInfo): what this agent supports, and how fast it answers, as a code of 5 bits. */
 static uint16_t
 pma_class_port_info(const struct pma_request *r)
 {

@@ -425,7 +425,7 @@ send_any(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 }
 
 /* Send a WQE that posting marked: one sge, one packet, neither fence nor SE. */
-static inline enum sent
+static __rte_always_inline enum sent
 send_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	return likely(may_go(qp, wqe, true)) ? send_stream(qp, wqe, true) : SENT_NOT_NOW;

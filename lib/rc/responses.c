@@ -290,6 +290,10 @@ read_opcode(const struct rc_saved *s)
 	return s->next_psn == s->end_psn ? RC_READ_RESP_LAST : RC_READ_RESP_MIDDLE;
 }
 
+/*
+ * Send the response packet with s->next_psn, which the caller advances. host: local address of the
+ * data. @return false: not now
+ */
 static inline bool
 send_read_packet(struct answer *a, const struct rc_saved *s, const uint8_t *host, uint32_t len)
 {

@@ -83,6 +83,11 @@ graph_clear(struct graph *g)
 	g->first[0] = 0;
 }
 
+/*
+ * Allocate an empty graph; graph_begin() fills it. switches, links: the most it holds, each link
+ * counted once per direction. routes: switches whose routes are cached. NULL: no memory, or a
+ * number is out of range.
+ */
 struct graph *
 graph_create(const struct allocator *alloc, uint32_t switches, uint32_t links, uint32_t routes)
 {

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from cmpeer import Wire
+import capture
+from cmpeer import POLCA_MAC, Wire
 from conn import wait_until
 
 TCP, VERSION = 18517, b'6.06' + bytes(12)
@@ -24,7 +25,10 @@ def wire(kept, sockets):
         w.ns.exec(['ip', 'link', 'set', 'lo', 'up'])
         w.polca.start()
         yield w
-        w.audit(False)
+        w.polca.stop()
+        w.capture.stop()
+        # nobody was named, so nothing was sent
+        assert not capture.check(w.capture.path, POLCA_MAC)['infiniband']
     finally:
         w.close()
 

@@ -15,6 +15,15 @@ POLCA_PSN = 0x2000  # of Polca's first request
 _peer_qpns = itertools.count(0x101)
 
 
+def neighbours(rpc):
+    """Each row of neighbour_list, page by page."""
+    cursor = 0
+    while cursor is not None:
+        page = rpc('neighbour_list', cursor=cursor, max=1000)
+        yield from page['neighbours']
+        cursor = page['cursor']
+
+
 class Conn:
     """psn: of the peer's next request; msn: of Polca's last answer; mr: a region with all access
     rights."""
@@ -34,7 +43,7 @@ class Conn:
         # Polca answers only when the next hop is known, and the peer does not repeat requests
         hop = next_hop or peer_ip
         wait_until(lambda: any(n['gid'] == hop and n['state'] == 'RESOLVED'
-                               for n in hca.rpc('neighbour_list')['neighbours']))
+                               for n in neighbours(hca.rpc)))
 
     @property
     def va(self):

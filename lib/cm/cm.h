@@ -145,6 +145,7 @@ struct cm_info {
 	uint64_t remote_ca_guid;
 	struct cm_path path;
 	struct cm_path alternate;
+	struct cm_path proposed; /**< present while our LAP waits for its APR */
 	struct cm_rdma rdma;
 	uint8_t responder_resources; /**< as agreed */
 	uint8_t initiator_depth;

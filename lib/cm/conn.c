@@ -45,6 +45,8 @@ cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info)
 		.reason = c->reason,
 		.age = now - c->opened,
 	};
+	if (c->lap_waiting)
+		info->proposed = c->proposed;
 }
 
 /*

@@ -274,6 +274,22 @@ qp_metrics(struct metrics *m, struct engine *e)
 	}
 }
 
+/* --- neighbours --- */
+
+static void
+neighbour_metrics(struct metrics *m, struct engine *e)
+{
+	struct link_neighbour_counts n;
+
+	link_neighbour_counts(engine_link(e), &n);
+	metric_add(m, "polca_neighbours", "next hops in the table, of all ports", "", n.present);
+	metric_add(m, "polca_neighbours_forgotten_total", "next hops removed: nobody used them", "",
+		(double)n.forgotten);
+	metric_add(m, "polca_neighbours_refused_total",
+		"next hops refused: the table, or a stranger's share of it, was full", "",
+		(double)n.refused);
+}
+
 /* --- all of it --- */
 
 static void
@@ -293,6 +309,7 @@ add_all(struct metrics *m, struct engine *e)
 	metric_add(m, "polca_build_info", "the program's version; always 1",
 		"version=\"" POLCA_VERSION "\"", 1);
 	metric_add(m, "polca_workers", "workers", "", engine_workers(e));
+	neighbour_metrics(m, e);
 	for (i = 0; i < link_num_ports(engine_link(e)); i++)
 		port_metrics(m, e, i);
 	for (i = 0; i < engine_workers(e); i++)

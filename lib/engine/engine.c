@@ -38,6 +38,7 @@ const struct engine_config engine_config_default = {
 	.rehome = true,
 	.stall_ms = 1000,
 	.neighbours_kept = 1024,
+	.neighbours_idle_s = 600,
 	.key_errors = 64,
 	.key_error_pause_s = 60,
 	.sa = {

@@ -84,8 +84,12 @@ struct engine_config {
 	uint32_t handoff_ring; /**< entries per ordered pair of workers, a power of two */
 	bool rehome; /**< QPs move automatically to the worker where their packets arrive */
 	uint32_t stall_ms; /**< heartbeat older than this raises EVENT_WORKER_STALL */
-	/** neighbours that nobody uses are forgotten only when the link has more than so many */
+	/**
+	 * resolved neighbours that nobody uses are forgotten when the link has more than so many,
+	 * and when they have been idle for so long
+	 */
 	uint32_t neighbours_kept;
+	uint32_t neighbours_idle_s;
 	bool icrc_unchecked;
 	/** wrong keys of one address within a minute before it gets no new connections; 0: any */
 	uint32_t key_errors;

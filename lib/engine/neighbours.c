@@ -3,9 +3,10 @@
  */
 
 /*
- * Neighbours that nobody uses any more. While the table has many entries, the control thread asks
- * from time to time who uses which: queue pairs, connections, attempts to connect, and management
- * sessions. It asks a few of them in each of its turns, so that no worker waits long for it.
+ * Neighbours that nobody uses any more. From time to time, and more often while the table has many
+ * entries, the control thread asks who uses which: queue pairs, connections, attempts to connect,
+ * and management sessions. It asks a few of them in each of its turns, so that no worker waits long
+ * for it.
  */
 
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "engine/verbs.h"
 #include "link/link.h"
 
-#define SEARCH_S 5 /* between two searches */
+#define SEARCH_S 5u /* between two searches */
 #define SLICE    64 /* queue pairs, or entries of a worker's table, in one turn */
 
 enum search_step {
@@ -74,6 +75,7 @@ search_connections(struct engine *e, struct neighbour_search *s)
 			return true;
 		use_path(&s->used, &info.path);
 		use_path(&s->used, &info.alternate);
+		use_path(&s->used, &info.proposed);
 	}
 	return false;
 }
@@ -108,7 +110,11 @@ neighbours_watch(struct engine *e, uint64_t now)
 	struct neighbour_search *s = &e->neighbour_search;
 
 	if (!s->running) {
-		if (now < s->next || !link_neighbours_due(e->link, e->config.neighbours_kept))
+		if (s->regular == 0)
+			s->regular = now + e->config.neighbours_idle_s * e->hz;
+		if (now < s->next ||
+			(now < s->regular &&
+				!link_neighbours_due(e->link, e->config.neighbours_kept)))
 			return;
 		search_begin(e, s);
 	}
@@ -117,7 +123,9 @@ neighbours_watch(struct engine *e, uint64_t now)
 	s->cursor = 0;
 	if (++s->step < SEARCH_END)
 		return;
-	link_neighbours_forget(e->link, &s->used);
+	link_neighbours_forget(e->link, &s->used, e->config.neighbours_kept,
+		e->config.neighbours_idle_s);
 	s->running = false;
 	s->next = now + SEARCH_S * e->hz;
+	s->regular = now + RTE_MAX(e->config.neighbours_idle_s, SEARCH_S) * e->hz;
 }

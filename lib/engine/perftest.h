@@ -33,6 +33,8 @@ struct perftest_session {
 	bool any_gid;
 	char client[64]; /* the same with its port, for the log */
 	uint64_t started; /* TSC */
+	uint64_t heard; /* TSC: when it last sent a message, or packets to its queue pairs */
+	uint64_t packets; /* that its queue pairs had received then */
 	struct perftest_exchange exchange;
 	uint8_t in[PERFTEST_MESSAGE_MAX];
 	size_t len;
@@ -49,7 +51,7 @@ int perftest_listen(struct engine *e, unsigned int place, const struct svc_confi
 	struct error *err);
 /** Close the listening socket of a service. @param sessions  end its sessions too */
 void perftest_unlisten(struct engine *e, unsigned int place, bool sessions);
-/** Close sessions that have not announced a queue pair in time. */
+/** Close sessions that have not announced a queue pair in time, or are quiet. */
 void perftest_watch(struct engine *e, uint64_t now);
 
 /* --- perftest_qp.c --- */
@@ -57,6 +59,8 @@ void perftest_watch(struct engine *e, uint64_t now);
 /** Callback perftest_exchange.dest: create or reuse a QP for the client's QP @p theirs. */
 bool perftest_dest(void *session, const struct perftest_dest *theirs, struct perftest_dest *ours);
 void perftest_close_qps(struct perftest_session *s);
+/** @return packets that the session's queue pairs have received */
+uint64_t perftest_packets(struct perftest_session *s);
 /** Largest path MTU that every port supports, in bytes. */
 uint16_t perftest_mtu(const struct engine *e);
 

@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/connections.h"
@@ -53,6 +54,25 @@ perftest_again_here(struct worker *w, void *arg)
 {
 	RTE_SET_USED(w);
 	perftest_direct_again(arg);
+	return 0;
+}
+
+struct packets_args {
+	const struct perftest_session *session;
+	uint64_t packets;
+};
+
+static int
+add_packets_here(struct worker *w, void *arg)
+{
+	struct packets_args *a = arg;
+	const struct perftest_session *s = a->session;
+	struct rc_qp_received r;
+	unsigned int i;
+
+	for (i = 0; i < s->num_qps; i++)
+		if (s->qp[i].worker == w->id && svc_conn_received(s->qp[i].conn, &r) == 0)
+			a->packets += r.packets;
 	return 0;
 }
 
@@ -212,6 +232,7 @@ perftest_dest(void *session, const struct perftest_dest *theirs, struct perftest
 {
 	struct perftest_session *s = session;
 	struct error err = { "" };
+	char line[sizeof(err.text) + 64];
 	unsigned int i;
 
 	for (i = 0; i < s->num_qps && s->qp[i].remote_qpn != theirs->qpn; i++)
@@ -219,7 +240,8 @@ perftest_dest(void *session, const struct perftest_dest *theirs, struct perftest
 	if (i < s->num_qps) {
 		engine_call(s->engine, s->qp[i].worker, perftest_again_here, s->qp[i].conn);
 	} else if (perftest_open_qp(s, theirs, &err) != 0) {
-		ENGINE_LOG(WARNING, "perftest: no queue pair for a client: %s", err.text);
+		snprintf(line, sizeof(line), "perftest: no queue pair for a client: %s", err.text);
+		events_log_line(s->engine, RTE_LOG_WARNING, line);
 		return false;
 	}
 	*ours = s->qp[i].ours;
@@ -234,4 +256,15 @@ perftest_close_qps(struct perftest_session *s)
 		engine_call(s->engine, s->qp[s->num_qps].worker, close_here,
 			s->qp[s->num_qps].conn);
 	}
+}
+
+uint64_t
+perftest_packets(struct perftest_session *s)
+{
+	struct packets_args a = { .session = s };
+	unsigned int i;
+
+	for (i = 0; i < s->engine->num_workers; i++)
+		engine_call(s->engine, i, add_packets_here, &a);
+	return a.packets;
 }

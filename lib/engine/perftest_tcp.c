@@ -5,8 +5,9 @@
 /*
  * The sockets of perftest's exchange. A client sends a message and waits for the answer. A session
  * ends if its client sends more than one message ahead, does not read an answer, or has not
- * announced a queue pair within ANNOUNCE_S. One address has SESSIONS_PER_PEER of the sessions. When
- * all are in use, those that have announced nothing give way.
+ * announced a queue pair within ANNOUNCE_S, or has been quiet for QUIET_S then. One address has
+ * SESSIONS_PER_PEER of the sessions. When all are in use, those that have announced nothing give
+ * way.
  *
  * The sockets belong to the control thread's event loop. They never block, and each of its turns
  * takes a bounded number of connections and one message of each client, so that clients of the
@@ -31,6 +32,7 @@
 #define SESSIONS_MAX      64
 #define SESSIONS_PER_PEER 16
 #define ANNOUNCE_S        10 /* time for all that comes before the client's first queue pair */
+#define QUIET_S           60 /* then without a message, or a packet to its queue pairs */
 #define BACKLOG           16
 /* TCP keep-alive: a vanished client is noticed within a minute */
 #define KEEP_IDLE_S  30
@@ -147,6 +149,7 @@ perftest_tcp_answer(struct perftest_session *s, int fd, size_t len)
 		return CANNOT_ANSWER;
 	if (send(fd, out, (size_t)n, MSG_NOSIGNAL) != n)
 		return "has ended: it does not read answers";
+	s->heard = rte_get_tsc_cycles();
 	s->len -= len;
 	memmove(s->in, s->in + len, s->len);
 	return NULL;
@@ -254,7 +257,8 @@ begin_session(struct perftest_listener *l, const union gid *peer, int fd, const 
 	s->peer = *peer;
 	s->any_gid = l->any_gid;
 	snprintf(s->client, sizeof(s->client), "%s", client);
-	s->started = rte_get_tsc_cycles();
+	s->started = s->heard = rte_get_tsc_cycles();
+	s->packets = 0;
 	s->len = 0;
 	s->num_qps = 0;
 	s->exchange = (struct perftest_exchange){
@@ -323,15 +327,36 @@ engine_event_base(const struct engine *e)
 	return e->perftest->base;
 }
 
+/* @return true: no message has come for QUIET_S, and no packet since this was asked last */
+static bool
+perftest_is_quiet(struct perftest_session *s, uint64_t now)
+{
+	uint64_t packets;
+
+	if (now < s->heard + QUIET_S * s->engine->hz)
+		return false;
+	packets = perftest_packets(s);
+	if (packets == s->packets)
+		return true;
+	s->packets = packets;
+	s->heard = now;
+	return false;
+}
+
 void
 perftest_watch(struct engine *e, uint64_t now)
 {
 	struct perftest_session *s = e->perftest->session;
 
-	for (; s < e->perftest->session + SESSIONS_MAX; s++)
-		if (s->used && s->num_qps == 0 && now > s->started &&
+	for (; s < e->perftest->session + SESSIONS_MAX; s++) {
+		if (!s->used)
+			continue;
+		if (s->num_qps > 0 && perftest_is_quiet(s, now))
+			end_session(s, "has ended: nothing has come from it for a minute");
+		else if (s->num_qps == 0 && now > s->started &&
 			now - s->started > ANNOUNCE_S * e->hz)
 			end_session(s, "has ended: it announced no queue pair in time");
+	}
 }
 
 /* --- services --- */

@@ -165,8 +165,9 @@ int link_neighbour(struct link *l, unsigned int port, const union gid *sgid, con
 	uint32_t *index, struct error *err);
 
 /**
- * Control thread: may a stranger, at address @p who, make us ask for one more next hop? The entries
- * that strangers caused and nobody has answered for are bounded, for each of them and in all.
+ * Control thread: may a stranger, at address @p who, make us ask for one more next hop? Entries
+ * that nobody answers for are bounded for each stranger and for all of them; with those that are
+ * resolved, strangers cause half of the table at most.
  */
 bool link_neighbour_allowed(struct link *l, const union gid *who);
 /** Control thread: this entry is there because of a stranger at address @p who. */
@@ -192,13 +193,24 @@ bool link_neighbours_due(const struct link *l, uint32_t kept);
 /** Control thread: a search begins for the indexes that somebody uses. */
 void link_neighbours_search(struct link *l);
 /**
- * Control thread: the search has ended. Remove the entries that are not in @p used, unless
- * link_neighbour() returned them during this search or the one before: an operation may be about to
- * use them.
+ * Control thread: the search has ended. An entry is idle if it is not in @p used, and
+ * link_neighbour() returned it neither during this search nor during the one before: no operation
+ * is about to use it. Remove all idle entries that nobody answers for; of those that are resolved,
+ * the ones that have been idle for @p idle_s seconds, and then the ones idle for longest, until
+ * @p kept entries are left. So addresses that nobody has cannot push out a peer's.
  *
  * @return number of entries removed
  */
-uint32_t link_neighbours_forget(struct link *l, const struct link_neighbours_used *used);
+uint32_t link_neighbours_forget(struct link *l, const struct link_neighbours_used *used,
+	uint32_t kept, uint32_t idle_s);
+
+struct link_neighbour_counts {
+	uint32_t present;
+	uint64_t forgotten; /**< entries removed because nobody used them */
+	uint64_t refused; /**< new ones refused: the table, or a stranger's share, was full */
+};
+/** Control thread. */
+void link_neighbour_counts(const struct link *l, struct link_neighbour_counts *counts);
 
 struct link_neighbour_info {
 	union gid gid;

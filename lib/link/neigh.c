@@ -8,6 +8,7 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <rte_malloc.h>
 #include <rte_rcu_qsbr.h>
@@ -196,6 +197,14 @@ neigh_place(struct link *l)
 	return t->count;
 }
 
+/* Count it, and have unused entries looked for. */
+static void
+neigh_refuse(struct neigh_table *t)
+{
+	t->refused++;
+	t->wanted = NEIGH_SEARCHES;
+}
+
 static int
 neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgid,
 	const union gid *hop, uint32_t *index, struct error *err)
@@ -208,7 +217,7 @@ neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgi
 	struct neigh *n;
 
 	if (i == NEIGH_MAX || rte_hash_add_key_data(t->hash, &key, (void *)(uintptr_t)i) != 0) {
-		t->wanted = NEIGH_SEARCHES;
+		neigh_refuse(t);
 		return error_set(err, ENOSPC, "%s: neighbour table is full (%u)", p->cfg.name,
 			NEIGH_MAX);
 	}
@@ -245,22 +254,30 @@ neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgi
 
 /* --- entries that nobody uses --- */
 
+static bool
+neigh_is_resolved(const struct neigh_table *t, uint32_t i)
+{
+	return __atomic_load_n(&t->mac[i], __ATOMIC_RELAXED) & NEIGH_VALID;
+}
+
 bool
 link_neighbour_allowed(struct link *l, const union gid *who)
 {
 	struct neigh_table *t = l->neigh;
-	uint32_t i, theirs = 0, all = 0;
+	uint32_t i, theirs = 0, unresolved = 0, all = 0;
 
 	for (i = 0; i < t->count; i++) {
-		if (!t->entry[i].present || gid_is_zero(&t->entry[i].stranger) ||
-			(__atomic_load_n(&t->mac[i], __ATOMIC_RELAXED) & NEIGH_VALID))
+		if (!t->entry[i].present || gid_is_zero(&t->entry[i].stranger))
 			continue;
 		all++;
+		if (neigh_is_resolved(t, i))
+			continue;
+		unresolved++;
 		theirs += gid_equal(&t->entry[i].stranger, who);
 	}
-	if (theirs < NEIGH_PER_STRANGER && all < NEIGH_STRANGERS)
+	if (theirs < NEIGH_PER_STRANGER && unresolved < NEIGH_UNRESOLVED && all < NEIGH_STRANGERS)
 		return true;
-	t->wanted = NEIGH_SEARCHES;
+	neigh_refuse(t);
 	return false;
 }
 
@@ -269,7 +286,9 @@ link_neighbour_caused(struct link *l, uint32_t index, const union gid *who)
 {
 	struct neigh_table *t = l->neigh;
 
-	if (index < t->count && !(__atomic_load_n(&t->mac[index], __ATOMIC_RELAXED) & NEIGH_VALID))
+	/* the first to name it answers for it, or two strangers could share what each causes */
+	if (index < t->count && gid_is_zero(&t->entry[index].stranger) &&
+		!neigh_is_resolved(t, index))
 		t->entry[index].stranger = *who;
 }
 
@@ -299,27 +318,74 @@ neigh_remove(struct link *l, uint32_t i)
 	t->present--;
 }
 
-uint32_t
-link_neighbours_forget(struct link *l, const struct link_neighbours_used *used)
+static int
+neigh_compare_use(const void *a, const void *b, void *table)
+{
+	const struct neigh_table *t = table;
+	uint64_t at_a = t->entry[*(const uint16_t *)a].used;
+	uint64_t at_b = t->entry[*(const uint16_t *)b].used;
+
+	return (at_a > at_b) - (at_a < at_b);
+}
+
+/* Note when entries were in use, remove the idle ones that are unresolved, and collect the rest. */
+static uint32_t
+neigh_sort_out(struct link *l, const struct link_neighbours_used *used, uint64_t now)
 {
 	struct neigh_table *t = l->neigh;
-	uint32_t i, before = t->present;
+	uint32_t i, idle = 0;
+
+	for (i = 0; i < t->count; i++) {
+		if (!t->entry[i].present)
+			continue;
+		if (used->word[i / 64] >> i % 64 & 1)
+			t->entry[i].used = now;
+		else if (t->entry[i].asked + 1 >= t->searches)
+			continue;
+		else if (neigh_is_resolved(t, i))
+			t->idle[idle++] = (uint16_t)i;
+		else
+			neigh_remove(l, i);
+	}
+	qsort_r(t->idle, idle, sizeof(t->idle[0]), neigh_compare_use, t);
+	return idle;
+}
+
+uint32_t
+link_neighbours_forget(struct link *l, const struct link_neighbours_used *used, uint32_t kept,
+	uint32_t idle_s)
+{
+	struct neigh_table *t = l->neigh;
+	uint64_t now = __atomic_load_n(&t->now, __ATOMIC_RELAXED);
+	uint32_t i, n, idle, before = t->present;
 
 	if (t->wanted > 0)
 		t->wanted--;
 	neigh_reclaim(l);
 	if (t->num_leaving > 0) /* a worker stands still: the next search will do */
 		return 0;
-	for (i = 0; i < t->count; i++)
-		if (t->entry[i].present && t->entry[i].asked + 1 < t->searches &&
-			(used->word[i / 64] >> i % 64 & 1) == 0)
-			neigh_remove(l, i);
+	idle = neigh_sort_out(l, used, now);
+	for (n = 0; n < idle; n++) {
+		i = t->idle[n];
+		if (t->present <= kept && now < t->entry[i].used + idle_s * l->cfg.hz)
+			break;
+		neigh_remove(l, i);
+	}
 	if (l->cfg.rcu != NULL)
 		t->leaving_token = rte_rcu_qsbr_start(l->cfg.rcu);
+	t->forgotten += before - t->present;
 	if (before > t->present)
 		LINK_LOG(INFO, "%u neighbours that nobody uses are forgotten, %u are left",
 			before - t->present, t->present);
 	return before - t->present;
+}
+
+void
+link_neighbour_counts(const struct link *l, struct link_neighbour_counts *counts)
+{
+	const struct neigh_table *t = l->neigh;
+
+	*counts = (struct link_neighbour_counts){ t->present, t->forgotten, t->refused };
 }
 
 int
@@ -329,6 +395,7 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 	char from[GID_STRLEN], to[GID_STRLEN];
 	const struct link_port *p;
 	const union gid *hop;
+	struct neigh *n;
 	int i, rc;
 
 	if (port >= l->num_ports)
@@ -360,7 +427,9 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 		LINK_LOG(DEBUG, "%s: %s is a new neighbour, for packets to %s", p->cfg.name,
 			gid_print(hop, from), gid_print(dgid, to));
 	}
-	l->neigh->entry[*index].asked = l->neigh->searches;
+	n = &l->neigh->entry[*index];
+	n->asked = l->neigh->searches;
+	n->used = __atomic_load_n(&l->neigh->now, __ATOMIC_RELAXED);
 	return 0;
 }
 

@@ -24,10 +24,11 @@
 #include "link/link.h"
 
 #define NEIGH_MAX LINK_NEIGHBOURS
-/* unresolved entries for one stranger, and for all of them */
+/* unresolved entries for one stranger, for all of them, and resolved or not */
 #define NEIGH_PER_STRANGER 16
-#define NEIGH_STRANGERS    (NEIGH_MAX / 16)
-#define NEIGH_SEARCHES     2 /* after which an unused entry has gone */
+#define NEIGH_UNRESOLVED   (NEIGH_MAX / 16)
+#define NEIGH_STRANGERS    (NEIGH_MAX / 2)
+#define NEIGH_SEARCHES     3 /* after which an unused entry has gone, though one is running */
 #define NEIGH_VALID        (UINT64_C(1) << 63)
 /* the port itself: loop the frame back, a switch would not */
 #define NEIGH_SELF (UINT64_C(1) << 62)
@@ -37,6 +38,7 @@ struct neigh {
 	union gid source; /* our address that asks */
 	union gid stranger; /* control thread: who made us ask, or zero */
 	uint32_t asked; /* control thread: number of the last search in which it was asked for */
+	uint64_t used; /* control thread: when last asked for, or found to be in use */
 	int32_t hash_place; /* control thread: of its key */
 	bool present; /* written by the control thread: worker 0 looks at present entries only */
 	uint64_t confirmed; /* when last heard; any worker, relaxed */
@@ -63,6 +65,8 @@ struct neigh_table {
 	uint16_t order[NEIGH_MAX];
 	/* control thread */
 	uint32_t present;
+	uint64_t forgotten;
+	uint64_t refused;
 	uint32_t searches; /* for unused entries */
 	uint8_t wanted; /* an entry was refused: so many searches are worth while */
 	uint32_t num_free;
@@ -71,6 +75,7 @@ struct neigh_table {
 	uint32_t num_leaving;
 	uint16_t leaving[NEIGH_MAX];
 	uint64_t leaving_token;
+	uint16_t idle[NEIGH_MAX]; /* of a search: resolved entries that nobody uses */
 	uint64_t now; /* worker 0's last tick, for ages */
 	struct neigh entry[NEIGH_MAX];
 	uint64_t mac[NEIGH_MAX];

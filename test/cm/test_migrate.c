@@ -88,7 +88,11 @@ test_lap_arms_both_sides(void **state)
 	assert_int_equal(lap.lap.alternate.local_gid.raw[15], 1);
 	assert_int_equal(lap.lap.alternate.ack_timeout, 19);
 	assert_int_equal(cm_load_alternate(w->a.cm, a->id, &p, w->now, NULL), -EBUSY);
+	/* its next hop is in use while the LAP waits */
+	assert_true(migrate_info_of(a).proposed.present);
+	assert_int_equal(migrate_info_of(a).proposed.neighbour, p.neighbour);
 	exchange(w);
+	assert_false(migrate_info_of(a).proposed.present);
 	apr = next_message(&w->b, CM_APR);
 	assert_int_equal(apr.apr.status, CM_APR_OK);
 	assert_true(apr.tid == lap.tid);

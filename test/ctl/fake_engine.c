@@ -611,6 +611,13 @@ link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_neighbou
 }
 
 void
+link_neighbour_counts(const struct link *l, struct link_neighbour_counts *counts)
+{
+	(void)l;
+	*counts = (struct link_neighbour_counts){ .present = 1 };
+}
+
+void
 link_state(const struct link *l, unsigned int port, struct link_state *state)
 {
 	(void)l, (void)port;

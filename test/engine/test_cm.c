@@ -655,6 +655,37 @@ test_unused_neighbours_are_forgotten(void **state)
 	cm_client_destroy(e, &d);
 }
 
+static int
+start_ageing(void **state)
+{
+	struct engine_config *c = engine_cm_config(false);
+
+	c->neighbours_idle_s = 1;
+	return start_with_a_hole_here(state, c);
+}
+
+/* There is room enough, but nobody has used it for long. */
+static void
+test_idle_neighbours_age_out(void **state)
+{
+	struct engine *e = *state;
+	struct link *l = engine_link(e);
+	struct link_neighbour_counts counts;
+	struct error err = { "" };
+	union gid gid;
+	uint32_t index;
+	struct pair p;
+
+	pair_create(e, &p, 0, 1);
+	assert_true(gid_parse("198.51.100.79", &gid));
+	assert_ok(link_neighbour(l, 2, &link_port_attr(l, 2)->gid[0].gid, &gid, &index, &err));
+	eventually((engine_watch(e), !neighbour_is_known(e, 2, &gid)));
+	assert_true(neighbour_is_known(e, 0, &link_port_attr(l, 1)->gid[0].gid));
+	link_neighbour_counts(l, &counts);
+	assert_int_equal(counts.forgotten, 1);
+	pair_destroy(e, &p);
+}
+
 static void
 cm_refused(struct engine *e, const struct engine_cm_connect *r, int error, const char *words)
 {
@@ -1234,6 +1265,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_no_next_hop, start_with_a_hole, cm_stop),
 		cmocka_unit_test_setup_teardown(test_unused_neighbours_are_forgotten,
 			start_forgetful, cm_stop),
+		cmocka_unit_test_setup_teardown(test_idle_neighbours_age_out, start_ageing,
+			cm_stop),
 		cmocka_unit_test_setup_teardown(test_parameters, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_qp_of_a_connection_is_refused_to_callers,

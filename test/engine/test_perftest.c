@@ -474,6 +474,48 @@ test_silent_client_is_closed(void **state)
 	close(announced);
 }
 
+/* True if the connection is open and nothing came. */
+static bool
+perftest_is_open(int fd)
+{
+	uint8_t byte;
+
+	return recv(fd, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN;
+}
+
+/* A client with a queue pair goes on while packets come to it, but not for ever without them. */
+static void
+test_quiet_client_is_closed(void **state)
+{
+	struct engine *e = *state;
+	uint64_t begun = rte_get_tsc_cycles(), now, second = e->hz;
+	struct perftest_dest theirs, ours;
+	struct end end;
+	int fd, quiet;
+
+	end_create(e, &end, -1);
+	fd = perftest_greet(e);
+	theirs = dest_of(e, end.qpn);
+	ours = perftest_tell(e, fd, &theirs);
+	quiet = perftest_greet(e);
+	theirs.qpn++;
+	perftest_tell(e, quiet, &theirs);
+	perftest_use_memory(e, &end, &ours);
+	perftest_watch(e, begun + 59 * second);
+	assert_true(perftest_is_open(quiet));
+	now = rte_get_tsc_cycles() + 60 * second;
+	perftest_watch(e, now);
+	expect_end(e, quiet);
+	assert_true(perftest_is_open(fd));
+	/* no packet since then */
+	perftest_watch(e, now + 59 * second);
+	assert_true(perftest_is_open(fd));
+	perftest_watch(e, now + 60 * second);
+	expect_end(e, fd);
+	eventually(perftest_num_qps(e) == 1);
+	end_destroy(e, &end);
+}
+
 /* Whoever proved an address by TCP gets packets sent there, and to no other. */
 static void
 test_gid_of_another_is_refused(void **state)
@@ -661,6 +703,24 @@ test_lines_left_out_are_counted(void **state)
 	free(told.text);
 }
 
+/* Nor can clients whose queue pairs are refused. */
+static void
+test_refusals_are_logged_rarely(void **state)
+{
+	enum { CLIENTS = 200 };
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	unsigned int i;
+
+	theirs.lid = 5;
+	begin_log();
+	for (i = 0; i < CLIENTS; i++)
+		perftest_expect_refused(e, &theirs);
+	end_log();
+	assert_in_range(told_lines("perftest: no queue pair for a client: "), 1, CLIENTS - 1);
+	free(told.text);
+}
+
 static void
 test_tcp_port_in_use_is_an_error(void **state)
 {
@@ -725,8 +785,10 @@ main(void)
 		T(test_address_to_listen_on),
 		T(test_at_most_64_sessions),
 		T(test_announced_sessions_stay),
+		T(test_quiet_client_is_closed),
 		T(test_connections_are_logged),
 		T(test_lines_left_out_are_counted),
+		T(test_refusals_are_logged_rarely),
 		T(test_tcp_port_in_use_is_an_error),
 		T(test_unlisten_closes_the_port),
 	};

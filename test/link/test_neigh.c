@@ -333,14 +333,21 @@ neigh_present(struct bench *b)
 
 /* Search and forget, as often as it takes until unused entries have gone. */
 static void
-neigh_forget_unused(struct bench *b, const struct link_neighbours_used *used)
+neigh_forget_idle(struct bench *b, const struct link_neighbours_used *used, uint32_t kept,
+	uint32_t idle_s)
 {
 	unsigned int i;
 
 	for (i = 0; i < NEIGH_SEARCHES; i++) {
 		link_neighbours_search(b->link);
-		link_neighbours_forget(b->link, used);
+		link_neighbours_forget(b->link, used, kept, idle_s);
 	}
+}
+
+static void
+neigh_forget_unused(struct bench *b, const struct link_neighbours_used *used)
+{
+	neigh_forget_idle(b, used, 0, 0);
 }
 
 static void
@@ -358,11 +365,11 @@ test_unused_neighbours_are_forgotten(void **state)
 	link_neighbour_use(&used, kept);
 	link_neighbours_search(b->link);
 	/* whoever asked for it before the first search may still use it */
-	assert_int_equal(link_neighbours_forget(b->link, &used), 0);
+	assert_int_equal(link_neighbours_forget(b->link, &used, 0, 0), 0);
 	/* and this one is asked for while the second goes on */
 	link_neighbours_search(b->link);
 	fresh = neighbour(b, "10.0.0.2", "10.0.0.4");
-	assert_int_equal(link_neighbours_forget(b->link, &used), 1);
+	assert_int_equal(link_neighbours_forget(b->link, &used, 0, 0), 1);
 	assert_int_equal(neigh_present(b), 2);
 	assert_false(info(b, fresh).resolved);
 	/* the peer's packets create no entry */
@@ -416,16 +423,117 @@ neigh_add(struct bench *b, unsigned int n, uint32_t *index)
 	return link_neighbour(b->link, 0, &s, &d, index, &err) == 0;
 }
 
+/* Say that the neighbour has a MAC. */
+static void
+neigh_resolve_it(struct bench *b, uint32_t index)
+{
+	uint8_t mac[6] = { 2, 0, 0, 1 };
+
+	memcpy(mac + 4, &index, 2);
+	neigh_heard(b->worker[0], &b->link->port[0], &b->link->neigh->entry[index].gid, mac);
+	assert_true(info(b, index).resolved);
+}
+
+static void
+neigh_later(struct bench *b, unsigned int s)
+{
+	b->now += s * BENCH_HZ;
+	link_tick(b->worker[0], b->now);
+}
+
+/* Whatever strangers name, and nobody has, pushes out no peer that answers. */
+static void
+test_resolved_neighbours_stay(void **state)
+{
+	const struct link_neighbours_used none = { 0 };
+	struct link_neighbour_counts counts;
+	struct bench *b = *state;
+	uint32_t index;
+	unsigned int n;
+
+	for (n = 0; n < 8; n++) {
+		assert_true(neigh_add(b, n, &index));
+		neigh_resolve_it(b, index);
+	}
+	for (; n < 100; n++)
+		assert_true(neigh_add(b, n, &index));
+	neigh_forget_idle(b, &none, 8, 600);
+	assert_int_equal(neigh_present(b), 8);
+	for (n = 0; n < 8; n++)
+		assert_true(info(b, n).resolved);
+	link_neighbour_counts(b->link, &counts);
+	assert_int_equal(counts.present, 8);
+	assert_int_equal(counts.forgotten, 92);
+	assert_int_equal(counts.refused, 0);
+}
+
+/* With too many of them, those go that nobody has used for longest. */
+static void
+test_oldest_idle_neighbours_go_first(void **state)
+{
+	struct link_neighbours_used used = { 0 };
+	struct bench *b = *state;
+	uint32_t index[6];
+	unsigned int n;
+
+	for (n = 0; n < 6; n++) {
+		assert_true(neigh_add(b, n, &index[n]));
+		neigh_resolve_it(b, index[n]);
+		neigh_later(b, 1);
+	}
+	/* the first is used again, the third without end */
+	assert_true(neigh_add(b, 0, &index[0]));
+	link_neighbour_use(&used, index[2]);
+	neigh_forget_idle(b, &used, 4, 600);
+	assert_int_equal(neigh_present(b), 4);
+	assert_true(neigh_is_present(&b->link->neigh->entry[index[0]]));
+	assert_false(neigh_is_present(&b->link->neigh->entry[index[1]]));
+	assert_true(neigh_is_present(&b->link->neigh->entry[index[2]]));
+	assert_false(neigh_is_present(&b->link->neigh->entry[index[3]]));
+	/* the end of a use counts, not its beginning */
+	neigh_later(b, 10);
+	neigh_forget_idle(b, &used, 4, 600);
+	neigh_forget_idle(b, &(struct link_neighbours_used){ 0 }, 1, 600);
+	assert_int_equal(neigh_present(b), 1);
+	assert_true(neigh_is_present(&b->link->neigh->entry[index[2]]));
+}
+
+static void
+test_idle_neighbours_age_out(void **state)
+{
+	struct link_neighbours_used used = { 0 };
+	struct bench *b = *state;
+	uint32_t index, held;
+
+	neigh_later(b, 1);
+	assert_true(neigh_add(b, 0, &index));
+	neigh_resolve_it(b, index);
+	assert_true(neigh_add(b, 1, &held));
+	neigh_resolve_it(b, held);
+	link_neighbour_use(&used, held);
+	neigh_later(b, 599);
+	neigh_resolve_it(b, index);
+	neigh_forget_idle(b, &used, 1024, 600);
+	assert_int_equal(neigh_present(b), 2);
+	neigh_later(b, 1);
+	neigh_forget_idle(b, &used, 1024, 600);
+	assert_int_equal(neigh_present(b), 1);
+	assert_true(neigh_is_present(&b->link->neigh->entry[held]));
+}
+
 static void
 test_full_table_empties(void **state)
 {
 	const struct link_neighbours_used none = { 0 };
+	struct link_neighbour_counts counts;
 	struct bench *b = *state;
 	unsigned int n = 0, again;
 	uint32_t index;
 
 	while (neigh_add(b, n, &index))
 		n++;
+	link_neighbour_counts(b->link, &counts);
+	assert_int_equal(counts.refused, 1);
 	assert_true(n > NEIGH_MAX * 9 / 10);
 	assert_true(link_neighbours_due(b->link, NEIGH_MAX));
 	for (again = 0; again < 3; again++) {
@@ -457,6 +565,7 @@ static void
 test_strangers_cause_few_unresolved_neighbours(void **state)
 {
 	const struct link_neighbours_used none = { 0 };
+	struct link_neighbour_counts counts;
 	struct bench *b = *state;
 	uint32_t index;
 	unsigned int n;
@@ -464,14 +573,37 @@ test_strangers_cause_few_unresolved_neighbours(void **state)
 	for (n = 0; n < NEIGH_PER_STRANGER; n++)
 		assert_true(neigh_cause(b, 0, n));
 	assert_false(neigh_cause(b, 0, n));
-	for (; n < NEIGH_STRANGERS; n++)
+	/* another who names the same takes nothing off the first one's account */
+	assert_true(neigh_cause(b, 1, 0));
+	assert_false(neigh_cause(b, 0, n));
+	for (; n < NEIGH_UNRESOLVED; n++)
 		assert_true(neigh_cause(b, n / NEIGH_PER_STRANGER, n));
-	assert_false(neigh_cause(b, NEIGH_STRANGERS, n));
+	assert_false(neigh_cause(b, NEIGH_UNRESOLVED, n));
+	link_neighbour_counts(b->link, &counts);
+	assert_int_equal(counts.refused, 3);
 	/* our own requests are not refused */
-	assert_true(neigh_add(b, NEIGH_STRANGERS, &index));
+	assert_true(neigh_add(b, NEIGH_UNRESOLVED, &index));
 	assert_true(link_neighbours_due(b->link, NEIGH_MAX));
 	neigh_forget_unused(b, &none);
 	assert_true(neigh_cause(b, 0, 0));
+}
+
+/* A stranger with many addresses that answers for all of them. */
+static void
+test_strangers_leave_half_of_the_table(void **state)
+{
+	struct bench *b = *state;
+	uint32_t index;
+	unsigned int n;
+
+	for (n = 0; n < NEIGH_STRANGERS; n++) {
+		assert_true(neigh_cause(b, n, n));
+		assert_true(neigh_add(b, n, &index));
+		neigh_resolve_it(b, index);
+	}
+	assert_false(neigh_cause(b, n, n));
+	for (; n < NEIGH_MAX * 9 / 10; n++)
+		assert_true(neigh_add(b, n, &index));
 }
 
 int
@@ -493,8 +625,12 @@ main(void)
 		WITH_BENCH(test_requests_are_limited),
 		WITH_BENCH(test_unused_neighbours_are_forgotten),
 		WITH_BENCH(test_place_waits_for_the_workers),
+		WITH_BENCH(test_resolved_neighbours_stay),
+		WITH_BENCH(test_oldest_idle_neighbours_go_first),
+		WITH_BENCH(test_idle_neighbours_age_out),
 		WITH_BENCH(test_full_table_empties),
 		WITH_BENCH(test_strangers_cause_few_unresolved_neighbours),
+		WITH_BENCH(test_strangers_leave_half_of_the_table),
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

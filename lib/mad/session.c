@@ -88,7 +88,7 @@ mad_rtt_sample(struct mad_session *s, uint64_t rtt)
 
 	if (rtt == 0)
 		rtt = 1;
-	*of_worker = *of_worker - *of_worker / 8 + rtt / 8;
+	*of_worker = *of_worker == 0 ? rtt : *of_worker - *of_worker / 8 + rtt / 8;
 	/*
 	 * Take a sample below half the average at once: a session's first one may include the time
 	 * in which the peer prepared its answer.

@@ -615,6 +615,25 @@ test_trip_of_a_probe_while_others_are_faster(void **state)
 	expect_counter(p, probes, 3);
 }
 
+/* Until a session has a round trip of its own, it waits eight of the worker's, even its first. */
+static void
+test_first_trip_times_the_probes_of_other_sessions(void **state)
+{
+	struct rmpp_peer *p = *state;
+
+	rmpp_peer_prove(p);
+	p->tid = 1;
+	rmpp_send_table(p, 112);
+	pass(p, RTT);
+	in_ack(p, 0x12, 1, 2);
+	p->tid = 2;
+	rmpp_send_table(p, 40 * 200);
+	pass(p, 8 * RTT - 20 * US);
+	expect_counter(p, probes, 0);
+	pass(p, 40 * US);
+	expect_counter(p, probes, 1);
+}
+
 /* the receiver repeats ACK 17 for the probe and for the segment behind it */
 static void
 test_second_answer_to_a_probe_resends_nothing(void **state)
@@ -887,6 +906,7 @@ main(void)
 		T(test_few_packets_before_the_peer_shows),
 		T(test_unproven_address_gets_three_for_one),
 		T(test_trip_of_a_probe_while_others_are_faster),
+		T(test_first_trip_times_the_probes_of_other_sessions),
 		T(test_second_answer_to_a_probe_resends_nothing),
 		T(test_sign_of_what_is_on_its_way_sends_nothing_twice),
 		T(test_repeated_request_sends_the_first_segment_again),

@@ -96,9 +96,7 @@ bench_help(void)
 	for (i = 0; i < RTE_DIM(commands); i++)
 		options_explain(printf("  %s", commands[i].name), commands[i].help);
 	printf("\n%s\nOptions of all commands:\n", modes_help);
-	options_help(TAKES_COMMON);
-	options_explain(printf("  -V, --version"), "print the versions");
-	options_explain(printf("  -h, --help"), "print this help, or that of a command");
+	options_help(TAKES_COMMON | TAKES_HELP);
 	links_help();
 	printf("\nTo begin with: polca-bench send -s 64; polca-bench write -a; polca-bench send lat\n"
 	       "Exit codes: 0 done, also after Ctrl-C (SIGINT, SIGTERM, SIGHUP), 1 failed, 2 wrong usage.\n");
@@ -205,7 +203,7 @@ main(int argc, char **argv)
 
 	if (options_parse(&o, &p, argc, argv, &err) != 0)
 		return bench_usage(&err);
-	if (p.version) {
+	if (o.version) {
 		printf("polca-bench %s, %s\n", POLCA_VERSION, rte_version());
 		return STATUS_DONE;
 	}
@@ -213,7 +211,7 @@ main(int argc, char **argv)
 		c = find_command(p.word[0], &err);
 	if (p.words > 0 && c == NULL)
 		return bench_usage(&err);
-	if (p.help) {
+	if (o.help) {
 		c != NULL ? command_help(c) : bench_help();
 		return STATUS_DONE;
 	}

@@ -3,12 +3,12 @@
  */
 
 /*
- * getopt_long() finds the options, lib/table checks their values by the rows of options_table.c. An
- * error says which option, what was got and what is allowed.
+ * argp finds the options, lib/table checks their values by the rows of options_table.c. An error says
+ * which option, what was got and what is allowed.
  */
 
+#include <argp.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,20 +24,28 @@
 #define WIDTH       80 /* of a terminal, where help lines end */
 #define OPTIONS_MAX 64 /* bits of .given */
 
-/* What getopt_long() returns for an option: its letter, or a number beyond all letters. */
+/* The command line as far as argp has read it. */
+struct reading {
+	struct bench_options *options;
+	struct parsed *parsed;
+	struct error *err;
+	int ret; /* negative: err says why */
+};
+
+/* argp's key of an option: its letter, or a number beyond all letters. */
 static int
-option_code(unsigned int i)
+option_key(unsigned int i)
 {
 	return option_rows[i].letter != 0 ? option_rows[i].letter : 256 + (int)i;
 }
 
 static const struct option_row *
-option_of_code(int code)
+option_of_key(int key)
 {
 	unsigned int i;
 
 	for (i = 0; i < option_count; i++)
-		if (option_code(i) == code)
+		if (option_key(i) == key)
 			return &option_rows[i];
 	return NULL;
 }
@@ -70,6 +78,18 @@ option_json(const struct table_row *row, const char *text)
 	return v != NULL ? v : json_string(text);
 }
 
+/* An option that takes no value got one, or one that takes a value got none. */
+static int
+reject_value(const struct option_row *opt, const char *value, struct error *err)
+{
+	char name[64];
+
+	option_called(opt, name, sizeof(name));
+	if (opt->argument == NULL)
+		return error_set(err, EINVAL, "%s: takes no value, got \"%s\"", name, value);
+	return error_set(err, EINVAL, "%s: wants %s: %s", name, opt->argument, opt->row.help);
+}
+
 static int
 take_option(struct bench_options *o, const struct option_row *opt, const char *text,
 	struct error *err)
@@ -79,10 +99,9 @@ take_option(struct bench_options *o, const struct option_row *opt, const char *t
 	int ret = 0;
 	json_t *v;
 
-	option_called(opt, d.path, sizeof(d.path));
 	if (opt->argument != NULL && text[0] == '\0')
-		return error_set(err, EINVAL, "%s: wants %s: %s", d.path, opt->argument,
-			opt->row.help);
+		return reject_value(opt, NULL, err);
+	option_called(opt, d.path, sizeof(d.path));
 	if (opt->row.type == TABLE_BOOL) {
 		*(bool *)field = opt->row.def == 0;
 	} else if (opt->row.type == TABLE_STRING) {
@@ -95,38 +114,54 @@ take_option(struct bench_options *o, const struct option_row *opt, const char *t
 	return ret == 0 ? 0 : error_set(err, EINVAL, "%s", d.err.text);
 }
 
-/* @param word  with its "--", and perhaps with "=VALUE" */
+/* @param word  without its "--" */
 static int
-no_such_option(const char *word, struct error *err)
+check_long(const char *word, struct error *err)
 {
 	int len = (int)strcspn(word, "=");
+	bool has_value = word[len] == '=';
 	char typed[NEAREST_MAX + 1];
 	struct nearest near;
 	unsigned int i;
 
-	snprintf(typed, sizeof(typed), "%.*s", len - 2, word + 2);
+	snprintf(typed, sizeof(typed), "%.*s", len, word);
 	near = nearest_to(typed);
-	for (i = 0; i < option_count; i++)
-		nearest_try(&near, option_rows[i].row.name);
+	for (i = 0; i < option_count; i++) {
+		if (strcmp(option_rows[i].row.name, typed) != 0)
+			nearest_try(&near, option_rows[i].row.name);
+		else if (has_value == (option_rows[i].argument != NULL))
+			return 0;
+		else
+			return reject_value(&option_rows[i], word + len + 1, err);
+	}
 	if (near.word == NULL)
-		return error_set(err, EINVAL, "there is no option %.*s", len, word);
-	return error_set(err, EINVAL, "there is no option %.*s; did you mean --%s?", len, word,
+		return error_set(err, EINVAL, "there is no option --%.*s", len, word);
+	return error_set(err, EINVAL, "there is no option --%.*s; did you mean --%s?", len, word,
 		near.word);
 }
 
-/* getopt_long() could not take @p word: optopt is the option's code, or 0 if it knows none. */
+/* @param letters  without their "-"; the rest behind one that takes a value is the value */
 static int
-reject_option(const char *word, struct error *err)
+check_letters(const char *letters, struct error *err)
 {
-	const struct option_row *opt = option_of_code(optopt);
-	char name[64];
+	const struct option_row *opt;
 
-	if (optopt == 0)
-		return no_such_option(word, err);
-	if (opt == NULL)
-		return error_set(err, EINVAL, "there is no option -%c", optopt);
-	return error_set(err, EINVAL, "%s: takes no value, got \"%s\"",
-		option_called(opt, name, sizeof(name)), strchr(word, '=') + 1);
+	for (; *letters != '\0'; letters++) {
+		opt = option_of_key(*letters);
+		if (opt == NULL)
+			return error_set(err, EINVAL, "there is no option -%c", *letters);
+		if (opt->argument != NULL)
+			return letters[1] != '\0' ? 0 : reject_value(opt, NULL, err);
+	}
+	return 0;
+}
+
+static int
+check_word(const char *word, struct error *err)
+{
+	if (word == NULL || word[0] != '-')
+		return 0;
+	return word[1] == '-' ? check_long(word + 2, err) : check_letters(word + 1, err);
 }
 
 static int
@@ -138,49 +173,41 @@ take_word(struct parsed *p, const char *word, struct error *err)
 	return 0;
 }
 
-/* @param code  what getopt_long() returned: 1 for a word that is no option */
-static int
-take_argument(struct bench_options *o, struct parsed *p, int code, const char *word,
-	struct error *err)
+static error_t
+read_argument(int key, char *arg, struct argp_state *state)
 {
-	const struct option_row *opt = option_of_code(code == ':' ? optopt : code);
+	const struct option_row *opt = option_of_key(key);
+	char **next = &state->argv[state->next];
+	struct reading *r = state->input;
 
 	if (opt != NULL) {
-		p->given |= UINT64_C(1) << (opt - option_rows);
-		return take_option(o, opt, code == ':' ? "" : optarg, err);
+		r->parsed->given |= UINT64_C(1) << (opt - option_rows);
+		r->ret = take_option(r->options, opt, arg, r->err);
+	} else if (key == ARGP_KEY_ARG) {
+		r->ret = take_word(r->parsed, arg, r->err);
+	} else {
+		/* argp does not say what it rejects: the word before, or one of several letters */
+		if (key == ARGP_KEY_ERROR && r->ret == 0 && check_word(next[-1], r->err) == 0)
+			check_word(next[0], r->err);
+		return ARGP_ERR_UNKNOWN;
 	}
-	p->help |= code == 'h';
-	p->version |= code == 'V';
-	if (code == '?')
-		return reject_option(word, err);
-	return code == 1 ? take_word(p, optarg, err) : 0;
+	return -r->ret;
 }
 
 int
 options_parse(struct bench_options *o, struct parsed *p, int argc, char **argv, struct error *err)
 {
-	struct option names[OPTIONS_MAX + 3] = { { "help", 0, NULL, 'h' },
-		{ "version", 0, NULL, 'V' } };
-	char letters[2 * OPTIONS_MAX + 8] = "-:hV"; /* words in order; ':' if a value is missing */
-	const struct option_row *opt = option_rows;
+	struct argp_option options[OPTIONS_MAX + 1] = { 0 };
+	const struct argp argp = { .options = options, .parser = read_argument };
+	struct reading r = { .options = o, .parsed = p, .err = err };
 	unsigned int i;
-	int code, ret = 0;
 
-	for (i = 0; i < option_count; i++, opt++) {
-		names[i + 2] = (struct option){ opt->row.name, opt->argument != NULL, NULL,
-			option_code(i) };
-		if (opt->letter != 0)
-			table_append(letters, sizeof(letters), "%c%s", opt->letter,
-				opt->argument != NULL ? ":" : "");
-	}
+	for (i = 0; i < option_count; i++)
+		options[i] = (struct argp_option){ .name = option_rows[i].row.name,
+			.key = option_key(i), .arg = option_rows[i].argument };
 	*o = bench_options_default;
 	*p = (struct parsed){ .words = 0 };
-	optind = 0; /* begin anew */
-	while (ret == 0 && (code = getopt_long(argc, argv, letters, names, NULL)) != -1)
-		ret = take_argument(o, p, code, argv[optind - 1], err);
-	for (; ret == 0 && optind < argc; optind++) /* those behind "--" */
-		ret = take_word(p, argv[optind], err);
-	return ret;
+	return -argp_parse(&argp, argc, argv, ARGP_SILENT, NULL, &r);
 }
 
 int

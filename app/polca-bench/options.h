@@ -62,6 +62,7 @@ struct bench_options {
 	uint32_t rounds; /**< each measures everything once */
 	const char *only; /**< cases whose name has it; NULL: all */
 	bool brief; /**< only to see that it works */
+	bool version, help; /**< are asked for */
 };
 
 /** Groups of options, by what a command takes. */
@@ -70,6 +71,7 @@ struct bench_options {
 #define TAKES_ATOMIC  0x04u
 #define TAKES_LINK    0x08u
 #define TAKES_TIME    0x10u /**< how long, how many */
+#define TAKES_HELP    0x20u /**< no command: the program itself */
 #define TAKES_ROUNDS  0x40u /**< cases measured by turns */
 #define TAKES_CASE    0x80u
 #define TAKES_LEAST   0x100u /**< the least work, without queue pairs of ours */
@@ -96,7 +98,6 @@ struct parsed {
 	const char *word[WORDS_MAX]; /**< command, mode */
 	unsigned int words;
 	uint64_t given; /**< bit: row of option_rows */
-	bool help, version;
 };
 
 /** @retval -EINVAL err says what was got and what is allowed */

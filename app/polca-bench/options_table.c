@@ -120,5 +120,7 @@ const struct option_row option_rows[] = {
 	OPTION(0, "crc", "NAME", STRING, crc, TAKES_COMMON,
 		"CRC kernel: portable, pclmul, vpclmul (default: the last one that the CPU has)"),
 	OPTION(0, "json", NULL, BOOL, json, TAKES_COMMON, "print the report as JSON"),
+	OPTION('V', "version", NULL, BOOL, version, TAKES_HELP, "print the versions"),
+	OPTION('h', "help", NULL, BOOL, help, TAKES_HELP, "print this help, or that of a command"),
 };
 const unsigned int option_count = RTE_DIM(option_rows);

@@ -93,6 +93,7 @@ test_what_is_wrong_is_said(void **state)
 	options_refused("send --sise 5", "there is no option --sise; did you mean --size?");
 	options_refused("send --sise=5", "there is no option --sise; did you mean --size?");
 	options_refused("send -bz", "there is no option -z");
+	options_refused("send --json -zb", "there is no option -z");
 	options_refused("send --r", "there is no option --r");
 	options_refused("send --coffee", "there is no option --coffee");
 	options_refused("send --json=yes", "--json: takes no value, got \"yes\"");

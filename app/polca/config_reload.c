@@ -33,6 +33,7 @@ static unsigned int num_noted;
 static bool
 note_level(void *arg, const char *component, const char *level)
 {
+	const struct table_word *word = table_find_word(level_words, level, strlen(level));
 	void *more = realloc(noted, (num_noted + 1) * sizeof(*noted));
 
 	(void)arg;
@@ -40,8 +41,8 @@ note_level(void *arg, const char *component, const char *level)
 		return false;
 	noted = more;
 	snprintf(noted[num_noted].component, sizeof(noted[0].component), "%s", component);
-	if (table_word_value(level_words, level, &noted[num_noted].level))
-		num_noted++;
+	if (word != NULL)
+		noted[num_noted++].level = word->value;
 	return true;
 }
 

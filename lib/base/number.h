@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Numbers as people write them on command lines: 4096, 0x1000, 4K, 1m, 0x7f00+1K.
+ * Numbers as people write them: 4096 and 0x1000 everywhere, on command lines also 4K, 1m, 0x7f00+1K.
  */
 
 #include <ctype.h>
@@ -16,6 +16,43 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/** The value of a hex digit; 16: it is none. */
+static inline unsigned int
+number_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned int)(c - '0');
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a' + 10) : 16;
+}
+
+/**
+ * Parse @p len characters as a number up to @p max: decimal or 0x..., without sign, blanks, octal or
+ * suffix. All of them must belong to it.
+ */
+static inline bool
+number_digits(const char *text, size_t len, uint64_t max, uint64_t *value)
+{
+	unsigned int base = 10, digit;
+	uint64_t v = 0;
+	size_t i = 0;
+
+	if (len > 2 && text[0] == '0' && (text[1] | 0x20) == 'x') {
+		base = 16;
+		i = 2;
+	}
+	if (len == 0)
+		return false;
+	for (; i < len; i++) {
+		digit = number_hex_digit(text[i]);
+		if (digit >= base || digit > max || v > (max - digit) / base)
+			return false;
+		v = v * base + digit;
+	}
+	*value = v;
+	return true;
+}
 
 /**
  * Parse a number with an optional suffix K, M or G (powers of 1024) in either case. All of @p text

@@ -10,11 +10,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/number.h"
 #include "sa/text.h"
+#include "table/value.h"
 
 #define GOT               "%s: got \"%.40s%s\", allowed: "
 #define GOT_ARGS(f, text) (f)->name, text, strlen(text) > 40 ? "..." : ""
@@ -23,40 +23,6 @@ static uint64_t
 field_max(const struct sa_field *f)
 {
 	return f->bits >= 64 ? UINT64_MAX : (1ull << f->bits) - 1;
-}
-
-static int
-text_hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
-}
-
-/* Decimal or 0x... only: no sign, blanks or octal. */
-static bool
-parse_digits(const char *text, size_t len, uint64_t max, uint64_t *value)
-{
-	unsigned int base = 10;
-	uint64_t v = 0;
-
-	if (len > 2 && text[0] == '0' && (text[1] | 0x20) == 'x') {
-		base = 16;
-		text += 2;
-		len -= 2;
-	}
-	if (len == 0)
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		unsigned int d = (unsigned int)text_hex_digit(text[i]);
-
-		if (d >= base || d > max || v > (max - d) / base)
-			return false;
-		v = v * base + d;
-	}
-	*value = v;
-	return v <= max;
 }
 
 static int
@@ -73,11 +39,8 @@ refuse_word(const struct sa_field *f, const char *text, struct error *err)
 {
 	bool flags = f->kind == SA_FLAGS_WORD, numeric = sa_words_numeric(f->words);
 	char list[160] = "";
-	size_t used = 0;
 
-	for (const struct sa_word *w = f->words; w->name != NULL && used < sizeof(list); w++)
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-			used > 0 ? ", " : "", w->name);
+	table_append_words(list, sizeof(list), f->words);
 	return error_set(err, EINVAL, GOT "%s%s, or %s up to 0x%" PRIx64, GOT_ARGS(f, text), list,
 		flags ? " joined by +" : "", numeric ? "a code as 0x0" : "a number", field_max(f));
 }
@@ -85,15 +48,16 @@ refuse_word(const struct sa_field *f, const char *text, struct error *err)
 static bool
 parse_one_word(const struct sa_field *f, const char *text, size_t len, uint64_t *value)
 {
-	for (const struct sa_word *w = f->words; w->name != NULL; w++)
-		if (strlen(w->name) == len && strncasecmp(w->name, text, len) == 0) {
-			*value = w->value;
-			return true;
-		}
+	const struct table_word *word = table_find_word(f->words, text, len);
+
+	if (word != NULL) {
+		*value = word->value;
+		return true;
+	}
 	/* "10" as a rate is 10 Gb/s and not code 10: codes of such words are hexadecimal */
 	if (sa_words_numeric(f->words) && (len < 3 || (text[1] | 0x20) != 'x'))
 		return false;
-	return parse_digits(text, len, field_max(f), value);
+	return number_digits(text, len, field_max(f), value);
 }
 
 static int
@@ -132,7 +96,7 @@ parse_number(const struct sa_field *f, uint8_t *rec, const char *text, struct er
 {
 	uint64_t value;
 
-	if (!parse_digits(text, strlen(text), field_max(f), &value))
+	if (!number_digits(text, strlen(text), field_max(f), &value))
 		return refuse_number(f, text, err);
 	sa_put(f, rec, value);
 	return 0;
@@ -159,10 +123,7 @@ text_byte(const char *at, uint8_t *byte)
 		return 1;
 	if (at[1] == '\\')
 		return 2;
-	if (at[1] != 'x' || text_hex_digit(at[2]) > 15 || text_hex_digit(at[3]) > 15)
-		return 0;
-	*byte = (uint8_t)(text_hex_digit(at[2]) << 4 | text_hex_digit(at[3]));
-	return 4;
+	return at[1] == 'x' && hex_decode(at + 2, strnlen(at + 2, 2), byte, 1) == 1 ? 4 : 0;
 }
 
 static int
@@ -187,19 +148,11 @@ parse_bytes(const struct sa_field *f, uint8_t *rec, const char *text, struct err
 {
 	uint8_t bytes[SA_TEXT_BYTES] = { 0 };
 	unsigned int max = f->bits / 8;
-	const char *at = text;
-	size_t len;
+	const char *hex = text;
 
-	if (at[0] == '0' && (at[1] | 0x20) == 'x')
-		at += 2;
-	len = strlen(at);
-	for (size_t i = 0; i < len && len <= max * 2; i++) {
-		if (text_hex_digit(at[i]) > 15)
-			len = SIZE_MAX;
-		else
-			bytes[i / 2] |= (uint8_t)(text_hex_digit(at[i]) << (i % 2 == 0 ? 4 : 0));
-	}
-	if (len > max * 2 || len % 2 != 0)
+	if (hex[0] == '0' && (hex[1] | 0x20) == 'x')
+		hex += 2;
+	if (hex_decode(hex, strlen(hex), bytes, max) < 0)
 		return error_set(err, EINVAL, GOT "up to %u bytes, two hex digits each",
 			GOT_ARGS(f, text), max);
 	memcpy(rec + f->offset / 8, bytes, max);
@@ -217,7 +170,7 @@ parse_list(const struct sa_field *list, uint8_t *rec, const char *text, struct e
 	for (const char *at = text;; n++) {
 		size_t len = strcspn(at, ",");
 
-		if (n == list->count || !parse_digits(at, len, field_max(&f), &values[n]))
+		if (n == list->count || !number_digits(at, len, field_max(&f), &values[n]))
 			return error_set(err, EINVAL,
 				GOT "up to %u numbers from 0 to 0x%" PRIx64 " with commas between",
 				GOT_ARGS(list, text), list->count, field_max(&f));

@@ -14,7 +14,7 @@
 static void
 print_word(struct line *l, const struct sa_field *f, uint64_t value)
 {
-	for (const struct sa_word *w = f->words; w->name != NULL; w++)
+	for (const struct table_word *w = f->words; w->name != NULL; w++)
 		if (w->value == value) {
 			line_put(l, "%s", w->name);
 			return;
@@ -27,7 +27,7 @@ print_flags(struct line *l, const struct sa_field *f, uint64_t value)
 {
 	const char *plus = "";
 
-	for (const struct sa_word *w = f->words; w->name != NULL; w++)
+	for (const struct table_word *w = f->words; w->name != NULL; w++)
 		if ((value & w->value) != 0) {
 			line_put(l, "%s%s", plus, w->name);
 			value &= ~w->value;

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "table/table.h"
 
 #define SA_RECORD_MAX 256 /* bytes of the longest record, stride included */
 #define SA_LIST_MAX   64 /* numbers of the longest list */
@@ -85,11 +86,6 @@ enum sa_kind {
 	SA_RESERVED, /**< has a mask bit but no value */
 };
 
-struct sa_word {
-	const char *name;
-	uint64_t value;
-};
-
 struct sa_field {
 	const char *name; /**< as in opensm and saquery, lower case: "dlid", "packet_life" */
 	uint16_t offset; /**< in bits */
@@ -99,7 +95,7 @@ struct sa_field {
 	uint8_t count; /**< numbers in a list */
 	uint8_t mask_bits; /**< number of mask bits, from mask_bit on; 0 means 1 */
 	bool v2_only; /**< not in version 1, where later components move up (A7, B11) */
-	const struct sa_word *words;
+	const struct table_word *words;
 	const char *help;
 };
 

@@ -9,24 +9,24 @@
 
 #include "sa/record.h"
 
-extern const struct sa_word sa_words_node_type[];
-extern const struct sa_word sa_words_mtu[];
-extern const struct sa_word sa_words_rate[];
-extern const struct sa_word sa_words_selector[];
-extern const struct sa_word sa_words_width[];
-extern const struct sa_word sa_words_speed[];
-extern const struct sa_word sa_words_speed_ext[];
-extern const struct sa_word sa_words_port_state[];
-extern const struct sa_word sa_words_phys_state[];
-extern const struct sa_word sa_words_vls[];
-extern const struct sa_word sa_words_sm_state[];
-extern const struct sa_word sa_words_lease[];
-extern const struct sa_word sa_words_scope[];
-extern const struct sa_word sa_words_join[];
-extern const struct sa_word sa_words_notice_type[];
-extern const struct sa_word sa_words_inform_type[];
-extern const struct sa_word sa_words_trap[];
-extern const struct sa_word sa_words_producer[];
+extern const struct table_word sa_words_node_type[];
+extern const struct table_word sa_words_mtu[];
+extern const struct table_word sa_words_rate[];
+extern const struct table_word sa_words_selector[];
+extern const struct table_word sa_words_width[];
+extern const struct table_word sa_words_speed[];
+extern const struct table_word sa_words_speed_ext[];
+extern const struct table_word sa_words_port_state[];
+extern const struct table_word sa_words_phys_state[];
+extern const struct table_word sa_words_vls[];
+extern const struct table_word sa_words_sm_state[];
+extern const struct table_word sa_words_lease[];
+extern const struct table_word sa_words_scope[];
+extern const struct table_word sa_words_join[];
+extern const struct table_word sa_words_notice_type[];
+extern const struct table_word sa_words_inform_type[];
+extern const struct table_word sa_words_trap[];
+extern const struct table_word sa_words_producer[];
 
 /** Number of mask bits of a field. */
 static inline unsigned int

@@ -17,7 +17,7 @@
 
 /** True if the words are numbers: then a decimal number is a word and never a code. */
 static inline bool
-sa_words_numeric(const struct sa_word *words)
+sa_words_numeric(const struct table_word *words)
 {
 	return words[0].name[0] >= '0' && words[0].name[0] <= '9';
 }

@@ -143,41 +143,50 @@ decode_bool(struct table_decoder *d, const struct table_row *row, const json_t *
 	return 0;
 }
 
-bool
-table_word_value(const struct table_word *words, const char *text, uint32_t *value)
+const struct table_word *
+table_find_word(const struct table_word *words, const char *text, size_t len)
 {
-	for (; text != NULL && words->name != NULL; words++)
-		if (strcasecmp(words->name, text) == 0) {
-			*value = words->value;
-			return true;
-		}
-	return false;
+	for (; words->name != NULL; words++)
+		if (strlen(words->name) == len && strncasecmp(words->name, text, len) == 0)
+			return words;
+	return NULL;
+}
+
+/* The word that a JSON text is; NULL: it is no text, or none of them. */
+static const struct table_word *
+word_of(const struct table_row *row, const json_t *v)
+{
+	return json_is_string(v)
+		? table_find_word(row->words, json_string_value(v), json_string_length(v))
+		: NULL;
 }
 
 static int
 decode_enum(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {
-	uint32_t value;
+	const struct table_word *word = word_of(row, v);
 
-	if (!table_word_value(row->words, json_string_value(v), &value))
+	if (word == NULL)
 		return reject_value(d, row, v);
-	field_store(field, row->size, value);
+	field_store(field, row->size, word->value);
 	return 0;
 }
 
 static int
 decode_flags(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
 {
-	uint32_t bit, flags = 0;
+	const struct table_word *word;
 	const json_t *item;
+	uint32_t flags = 0;
 	size_t i;
 
 	if (!json_is_array(v))
 		return reject_value(d, row, v);
 	json_array_foreach((json_t *)(uintptr_t)v, i, item) {
-		if (!table_word_value(row->words, json_string_value(item), &bit))
+		word = word_of(row, item);
+		if (word == NULL)
 			return reject_value(d, row, item);
-		flags |= bit;
+		flags |= word->value;
 	}
 	field_store(field, row->size, flags);
 	return 0;

@@ -30,8 +30,8 @@ append_word(char *buf, size_t size, const char *word)
 	table_append(buf, size, "%s%s", len > 0 && buf[len - 1] != ' ' ? ", " : "", word);
 }
 
-static void
-append_words(char *buf, size_t size, const struct table_word *words)
+void
+table_append_words(char *buf, size_t size, const struct table_word *words)
 {
 	for (; words->name != NULL; words++)
 		append_word(buf, size, words->name);
@@ -135,11 +135,11 @@ table_allowed(const struct table_row *row, char *buf, size_t size)
 		break;
 	case TABLE_ENUM:
 		table_append(buf, size, "one of ");
-		append_words(buf, size, row->words);
+		table_append_words(buf, size, row->words);
 		break;
 	case TABLE_FLAGS:
 		table_append(buf, size, "list of ");
-		append_words(buf, size, row->words);
+		table_append_words(buf, size, row->words);
 		break;
 	case TABLE_FORM:
 		table_append(buf, size, "%s", row->form->allowed);

@@ -11,7 +11,8 @@
  * meaning, and where its field is. Everything else reads the row: decoding from JSON, encoding to
  * JSON, error messages, help, the printed reference and the JSON schema.
  *
- * Users: the configuration, parameters and results of RPCs, and polca-bench's options.
+ * Users: the configuration, parameters and results of RPCs, and polca-bench's options; for words and
+ * numbers also SA records, whose own rows say at which bits a component is.
  */
 
 #include <stdbool.h>
@@ -177,8 +178,9 @@ int table_decode_value(struct table_decoder *d, const struct table_row *row, con
 	void *base);
 /** The largest number that a UINT's row allows. */
 uint64_t table_largest(const struct table_row *row);
-/** The word's value. @return false: @p text is none of them */
-bool table_word_value(const struct table_word *words, const char *text, uint32_t *value);
+/** The word that @p len characters are, in either case. @return NULL: none of them */
+const struct table_word *table_find_word(const struct table_word *words, const char *text,
+	size_t len);
 
 /* --- encode.c --- */
 
@@ -200,6 +202,8 @@ const char *table_type_name(const struct table_row *row);
 json_t *table_summary(const struct table_row *rows);
 /** Append the names of all rows. */
 void table_append_names(char *buf, size_t size, const struct table_row *rows);
+/** Append the words, with commas between. */
+void table_append_words(char *buf, size_t size, const struct table_word *words);
 void table_append(char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -2,28 +2,19 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "table/value.h"
 
 bool
 text_u64(const char *text, uint64_t *out)
 {
-	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-	char *end;
-
-	text += hex ? 2 : 0;
-	if (hex ? !isxdigit((unsigned char)text[0]) : !isdigit((unsigned char)text[0]))
-		return false;
-	errno = 0;
-	*out = strtoull(text, &end, hex ? 16 : 10);
-	return errno == 0 && *end == '\0';
+	return number_digits(text, strlen(text), UINT64_MAX, out);
 }
 
 bool
@@ -49,30 +40,18 @@ json_u64(uint64_t v)
 	return json_sprintf("0x%" PRIx64, v);
 }
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 long
 hex_decode(const char *text, size_t len, uint8_t *out, size_t size)
 {
+	unsigned int hi, lo;
 	size_t i;
-	int hi, lo;
 
 	if (len % 2 != 0 || len / 2 > size)
 		return -1;
 	for (i = 0; i < len / 2; i++) {
-		hi = hex_digit(text[2 * i]);
-		lo = hex_digit(text[2 * i + 1]);
-		if (hi < 0 || lo < 0)
+		hi = number_hex_digit(text[2 * i]);
+		lo = number_hex_digit(text[2 * i + 1]);
+		if (hi > 15 || lo > 15)
 			return -1;
 		out[i] = (uint8_t)(hi << 4 | lo);
 	}

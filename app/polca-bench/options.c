@@ -3,8 +3,8 @@
  */
 
 /*
- * argp finds the options, lib/table checks their values by the rows of options_table.c. An error says
- * which option, what was got and what is allowed.
+ * argp finds the options, lib/table checks their values by the rows of options_table.c. An error
+ * says which option, what was got and what is allowed.
  */
 
 #include <argp.h>
@@ -80,7 +80,7 @@ option_json(const struct table_row *row, const char *text)
 
 /* An option that takes no value got one, or one that takes a value got none. */
 static int
-reject_value(const struct option_row *opt, const char *value, struct error *err)
+reject_option(const struct option_row *opt, const char *value, struct error *err)
 {
 	char name[64];
 
@@ -100,7 +100,7 @@ take_option(struct bench_options *o, const struct option_row *opt, const char *t
 	json_t *v;
 
 	if (opt->argument != NULL && text[0] == '\0')
-		return reject_value(opt, NULL, err);
+		return reject_option(opt, NULL, err);
 	option_called(opt, d.path, sizeof(d.path));
 	if (opt->row.type == TABLE_BOOL) {
 		*(bool *)field = opt->row.def == 0;
@@ -132,7 +132,7 @@ check_long(const char *word, struct error *err)
 		else if (has_value == (option_rows[i].argument != NULL))
 			return 0;
 		else
-			return reject_value(&option_rows[i], word + len + 1, err);
+			return reject_option(&option_rows[i], word + len + 1, err);
 	}
 	if (near.word == NULL)
 		return error_set(err, EINVAL, "there is no option --%.*s", len, word);
@@ -151,7 +151,7 @@ check_letters(const char *letters, struct error *err)
 		if (opt == NULL)
 			return error_set(err, EINVAL, "there is no option -%c", *letters);
 		if (opt->argument != NULL)
-			return letters[1] != '\0' ? 0 : reject_value(opt, NULL, err);
+			return letters[1] != '\0' ? 0 : reject_option(opt, NULL, err);
 	}
 	return 0;
 }
@@ -204,7 +204,8 @@ options_parse(struct bench_options *o, struct parsed *p, int argc, char **argv, 
 
 	for (i = 0; i < option_count; i++)
 		options[i] = (struct argp_option){ .name = option_rows[i].row.name,
-			.key = option_key(i), .arg = option_rows[i].argument };
+			.key = option_key(i),
+			.arg = option_rows[i].argument };
 	*o = bench_options_default;
 	*p = (struct parsed){ .words = 0 };
 	return -argp_parse(&argp, argc, argv, ARGP_SILENT, NULL, &r);

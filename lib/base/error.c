@@ -4,8 +4,25 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
+
+/* What the text quotes may come from a file or the wire, and JSON takes nothing but UTF-8. */
+static void
+replace_bytes_that_are_no_text(uint8_t *p)
+{
+	unsigned int n;
+
+	for (; *p != '\0'; p += n) {
+		n = utf8_length(p, strlen((const char *)p));
+		if (n == 0) {
+			*p = '?';
+			n = 1;
+		}
+	}
+}
 
 int
 error_set(struct error *err, int eno, const char *fmt, ...)
@@ -16,6 +33,7 @@ error_set(struct error *err, int eno, const char *fmt, ...)
 		va_start(ap, fmt);
 		vsnprintf(err->text, sizeof(err->text), fmt, ap);
 		va_end(ap);
+		replace_bytes_that_are_no_text((uint8_t *)err->text);
 	}
 	return -eno;
 }

@@ -7,7 +7,8 @@
 
 /**
  * @file
- * Numbers as people write them: 4096 and 0x1000 everywhere, on command lines also 4K, 1m, 0x7f00+1K.
+ * Numbers as people write them: 4096 and 0x1000 everywhere, on command lines also 4K, 1m and
+ * 0x7f00+1K.
  */
 
 #include <ctype.h>
@@ -28,8 +29,8 @@ number_hex_digit(char c)
 }
 
 /**
- * Parse @p len characters as a number up to @p max: decimal or 0x..., without sign, blanks, octal or
- * suffix. All of them must belong to it.
+ * Parse @p len characters as a number up to @p max: decimal or 0x..., without sign, blanks, octal
+ * or suffix. All of them must belong to it.
  */
 static inline bool
 number_digits(const char *text, size_t len, uint64_t max, uint64_t *value)

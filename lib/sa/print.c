@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "base/line.h"
+#include "base/utf8.h"
 #include "sa/layout.h"
 #include "sa/text.h"
 
@@ -45,28 +46,6 @@ sa_print_gid(struct line *l, const uint8_t *gid)
 	line_put(l, "%s", inet_ntop(AF_INET6, gid, text, sizeof(text)));
 }
 
-unsigned int
-sa_utf8(const uint8_t *p, size_t left)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	unsigned int n = p[0] < 0x80    ? 1
-		: (p[0] & 0xE0) == 0xC0 ? 2
-		: (p[0] & 0xF0) == 0xE0 ? 3
-		: (p[0] & 0xF8) == 0xF0 ? 4
-					: 0;
-	uint32_t c;
-
-	if (n < 2 || n > left)
-		return n == 1;
-	c = p[0] & (0x7Fu >> n);
-	for (unsigned int i = 1; i < n; i++) {
-		if ((p[i] & 0xC0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3F);
-	}
-	return c < least[n] || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF) ? 0 : n;
-}
-
 /* Security: write bytes that are not text as \xNN, so that the result is always printable UTF-8. */
 static void
 sa_print_text(struct line *l, const uint8_t *p, size_t len)
@@ -74,7 +53,7 @@ sa_print_text(struct line *l, const uint8_t *p, size_t len)
 	while (len > 0 && p[len - 1] == 0)
 		len--;
 	while (len > 0) {
-		unsigned int n = sa_utf8(p, len);
+		unsigned int n = utf8_length(p, len);
 
 		if (n == 1 && p[0] == '\\')
 			line_put(l, "\\\\");

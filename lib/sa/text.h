@@ -22,9 +22,6 @@ sa_words_numeric(const struct table_word *words)
 	return words[0].name[0] >= '0' && words[0].name[0] <= '9';
 }
 
-/** Length of the UTF-8 character at @p p; 0: invalid. */
-unsigned int sa_utf8(const uint8_t *p, size_t left);
-
 /** Element @p i of a list as a component. */
 static inline struct sa_field
 sa_element(const struct sa_field *list, unsigned int i)

@@ -11,8 +11,8 @@
  * meaning, and where its field is. Everything else reads the row: decoding from JSON, encoding to
  * JSON, error messages, help, the printed reference and the JSON schema.
  *
- * Users: the configuration, parameters and results of RPCs, and polca-bench's options; for words and
- * numbers also SA records, whose own rows say at which bits a component is.
+ * Users: the configuration, parameters and results of RPCs, and polca-bench's options; for words
+ * and numbers also SA records, whose own rows say at which bits a component is.
  */
 
 #include <stdbool.h>

@@ -184,7 +184,7 @@ qp_bench_modify(struct side *s, uint32_t i, const struct side *to, uint32_t dest
 /* --- creating and destroying many QPs --- */
 
 /* Preallocated hugepages, as the engine has; all objects are freed at once. */
-struct arena {
+struct packet_arena {
 	uint8_t *bytes;
 	size_t size, used;
 	void *mapped;
@@ -193,7 +193,7 @@ struct arena {
 static void *
 qp_bench_arena_alloc(void *arg, size_t size, size_t align)
 {
-	struct arena *a = arg;
+	struct packet_arena *a = arg;
 	uint8_t *mem;
 
 	a->used = RTE_ALIGN_CEIL(a->used, align > 0 ? align : 1);
@@ -212,10 +212,10 @@ qp_bench_arena_free(void *arg, void *mem)
 }
 
 static void
-arena_init(struct arena *a, size_t size)
+arena_init(struct packet_arena *a, size_t size)
 {
 	size = RTE_ALIGN_CEIL(size, HUGEPAGE);
-	*a = (struct arena){
+	*a = (struct packet_arena){
 		.size = size,
 		.mapped = mmap(NULL, size + HUGEPAGE, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
@@ -228,7 +228,7 @@ arena_init(struct arena *a, size_t size)
 }
 
 static void
-arena_fini(struct arena *a)
+arena_fini(struct packet_arena *a)
 {
 	munmap(a->mapped, a->size + HUGEPAGE);
 }
@@ -278,7 +278,7 @@ static void
 many(uint32_t count, unsigned int runs)
 {
 	struct many at_hand, fresh;
-	struct arena arena;
+	struct packet_arena arena;
 	const struct allocator alloc = { qp_bench_arena_alloc, qp_bench_arena_free, &arena };
 	unsigned int r;
 
@@ -508,7 +508,7 @@ work_many(uint32_t most, uint32_t messages, unsigned int runs)
 		{ "100,000 QPs, 16 Sends a visit", FIRST, RTE_MIN(100000u, most), DEPTH, 4, 0 },
 	};
 	double rate[RTE_DIM(works)][BENCH_RUNS_MAX], ratio[RTE_DIM(works)][BENCH_RUNS_MAX];
-	struct arena memory;
+	struct packet_arena memory;
 	const struct allocator alloc = { qp_bench_arena_alloc, qp_bench_arena_free, &memory };
 	struct side a, b;
 	unsigned int i, r;

@@ -46,6 +46,15 @@ arp_reply(struct link_worker *w, struct rx_frame *f)
 	f->mbuf = NULL;
 }
 
+/* RFC 5227: a probe has no sender address yet. */
+static bool
+arp_is_probe(const uint8_t *arp)
+{
+	static const uint8_t none[4];
+
+	return memcmp(arp + ARP_SPA, none, sizeof(none)) == 0;
+}
+
 enum verdict
 arp_receive(struct link_worker *w, struct rx_frame *f)
 {
@@ -57,6 +66,8 @@ arp_receive(struct link_worker *w, struct rx_frame *f)
 	if (memcmp(arp, arp_types, sizeof(arp_types)) != 0)
 		return VERDICT_ETHERTYPE;
 	sender = gid_from_ipv4(arp + ARP_SPA);
+	if ((arp[ARP_SHA] & 1) || (!arp_is_probe(arp) && !gid_is_host(&sender)))
+		return VERDICT_SOURCE;
 	if (arp_is_own(f->port, arp + ARP_SPA))
 		neigh_conflict(w, f->port, &sender, arp + ARP_SHA);
 	else

@@ -206,7 +206,7 @@ icmpv6_receive(struct link_worker *w, struct rx_frame *f)
 		return VERDICT_SOURCE;
 	if (icmp[0] == ICMP6_UNREACHABLE && icmp[1] == ICMP6_PORT)
 		icmp_check_unreachable(w, f, icmp, len, true);
-	else if (icmp[0] == ICMP6_ECHO && icmp[1] == 0 && !f->multicast &&
+	else if (icmp[0] == ICMP6_ECHO && icmp[1] == 0 && ip[IPV6_DST] != 0xFF &&
 		!icmp_is_own(f->port, ip + IPV6_SRC, true) &&
 		link_may_answer(w, f->port, ANSWER_ICMP, &source))
 		echo6_reply(w, f, icmp, len);

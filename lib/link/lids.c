@@ -96,7 +96,7 @@ lid_learn(struct link_worker *w, const struct link_port *p, const struct port_at
 {
 	uint64_t mac = mac_word(smac) | NEIGH_VALID | LID_HEARD;
 
-	if (unlikely((smac[0] & 1) || mac_word(smac) == p->mac_word))
+	if (unlikely(mac_word(smac) == p->mac_word))
 		return;
 	if (pkt->vl == LRH_VL_SMP)
 		lid_learn_word(&p->lids->peer, mac);

@@ -145,6 +145,8 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 		return VERDICT_ND;
 	}
 	memcpy(who.raw, f->l3 + IPV6_SRC, 16);
+	if (!gid_is_zero(&who) && !gid_is_host(&who))
+		return VERDICT_SOURCE;
 	if (mac != NULL)
 		neigh_heard(w, f->port, &who, mac);
 	i = nd_find_own(f->port, icmp + ND_TARGET);

@@ -24,6 +24,7 @@
 #define PROBES          6
 #define MOVE_PROBES     3 /* questions to the old MAC before an entry moves (a choice) */
 #define MOVE_MS         100 /* between them */
+#define KEPT_MS         1000 /* after an entry was kept, until another claim is looked at */
 #define WARN_S          10
 #define TICK_ENTRIES    2048 /* a tick must be short: further entries wait for the next one */
 
@@ -538,10 +539,12 @@ neigh_move(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t now)
 		__atomic_load_n(&n->confirmed, __ATOMIC_RELAXED) >= n->move_began) {
 		link_count(&count->neighbour_kept, 1);
 		neigh_move_end(n);
+		n->move_next = now + KEPT_MS * (w->link->cfg.hz / 1000);
 	} else if (now < n->move_next) {
 		return;
 	} else if (n->move_probes < MOVE_PROBES) {
-		if (!token_bucket_take(&w->requests, now))
+		/* claims are not trusted: they must not use up the requests that resolve others */
+		if (!token_bucket_take(&w->moves, now))
 			return;
 		if (n->move_probes++ == 0)
 			n->move_began = now;

@@ -311,6 +311,7 @@ struct link_worker {
 	uint64_t announce_next[LINK_PORTS_MAX]; /* worker 0: gratuitous ARP, unsolicited NA */
 	uint8_t announce_left[LINK_PORTS_MAX];
 	struct token_bucket requests; /* worker 0: ARP and ND requests */
+	struct token_bucket moves; /* worker 0: those that ask an old MAC */
 
 	link_tell_fn tell; /* may be NULL */
 	void *tell_arg;

@@ -244,6 +244,9 @@ rx_classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 	f->eth = rte_pktmbuf_mtod(f->mbuf, uint8_t *);
 	f->l3 = f->eth + ETH_LEN;
 	f->l3_len = f->mbuf->data_len - ETH_LEN;
+	/* Security: answers go to the source, and one frame must not make us send to a group */
+	if (unlikely(f->eth[MAC_LEN] & 1))
+		return VERDICT_SOURCE;
 	ethertype = get_be16(f->eth + 12);
 	if (unlikely(!rx_mac_ok(f))) {
 		if (mac_word(f->eth + MAC_LEN) == f->port->mac_word && !f->port->cfg.ib)

@@ -6,9 +6,9 @@
 #define LINK_RX_TEMPLATE_H
 
 /*
- * Masked words that nearly all received frames of a port match: to its MAC, without VLAN tag, IPv4
- * without options, not a fragment, UDP, to the port's first address and UDP port 4791.
- * rx_classify() in rx.c checks all other frames in full.
+ * Masked words that nearly all received frames of a port match: to its MAC, from no group, without
+ * VLAN tag, IPv4 without options, not a fragment, UDP, to the port's first address and UDP port
+ * 4791. rx_classify() in rx.c checks all other frames in full.
  */
 
 #include <stdbool.h>
@@ -48,6 +48,7 @@ rx_template_make(struct rx_template *t, const uint8_t *mac, const void *ipv4)
 
 	memcpy(want, mac, 6);
 	memset(mask, 0xFF, 6);
+	mask[6] = 0x01; /* the source is no group */
 	put_be16(want + 12, 0x0800);
 	put_be16(mask + 12, 0xFFFF);
 	ip[0] = 0x45;

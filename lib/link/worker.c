@@ -19,6 +19,9 @@
 /* Limit of ARP and ND requests that we send */
 #define REQUESTS_PER_S 500
 #define REQUESTS_BURST 64
+/* Limit of those to the old MAC of a neighbour that another MAC claims to be */
+#define MOVES_PER_S 100
+#define MOVES_BURST 32
 
 /*
  * Worker i serves queue i of each port, and i + workers, ... where a device has more queues than we
@@ -68,6 +71,7 @@ init_limits(struct link_worker *w)
 
 	w->answer_key = rte_rand();
 	token_bucket_init(&w->requests, w->link->cfg.hz / REQUESTS_PER_S, REQUESTS_BURST);
+	token_bucket_init(&w->moves, w->link->cfg.hz / MOVES_PER_S, MOVES_BURST);
 	for (i = 0; i < w->link->num_ports; i++)
 		for (kind = 0; kind < ANSWERS; kind++)
 			for (source = 0; source < ANSWER_SOURCES; source++)

@@ -67,6 +67,24 @@ mad_hand_over(struct mad_rx *rx)
 	return rx->key.requester ? gsi_unmatched(rx) : mad_dispatch(rx);
 }
 
+/*
+ * Security: a source that no host can have, or our own GID from another MAC. Answers to it would go
+ * to nobody, or a packet would pass for one of ours.
+ */
+static bool
+source_ok(const struct mad_rx *rx)
+{
+	enum gid_type type = rx->pkt->encap == ENCAP_ROCEV1 ? GID_ROCEV1 : GID_ROCEV2;
+	const struct packet *pkt = rx->pkt;
+
+	if (!pkt->has_grh)
+		return true;
+	if (!gid_is_host(&pkt->sgid))
+		return false;
+	return pkt->encap == ENCAP_IB || port_gid_find(rx->port, &pkt->sgid, type) < 0 ||
+		memcmp(pkt->smac, rx->port->mac, sizeof(rx->port->mac)) == 0;
+}
+
 enum verdict
 mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 {
@@ -89,7 +107,7 @@ mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 		gsi_violation(w, pkt, true);
 		return VERDICT_QKEY;
 	}
-	if (unlikely(pkt->has_grh && !gid_is_host(&pkt->sgid)))
+	if (unlikely(!source_ok(&rx)))
 		return VERDICT_SOURCE;
 	if (unlikely(pkt->payload_len != MAD_LEN))
 		return VERDICT_MAD_LENGTH;

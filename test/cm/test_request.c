@@ -248,7 +248,10 @@ test_alternate_path(void **state)
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_ALT_HOP_LIMIT);
 }
 
-/* A REQ whose source is no host's address is not answered, not even by a REJ. */
+/*
+ * A REQ whose source is no host's address, or our own GID from another MAC, is not answered, not
+ * even by a REJ.
+ */
 static void
 test_req_from_an_impossible_source_is_not_answered(void **state)
 {
@@ -266,6 +269,11 @@ test_req_from_an_impossible_source_is_not_answered(void **state)
 		peer_say_as(w, &req, &source);
 		expect_silence(&w->a);
 	}
+	peer_req(w, &req);
+	source = w->a.port.gid[0].gid;
+	req.req.primary.local_gid = source;
+	peer_say_as(w, &req, &source);
+	expect_silence(&w->a);
 	assert_int_equal(count_conns(&w->a), 0);
 }
 

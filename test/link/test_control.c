@@ -32,6 +32,14 @@
 	TO_PEER "86dd 6000000000123a40 fe800000000000000000000000000002"                           \
 		"fe800000000000000000000000000001 810052b512340001 706f6c63612070696e67"
 
+#define SOLICITATION_FROM_GROUP                                                                    \
+	"3333ff000002 020000000001 86dd 6000000000203aff ff020000000000000000000000000001"         \
+	"ff0200000000000000000001ff000002 87007a1500000000 fe800000000000000000000000000002"       \
+	"0101020000000001"
+#define ECHO6_TO_ALL_NODES                                                                         \
+	TO_US "86dd 6000000000123a03 fe800000000000000000000000000001"                             \
+	      "ff020000000000000000000000000001 8000533412340001 706f6c63612070696e67"
+
 static void
 test_arp_request_for_our_address_is_answered(void **state)
 {
@@ -289,21 +297,117 @@ test_echo_from_an_impossible_source_is_not_answered(void **state)
 	bench_expect(b, ECHO4_REPLY);
 }
 
+/* Answers go to the source, so a group as the source would have one frame answered to all. */
+static void
+test_group_source_mac_is_not_answered(void **state)
+{
+	struct bench *b = *state;
+
+	bench_verdict(b,
+		"ffffffffffff ffffffffffff 0806 0001080006040001"
+		"020000000001 0a000001 000000000000 0a000002",
+		VERDICT_SOURCE);
+	bench_verdict(b,
+		"ffffffffffff 020000000001 0806 0001080006040001"
+		"ffffffffffff 0a000001 000000000000 0a000002",
+		VERDICT_SOURCE);
+	bench_verdict(b,
+		"020000000002 01005e000001 0800 45000026000700000301a3ce0a0000010a000002"
+		"0800c90612340001 706f6c63612070696e67",
+		VERDICT_SOURCE);
+	bench_expect_nothing(b);
+}
+
+/* An ARP request from this sender address. */
+static void
+arp_from(struct bench *b, const char *sender, enum verdict v)
+{
+	char frame[128];
+
+	snprintf(frame, sizeof(frame),
+		"ffffffffffff 020000000001 0806 0001080006040001"
+		"020000000001 %s 000000000000 0a000002",
+		sender);
+	bench_verdict(b, frame, v);
+}
+
+/* RFC 5227: the sender address of a probe is zero, and it is answered. */
+static void
+test_arp_from_an_impossible_source_is_not_answered(void **state)
+{
+	static const char *const none[] = { "00000001", "7f000001", "e0000001", "ffffffff" };
+	struct bench *b = *state;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(none); i++)
+		arp_from(b, none[i], VERDICT_SOURCE);
+	bench_expect_nothing(b);
+	arp_from(b, "00000000", VERDICT_ARP);
+	bench_expect(b,
+		TO_PEER "0806 0001080006040002020000000002 0a000002 020000000001 00000000" PAD18);
+}
+
+/* A neighbour solicitation from a group, and an echo request to one in a frame to our MAC. */
+static void
+test_ipv6_to_or_from_a_group_is_not_answered(void **state)
+{
+	struct bench *b = *state;
+
+	bench_verdict(b, SOLICITATION_FROM_GROUP, VERDICT_SOURCE);
+	bench_verdict(b, ECHO6_TO_ALL_NODES, VERDICT_ICMP);
+	bench_expect_nothing(b);
+}
+
+/* Each asks in the name of the host with this number. */
+static void
+echo_of(struct bench *b, unsigned int host)
+{
+	echo_from(b, 0x0A000000 + host, VERDICT_ICMP);
+}
+
+static void
+arp_of(struct bench *b, unsigned int host)
+{
+	char sender[16];
+
+	snprintf(sender, sizeof(sender), "0a0000%02x", host);
+	arp_from(b, sender, VERDICT_ARP);
+}
+
+static void
+solicitation_of(struct bench *b, unsigned int host)
+{
+	char frame[256];
+
+	snprintf(frame, sizeof(frame),
+		"3333ff000002 020000000001 86dd 6000000000203aff fe8000000000000000000000000000%02x"
+		"ff0200000000000000000001ff000002 8700%04x00000000"
+		"fe800000000000000000000000000002 0101020000000001",
+		host, 0x7A98 - host);
+	bench_verdict(b, frame, VERDICT_ND);
+}
+
 /* A host that floods does not use up the answers for others. */
 static void
 test_answers_are_limited_per_source(void **state)
 {
+	static void (*const asks[])(struct bench * b, unsigned int host) = { echo_of, arp_of,
+		solicitation_of };
 	struct bench *b = *state;
-	unsigned int i, others = 0;
+	unsigned int i, kind, others;
 
-	for (i = 0; i < 200; i++)
-		echo_from(b, 0x0A000001, VERDICT_ICMP);
-	bench_discard(b);
-	for (i = 0; i < 16; i++) {
-		echo_from(b, 0x0A000101 + i, VERDICT_ICMP);
-		others += *bench_sent(b) != '\0';
+	for (kind = 0; kind < RTE_DIM(asks); kind++) {
+		for (i = 0; i < 200; i++)
+			asks[kind](b, 1);
+		bench_discard(b);
+		asks[kind](b, 1);
+		bench_expect_nothing(b);
+		for (i = 0, others = 0; i < 16; i++) {
+			asks[kind](b, 16 + i);
+			others += *bench_sent(b) != '\0';
+		}
+		assert_true(others >= 14); /* one or two may share the flooder's budget */
 	}
-	assert_true(others >= 14); /* one or two may share the flooder's budget */
 }
 
 /* 1000 per second, 128 at once */
@@ -442,6 +546,9 @@ main(void)
 		WITH_BENCH(test_echo_takes_off_ethernet_padding),
 		WITH_BENCH(test_malformed_echo_is_dropped),
 		WITH_BENCH(test_echo_from_an_impossible_source_is_not_answered),
+		WITH_BENCH(test_group_source_mac_is_not_answered),
+		WITH_BENCH(test_arp_from_an_impossible_source_is_not_answered),
+		WITH_BENCH(test_ipv6_to_or_from_a_group_is_not_answered),
 		WITH_BENCH(test_answers_are_limited_per_source),
 		WITH_BENCH(test_echo_replies_are_limited),
 		WITH_BENCH(test_port_unreachable_for_roce_is_noticed),

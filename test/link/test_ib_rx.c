@@ -314,7 +314,7 @@ test_only_unicast_lids_of_others_are_learned(void **state)
 	bench_verdict(b, DATA(US A, 0x10, 0x11), ACCEPTED);
 	/* from our own MAC, and from a group MAC */
 	bench_verdict(b, DATA(US US, 0x10, 0x22), ACCEPTED);
-	bench_verdict(b, DATA(US "010000000001 ", 0x10, 0x23), ACCEPTED);
+	bench_verdict(b, DATA(US "010000000001 ", 0x10, 0x23), VERDICT_SOURCE);
 	/* not for us */
 	bench_verdict(b, DATA(US A, 0x30, 0x24), VERDICT_NOT_OUR_LID);
 	bench_verdict(b, DATA(B A, 0x10, 0x25), VERDICT_NOT_OUR_MAC);

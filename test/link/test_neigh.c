@@ -167,12 +167,12 @@ test_group_addresses_are_not_learnt(void **state)
 	bench_verdict(b,
 		"020000000002 020000000001 0806 0001080006040002"
 		"01005e000001 0a000001 020000000002 0a000002",
-		VERDICT_ARP);
+		VERDICT_SOURCE);
 	assert_false(info(b, i).resolved);
 	bench_verdict(b,
 		"020000000002 020000000001 0806 0001080006040002"
 		"020000000001 ef810203 020000000002 0a000002",
-		VERDICT_ARP);
+		VERDICT_SOURCE);
 	assert_memory_equal(info(b, group).mac, "\x01\x00\x5E\x01\x02\x03", 6);
 }
 
@@ -229,7 +229,7 @@ test_neighbour_that_answers_keeps_its_address(void **state)
 		bench_verdict(b, GRATUITOUS, VERDICT_ARP);
 		assert_int_equal(neigh_run(b, 50, QUESTION_TO_OLD), 1);
 		bench_verdict(b, REPLY, VERDICT_ARP);
-		neigh_run(b, 500, "");
+		neigh_run(b, 1100, "");
 		assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x01", 6);
 		assert_int_equal(link_worker_counters(b->worker[0], 0)->neighbour_kept, k);
 	}
@@ -250,6 +250,45 @@ test_claims_are_bounded(void **state)
 	for (k = 0; k < 1000; k++)
 		bench_verdict(b, GRATUITOUS, VERDICT_ARP);
 	assert_int_equal(neigh_run(b, 100, QUESTION_TO_OLD), 1);
+}
+
+/* 10.0.0.`host` says that its MAC ends with `host`, after this prefix. */
+static void
+arp_says(struct bench *b, const char *prefix, unsigned int host)
+{
+	char frame[128];
+
+	snprintf(frame, sizeof(frame),
+		"020000000002 %s%02x 0806 0001080006040002 %s%02x 0a0000%02x"
+		"020000000002 0a000002",
+		prefix, host, prefix, host, host);
+	bench_verdict(b, frame, VERDICT_ARP);
+}
+
+/* Claims for 200 neighbours leave a new one its request. */
+static void
+test_claims_leave_room_to_resolve(void **state)
+{
+	struct bench *b = *state;
+	unsigned int host, round;
+	char text[16];
+
+	for (host = 20; host < 220; host++) {
+		snprintf(text, sizeof(text), "10.0.0.%u", host);
+		neighbour(b, "10.0.0.2", text);
+		arp_says(b, "0200000000", host);
+	}
+	for (round = 0; round < 20; round++) {
+		for (host = 20; host < 220; host++) {
+			arp_says(b, "0600000000", host);
+			arp_says(b, "0200000000", host);
+		}
+		neigh_run(b, 100, "");
+	}
+	neighbour(b, "10.0.0.2", "10.0.0.1");
+	bench_poll(b, 0);
+	bench_expect(b, REQUEST("0a000001"));
+	assert_int_equal(link_worker_counters(b->worker[0], 0)->neighbour_moved, 0);
 }
 
 static void
@@ -619,6 +658,7 @@ main(void)
 		WITH_BENCH(test_moved_neighbour_is_followed),
 		WITH_BENCH(test_neighbour_that_answers_keeps_its_address),
 		WITH_BENCH(test_claims_are_bounded),
+		WITH_BENCH(test_claims_leave_room_to_resolve),
 		WITH_BENCH(test_group_addresses_are_not_learnt),
 		cmocka_unit_test(test_off_link_goes_to_the_gateway),
 		WITH_BENCH(test_multicast_needs_no_request),

@@ -54,6 +54,8 @@ test_every_other_frame_has_its_verdict(void **state)
 	bench_verdict(b, "020000000003 020000000001 0800" ROCEV2_ACK_L3, VERDICT_NOT_OUR_MAC);
 	/* LLDP's group MAC */
 	bench_verdict(b, "0180c200000e 020000000001 88cc 0207", VERDICT_NOT_OUR_MAC);
+	/* from a group */
+	bench_verdict(b, "020000000002 030000000001 0800" ROCEV2_ACK_L3, VERDICT_SOURCE);
 	/* our address in a broadcast frame: RFC 1122 3.3.6 */
 	bench_verdict(b, "ffffffffffff 020000000001 0800" ROCEV2_ACK_L3, VERDICT_NOT_OUR_MAC);
 	/* to 10.0.0.3 and to fe80::3 */

@@ -10,13 +10,15 @@ import subprocess
 import pytest
 
 import net
+from bystanders import ECHO
 from cmpeer import RoceWay, Wire
 from cmwire import REQ, build, service_id
 from conn import wait_until
 from polca import port
 from sawire import Delta
 
-ECHO, RPING = 7, 7174
+RPING = 7174
+HALF_OPEN_KIB = 160 << 10  # the pool's bound is 128 MB of queue pairs (lib/cm/limits.c)
 RATE, COUNT = 10000, 60000
 MAC, IP, ATTACKER = '02:00:00:00:79:01', '10.79.0.1', '10.79.0.2'
 SOURCE = os.path.join(os.path.dirname(__file__), '..', '..', 'attack', 'req_flood.c')
@@ -34,7 +36,7 @@ def flood(kept):
 def wire(kept, sockets):
     """An appliance with a port for the legitimate peer and one for the attacker; each of its
     services has few places."""
-    w = Wire(kept, sockets, services=[
+    w = Wire(kept, sockets, sa={}, services=[
         dict(kind='echo', port=ECHO, size=1024, max_connections=4),
         dict(kind='rping', port=RPING, max_connections=64)])
     try:
@@ -64,12 +66,12 @@ def transferred(wire):
     return row['stats64']['tx']['bytes'], row['stats64']['rx']['bytes']
 
 
-def test_a_peer_connects_in_a_flood(wire, flood):
+def test_a_peer_connects_in_a_flood(wire, bystanders, flood):
     """The flood wants the REP repeated 15 times in 16 ms; then it holds what it gets for a minute,
     for the peer's own service, which has four places."""
     counted = Delta(wire.cm)
     sent, received = transferred(wire)
-    with wire.peer() as peer:
+    with bystanders.unharmed(growth_kib=HALF_OPEN_KIB), wire.peer() as peer:
         for service, timeout in ((RPING, 8), (ECHO, 20)):
             p = wire.ns.popen([flood, 'st1', str(RATE), str(COUNT)], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE)

@@ -5,6 +5,7 @@ one for a while. Other addresses are not affected."""
 
 import pytest
 
+from bystanders import ECHO
 from cmpeer import DREQ, REJ, STATION_IP, STATION_IP6, Wire
 from cmwire import NO_RESOURCES, service_id
 from conn import wait_until
@@ -15,7 +16,8 @@ MEMORY, GUESSES, PAUSE_S = 9, 3, 2
 
 @pytest.fixture(scope='module')
 def wire(kept, sockets):
-    w = Wire(kept, sockets, services=[dict(kind='memory', port=MEMORY, length=4096)],
+    w = Wire(kept, sockets, sa={}, services=[
+        dict(kind='memory', port=MEMORY, length=4096), dict(kind='echo', port=ECHO, size=1024)],
              security={'key_errors': GUESSES, 'key_error_pause_s': PAUSE_S})
     try:
         w.polca.start()
@@ -55,8 +57,8 @@ def is_refused(peer):
     return False
 
 
-def test_guesser_is_paused(wire):
-    with wire.peer(STATION_IP) as guesser, wire.peer(STATION_IP6) as other:
+def test_guesser_is_paused(wire, bystanders):
+    with wire.peer(STATION_IP) as guesser, wire.peer(STATION_IP6) as other, bystanders.unharmed():
         for key in range(GUESSES):
             guess(wire, guesser, 0x1234500 + key)
         told = '%s has used wrong keys %d times within a minute: no new connections for %d s' % (

@@ -14,7 +14,7 @@ from scapy.layers.l2 import ARP, Ether
 
 import mad
 import sapeer
-from bystanders import CLASS_PORT_INFO, ECHO, Bystanders
+from bystanders import CLASS_PORT_INFO, ECHO
 from cmpeer import POLCA_IP, POLCA_IP6, STATION_IP, STATION_IP6, RoceWay, Wire
 from cmwire import REQ, build, service_id
 from mad import v2
@@ -38,13 +38,6 @@ def wire(kept, sockets):
         w.polca.stop()  # frames from impossible sources dissect as malformed: no audit
     finally:
         w.close()
-
-
-@pytest.fixture(scope='module')
-def bystanders(wire):
-    b = Bystanders(wire)
-    yield b
-    b.close()
 
 
 def counters(wire):

@@ -10,7 +10,7 @@ import random
 import pytest
 
 import mad
-from bystanders import ECHO, Bystanders
+from bystanders import ECHO
 from cmpeer import Wire
 from sapeer import Gsi
 from sawire import node_json
@@ -35,13 +35,6 @@ def wire(kept, sockets):
         w.polca.stop()  # answers to classes that nobody knows dissect as malformed: no audit
     finally:
         w.close()
-
-
-@pytest.fixture(scope='module')
-def bystanders(wire):
-    b = Bystanders(wire)
-    yield b
-    b.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from bystanders import ECHO, Bystanders
+from bystanders import ECHO
 from cmpeer import POLCA_IP, POLCA_IP6, Wire
 from conn import Conn, wait_until
 from hca import Hca
@@ -45,13 +45,6 @@ def wire(kept, sockets):
         w.audit(False)
     finally:
         w.close()
-
-
-@pytest.fixture(scope='module')
-def bystanders(wire):
-    b = Bystanders(wire)
-    yield b
-    b.close()
 
 
 def description(ip, qpn):

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from bystanders import ECHO, Bystanders
+from bystanders import ECHO
 from cmpeer import POLCA_IP, STATION_IP, Wire
 from conn import PMTU, Conn, wait_until
 from hca import Hca
@@ -32,13 +32,6 @@ def wire(kept, sockets):
         w.audit(False)
     finally:
         w.close()
-
-
-@pytest.fixture(scope='module')
-def bystanders(wire):
-    b = Bystanders(wire)
-    yield b
-    b.close()
 
 
 @pytest.fixture

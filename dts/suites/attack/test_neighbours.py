@@ -4,8 +4,6 @@
 peers are reached all the same, and the table of neighbours empties again."""
 
 import itertools
-import socket
-import struct
 import time
 
 import pytest
@@ -14,14 +12,16 @@ from bystanders import ECHO
 from cmpeer import POLCA_IP, POLCA_IP6, Wire
 from conn import Conn, wait_until
 from hca import Hca
+from perftest_client import PATIENCE, Client
 from polca import Polca, port
 
-TCP, PATIENCE = 18518, 10
+TCP = 18518
 NOBODYS = '10.79.%d.%d'  # on Polca's subnet
 SOMEBODYS = '10.80.%d.%d'  # the station's kernel answers for all of them
 OURS, BITS = '10.79.0.1', 11
 new_peers = ('10.78.0.%d' % n for n in itertools.count(20))  # the station is one after the other
 QPS = 64  # of a session
+LENGTH = 16384  # of the memory of each, instead of 4 MiB
 # lib/link/neigh.h, lib/engine/engine.c
 PER_STRANGER, UNRESOLVED, KEPT = 16, 1024, 1024
 FLOOD_S = 12
@@ -36,7 +36,7 @@ def wire(kept, sockets):
         POLCA_IP6 + '/64', '%s/%d' % (OURS, BITS))], ns=w.ns, sa={},
         services=[dict(kind='echo', port=ECHO, size=1024),
                   dict(kind='perftest', port=TCP, tcp_port=TCP, tcp_any_gid=True,
-                       max_connections=2048)])
+                       length=LENGTH, max_connections=2048)])
     try:
         w.ns.exec(['ip', 'link', 'set', 'lo', 'up'])
         w.ns.exec(['ip', 'route', 'add', 'local', SOMEBODYS % (0, 0) + '/16', 'dev', 'lo'])
@@ -45,44 +45,6 @@ def wire(kept, sockets):
         w.audit(False)
     finally:
         w.close()
-
-
-def description(ip, qpn):
-    """Of a queue pair, as perftest's clients write it (lib/svc/perftest_text.h)."""
-    gid = bytes(10) + b'\xff\xff' + socket.inet_aton(ip)
-    return b'0000:0001:%06x:000000:00000000:%016x:%s:00000000:\0' % (
-        qpn, 0, b':'.join(b'%02x' % c for c in gid))
-
-
-class Client:
-    """perftest's client at 127.x.y.z, before its queue pairs."""
-
-    def __init__(self, wire, n):
-        source = socket.inet_ntoa(struct.pack('!I', 0x7f000002 + n))
-        self.sock = wire.ns.call(socket.create_connection, ('127.0.0.1', TCP), PATIENCE, (source, 0))
-        self.qpns = itertools.count(0x100)
-        for message in b'6.06' + bytes(12), b'\0\0\x10\0', b'\0\0\0\x40', b'3\0':
-            self.say(message)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.sock.close()
-
-    def say(self, message):
-        self.sock.sendall(message)
-        answer = self.sock.recv(len(message), socket.MSG_WAITALL)
-        if len(answer) < len(message):
-            raise ConnectionError('ended')
-
-    def name(self, ip):
-        """Announce a queue pair there. Return False if it is refused."""
-        try:
-            self.say(description(ip, next(self.qpns)))
-        except ConnectionError:
-            return False
-        return True
 
 
 def metric(wire, name):
@@ -112,7 +74,7 @@ def reaches_a_new_peer(wire, bystanders):
 
 
 def named_one(wire, ip):
-    with Client(wire, 1001) as c:
+    with Client(wire, TCP, 1001) as c:
         return c.name(ip)
 
 
@@ -121,7 +83,7 @@ def test_names_that_nobody_has(wire, bystanders):
     names = (NOBODYS % (n >> 8, n & 255) for n in itertools.count(2))
     # an entry is kept for two searches at least: for 5 s
     for n in range(UNRESOLVED // PER_STRANGER):
-        with Client(wire, n) as c:
+        with Client(wire, TCP, n) as c:
             assert all([c.name(next(names)) for _ in range(PER_STRANGER)])
             if n == 0:
                 assert not c.name(next(names))
@@ -143,7 +105,7 @@ def test_names_that_somebody_has(wire, bystanders):
     for n in itertools.count():
         if time.monotonic() > end:
             break
-        with Client(wire, n % 4096) as c:
+        with Client(wire, TCP, n % 4096) as c:
             for _ in range(QPS):
                 named += c.name(next(names))
         if n % 64 == 0:

@@ -12,6 +12,7 @@ import pytest
 from bystanders import ECHO
 from cmpeer import STATION_IP6, Wire
 from conn import wait_until
+from perftest_client import Client
 
 TCP, VERSION = 18517, b'6.06' + bytes(12)
 SESSIONS, FLOOD = 64, 2000
@@ -69,3 +70,13 @@ def silent_clients(wire):
     while held:
         held.pop().close()
     wait_until(lambda: greeted(wire, 1))
+
+
+@pytest.mark.parametrize('victim', ['10.78.0.99', '10.78.0.1', '224.0.0.1'])
+def test_address_of_somebody_else_is_refused(wire, bystanders, victim):
+    """The address of a queue pair is that of the client's TCP connection."""
+    with bystanders.unharmed(amplified=1):
+        for n in range(16):
+            with Client(wire, TCP, n) as client:
+                assert not client.name(victim)
+    assert [n['gid'] for n in wire.polca.rpc('neighbour_list')['neighbours']] == [STATION_IP6]

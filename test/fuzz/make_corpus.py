@@ -256,6 +256,17 @@ def link_exchanges():
     yield link_record(ipv6, bytes(20) + bytes((0x11 ^ 58,)) + bytes(33) + bytes((0xC1 ^ 135, 0x23)))
 
 
+def neigh_scripts():
+    """fuzz_neigh's {operation, argument}."""
+    ask, release, own, claim, pause, search, stranger = range(7)
+    for host in (4, 5):  # one answers, the other does not
+        known = bytes((ask, host, own, host))
+        yield known + bytes((claim, host, pause, 1)) + bytes((pause, 11)) * 5
+        yield known + bytes((claim, host)) * 3 + bytes((pause, 255)) * 20 + bytes((search, 0))
+        yield known + bytes((release, host, search, 0)) * 4 + known
+        yield bytes((stranger, host)) * 40 + bytes((search, 0, search, 0, search, 0))
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     for pcap in sorted((ROOT / "test/data/captures").glob("*.pcap")):
@@ -287,6 +298,8 @@ def main():
         save(out / "service", exchange)
     for exchange in link_exchanges():
         save(out / "link", exchange)
+    for script in neigh_scripts():
+        save(out / "neigh", script)
     for line in re.findall(r'^\{.*"jsonrpc".*\}$', (ROOT / "docs/rpc.md").read_text(), re.M):
         save(out / "rpc", line.encode())
     save(out / "rpc", b'{"jsonrpc": "2.0", "id": 1, "method": "rpc_list"}')

@@ -13,7 +13,7 @@ KEEP=
 [ "${1:-}" != --keep ] || { KEEP=1; shift; }
 SECONDS_EACH=${1:-60}
 shift
-TARGETS=${*:-packet qp rpc config mad smp live cm perftest import service link}
+TARGETS=${*:-packet qp rpc config mad smp live cm perftest import service link neigh}
 CC=clang configure build-fuzz -Dfuzz=true -Db_lundef=false -Dbuildtype=debugoptimized
 # only the targets: the unit tests and the programs are not fuzzed
 # shellcheck disable=SC2086,SC2046 # lists of words

@@ -16,7 +16,7 @@ set -u
 
 # Each step with its share of CI's time in minutes. CI ends at 90 minutes; the plan is 60, of which 12 are reserved for
 # suites to come. A new suite brings its share, and saves it elsewhere.
-STEPS="check=2 build=4 unit=4 count=1.5 asan=9 tsan=3 sim=3 fuzz=4 fresh12=8 fresh13=5 dts=10"
+STEPS="check=2 build=4 unit=4 count=1.5 asan=9 tsan=3 sim=5 fuzz=4 fresh12=8 fresh13=5 dts=10"
 LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 mutants=400 soak=40 analyse=40 aarch64=40 vfio=10"
 
 # Functional modules of those who send what they may not; AddressSanitizer watches them.
@@ -123,7 +123,10 @@ step_tsan() {
 
 step_sim() {
     build_all
-    result "simulation, $SEEDS seeds" build/test/polca-sim --seeds "$SEEDS"
+    # every invariant is checked after each event
+    configure build-checks --werror -Dtests=true -Dchecks=true
+    compile build-checks test/polca-sim
+    result "simulation, $SEEDS seeds" build-checks/test/polca-sim --seeds "$SEEDS"
     result "simulation, a seed that once found a defect" build/test/polca-sim --seed 467 --scenario sa_hostile
     result "simulation, tables of a million records" build/test/polca-sim --seeds 10 --scenario sa_million
 }

@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#include <rte_debug.h>
+
 #include "base/timer_wheel.h"
 
 #define SLOTS     65536
@@ -78,6 +80,7 @@ list_push(struct timer **head, struct timer *t)
 static void
 list_remove(struct timer *t)
 {
+	RTE_ASSERT(*t->prev == t && (t->next == NULL || t->next->prev == &t->next));
 	*t->prev = t->next;
 	if (t->next != NULL)
 		t->next->prev = t->prev;
@@ -92,6 +95,7 @@ slot_add(struct timer_wheel *w, struct timer *t)
 	uint64_t tick = t->deadline >> w->shift;
 	unsigned int slot;
 
+	RTE_ASSERT(t->prev == NULL && t->fn != NULL);
 	if (tick < w->tick)
 		tick = w->tick;
 	slot = tick & SLOT_MASK;
@@ -250,6 +254,7 @@ slot_take(struct timer_wheel *w, unsigned int slot, uint64_t now, struct timer *
 		next = t->next;
 		if (t->slot_time > now)
 			continue;
+		RTE_ASSERT(t->slot_time <= t->deadline);
 		list_remove(t);
 		list_push(tail, t);
 		tail = &t->next;
@@ -311,6 +316,7 @@ timer_wheel_run(struct timer_wheel *w, uint64_t now)
 			slot_add(w, t);
 			continue;
 		}
+		RTE_ASSERT(t->slot_time <= now);
 		t->deadline = UINT64_MAX;
 		t->fn(t, now);
 		fired++;

@@ -408,6 +408,15 @@ void cm_probe_expired(struct timer *timer, uint64_t now);
 /* Stop probing, whatever the result. */
 void cm_probe_end(struct cm_conn *c);
 
+/* --- check.c --- */
+
+/* The invariants of a connection, or of a place in the pool, when an event is over. */
+#ifdef RTE_ENABLE_ASSERT
+void cm_conn_check(const struct cm_conn *c);
+#else
+#define cm_conn_check(c) RTE_SET_USED(c)
+#endif
+
 /* --- states.c --- */
 
 /* Handles a message in a state; c is NULL in IDLE. */

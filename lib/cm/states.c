@@ -102,4 +102,6 @@ cm_dispatch(struct cm_conn *c, struct cm_rx *rx)
 		return;
 	}
 	step(c, rx);
+	if (c != NULL)
+		cm_conn_check(c);
 }

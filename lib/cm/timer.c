@@ -77,4 +77,5 @@ cm_expired(struct timer *timer, uint64_t now)
 
 	if (expiries[c->state] != NULL)
 		expiries[c->state](c, now);
+	cm_conn_check(c);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <rte_debug.h>
 #include <rte_malloc.h>
 #include <rte_rcu_qsbr.h>
 
@@ -167,6 +168,26 @@ neigh_check_pair(const struct link *l, const struct link_port *p, const union gi
 		peer->cfg.num_addr > 1 ? ", ..." : "");
 }
 
+#ifdef RTE_ENABLE_ASSERT
+/* Each place that was ever used is present, free, or leaving; each present entry is found. */
+static void
+neigh_check(const struct neigh_table *t)
+{
+	uint32_t i, present = 0;
+
+	for (i = 0; i < t->count; i++) {
+		if (!t->entry[i].present)
+			continue;
+		present++;
+		RTE_ASSERT(neigh_find(t, t->entry[i].port, &t->entry[i].gid) == (int)i);
+	}
+	RTE_ASSERT(present == t->present);
+	RTE_ASSERT(present + t->num_free + t->num_leaving == t->count);
+}
+#else
+#define neigh_check(t) RTE_SET_USED(t)
+#endif
+
 /* Places whose grace period is over may be used again. */
 static void
 neigh_reclaim(struct link *l)
@@ -249,6 +270,7 @@ neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgi
 	t->present++;
 	t->order[t->made % NEIGH_MAX] = (uint16_t)i;
 	__atomic_store_n(&t->made, t->made + 1, __ATOMIC_RELEASE);
+	neigh_check(t);
 	*index = i;
 	return 0;
 }
@@ -375,6 +397,7 @@ link_neighbours_forget(struct link *l, const struct link_neighbours_used *used, 
 	if (l->cfg.rcu != NULL)
 		t->leaving_token = rte_rcu_qsbr_start(l->cfg.rcu);
 	t->forgotten += before - t->present;
+	neigh_check(t);
 	if (before > t->present)
 		LINK_LOG(INFO, "%u neighbours that nobody uses are forgotten, %u are left",
 			before - t->present, t->present);

@@ -59,10 +59,13 @@ enum verdict
 mad_hand_over(struct mad_rx *rx)
 {
 	struct mad_session *s = gsi_find_session(rx);
+	enum verdict v;
 
 	if (likely(s != NULL)) {
 		mad_heard(s);
-		return s->protocol->receive(s, rx);
+		v = s->protocol->receive(s, rx);
+		mad_session_check(s);
+		return v;
 	}
 	return rx->key.requester ? gsi_unmatched(rx) : mad_dispatch(rx);
 }

@@ -46,6 +46,7 @@ mad_run(struct mad_worker *w, uint64_t now, unsigned int budget)
 		if (n == 0)
 			stalls++;
 		mad_want(s, 0); /* queue it again if it has work left; an ended session has none */
+		mad_session_check(s);
 	}
 	return sent;
 }

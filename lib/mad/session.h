@@ -306,6 +306,13 @@ struct mad_session {
 	TAILQ_ENTRY(mad_session) linger_link;
 };
 
+/* check.c: the invariants of a session, or of a free one, when an event is over */
+#ifdef RTE_ENABLE_ASSERT
+void mad_session_check(const struct mad_session *s);
+#else
+#define mad_session_check(s) RTE_SET_USED(s)
+#endif
+
 /* --- sending --- */
 
 /*

@@ -75,6 +75,7 @@ timer_expired(struct timer *timer, uint64_t now)
 		mad_session_free(s);
 	else
 		s->protocol->expire(s);
+	mad_session_check(s);
 }
 
 static void

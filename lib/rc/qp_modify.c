@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rc/check.h"
 #include "rc/qp_directory.h"
 #include "wire/put.h"
 
@@ -352,11 +353,11 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 
 	if (to == QPS_RESET) {
 		qp_enter_reset(qp);
-		return 0;
+		goto done;
 	}
 	if (to == QPS_ERR) {
 		rc_qp_error(qp);
-		return 0;
+		goto done;
 	}
 	take_attrs(qp, attr, mask);
 	if ((from == QPS_INIT && to == QPS_RTR && rc_responder_create(qp) != 0) ||
@@ -368,5 +369,7 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 		rc_migration_modify(qp, attr, mask);
 	}
 	rc_qp_known(qp);
+done:
+	rc_qp_check(qp);
 	return rc;
 }

@@ -6,6 +6,7 @@
  * Requester: start, state changes, migration, retry and timer. Sending: requester.c.
  */
 
+#include "rc/check.h"
 #include "rc/qp_directory.h"
 
 /* --- states and paths --- */
@@ -124,4 +125,5 @@ rc_requester_timer(struct timer *t, uint64_t now)
 		rc_count(qp, local_ack_timeout_err, 1);
 		rc_retry(qp);
 	}
+	rc_qp_check(qp);
 }

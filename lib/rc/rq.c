@@ -10,6 +10,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "rc/check.h"
 #include "rc/qp_directory.h"
 #include "rc/qp.h"
 #include "rc/rq.h"
@@ -140,5 +141,6 @@ rc_post_recv(struct rc_worker *w, uint32_t qpn, const struct recv_wr *wr, struct
 	/* in ERR, receives may be posted and are flushed at once (rc-transport 11) */
 	if (unlikely(qp->state == QPS_ERR) && rc == 0)
 		rc_responder_flush(qp);
+	rc_qp_check(qp);
 	return rc;
 }

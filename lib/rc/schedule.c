@@ -21,6 +21,7 @@
 #include <rte_common.h>
 #include <rte_prefetch.h>
 
+#include "rc/check.h"
 #include "rc/qp_directory.h"
 #include "wire/wire.h"
 
@@ -142,6 +143,7 @@ check_grace_list(struct rc_worker *w)
 	for (qp = LIST_FIRST(&w->grace); qp != NULL; qp = next) {
 		next = LIST_NEXT(qp, grace_link);
 		rc_requester_grace(qp);
+		rc_qp_check(qp);
 	}
 }
 
@@ -168,6 +170,7 @@ rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
 		qp->on_run_queue = false;
 		if (qp->work != 0 && !waits)
 			rc_want(qp, 0);
+		rc_qp_check(qp);
 	}
 	if (t.little)
 		w->little = LITTLE_TURNS;

@@ -12,6 +12,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "rc/check.h"
 #include "rc/qp_directory.h"
 #include "rc/sq.h"
 #include "wire/opcode.h"
@@ -219,6 +220,7 @@ sq_post(struct rc_qp *qp, const struct send_wr *wr, bool plain, struct error *er
 		rc_requester_flush(qp);
 	else
 		rc_want(qp, WORK_REQUEST);
+	rc_qp_check(qp);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "rc/check.h"
 #include "rc/owner.h"
 #include "rc/qp_directory.h"
 #include "wire/layout.h"
@@ -204,6 +205,7 @@ rc_cq_overruns(struct rc_worker *w)
 			continue;
 		rc_event(w, EVENT_QP_FATAL, qp->qpn);
 		rc_qp_fail(qp, (struct qp_failure){ .verdict = VERDICT_COUNT, .cq_overrun = true });
+		rc_qp_check(qp);
 	}
 	w->cq_overrun = false; /* flushed completions that found no room may have set it again */
 }
@@ -344,5 +346,6 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	}
 	if (unlikely(w->cq_overrun))
 		rc_cq_overruns(w);
+	rc_qp_check(qp);
 	return v;
 }

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* What the comments of qp.h, requester.h, responder.h, rq.h and cq.h claim, asserted. */
+
+#include <rte_debug.h>
+
+#include "rc/check.h"
+#include "rc/cq.h"
+
+#ifdef RTE_ENABLE_ASSERT
+
+/* Longer queues are checked at their ends only, so that a checked build stays usable. */
+#define WALK_MAX 64
+
+/* True if a, b and c are in this order on the circle of 2^32. */
+static bool
+in_order(uint32_t a, uint32_t b, uint32_t c)
+{
+	return b - a <= c - a;
+}
+
+/* The WQEs from ack to head: PSNs without a gap, and the Reads and Atomics that are outstanding. */
+static void
+check_assigned(const struct rc_requester *req)
+{
+	unsigned int answered = 0, assigned = 0;
+	const struct rc_sq_wqe *wqe;
+	uint32_t i, next = 0;
+
+	for (i = req->ack; i != req->head; i++) {
+		wqe = rc_sq_at(req, i);
+		RTE_ASSERT(wqe->only == 0 || !wqe->assigned);
+		if (!wqe->assigned || rc_wqe_local(wqe))
+			continue;
+		RTE_ASSERT(((wqe->last_psn - wqe->psn) & PSN_MASK) <= PSN_MASK / 2);
+		/* una belongs to the oldest WQE */
+		if (assigned++ == 0)
+			RTE_ASSERT(((req->una - wqe->psn) & PSN_MASK) <=
+				((wqe->last_psn - wqe->psn) & PSN_MASK));
+		else
+			RTE_ASSERT(wqe->psn == next);
+		next = psn_add(wqe->last_psn, 1);
+		answered += rc_wqe_answered(wqe);
+	}
+	RTE_ASSERT(req->rd_atomic == answered);
+	if (assigned == 0)
+		RTE_ASSERT(rc_in_flight(req) == 0);
+}
+
+static void
+check_requester(const struct rc_qp *qp)
+{
+	const struct rc_requester *req = &qp->req;
+
+	RTE_ASSERT(in_order(req->tail, req->ack, req->head));
+	RTE_ASSERT(in_order(req->ack, req->send, req->head));
+	RTE_ASSERT(req->head - req->tail <= req->max_wr);
+	RTE_ASSERT(rc_in_flight(req) <= PSN_MASK / 2 + 1);
+	RTE_ASSERT(rc_from_una(req, req->send_psn) <= rc_in_flight(req));
+	RTE_ASSERT(req->retry_left <= req->retry_cnt && req->rnr_left <= req->rnr_retry);
+	RTE_ASSERT(!req->timing || (rc_in_flight(req) > 0 && timer_armed(&req->timer)));
+	RTE_ASSERT(req->rnr_wait != RC_RNR_WAIT || timer_armed(&req->timer));
+	RTE_ASSERT(req->tail == req->ack || req->held);
+	if (qp->state == QPS_RESET || qp->state == QPS_ERR)
+		RTE_ASSERT(req->tail == req->head && rc_in_flight(req) == 0);
+	if (req->head - req->ack <= WALK_MAX)
+		check_assigned(req);
+}
+
+static void
+check_ack_run(const struct rc_responder *r, const struct rc_ack_run *run)
+{
+	if (!run->owed)
+		return;
+	RTE_ASSERT(psn_diff(run->last, run->first) >= 0);
+	RTE_ASSERT(psn_diff(run->last, r->epsn) < 0);
+}
+
+/* Saved requests in the order of their PSNs, all before ePSN; those before saved_done are sent. */
+static void
+check_responder(const struct rc_responder *r)
+{
+	const struct rc_saved *s, *before = NULL;
+	unsigned int i;
+
+	RTE_ASSERT(r->saved_count <= r->saved_size && r->saved_limit <= r->saved_size);
+	RTE_ASSERT(r->saved_done <= r->saved_count);
+	RTE_ASSERT(r->saved_size == 0 || r->saved_head < r->saved_size);
+	for (i = 0; i < r->saved_count; i++, before = s) {
+		s = rc_saved_at(r, i);
+		RTE_ASSERT(psn_diff(s->last_psn, s->psn) >= 0);
+		RTE_ASSERT(psn_diff(s->last_psn, r->epsn) < 0);
+		RTE_ASSERT(before == NULL || psn_diff(before->last_psn, s->psn) < 0);
+		RTE_ASSERT(i >= r->saved_done || (!s->pending && !s->ack.owed));
+		check_ack_run(r, &s->ack);
+	}
+	check_ack_run(r, &r->ack);
+	RTE_ASSERT(!r->wqe_taken || r->message != RESP_IDLE);
+}
+
+static void
+check_ring(const struct rc_cq *cq, unsigned int worker)
+{
+	const struct rc_cq_ring *r = rc_cq_ring(cq, worker);
+	uint32_t tail;
+
+	if (r == NULL)
+		return;
+	tail = __atomic_load_n(&r->tail, __ATOMIC_RELAXED);
+	RTE_ASSERT(r->head - r->tail_seen <= cq->depth && r->head - tail <= cq->depth);
+}
+
+void
+rc_qp_check(const struct rc_qp *qp)
+{
+	RTE_ASSERT(qp->worker->dev->worker[qp->worker->id] == qp->worker);
+	RTE_ASSERT(qp->totals == &qp->worker->counters[qp->port]);
+	/* a QP with work waits on the run queue, or for a timer to allow it to send */
+	RTE_ASSERT(qp->work == 0 || qp->on_run_queue || qp->limited);
+	RTE_ASSERT(qp->state != QPS_RESET || qp->work == 0);
+	RTE_ASSERT(rc_rq_posted(qp->rq) <= qp->rq->max_wr);
+	check_requester(qp);
+	check_responder(&qp->resp);
+	check_ring(qp->send_cq, qp->worker->id);
+	check_ring(qp->recv_cq, qp->worker->id);
+}
+
+#endif

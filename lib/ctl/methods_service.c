@@ -87,7 +87,7 @@ static const struct table_row listen_params[] = {
 	SERVICE_ROW(SVC, tcp_address, TABLE_STRING, "perftest: address that tcp_port listens on",
 		.max = SVC_ADDRESS_MAX - 1, .def_text = "all of this host"),
 	SERVICE_ROW(SVC, tcp_any_gid, TABLE_BOOL,
-		"perftest: a client may announce any GID, not only the address of its TCP connection"),
+		"perftest: a client may announce any GID, not only the address of its TCP connection, and a LID"),
 	SERVICE_ROW(SVC, local_port, TABLE_UINT,
 		"local port that most peers come by, counted from 0: the service's memory is on its card's NUMA node",
 		.max = LINK_PORTS_MAX - 1),

@@ -168,17 +168,22 @@ perftest_mtu(const struct engine *e)
 /* --- the QPs of a session --- */
 
 /*
- * Anti-amplification: one forged Read makes the QP send megabytes to the GID. So the GID is the
- * address that has proven itself by TCP, unless the operator says that they differ.
+ * Anti-amplification: one forged Read makes the QP send megabytes to the client's address. So a
+ * GID is the address that has proven itself by TCP, and a LID, which TCP cannot prove, is refused,
+ * unless the operator admits any address.
  */
 static int
-perftest_check_gid(const struct perftest_session *s, const struct perftest_dest *theirs,
+perftest_check_address(const struct perftest_session *s, const struct perftest_dest *theirs,
 	struct error *err)
 {
 	char gid[GID_STRLEN], peer[GID_STRLEN];
 
-	if (s->any_gid || !theirs->has_gid || theirs->lid != 0 ||
-		memcmp(theirs->gid.raw, s->peer.raw, sizeof(s->peer.raw)) == 0)
+	if (s->any_gid)
+		return 0;
+	if (theirs->lid != 0)
+		return error_set(err, EPERM,
+			"its LID %u: TCP proves no LID (tcp_any_gid admits any)", theirs->lid);
+	if (!theirs->has_gid || memcmp(theirs->gid.raw, s->peer.raw, sizeof(s->peer.raw)) == 0)
 		return 0;
 	return error_set(err, EPERM,
 		"its GID %s is not the address of its TCP connection, %s (tcp_any_gid admits it)",
@@ -205,7 +210,7 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 		.max_rd_atomic = 1,
 		.max_dest_rd_atomic = e->config.limits.max_rd_atomic,
 	};
-	ret = perftest_check_gid(s, theirs, err);
+	ret = perftest_check_address(s, theirs, err);
 	if (ret != 0)
 		return ret;
 	if (!link_neighbour_allowed(e->link, &s->peer))

@@ -48,7 +48,8 @@ struct svc_config {
 	uint64_t service_mask;
 	uint16_t tcp_port; /**< perftest: its exchange over TCP, 0: none */
 	char tcp_address[SVC_ADDRESS_MAX]; /**< the exchange listens there; "": on all addresses */
-	bool tcp_any_gid; /**< a client's GID need not be the address of its TCP connection */
+	/** a client may have any LID, and a GID that is not the address of its TCP connection */
+	bool tcp_any_gid;
 	uint64_t length; /**< of the memory, bytes; 0: the kind's default */
 	uint32_t size; /**< of a message, bytes; 0: the kind's default */
 	uint32_t depth; /**< receives posted, sends outstanding; 0: the kind's default */

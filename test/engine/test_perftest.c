@@ -516,6 +516,40 @@ test_quiet_client_is_closed(void **state)
 	end_destroy(e, &end);
 }
 
+/* What the engine logs until end_log(). */
+static struct {
+	FILE *file;
+	char *text;
+	size_t size;
+} told;
+
+static void
+begin_log(void)
+{
+	told.file = open_memstream(&told.text, &told.size);
+	assert_non_null(told.file);
+	rte_openlog_stream(told.file);
+}
+
+static void
+end_log(void)
+{
+	rte_openlog_stream(NULL);
+	fclose(told.file);
+}
+
+/* How many lines have this text. */
+static unsigned int
+told_lines(const char *text)
+{
+	const char *at = told.text;
+	unsigned int n = 0;
+
+	for (; (at = strstr(at, text)) != NULL; at++)
+		n++;
+	return n;
+}
+
 /* Whoever proved an address by TCP gets packets sent there, and to no other. */
 static void
 test_gid_of_another_is_refused(void **state)
@@ -529,6 +563,27 @@ test_gid_of_another_is_refused(void **state)
 	c.tcp_port = tcp_port = free_port();
 	assert_ok(engine_cm_listen(e, &c, &id, &err));
 	perftest_expect_refused(e, &theirs);
+	assert_int_equal(perftest_num_qps(e), 0);
+}
+
+/* TCP proves no LID: a client that names one could have packets sent to any port of the subnet. */
+static void
+test_lid_of_anybody_is_refused(void **state)
+{
+	struct engine *e = *state;
+	struct svc_config c = { .kind = "perftest", .max_connections = QPS_MAX };
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	struct error err = { "" };
+	uint32_t id;
+
+	assert_int_not_equal(theirs.lid, 0);
+	c.tcp_port = tcp_port = free_port();
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	begin_log();
+	perftest_expect_refused(e, &theirs);
+	end_log();
+	assert_int_equal(told_lines("its LID 2: TCP proves no LID (tcp_any_gid admits any)"), 1);
+	free(told.text);
 	assert_int_equal(perftest_num_qps(e), 0);
 }
 
@@ -609,40 +664,6 @@ test_announced_sessions_stay(void **state)
 	expect_end(e, one_more);
 	for (i = 0; i < 64; i++)
 		perftest_hang_up(e, fd[i]);
-}
-
-/* What the engine logs until end_log(). */
-static struct {
-	FILE *file;
-	char *text;
-	size_t size;
-} told;
-
-static void
-begin_log(void)
-{
-	told.file = open_memstream(&told.text, &told.size);
-	assert_non_null(told.file);
-	rte_openlog_stream(told.file);
-}
-
-static void
-end_log(void)
-{
-	rte_openlog_stream(NULL);
-	fclose(told.file);
-}
-
-/* How many lines have this text. */
-static unsigned int
-told_lines(const char *text)
-{
-	const char *at = told.text;
-	unsigned int n = 0;
-
-	for (; (at = strstr(at, text)) != NULL; at++)
-		n++;
-	return n;
 }
 
 /* A line each, with the client's address: accepted, and ended, and why. */
@@ -782,6 +803,7 @@ main(void)
 		T(test_malformed_message_ends_a_session),
 		T(test_silent_client_is_closed),
 		T(test_gid_of_another_is_refused),
+		T_IB(test_lid_of_anybody_is_refused),
 		T(test_address_to_listen_on),
 		T(test_at_most_64_sessions),
 		T(test_announced_sessions_stay),

@@ -228,6 +228,9 @@ const struct table_row config_service_keys[] = {
 	BOOL(struct config_service, svc.per_connection, "per_connection",
 		"memory: each connection has its own."),
 	SERVICE(max_connections, 1, 1 << 20, "Connections at most. Default: the kind's."),
+	SERVICE(max_connections_per_peer, 1, 1 << 20,
+		"Of one address. Default: three times as many as are left, so that others find "
+		"places."),
 	OBJECT("allow", service_allow_keys,
 		"Who may connect, perftest's TCP included; for others the service does not exist."),
 	ROW_END,

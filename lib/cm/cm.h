@@ -256,6 +256,11 @@ void cm_destroy(struct cm *cm);
  * @param mad  MAD_LEN bytes
  */
 unsigned int cm_owner(uint64_t hash_key, unsigned int workers, const uint8_t *mad);
+/**
+ * The address that a peer at the far end of @p av is known by: its GID; on our own IB subnet its
+ * LID, as ::lid, since all peers behind a router share the router's LID.
+ */
+union gid cm_address(const struct av *av);
 /** The worker of a connection; any lcore may call it. */
 unsigned int cm_worker_of(uint64_t hash_key, unsigned int workers, cm_id id);
 
@@ -370,6 +375,7 @@ bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info
 	X(unproven, "messages not sent: a stranger's address has had three bytes for each of its") \
 	X(paused, "requests rejected: their sender has used wrong keys too often")                 \
 	X(no_place, "connections ended as they were established: their service was full")          \
+	X(prefix_limit, "connections refused: the peer's /24 or /64 has its share of them")        \
 	X(no_resources, "requests rejected or not sent for lack of a QP or connection")            \
 	X(tx_stall, "times a message had to wait for the sink")
 /* clang-format on */

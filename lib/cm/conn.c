@@ -74,7 +74,7 @@ take_seat(struct cm_conn *c)
 		.rdma = c->rdma,
 	};
 
-	if (c->cm->used - c->cm->everyone.count > c->cm->limits.max_connections)
+	if (cm_standing(c->cm) > c->cm->limits.max_connections || !cm_prefix_room_for(c))
 		return false;
 	if (c->listener == NULL)
 		return true;

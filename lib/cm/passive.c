@@ -170,7 +170,8 @@ cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
 		rx->verdict = VERDICT_MAD_REFUSED;
 		return;
 	}
-	c = cm_full(rx->cm) ? NULL : passive_conn_new(rx, &req);
+	c = cm_full(rx->cm) || !cm_prefix_room(rx->cm, rx->peer) ? NULL
+								 : passive_conn_new(rx, &req);
 	if (c == NULL) {
 		cm_count(rx->cm, no_resources);
 		passive_refuse_reason(rx, CM_REJ_NO_RESOURCES);

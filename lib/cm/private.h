@@ -47,9 +47,16 @@ TAILQ_HEAD(cm_conn_list, cm_conn);
 /* The half-open connection of an item at a level. */
 #define CM_OF_ITEM(item, level) container_of(item, struct cm_conn, half_open_item[level])
 
+/* An IPv4 /24, else a /64; the limits count by it, too. */
+struct cm_prefix {
+	struct share_holder half_open;
+	uint32_t connections; /* with half-open ones */
+};
+
 /* A peer address, kept while it has connections; the limits count by it. */
 struct cm_peer {
 	union gid addr; /* GID; on our own IB subnet ::lid */
+	struct cm_prefix *prefix;
 	struct hash_link link; /* by address, or of the free entries */
 	uint32_t connections;
 	uint32_t probes; /* connections that probe.c checks now */
@@ -175,9 +182,8 @@ struct cm {
 	uint32_t used;
 	uint64_t requests; /* REQs for which a connection was wanted */
 	uint64_t half_open_bytes; /* of their QPs */
-	/* half-open connections: of all, of each prefix; struct cm_peer has those of an address */
-	struct share_holder everyone;
-	struct share_holder *prefixes; /* by hash, as many as .by_address has buckets */
+	struct share_holder everyone; /* half-open connections of all */
+	struct cm_prefix *prefixes; /* by hash, as many as .by_address has buckets */
 	struct share_rank rank[CM_LEVELS];
 	uint32_t probes[CM_PORTS_MAX]; /* connections that probe.c checks now */
 	uint32_t high; /* slots from here on were never used */
@@ -269,6 +275,12 @@ bool cm_is_paused(const struct cm *cm, const struct mad_peer *from, uint64_t now
 /* Find or add the peer of an address; NULL: the pool is empty. cm_peer_put() frees it if unused. */
 struct cm_peer *cm_peer_get(struct cm *cm, const struct mad_peer *to);
 void cm_peer_put(struct cm *cm, struct cm_peer *p);
+/* Established connections and those in TIMEWAIT, which do not give way to others. */
+uint32_t cm_standing(const struct cm *cm);
+/* True if the prefix of this peer leaves connections for others; counted if not. */
+bool cm_prefix_room(struct cm *cm, const struct mad_peer *from);
+/* The same for a passive connection that is no longer half open. */
+bool cm_prefix_room_for(const struct cm_conn *c);
 /*
  * True if this peer may have one more half-open connection. If it has its share, its own oldest
  * one ends; if the pool is full, one of those who have most.

@@ -26,7 +26,7 @@ cm_fill_pools(struct cm *cm)
 	TAILQ_INIT(&cm->work);
 	share_holder_init(&cm->everyone);
 	for (i = 0; i <= cm->by_address.mask; i++)
-		share_holder_init(&cm->prefixes[i]);
+		share_holder_init(&cm->prefixes[i].half_open);
 	for (i = cm->slots; i-- > 0;) {
 		c = &cm->conns[i];
 		c->cm = cm;
@@ -113,7 +113,7 @@ conn_clear(struct cm_conn *c)
 bool
 cm_full(const struct cm *cm)
 {
-	return cm->used - cm->everyone.count >= cm->limits.max_connections;
+	return cm_standing(cm) >= cm->limits.max_connections;
 }
 
 struct cm_conn *
@@ -134,6 +134,7 @@ cm_conn_new(struct cm *cm, const struct mad_peer *to, uint64_t now)
 	conn_clear(c);
 	c->peer = p;
 	p->connections++;
+	p->prefix->connections++;
 	cm->high = RTE_MAX(cm->high, c->index + 1);
 	c->id = cm_id_make(c);
 	c->to = *to;
@@ -154,6 +155,7 @@ cm_conn_free(struct cm_conn *c)
 	cm_unwant(c, c->work);
 	timer_disarm(cm->config.wheel, &c->timer);
 	c->peer->connections--;
+	c->peer->prefix->connections--;
 	cm_peer_put(cm, c->peer);
 	c->peer = NULL;
 	c->id = 0;

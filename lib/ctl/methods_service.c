@@ -81,6 +81,8 @@ static const struct table_row listen_params[] = {
 		.def_text = "a new one; rcopy: none"),
 	SERVICE_ROW(SVC, per_connection, TABLE_BOOL, "memory: each connection has its own"),
 	SERVICE_ROW(SVC, max_connections, TABLE_UINT, "more than so many are refused", KINDS_OWN),
+	SERVICE_ROW(SVC, max_connections_per_peer, TABLE_UINT, "so many of them of one address",
+		.def_text = "three times as many as are left, so that others find places"),
 	SERVICE_ROW(SVC, tcp_port, TABLE_UINT,
 		"perftest: TCP port for who exchanges addresses there, without rdma_cm",
 		.def_text = "none"),

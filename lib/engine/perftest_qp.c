@@ -20,6 +20,7 @@
 
 struct qp_args {
 	unsigned int place;
+	const union gid *peer;
 	struct qp_attr attr;
 	const struct port_attr *port; /* the port attributes from which .attr was made */
 	const struct perftest_dest *theirs;
@@ -38,7 +39,7 @@ open_here(struct worker *w, void *arg)
 
 	if (s == NULL)
 		return error_set(a->err, ENOENT, "the service has ended");
-	a->qp->conn = svc_direct_open(s, &a->attr, a->err);
+	a->qp->conn = svc_direct_open(s, a->peer, &a->attr, a->err);
 	if (a->qp->conn == NULL)
 		return -EIO;
 	perftest_direct(a->qp->conn, a->theirs, &a->qp->ours);
@@ -195,7 +196,13 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 {
 	struct engine *e = s->engine;
 	struct perftest_qp *qp = &s->qp[s->num_qps];
-	struct qp_args a = { .place = s->place, .theirs = theirs, .qp = qp, .err = err };
+	struct qp_args a = {
+		.place = s->place,
+		.peer = &s->peer,
+		.theirs = theirs,
+		.qp = qp,
+		.err = err,
+	};
 	int ret;
 
 	if (s->num_qps == PERFTEST_QPS)

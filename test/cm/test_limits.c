@@ -246,6 +246,89 @@ test_connections_per_peer(void **state)
 	expect_messages(&w->a, "REP");
 }
 
+/* The n-th connection of 10.0.net.host, until its RTU. @return false: its REQ is rejected */
+static bool
+host_of_net_connects(struct world *w, uint8_t net, uint8_t host, uint32_t n)
+{
+	uint64_t rejected = counters_of(&w->a).rej_sent[CM_REJ_NO_RESOURCES];
+	struct cm_msg rtu = { .type = CM_RTU, .local_id = (uint32_t)host << 16 | n };
+	const union gid from = {
+		.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [14] = net, [15] = host },
+	};
+
+	req_of(w, net, host, n);
+	if (counters_of(&w->a).rej_sent[CM_REJ_NO_RESOURCES] > rejected)
+		return false;
+	rtu.remote_id = last_life(&w->a)->id;
+	peer_say_as(w, &rtu, &from);
+	return true;
+}
+
+/* @return connections that hosts of a /24 get together before they are refused */
+static unsigned int
+net_takes(struct world *w, uint8_t net)
+{
+	unsigned int n = 0;
+
+	while (n < 200 && host_of_net_connects(w, net, (uint8_t)(1 + n / 20), n % 20))
+		n++;
+	return n;
+}
+
+/* Addresses are easily had: those of a /24 or /64 together leave connections for others. */
+static void
+test_one_prefix_leaves_connections(void **state)
+{
+	struct world *w = limited(state, 64, 64, 20);
+
+	assert_int_equal(net_takes(w, 1), 48); /* three quarters of 64 */
+	assert_int_equal(net_takes(w, 2), 12); /* of the 16 that are left */
+	assert_int_equal(net_takes(w, 3), 3);
+	assert_int_equal(net_takes(w, 4), 1);
+	assert_int_equal(w->a.established, 64);
+	assert_int_equal(counters_of(&w->a).prefix_limit, 3);
+}
+
+/* REQs from forged addresses of a prefix hold nothing against its true ones. */
+static void
+test_half_open_ones_leave_the_share_of_their_prefix(void **state)
+{
+	struct world *w = limited(state, 100, 100, 64);
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		req_of(w, 1, 7, i);
+	assert_true(host_of_net_connects(w, 1, 8, 0));
+	assert_int_equal(w->a.established, 1);
+}
+
+/* All REPs wait for their RTUs: the prefix has its share when those come. */
+static void
+test_share_of_a_prefix_when_established(void **state)
+{
+	struct world *w = limited(state, 100, 100, 64);
+	struct cm_msg rtu = { .type = CM_RTU };
+	const union gid from = {
+		.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [14] = 1, [15] = 7 },
+	};
+	cm_id ids[50];
+	unsigned int i;
+
+	for (i = 0; i < 50; i++) {
+		req_of(w, 1, 7, i);
+		ids[i] = last_life(&w->a)->id;
+	}
+	for (i = 0; i < 50; i++) {
+		rtu.remote_id = ids[i];
+		rtu.local_id = 7u << 16 | i;
+		peer_say_as(w, &rtu, &from);
+	}
+	assert_int_equal(w->a.established, 48);
+	assert_int_equal(counters_of(&w->a).prefix_limit, 2);
+	assert_int_equal(counters_of(&w->a).no_place, 2);
+	assert_int_equal(counters_of(&w->a).sent[CM_DREQ], 2);
+}
+
 /*
  * With MRAs and long intervals a connection is half open for at most 2^16 ms, which is as long as
  * all retries of Linux take.
@@ -541,6 +624,9 @@ main(void)
 		N(test_established_ones_leave_room),
 		N(test_refused_ones_leave_room),
 		N(test_connections_per_peer),
+		N(test_one_prefix_leaves_connections),
+		N(test_half_open_ones_leave_the_share_of_their_prefix),
+		N(test_share_of_a_prefix_when_established),
 		N(test_half_open_for_at_most_65_seconds),
 		N(test_many_connections_are_freed_in_slices),
 		N(test_flood_of_reqs),

@@ -17,11 +17,11 @@ static void
 passive_refuse(const struct cm_rx *rx, const struct cm_refusal *r)
 {
 	cm_count(rx->cm, refused);
-	cm_tell(rx->cm, EVENT_CONNECTION_REFUSED, 0,
+	cm_tell_of_stranger(rx->cm, EVENT_CONNECTION_REFUSED, 0,
 		(struct connection_change){ .service_id = rx->msg.req.service_id,
 			.peer_qpn = rx->msg.req.qpn,
 			.reason = r->reason },
-		&rx->peer->av);
+		&rx->peer->av, rx->now);
 	cm_reject_message(rx, r);
 }
 

@@ -21,6 +21,7 @@
 
 #include "base/hash_table.h"
 #include "base/share.h"
+#include "base/token_bucket.h"
 #include "base/unproven.h"
 #include "cm/cm.h"
 #include "cm/message.h"
@@ -198,6 +199,8 @@ struct cm {
 		union gid addr;
 		uint64_t until;
 	} paused[CM_PAUSED]; /* addresses from which no connection is taken */
+	struct token_bucket stranger_events; /* cm_tell_of_stranger() */
+	uint32_t unreported; /* what strangers caused since the last event about one */
 	struct cm_counters counters;
 };
 
@@ -375,6 +378,12 @@ void cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info);
 /** Raise an event of a connection with the peer at the far end of @p av. */
 void cm_tell(struct cm *cm, enum event_type type, uint32_t qpn, struct connection_change change,
 	const struct av *av);
+/*
+ * The same about somebody who has not proven its address: a few a second, so that strangers do not
+ * push other events out. The next one says how many were left out.
+ */
+void cm_tell_of_stranger(struct cm *cm, enum event_type type, uint32_t qpn,
+	struct connection_change change, const struct av *av, uint64_t now);
 /* Set .patience, the deadline while half open, to CM_PEER_MS_MAX from now. */
 void cm_be_patient(struct cm_conn *c, uint64_t now);
 /* Start the timer, for @p wait after this turn's packets are sent; at most until .patience. */

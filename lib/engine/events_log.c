@@ -79,21 +79,23 @@ static void
 connection_text(const struct engine *e, const struct event *ev, char *buf, size_t size)
 {
 	const struct connection_change *c = &ev->connection;
-	char peer[GID_STRLEN];
+	char peer[GID_STRLEN], others[40] = "";
 
 	if (c->dlid != 0)
 		snprintf(peer, sizeof(peer), "lid:%u", c->dlid);
 	else
 		gid_print(&c->peer, peer);
+	if (c->unreported != 0)
+		snprintf(others, sizeof(others), "; %u others were not reported", c->unreported);
 	snprintf(buf, size,
-		"connection of QP 0x%x on %s with %s QP 0x%x, service ID 0x%" PRIx64 " %s%s%s%s",
+		"connection of QP 0x%x on %s with %s QP 0x%x, service ID 0x%" PRIx64 " %s%s%s%s%s",
 		ev->element, port_name(e, c->port), peer, c->peer_qpn, c->service_id,
 		ev->type == EVENT_CONNECTION_MADE              ? "is made"
 			: ev->type == EVENT_CONNECTION_REFUSED ? "is refused: "
 							       : "has ended: ",
 		ev->type == EVENT_CONNECTION_ENDED ? end_name(c->end) : "",
 		ev->type == EVENT_CONNECTION_ENDED && c->reason != 0 ? ": " : "",
-		c->reason != 0 ? cm_reason_name(c->reason) : "");
+		c->reason != 0 ? cm_reason_name(c->reason) : "", others);
 }
 
 uint32_t

@@ -429,6 +429,9 @@ test_flood_of_reqs(void **state)
 	assert_int_equal(counters_of(&w->a).half_open_limit, 0);
 	assert_int_equal(w->a.requests, 20001);
 	assert_true(counters_of(&w->a).half_open_evicted > 19000);
+	/* who gives way is told rarely: 16, then 4 in each of 20 s */
+	assert_in_range(w->a.ended_events, 16, 16 + 4 * 20);
+	assert_true(w->a.ended_events + w->a.unreported > 18000);
 	assert_true(count_conns(&w->a) <= 33);
 	req_of(w, 8, 9, 0); /* a peer that means it connects amid the flood */
 	ours = *last_life(&w->a);

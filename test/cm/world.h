@@ -104,6 +104,8 @@ struct node {
 	struct life lives[WORLD_LIVES]; /* in order */
 	uint64_t num_lives;
 	uint64_t established, ended, released; /* calls */
+	/* events: refused connections, ended ones, and what those say of others left out */
+	unsigned int refused_events, ended_events, unreported;
 };
 
 struct world {

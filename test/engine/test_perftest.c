@@ -91,9 +91,9 @@ perftest_stop(void **state)
 
 /* --- a client's socket --- */
 
-/* Connect from 127.0.0.@p from. */
+/* Connect from 127.0.x.y, where @p from is 0xXXYY. */
 static int
-perftest_dial_from(uint8_t from)
+perftest_dial_from(uint16_t from)
 {
 	struct sockaddr_in addr = {
 		.sin_family = AF_INET,
@@ -102,7 +102,7 @@ perftest_dial_from(uint8_t from)
 	};
 	struct sockaddr_in source = {
 		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xFFu) | from),
+		.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xFFFFu) | from),
 	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -163,7 +163,7 @@ expect_end(struct engine *e, int fd)
 
 /* Exchange version, cycle buffer, cache line and a path MTU of 1024. @return the socket */
 static int
-perftest_greet_from(struct engine *e, uint8_t from)
+perftest_greet_from(struct engine *e, uint16_t from)
 {
 	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 },
 			     line[4] = { [3] = 64 };
@@ -646,24 +646,68 @@ test_at_most_64_sessions(void **state)
 	perftest_hang_up(e, one_more);
 }
 
-/* Sessions with queue pairs do not give way. */
+/* Fill all sessions with clients that have a queue pair, so many of each address. */
 static void
-test_announced_sessions_stay(void **state)
+fill_sessions(struct engine *e, int fd[64], unsigned int of_each)
 {
-	struct engine *e = *state;
 	struct perftest_dest theirs = dest_of(e, 0);
-	int fd[64], one_more;
 	unsigned int i;
 
 	for (i = 0; i < 64; i++) {
-		fd[i] = perftest_greet_from(e, (uint8_t)(1 + i / 16));
+		fd[i] = perftest_greet_from(e, (uint16_t)(1 + i / of_each));
 		theirs.qpn = i + 1;
 		perftest_tell(e, fd[i], &theirs);
 	}
-	one_more = perftest_dial_from(99);
-	expect_end(e, one_more);
+}
+
+/* A client with a queue pair gives way, too, if its address has more than that of the new one. */
+static void
+test_busy_sessions_of_one_address_give_way(void **state)
+{
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	int fd[64], more[12], refused;
+	unsigned int i;
+
+	fill_sessions(e, fd, 16);
+	/* each of the five addresses gets a fifth, and no more */
+	for (i = 0; i < 12; i++) {
+		more[i] = perftest_greet_from(e, 99);
+		perftest_tell(e, more[i], &theirs);
+	}
+	expect_end(e, fd[0]);
+	expect_end(e, fd[16]);
+	refused = perftest_dial_from(99);
+	expect_end(e, refused);
+	assert_int_equal(perftest_num_qps(e), 64);
+	for (i = 0; i < 12; i++)
+		close(more[i]);
 	for (i = 0; i < 64; i++)
-		perftest_hang_up(e, fd[i]);
+		if (i != 0 && i != 16)
+			close(fd[i]);
+	eventually(
+		(event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK), perftest_num_qps(e) == 0));
+}
+
+/* Who has a prefix has all of its addresses: one session of each is no more than one's share. */
+static void
+test_busy_sessions_of_one_prefix_give_way(void **state)
+{
+	struct engine *e = *state;
+	int fd[64], other, refused;
+	unsigned int i;
+
+	fill_sessions(e, fd, 1);
+	refused = perftest_dial_from(99); /* of the same /24, where each has one */
+	expect_end(e, refused);
+	other = perftest_greet_from(e, 0x0101);
+	expect_end(e, fd[0]);
+	assert_int_equal(perftest_num_qps(e), 63);
+	close(other);
+	for (i = 1; i < 64; i++)
+		close(fd[i]);
+	eventually(
+		(event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK), perftest_num_qps(e) == 0));
 }
 
 /* A line each, with the client's address: accepted, and ended, and why. */
@@ -806,7 +850,8 @@ main(void)
 		T_IB(test_lid_of_anybody_is_refused),
 		T(test_address_to_listen_on),
 		T(test_at_most_64_sessions),
-		T(test_announced_sessions_stay),
+		T(test_busy_sessions_of_one_address_give_way),
+		T(test_busy_sessions_of_one_prefix_give_way),
 		T(test_quiet_client_is_closed),
 		T(test_connections_are_logged),
 		T(test_lines_left_out_are_counted),

@@ -339,10 +339,12 @@ unsigned int cm_run(struct cm *cm, uint64_t now, unsigned int budget);
 bool cm_pending(const struct cm *cm);
 
 /**
- * Refuse new connections from an address (a LID is ::lid) until @p until, with REJ 3. A few
- * addresses at a time: the one whose pause ends first gives way.
+ * Refuse new connections from an address (a LID is ::lid) until @p until, with REJ 3. At most
+ * 1,024 addresses: the one that was paused first gives way.
  */
 void cm_pause_peer(struct cm *cm, const union gid *addr, uint64_t until);
+/** True if the address is paused now; for connections that are made without the CM. */
+bool cm_is_paused(const struct cm *cm, const union gid *addr, uint64_t now);
 
 /* --- queries and counters --- */
 

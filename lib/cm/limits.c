@@ -115,33 +115,44 @@ cm_peer_put(struct cm *cm, struct cm_peer *p)
 
 /* --- paused addresses --- */
 
+static struct cm_pause *
+pause_find(const struct cm *cm, const union gid *addr)
+{
+	uint64_t hash = cm_address_hash(cm, addr);
+	struct hash_link *l;
+	struct cm_pause *p;
+
+	HASH_FOREACH(l, &cm->paused, hash) {
+		p = container_of(l, struct cm_pause, link);
+		if (gid_equal(&p->addr, addr))
+			return p;
+	}
+	return NULL;
+}
+
 void
 cm_pause_peer(struct cm *cm, const union gid *addr, uint64_t until)
 {
-	unsigned int i, at = 0;
+	struct cm_pause *p = pause_find(cm, addr);
 
-	for (i = 0; i < CM_PAUSED; i++) {
-		if (gid_equal(&cm->paused[i].addr, addr)) {
-			at = i;
-			break;
-		}
-		if (cm->paused[i].until < cm->paused[at].until)
-			at = i;
+	if (p == NULL) {
+		p = TAILQ_FIRST(&cm->oldest_pause);
+		if (p->until != 0)
+			hash_remove(&p->link);
+		p->addr = *addr;
+		hash_add(&cm->paused, &p->link, cm_address_hash(cm, addr));
 	}
-	cm->paused[at].addr = *addr;
-	cm->paused[at].until = until;
+	p->until = until;
+	TAILQ_REMOVE(&cm->oldest_pause, p, age);
+	TAILQ_INSERT_TAIL(&cm->oldest_pause, p, age);
 }
 
 bool
-cm_is_paused(const struct cm *cm, const struct mad_peer *from, uint64_t now)
+cm_is_paused(const struct cm *cm, const union gid *addr, uint64_t now)
 {
-	union gid addr = cm_address(&from->av);
-	unsigned int i;
+	const struct cm_pause *p = pause_find(cm, addr);
 
-	for (i = 0; i < CM_PAUSED; i++)
-		if (now < cm->paused[i].until && gid_equal(&cm->paused[i].addr, &addr))
-			return true;
-	return false;
+	return p != NULL && now < p->until;
 }
 
 /* --- the share of a prefix --- */

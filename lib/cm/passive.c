@@ -149,8 +149,9 @@ cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
 	const struct cm_listener *l;
 	struct cm_request req;
 	struct cm_refusal r;
+	const union gid addr = cm_address(&rx->peer->av);
 
-	if (cm_is_paused(rx->cm, rx->peer, rx->now)) {
+	if (cm_is_paused(rx->cm, &addr, rx->now)) {
 		cm_count(rx->cm, paused);
 		passive_refuse_reason(rx, CM_REJ_NO_RESOURCES);
 		return;

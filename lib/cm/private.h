@@ -166,7 +166,15 @@ struct cm_id_format {
 	unsigned int slot_bits;
 };
 
-#define CM_PAUSED 32 /* a choice */
+#define CM_PAUSED 1024 /* a choice */
+
+/* An address from which no connection is taken. */
+struct cm_pause {
+	union gid addr;
+	uint64_t until; /* 0: never used */
+	struct hash_link link; /* by address */
+	TAILQ_ENTRY(cm_pause) age;
+};
 
 struct cm {
 	struct cm_config config;
@@ -195,10 +203,9 @@ struct cm {
 
 	struct cm_listener *listeners;
 	uint32_t num_listeners;
-	struct {
-		union gid addr;
-		uint64_t until;
-	} paused[CM_PAUSED]; /* addresses from which no connection is taken */
+	struct cm_pause *pauses; /* [CM_PAUSED] */
+	struct hash_table paused;
+	TAILQ_HEAD(, cm_pause) oldest_pause; /* all of them: paused first, or never, first */
 	struct token_bucket stranger_events; /* cm_tell_of_stranger() */
 	uint32_t unreported; /* what strangers caused since the last event about one */
 	struct cm_counters counters;
@@ -273,8 +280,6 @@ cm_lives(const struct cm_conn *c, cm_id id)
  */
 bool cm_is_peer(const struct cm_conn *c, const struct mad_peer *from);
 
-/* True if no new connection is taken from this address: see cm_pause_peer(). */
-bool cm_is_paused(const struct cm *cm, const struct mad_peer *from, uint64_t now);
 /* Find or add the peer of an address; NULL: the pool is empty. cm_peer_put() frees it if unused. */
 struct cm_peer *cm_peer_get(struct cm *cm, const struct mad_peer *to);
 void cm_peer_put(struct cm *cm, struct cm_peer *p);

@@ -24,6 +24,9 @@ cm_fill_pools(struct cm *cm)
 	uint32_t i;
 
 	TAILQ_INIT(&cm->work);
+	TAILQ_INIT(&cm->oldest_pause);
+	for (i = 0; i < CM_PAUSED; i++)
+		TAILQ_INSERT_TAIL(&cm->oldest_pause, &cm->pauses[i], age);
 	share_holder_init(&cm->everyone);
 	for (i = 0; i <= cm->by_address.mask; i++)
 		share_holder_init(&cm->prefixes[i].half_open);
@@ -52,12 +55,14 @@ cm_table_create(struct cm *cm)
 	cm->peers = mem_zalloc(a, n * sizeof(*cm->peers), 64);
 	cm->listeners = mem_zalloc(a, cm->limits.max_listeners * sizeof(*cm->listeners), 64);
 	cm->prefixes = mem_zalloc(a, (cm->by_address.mask + 1) * sizeof(*cm->prefixes), 64);
+	cm->pauses = mem_zalloc(a, CM_PAUSED * sizeof(*cm->pauses), 64);
+	ok = hash_create(&cm->paused, a, CM_PAUSED) == 0 && ok;
 	for (k = 0; k < CM_KEYS; k++)
 		ok = hash_create(&cm->by_key[k], a, n) == 0 && ok;
 	for (k = 0; k < CM_LEVELS; k++)
 		ok = share_rank_create(&cm->rank[k], a, cm->limits.max_half_open) == 0 && ok;
 	if (!ok || cm->prefixes == NULL || cm->conns == NULL || cm->peers == NULL ||
-		cm->listeners == NULL)
+		cm->listeners == NULL || cm->pauses == NULL)
 		return -ENOMEM;
 	cm_fill_pools(cm);
 	return 0;
@@ -73,6 +78,8 @@ cm_table_destroy(struct cm *cm)
 		mem_free(a, cm->by_key[k].buckets);
 	for (k = 0; k < CM_LEVELS; k++)
 		share_rank_destroy(&cm->rank[k], a);
+	mem_free(a, cm->paused.buckets);
+	mem_free(a, cm->pauses);
 	mem_free(a, cm->prefixes);
 	mem_free(a, cm->listeners);
 	mem_free(a, cm->by_address.buckets);

@@ -35,10 +35,14 @@ open_here(struct worker *w, void *arg)
 {
 	struct qp_args *a = arg;
 	struct svc_worker *s = service_here(w, a->place);
+	const union gid addr = cm_address(&a->attr.av);
 	const struct port_attr *now;
 
 	if (s == NULL)
 		return error_set(a->err, ENOENT, "the service has ended");
+	if (cm_is_paused(w->cm, a->peer, w->last) || cm_is_paused(w->cm, &addr, w->last))
+		return error_set(a->err, EPERM,
+			"it has used wrong keys too often: try again later");
 	a->qp->conn = svc_direct_open(s, a->peer, &a->attr, a->err);
 	if (a->qp->conn == NULL)
 		return -EIO;

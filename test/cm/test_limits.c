@@ -103,11 +103,11 @@ test_paused_address(void **state)
 	peer_req(w, &req);
 	addr = req.req.primary.local_gid;
 	addr.raw[14] = 0;
-	for (i = 0; i < CM_PAUSED; i++) { /* those whose pause ends first give way */
-		addr.raw[15] = (uint8_t)(100 + i);
-		cm_pause_peer(w->a.cm, &addr, w->now + MS);
+	for (i = 0; i < CM_PAUSED; i++) { /* the list is full: the oldest give way */
+		put_be16(addr.raw + 14, (uint16_t)(0x1000 + i));
+		cm_pause_peer(w->a.cm, &addr, w->now + SECOND);
 	}
-	addr.raw[15] = 7;
+	put_be16(addr.raw + 14, 7);
 	cm_pause_peer(w->a.cm, &addr, w->now + SECOND);
 	req_from(w, 7, 0);
 	rej = next_message(&w->a, CM_REJ);
@@ -120,6 +120,31 @@ test_paused_address(void **state)
 	req_from(w, 7, 1);
 	assert_int_equal(w->a.requests, 2);
 	assert_int_equal(counters_of(&w->a).paused, 1);
+}
+
+/* Guessers from other addresses do not lift a pause, however long theirs are. */
+static void
+test_pause_survives_others(void **state)
+{
+	struct world *w = limited(state, 64, 4, 64);
+	union gid addr = { .raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10 } };
+	unsigned int i;
+
+	put_be16(addr.raw + 14, 7);
+	cm_pause_peer(w->a.cm, &addr, w->now + SECOND);
+	for (i = 0; i < 1023; i++) {
+		put_be16(addr.raw + 14, (uint16_t)(0x1000 + i));
+		cm_pause_peer(w->a.cm, &addr, w->now + 60 * SECOND);
+		/* paused again: still one entry */
+		cm_pause_peer(w->a.cm, &addr, w->now + 60 * SECOND);
+	}
+	req_from(w, 7, 0);
+	assert_int_equal(counters_of(&w->a).paused, 1);
+	put_be16(addr.raw + 14, 0x2000);
+	cm_pause_peer(w->a.cm, &addr, w->now + SECOND);
+	req_from(w, 7, 1); /* the oldest of 1,025 */
+	assert_int_equal(counters_of(&w->a).paused, 1);
+	assert_int_equal(w->a.requests, 1);
 }
 
 /* Whose connection ended last. */
@@ -621,6 +646,7 @@ main(void)
 		N(test_half_open_per_peer),
 		N(test_oldest_of_the_same_peer_is_evicted),
 		N(test_paused_address),
+		N(test_pause_survives_others),
 		N(test_those_with_most_give_way),
 		N(test_young_ones_stay),
 		N(test_half_open_ones_do_not_count),

@@ -22,6 +22,7 @@
 #include "engine/perftest.h"
 #include "engine/verbs_cm.h"
 #include "node.h"
+#include "wire/opcode.h"
 
 #define QPS_MAX 128
 
@@ -587,6 +588,50 @@ test_lid_of_anybody_is_refused(void **state)
 	assert_int_equal(perftest_num_qps(e), 0);
 }
 
+/* The engine notes that this address has guessed a key; once is too often. */
+static void
+guess_a_key(struct engine *e, const union gid *addr)
+{
+	const struct event ev = {
+		.type = EVENT_QP_ERROR,
+		.failure = { .peer = *addr, .verdict = VERDICT_NAK_SENT,
+			.syndrome = AETH_NAK_REMOTE_ACCESS, },
+	};
+
+	e->config.key_errors = 1;
+	e->config.key_error_pause_s = 60;
+	key_guessers_count(e, &ev);
+}
+
+/* Who guesses keys gets no new queue pair by TCP either: by its QP's address, or by TCP's. */
+static void
+test_paused_address_gets_no_queue_pair(void **state)
+{
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	union gid tcp;
+	int fd = perftest_greet(e);
+
+	perftest_tell(e, fd, &theirs);
+	guess_a_key(e, &theirs.gid);
+	begin_log();
+	perftest_expect_refused(e, &theirs);
+	end_log();
+	assert_int_equal(told_lines("it has used wrong keys too often: try again later"), 1);
+	free(told.text);
+	assert_true(gid_parse("127.0.0.2", &tcp));
+	guess_a_key(e, &tcp);
+	theirs.gid = link_port_attr(engine_link(e), 1)->gid[1].gid;
+	assert_false(gid_is_zero(&theirs.gid));
+	perftest_hang_up(e, fd);
+	fd = perftest_greet(e);
+	perftest_tell(e, fd, &theirs); /* from 127.0.0.1 */
+	perftest_hang_up(e, fd);
+	assert_true(gid_parse("127.0.0.1", &tcp));
+	guess_a_key(e, &tcp);
+	perftest_expect_refused(e, &theirs);
+}
+
 static void
 test_address_to_listen_on(void **state)
 {
@@ -848,6 +893,7 @@ main(void)
 		T(test_silent_client_is_closed),
 		T(test_gid_of_another_is_refused),
 		T_IB(test_lid_of_anybody_is_refused),
+		T(test_paused_address_gets_no_queue_pair),
 		T(test_address_to_listen_on),
 		T(test_at_most_64_sessions),
 		T(test_busy_sessions_of_one_address_give_way),

@@ -202,6 +202,11 @@ struct cm_user {
 	 * again before the next post. May be NULL.
 	 */
 	void (*receives_wanted)(void *user);
+	/**
+	 * Passive side: may this peer connect at all? Asked before the REQ takes anything; false:
+	 * REJ 8, invalid service ID. NULL: everybody may.
+	 */
+	bool (*admits)(void *listener, const struct cm_request *req);
 };
 
 struct cm_limits {

@@ -167,6 +167,10 @@ cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
 		passive_refuse(rx, &r);
 		return;
 	}
+	if (l->ops->admits != NULL && !l->ops->admits(l->listener, &req)) {
+		passive_refuse_reason(rx, CM_REJ_INVALID_SERVICE_ID);
+		return;
+	}
 	if (!cm_half_open_room(rx->cm, rx->peer, rx->now)) {
 		rx->verdict = VERDICT_MAD_REFUSED;
 		return;

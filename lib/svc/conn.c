@@ -264,12 +264,16 @@ svc_request_early(struct svc_worker *w, const struct cm_request *req, struct cm_
 }
 
 static bool
-svc_admits(const struct svc *s, const struct cm_request *req)
+svc_cm_admits(void *listener, const struct cm_request *req)
 {
+	struct svc_worker *w = listener;
 	const struct av *av = &req->path.av;
 
-	return allow_list_admits(&s->config.allow,
-		av->encap != ENCAP_IB || av->grh ? &av->dgid : NULL, req->path.pkey);
+	if (allow_list_admits(&w->svc->config.allow,
+		    av->encap != ENCAP_IB || av->grh ? &av->dgid : NULL, req->path.pkey))
+		return true;
+	svc_count(w->counters, refused, 1);
+	return false;
 }
 
 static uint16_t
@@ -279,9 +283,7 @@ svc_cm_request(void *listener, const struct cm_request *req, struct cm_conn_para
 	struct svc_worker *w = listener;
 	uint16_t reason = 0;
 
-	if (!svc_admits(w->svc, req))
-		reason = CM_REJ_INVALID_SERVICE_ID; /* for others, it does not exist */
-	else if (w->svc->early)
+	if (w->svc->early)
 		reason = svc_request_early(w, req, param, user);
 	else if (svc_has_room(w, req))
 		svc_conn_shape(&w->asked, param);
@@ -376,6 +378,7 @@ svc_cm_receives_wanted(void *user)
 
 const struct cm_user svc_cm_user = {
 	.name = "service",
+	.admits = svc_cm_admits,
 	.request = svc_cm_request,
 	.seat = svc_cm_seat,
 	.prepare = svc_cm_prepare,

@@ -221,6 +221,28 @@ test_half_open_ones_do_not_count(void **state)
 	assert_int_equal(count_conns(&w->a), 128);
 }
 
+/* REQs of those whom the listener does not admit push nobody out. */
+static void
+test_not_admitted_hold_nothing(void **state)
+{
+	struct world *w = limited(state, 4, 4, 64);
+	struct cm_msg rej;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		req_of(w, (uint8_t)(1 + i), 1, 0);
+	w->a.barred_net = 9;
+	skip_messages(&w->a);
+	for (i = 0; i < 20; i++)
+		req_of(w, 9, (uint8_t)(1 + i), 0);
+	rej = next_message(&w->a, CM_REJ);
+	assert_int_equal(rej.rej.reason, CM_REJ_INVALID_SERVICE_ID);
+	assert_int_equal(counters_of(&w->a).rej_sent[CM_REJ_INVALID_SERVICE_ID], 20);
+	assert_int_equal(counters_of(&w->a).half_open_evicted, 0);
+	assert_int_equal(w->a.requests, 4);
+	assert_int_equal(count_conns(&w->a), 4);
+}
+
 /* An established connection does not count as half open. */
 static void
 test_established_ones_leave_room(void **state)
@@ -650,6 +672,7 @@ main(void)
 		N(test_those_with_most_give_way),
 		N(test_young_ones_stay),
 		N(test_half_open_ones_do_not_count),
+		N(test_not_admitted_hold_nothing),
 		N(test_established_ones_leave_room),
 		N(test_refused_ones_leave_room),
 		N(test_connections_per_peer),

@@ -91,6 +91,7 @@ struct node {
 	uint8_t bytes[WORLD_MEM];
 
 	/* as a listener */
+	uint8_t barred_net; /* 10.0.x.y is not admitted; 0: all are */
 	uint16_t answer; /* result of request() */
 	int prepare_error;
 	struct cm_conn_param param;

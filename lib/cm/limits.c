@@ -347,12 +347,11 @@ cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now)
 	return true;
 }
 
-/* Our ID in a message proves that its source receives what we send there. */
 void
-cm_half_open_heard(struct cm_conn *c, enum cm_message type)
+cm_half_open_heard(struct cm_conn *c, bool has_our_id)
 {
-	if (type == CM_REQ)
-		unproven_heard(&c->budget, MAD_LEN);
-	else
+	if (has_our_id)
 		c->budget.proven = true;
+	else
+		unproven_heard(&c->budget, MAD_LEN);
 }

@@ -91,7 +91,7 @@ passive_conn_new(const struct cm_rx *rx, const struct cm_request *req)
 	cm_key_add(c, CM_KEY_REMOTE_ID);
 	cm_key_add(c, CM_KEY_REMOTE_QPN);
 	cm_half_open_add(c);
-	cm_half_open_heard(c, CM_REQ);
+	cm_half_open_heard(c, false);
 	cm_be_patient(c, rx->now);
 	return c;
 }

@@ -300,8 +300,11 @@ void cm_half_open_add(struct cm_conn *c);
 void cm_half_open_remove(struct cm_conn *c);
 /* The connection's QP takes so many bytes; others give way if that is too much in all. */
 void cm_half_open_weigh(struct cm_conn *c, size_t bytes, uint64_t now);
-/* A message of the peer for a half-open connection came: more may be sent to it. */
-void cm_half_open_heard(struct cm_conn *c, enum cm_message type);
+/*
+ * A message for a half-open connection came: more may be sent to its source. Our ID in it proves
+ * the source: it has received our answer.
+ */
+void cm_half_open_heard(struct cm_conn *c, bool has_our_id);
 
 /* --- listen.c --- */
 

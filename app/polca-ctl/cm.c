@@ -60,8 +60,8 @@ static void
 narrow(json_t *rows)
 {
 	static const char *const counters[] = { "connections", "established", "refused",
-		"messages_in", "messages_out", "bytes_in", "bytes_out", "errors", "exchanges",
-		"mismatches", "violations", "receives_missing" };
+		"peer_limit", "messages_in", "messages_out", "bytes_in", "bytes_out", "errors",
+		"exchanges", "mismatches", "violations", "receives_missing" };
 	json_t *row;
 	size_t i;
 

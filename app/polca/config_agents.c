@@ -217,9 +217,9 @@ const struct table_row config_service_keys[] = {
 	TEXT(struct config_service, svc.tcp_address, "tcp_address",
 		"perftest: address that tcp_port listens on. Default: all of this host."),
 	BOOL(struct config_service, svc.tcp_any_gid, "tcp_any_gid",
-		"perftest: a client may announce any GID. By default only the address of its TCP "
-		"connection, so that nobody directs traffic at others; clients whose TCP comes by "
-		"another network need it."),
+		"perftest: a client may announce any GID, and a LID. By default only the address of its "
+		"TCP connection, so that nobody directs traffic at others; clients whose TCP comes by "
+		"another network, or that use native InfiniBand, need it."),
 	SERVICE(length, 1, UINT64_C(1) << 40, "Bytes of its memory. Default: the kind's."),
 	SERVICE(size, 1, UINT32_MAX, "Bytes of a message at most. Default: the kind's."),
 	SERVICE(depth, 1, 1 << 20, "Receives kept posted. Default: the kind's."),
@@ -228,6 +228,9 @@ const struct table_row config_service_keys[] = {
 	BOOL(struct config_service, svc.per_connection, "per_connection",
 		"memory: each connection has its own."),
 	SERVICE(max_connections, 1, 1 << 20, "Connections at most. Default: the kind's."),
+	SERVICE(max_connections_per_peer, 1, 1 << 20,
+		"Of one address. Default: three times as many as are left, so that others find "
+		"places."),
 	OBJECT("allow", service_allow_keys,
 		"Who may connect, perftest's TCP included; for others the service does not exist."),
 	ROW_END,

@@ -11,12 +11,16 @@
  * most. When the pool is full, the oldest item of the holder with most gives way, so that a flood
  * displaces its own items first. Everything takes constant time.
  *
+ * Where nothing may give way, as an established connection must not, share_leaves_room() says who
+ * gets one more.
+ *
  * Used for half-open connections (lib/cm) and for the sessions of strangers (lib/mad). What
  * strangers store in the SA has fixed limits instead, because it must survive a restart
  * (lib/sa/share.c).
  */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -103,6 +107,17 @@ static inline struct share_holder *
 share_most(const struct share_rank *r)
 {
 	return r->top != 0 ? TAILQ_FIRST(&r->with[r->top]) : NULL;
+}
+
+/**
+ * True if a holder may take one more item of a pool whose items do not give way: it has less than
+ * three times as many as are left (a choice). So one holder gets three quarters, the next one three
+ * quarters of the rest, and whoever comes then still finds some.
+ */
+static inline bool
+share_leaves_room(uint32_t held, uint32_t left)
+{
+	return held < 3 * (uint64_t)left;
 }
 
 #endif

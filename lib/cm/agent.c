@@ -158,7 +158,7 @@ cm_agent_request(void *arg, struct mad_request *req)
 	count_received(&rx);
 	c = conn_of(&rx);
 	if (c != NULL && c->half_open)
-		cm_half_open_heard(c, rx.msg.type);
+		cm_half_open_heard(c, rx.msg.remote_id != 0);
 	cm_dispatch(c, &rx);
 	return cm_no_reply(req, rx.verdict);
 }

@@ -9,6 +9,10 @@
 #define RESPONSE_TIMEOUT_MAX 31
 #define RETRIES_MAX          15
 
+/* Events about strangers: so many at once, then one in so many ms (choices). */
+#define STRANGER_EVENTS   16
+#define STRANGER_EVENT_MS 250
+
 static uint32_t
 cm_clamp(uint32_t v, uint32_t low, uint32_t high)
 {
@@ -45,6 +49,7 @@ cm_create(const struct cm_config *config)
 	cm->config = *config;
 	cm->limits = config->limits;
 	cm->tick = (config->hz + 999) / 1000;
+	token_bucket_init(&cm->stranger_events, cm_time(cm, STRANGER_EVENT_MS), STRANGER_EVENTS);
 	cm->tids = rng_u32(config->rng);
 	cm_clamp_limits(cm);
 	if (cm_table_create(cm) != 0 || cm_agents_add(cm) != 0) {

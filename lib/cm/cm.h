@@ -202,6 +202,11 @@ struct cm_user {
 	 * again before the next post. May be NULL.
 	 */
 	void (*receives_wanted)(void *user);
+	/**
+	 * Passive side: may this peer connect at all? Asked before the REQ takes anything; false:
+	 * REJ 8, invalid service ID. NULL: everybody may.
+	 */
+	bool (*admits)(void *listener, const struct cm_request *req);
 };
 
 struct cm_limits {
@@ -256,6 +261,11 @@ void cm_destroy(struct cm *cm);
  * @param mad  MAD_LEN bytes
  */
 unsigned int cm_owner(uint64_t hash_key, unsigned int workers, const uint8_t *mad);
+/**
+ * The address that a peer at the far end of @p av is known by: its GID; on our own IB subnet its
+ * LID, as ::lid, since all peers behind a router share the router's LID.
+ */
+union gid cm_address(const struct av *av);
 /** The worker of a connection; any lcore may call it. */
 unsigned int cm_worker_of(uint64_t hash_key, unsigned int workers, cm_id id);
 
@@ -334,10 +344,12 @@ unsigned int cm_run(struct cm *cm, uint64_t now, unsigned int budget);
 bool cm_pending(const struct cm *cm);
 
 /**
- * Refuse new connections from an address (a LID is ::lid) until @p until, with REJ 3. A few
- * addresses at a time: the one whose pause ends first gives way.
+ * Refuse new connections from an address (a LID is ::lid) until @p until, with REJ 3. At most
+ * 1,024 addresses: the one that was paused first gives way.
  */
 void cm_pause_peer(struct cm *cm, const union gid *addr, uint64_t until);
+/** True if the address is paused now; for connections that are made without the CM. */
+bool cm_is_paused(const struct cm *cm, const union gid *addr, uint64_t now);
 
 /* --- queries and counters --- */
 
@@ -370,6 +382,7 @@ bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info
 	X(unproven, "messages not sent: a stranger's address has had three bytes for each of its") \
 	X(paused, "requests rejected: their sender has used wrong keys too often")                 \
 	X(no_place, "connections ended as they were established: their service was full")          \
+	X(prefix_limit, "connections refused: the peer's /24 or /64 has its share of them")        \
 	X(no_resources, "requests rejected or not sent for lack of a QP or connection")            \
 	X(tx_stall, "times a message had to wait for the sink")
 /* clang-format on */

@@ -74,7 +74,7 @@ take_seat(struct cm_conn *c)
 		.rdma = c->rdma,
 	};
 
-	if (c->cm->used - c->cm->everyone.count > c->cm->limits.max_connections)
+	if (cm_standing(c->cm) > c->cm->limits.max_connections || !cm_prefix_room_for(c))
 		return false;
 	if (c->listener == NULL)
 		return true;
@@ -99,15 +99,34 @@ cm_tell(struct cm *cm, enum event_type type, uint32_t qpn, struct connection_cha
 		cm->config.event(cm->config.event_arg, &ev);
 }
 
-static void
-tell_of_connection(const struct cm_conn *c, enum event_type type)
+void
+cm_tell_of_stranger(struct cm *cm, enum event_type type, uint32_t qpn,
+	struct connection_change change, const struct av *av, uint64_t now)
 {
-	cm_tell(c->cm, type, c->has_qp ? c->qpn : 0,
-		(struct connection_change){ .service_id = c->service_id,
-			.peer_qpn = c->remote_qpn,
-			.reason = c->reason,
-			.end = c->end },
-		&c->path.av);
+	if (!token_bucket_take(&cm->stranger_events, now)) {
+		cm->unreported++;
+		return;
+	}
+	change.unreported = cm->unreported;
+	cm->unreported = 0;
+	cm_tell(cm, type, qpn, change, av);
+}
+
+static void
+tell_of_connection(const struct cm_conn *c, enum event_type type, uint64_t now)
+{
+	const struct connection_change change = {
+		.service_id = c->service_id,
+		.peer_qpn = c->remote_qpn,
+		.reason = c->reason,
+		.end = c->end,
+	};
+	uint32_t qpn = c->has_qp ? c->qpn : 0;
+
+	if (c->active || c->budget.proven)
+		cm_tell(c->cm, type, qpn, change, &c->path.av);
+	else
+		cm_tell_of_stranger(c->cm, type, qpn, change, &c->path.av, now);
 }
 
 void
@@ -119,6 +138,7 @@ cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64
 	timer_disarm(c->cm->config.wheel, &c->timer);
 	cm_unwant(c, CM_WORK_SEND);
 	cm_half_open_remove(c);
+	c->budget.proven = true;
 	c->state = CM_STATE_ESTABLISHED;
 	if (!c->active && !take_seat(c)) {
 		if (cm_lives(c, id) && c->state == CM_STATE_ESTABLISHED) {
@@ -128,7 +148,7 @@ cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64
 		return;
 	}
 	cm_count(c->cm, connections);
-	tell_of_connection(c, EVENT_CONNECTION_MADE);
+	tell_of_connection(c, EVENT_CONNECTION_MADE, now);
 	cm_fill_info(c, now, &info);
 	if (c->ops->established != NULL)
 		c->ops->established(c->user, &info, private_data, len);
@@ -170,7 +190,7 @@ cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *
 	c->end = end;
 	c->reason = reason;
 	count_end(c->cm, end);
-	tell_of_connection(c, EVENT_CONNECTION_ENDED);
+	tell_of_connection(c, EVENT_CONNECTION_ENDED, now);
 	cm_qp_error(c);
 	cm_fill_info(c, now, &info);
 	if (c->ops->ended != NULL)

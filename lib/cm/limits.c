@@ -19,18 +19,14 @@
 
 /* --- addresses --- */
 
-/*
- * The address that limits count by: on our own IB subnet the LID, as ::lid; otherwise the GID,
- * since all peers behind a router share the router's LID.
- */
-static union gid
-peer_address(const struct mad_peer *to)
+union gid
+cm_address(const struct av *av)
 {
 	union gid addr = { .word = { 0, 0 } };
 
-	if (to->av.encap != ENCAP_IB || to->av.grh)
-		return to->av.dgid;
-	put_be16(addr.raw + 14, to->av.dlid);
+	if (av->encap != ENCAP_IB || av->grh)
+		return av->dgid;
+	put_be16(addr.raw + 14, av->dlid);
 	return addr;
 }
 
@@ -51,7 +47,7 @@ same_peer_address(const struct av *a, const struct av *b)
 bool
 cm_is_peer(const struct cm_conn *c, const struct mad_peer *from)
 {
-	union gid addr = peer_address(from);
+	union gid addr = cm_address(&from->av);
 
 	return same_peer_address(&c->to.av, &from->av) ||
 		same_peer_address(&c->path.av, &from->av) ||
@@ -79,17 +75,30 @@ cm_peer_find(const struct cm *cm, const union gid *addr)
 	return NULL;
 }
 
+static struct cm_prefix *
+prefix_of(const struct cm *cm, const union gid *addr)
+{
+	uint64_t word[2] = { addr->word[0], 0 };
+	union gid prefix = *addr;
+
+	if (gid_is_ipv4(addr)) {
+		prefix.raw[15] = 0;
+		word[1] = prefix.word[1];
+	}
+	return &cm->prefixes[siphash_words(cm->config.hash_key, word, 2) & cm->by_address.mask];
+}
+
 struct cm_peer *
 cm_peer_get(struct cm *cm, const struct mad_peer *to)
 {
-	union gid addr = peer_address(to);
+	union gid addr = cm_address(&to->av);
 	struct cm_peer *p = cm_peer_find(cm, &addr);
 
 	if (p != NULL || LIST_EMPTY(&cm->peer_free))
 		return p;
 	p = container_of(LIST_FIRST(&cm->peer_free), struct cm_peer, link);
 	hash_remove(&p->link);
-	*p = (struct cm_peer){ .addr = addr };
+	*p = (struct cm_peer){ .addr = addr, .prefix = prefix_of(cm, &addr) };
 	share_holder_init(&p->half_open);
 	hash_add(&cm->by_address, &p->link, cm_address_hash(cm, &addr));
 	return p;
@@ -106,52 +115,96 @@ cm_peer_put(struct cm *cm, struct cm_peer *p)
 
 /* --- paused addresses --- */
 
+static struct cm_pause *
+pause_find(const struct cm *cm, const union gid *addr)
+{
+	uint64_t hash = cm_address_hash(cm, addr);
+	struct hash_link *l;
+	struct cm_pause *p;
+
+	HASH_FOREACH(l, &cm->paused, hash) {
+		p = container_of(l, struct cm_pause, link);
+		if (gid_equal(&p->addr, addr))
+			return p;
+	}
+	return NULL;
+}
+
 void
 cm_pause_peer(struct cm *cm, const union gid *addr, uint64_t until)
 {
-	unsigned int i, at = 0;
+	struct cm_pause *p = pause_find(cm, addr);
 
-	for (i = 0; i < CM_PAUSED; i++) {
-		if (gid_equal(&cm->paused[i].addr, addr)) {
-			at = i;
-			break;
-		}
-		if (cm->paused[i].until < cm->paused[at].until)
-			at = i;
+	if (p == NULL) {
+		p = TAILQ_FIRST(&cm->oldest_pause);
+		if (p->until != 0)
+			hash_remove(&p->link);
+		p->addr = *addr;
+		hash_add(&cm->paused, &p->link, cm_address_hash(cm, addr));
 	}
-	cm->paused[at].addr = *addr;
-	cm->paused[at].until = until;
+	p->until = until;
+	TAILQ_REMOVE(&cm->oldest_pause, p, age);
+	TAILQ_INSERT_TAIL(&cm->oldest_pause, p, age);
 }
 
 bool
-cm_is_paused(const struct cm *cm, const struct mad_peer *from, uint64_t now)
+cm_is_paused(const struct cm *cm, const union gid *addr, uint64_t now)
 {
-	union gid addr = peer_address(from);
-	unsigned int i;
+	const struct cm_pause *p = pause_find(cm, addr);
 
-	for (i = 0; i < CM_PAUSED; i++)
-		if (now < cm->paused[i].until && gid_equal(&cm->paused[i].addr, &addr))
-			return true;
+	return p != NULL && now < p->until;
+}
+
+/* --- the share of a prefix --- */
+
+/*
+ * Anti-exhaustion: an established connection does not give way, and whoever has a prefix has all of
+ * its addresses. So a stranger's connection is taken only while its prefix leaves some for others.
+ * Half-open ones, whose addresses may be forged, do not count.
+ */
+
+uint32_t
+cm_standing(const struct cm *cm)
+{
+	return cm->used - cm->everyone.count;
+}
+
+static uint32_t
+prefix_standing(const struct cm_prefix *p)
+{
+	return p->connections - p->half_open.count;
+}
+
+static bool
+prefix_leaves_room(struct cm *cm, uint32_t held, uint32_t all)
+{
+	uint32_t most = cm->limits.max_connections;
+
+	if (share_leaves_room(held, most > all ? most - all : 0))
+		return true;
+	cm_count(cm, prefix_limit);
 	return false;
+}
+
+bool
+cm_prefix_room(struct cm *cm, const struct mad_peer *from)
+{
+	const union gid addr = cm_address(&from->av);
+
+	return prefix_leaves_room(cm, prefix_standing(prefix_of(cm, &addr)), cm_standing(cm));
+}
+
+bool
+cm_prefix_room_for(const struct cm_conn *c)
+{
+	return prefix_leaves_room(c->cm, prefix_standing(c->peer->prefix) - 1,
+		cm_standing(c->cm) - 1);
 }
 
 /* --- half open: counting --- */
 
 /* Of all QPs of half-open connections together (a choice): 8,192 of rping's need half of it. */
 #define HALF_OPEN_BYTES (UINT64_C(128) << 20)
-
-static struct share_holder *
-prefix_of(const struct cm *cm, const union gid *addr)
-{
-	uint64_t word[2] = { addr->word[0], 0 };
-	union gid prefix = *addr;
-
-	if (gid_is_ipv4(addr)) {
-		prefix.raw[15] = 0;
-		word[1] = prefix.word[1];
-	}
-	return &cm->prefixes[siphash_words(cm->config.hash_key, word, 2) & cm->by_address.mask];
-}
 
 void
 cm_half_open_add(struct cm_conn *c)
@@ -162,7 +215,7 @@ cm_half_open_add(struct cm_conn *c)
 	c->half_open = true;
 	c->request = cm->requests;
 	c->origin[CM_ADDRESS] = &c->peer->half_open;
-	c->origin[CM_PREFIX] = prefix_of(cm, &c->peer->addr);
+	c->origin[CM_PREFIX] = &c->peer->prefix->half_open;
 	c->origin[CM_EVERYONE] = &cm->everyone;
 	for (i = 0; i < CM_LEVELS; i++)
 		share_add(&cm->rank[i], c->origin[i], &c->half_open_item[i]);
@@ -280,7 +333,7 @@ evict_own_oldest(struct cm *cm, struct cm_peer *p, uint64_t now)
 bool
 cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now)
 {
-	union gid addr = peer_address(from);
+	union gid addr = cm_address(&from->av);
 	struct cm_peer *p = cm_peer_find(cm, &addr);
 
 	cm->requests++;
@@ -294,12 +347,11 @@ cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now)
 	return true;
 }
 
-/* Our ID in a message proves that its source receives what we send there. */
 void
-cm_half_open_heard(struct cm_conn *c, enum cm_message type)
+cm_half_open_heard(struct cm_conn *c, bool has_our_id)
 {
-	if (type == CM_REQ)
-		unproven_heard(&c->budget, MAD_LEN);
-	else
+	if (has_our_id)
 		c->budget.proven = true;
+	else
+		unproven_heard(&c->budget, MAD_LEN);
 }

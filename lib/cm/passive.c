@@ -17,11 +17,11 @@ static void
 passive_refuse(const struct cm_rx *rx, const struct cm_refusal *r)
 {
 	cm_count(rx->cm, refused);
-	cm_tell(rx->cm, EVENT_CONNECTION_REFUSED, 0,
+	cm_tell_of_stranger(rx->cm, EVENT_CONNECTION_REFUSED, 0,
 		(struct connection_change){ .service_id = rx->msg.req.service_id,
 			.peer_qpn = rx->msg.req.qpn,
 			.reason = r->reason },
-		&rx->peer->av);
+		&rx->peer->av, rx->now);
 	cm_reject_message(rx, r);
 }
 
@@ -91,7 +91,7 @@ passive_conn_new(const struct cm_rx *rx, const struct cm_request *req)
 	cm_key_add(c, CM_KEY_REMOTE_ID);
 	cm_key_add(c, CM_KEY_REMOTE_QPN);
 	cm_half_open_add(c);
-	cm_half_open_heard(c, CM_REQ);
+	cm_half_open_heard(c, false);
 	cm_be_patient(c, rx->now);
 	return c;
 }
@@ -149,8 +149,9 @@ cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
 	const struct cm_listener *l;
 	struct cm_request req;
 	struct cm_refusal r;
+	const union gid addr = cm_address(&rx->peer->av);
 
-	if (cm_is_paused(rx->cm, rx->peer, rx->now)) {
+	if (cm_is_paused(rx->cm, &addr, rx->now)) {
 		cm_count(rx->cm, paused);
 		passive_refuse_reason(rx, CM_REJ_NO_RESOURCES);
 		return;
@@ -166,11 +167,16 @@ cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
 		passive_refuse(rx, &r);
 		return;
 	}
+	if (l->ops->admits != NULL && !l->ops->admits(l->listener, &req)) {
+		passive_refuse_reason(rx, CM_REJ_INVALID_SERVICE_ID);
+		return;
+	}
 	if (!cm_half_open_room(rx->cm, rx->peer, rx->now)) {
 		rx->verdict = VERDICT_MAD_REFUSED;
 		return;
 	}
-	c = cm_full(rx->cm) ? NULL : passive_conn_new(rx, &req);
+	c = cm_full(rx->cm) || !cm_prefix_room(rx->cm, rx->peer) ? NULL
+								 : passive_conn_new(rx, &req);
 	if (c == NULL) {
 		cm_count(rx->cm, no_resources);
 		passive_refuse_reason(rx, CM_REJ_NO_RESOURCES);

@@ -21,6 +21,7 @@
 
 #include "base/hash_table.h"
 #include "base/share.h"
+#include "base/token_bucket.h"
 #include "base/unproven.h"
 #include "cm/cm.h"
 #include "cm/message.h"
@@ -47,9 +48,16 @@ TAILQ_HEAD(cm_conn_list, cm_conn);
 /* The half-open connection of an item at a level. */
 #define CM_OF_ITEM(item, level) container_of(item, struct cm_conn, half_open_item[level])
 
+/* An IPv4 /24, else a /64; the limits count by it, too. */
+struct cm_prefix {
+	struct share_holder half_open;
+	uint32_t connections; /* with half-open ones */
+};
+
 /* A peer address, kept while it has connections; the limits count by it. */
 struct cm_peer {
 	union gid addr; /* GID; on our own IB subnet ::lid */
+	struct cm_prefix *prefix;
 	struct hash_link link; /* by address, or of the free entries */
 	uint32_t connections;
 	uint32_t probes; /* connections that probe.c checks now */
@@ -158,7 +166,15 @@ struct cm_id_format {
 	unsigned int slot_bits;
 };
 
-#define CM_PAUSED 32 /* a choice */
+#define CM_PAUSED 1024 /* a choice */
+
+/* An address from which no connection is taken. */
+struct cm_pause {
+	union gid addr;
+	uint64_t until; /* 0: never used */
+	struct hash_link link; /* by address */
+	TAILQ_ENTRY(cm_pause) age;
+};
 
 struct cm {
 	struct cm_config config;
@@ -175,9 +191,8 @@ struct cm {
 	uint32_t used;
 	uint64_t requests; /* REQs for which a connection was wanted */
 	uint64_t half_open_bytes; /* of their QPs */
-	/* half-open connections: of all, of each prefix; struct cm_peer has those of an address */
-	struct share_holder everyone;
-	struct share_holder *prefixes; /* by hash, as many as .by_address has buckets */
+	struct share_holder everyone; /* half-open connections of all */
+	struct cm_prefix *prefixes; /* by hash, as many as .by_address has buckets */
 	struct share_rank rank[CM_LEVELS];
 	uint32_t probes[CM_PORTS_MAX]; /* connections that probe.c checks now */
 	uint32_t high; /* slots from here on were never used */
@@ -188,10 +203,11 @@ struct cm {
 
 	struct cm_listener *listeners;
 	uint32_t num_listeners;
-	struct {
-		union gid addr;
-		uint64_t until;
-	} paused[CM_PAUSED]; /* addresses from which no connection is taken */
+	struct cm_pause *pauses; /* [CM_PAUSED] */
+	struct hash_table paused;
+	TAILQ_HEAD(, cm_pause) oldest_pause; /* all of them: paused first, or never, first */
+	struct token_bucket stranger_events; /* cm_tell_of_stranger() */
+	uint32_t unreported; /* what strangers caused since the last event about one */
 	struct cm_counters counters;
 };
 
@@ -264,11 +280,15 @@ cm_lives(const struct cm_conn *c, cm_id id)
  */
 bool cm_is_peer(const struct cm_conn *c, const struct mad_peer *from);
 
-/* True if no new connection is taken from this address: see cm_pause_peer(). */
-bool cm_is_paused(const struct cm *cm, const struct mad_peer *from, uint64_t now);
 /* Find or add the peer of an address; NULL: the pool is empty. cm_peer_put() frees it if unused. */
 struct cm_peer *cm_peer_get(struct cm *cm, const struct mad_peer *to);
 void cm_peer_put(struct cm *cm, struct cm_peer *p);
+/* Established connections and those in TIMEWAIT, which do not give way to others. */
+uint32_t cm_standing(const struct cm *cm);
+/* True if the prefix of this peer leaves connections for others; counted if not. */
+bool cm_prefix_room(struct cm *cm, const struct mad_peer *from);
+/* The same for a passive connection that is no longer half open. */
+bool cm_prefix_room_for(const struct cm_conn *c);
 /*
  * True if this peer may have one more half-open connection. If it has its share, its own oldest
  * one ends; if the pool is full, one of those who have most.
@@ -280,8 +300,11 @@ void cm_half_open_add(struct cm_conn *c);
 void cm_half_open_remove(struct cm_conn *c);
 /* The connection's QP takes so many bytes; others give way if that is too much in all. */
 void cm_half_open_weigh(struct cm_conn *c, size_t bytes, uint64_t now);
-/* A message of the peer for a half-open connection came: more may be sent to it. */
-void cm_half_open_heard(struct cm_conn *c, enum cm_message type);
+/*
+ * A message for a half-open connection came: more may be sent to its source. Our ID in it proves
+ * the source: it has received our answer.
+ */
+void cm_half_open_heard(struct cm_conn *c, bool has_our_id);
 
 /* --- listen.c --- */
 
@@ -363,6 +386,12 @@ void cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info);
 /** Raise an event of a connection with the peer at the far end of @p av. */
 void cm_tell(struct cm *cm, enum event_type type, uint32_t qpn, struct connection_change change,
 	const struct av *av);
+/*
+ * The same about somebody who has not proven its address: a few a second, so that strangers do not
+ * push other events out. The next one says how many were left out.
+ */
+void cm_tell_of_stranger(struct cm *cm, enum event_type type, uint32_t qpn,
+	struct connection_change change, const struct av *av, uint64_t now);
 /* Set .patience, the deadline while half open, to CM_PEER_MS_MAX from now. */
 void cm_be_patient(struct cm_conn *c, uint64_t now);
 /* Start the timer, for @p wait after this turn's packets are sent; at most until .patience. */

@@ -24,9 +24,12 @@ cm_fill_pools(struct cm *cm)
 	uint32_t i;
 
 	TAILQ_INIT(&cm->work);
+	TAILQ_INIT(&cm->oldest_pause);
+	for (i = 0; i < CM_PAUSED; i++)
+		TAILQ_INSERT_TAIL(&cm->oldest_pause, &cm->pauses[i], age);
 	share_holder_init(&cm->everyone);
 	for (i = 0; i <= cm->by_address.mask; i++)
-		share_holder_init(&cm->prefixes[i]);
+		share_holder_init(&cm->prefixes[i].half_open);
 	for (i = cm->slots; i-- > 0;) {
 		c = &cm->conns[i];
 		c->cm = cm;
@@ -52,12 +55,14 @@ cm_table_create(struct cm *cm)
 	cm->peers = mem_zalloc(a, n * sizeof(*cm->peers), 64);
 	cm->listeners = mem_zalloc(a, cm->limits.max_listeners * sizeof(*cm->listeners), 64);
 	cm->prefixes = mem_zalloc(a, (cm->by_address.mask + 1) * sizeof(*cm->prefixes), 64);
+	cm->pauses = mem_zalloc(a, CM_PAUSED * sizeof(*cm->pauses), 64);
+	ok = hash_create(&cm->paused, a, CM_PAUSED) == 0 && ok;
 	for (k = 0; k < CM_KEYS; k++)
 		ok = hash_create(&cm->by_key[k], a, n) == 0 && ok;
 	for (k = 0; k < CM_LEVELS; k++)
 		ok = share_rank_create(&cm->rank[k], a, cm->limits.max_half_open) == 0 && ok;
 	if (!ok || cm->prefixes == NULL || cm->conns == NULL || cm->peers == NULL ||
-		cm->listeners == NULL)
+		cm->listeners == NULL || cm->pauses == NULL)
 		return -ENOMEM;
 	cm_fill_pools(cm);
 	return 0;
@@ -73,6 +78,8 @@ cm_table_destroy(struct cm *cm)
 		mem_free(a, cm->by_key[k].buckets);
 	for (k = 0; k < CM_LEVELS; k++)
 		share_rank_destroy(&cm->rank[k], a);
+	mem_free(a, cm->paused.buckets);
+	mem_free(a, cm->pauses);
 	mem_free(a, cm->prefixes);
 	mem_free(a, cm->listeners);
 	mem_free(a, cm->by_address.buckets);
@@ -113,7 +120,7 @@ conn_clear(struct cm_conn *c)
 bool
 cm_full(const struct cm *cm)
 {
-	return cm->used - cm->everyone.count >= cm->limits.max_connections;
+	return cm_standing(cm) >= cm->limits.max_connections;
 }
 
 struct cm_conn *
@@ -134,6 +141,7 @@ cm_conn_new(struct cm *cm, const struct mad_peer *to, uint64_t now)
 	conn_clear(c);
 	c->peer = p;
 	p->connections++;
+	p->prefix->connections++;
 	cm->high = RTE_MAX(cm->high, c->index + 1);
 	c->id = cm_id_make(c);
 	c->to = *to;
@@ -154,6 +162,7 @@ cm_conn_free(struct cm_conn *c)
 	cm_unwant(c, c->work);
 	timer_disarm(cm->config.wheel, &c->timer);
 	c->peer->connections--;
+	c->peer->prefix->connections--;
 	cm_peer_put(cm, c->peer);
 	c->peer = NULL;
 	c->id = 0;

@@ -77,6 +77,7 @@ struct service_args {
 	uint32_t access;
 	uint32_t mr;
 	uint32_t max_connections;
+	uint32_t max_connections_per_peer;
 	uint16_t tcp_port;
 	const char *tcp_address;
 	bool tcp_any_gid;

@@ -55,6 +55,11 @@ void services_unlisten(struct engine *e);
 /** Remove services whose last connection has ended. */
 void services_watch(struct engine *e, uint64_t now);
 
+/**
+ * Connections that the present services refused because their address has its share; those of a
+ * service that has ended are forgotten.
+ */
+uint64_t services_peer_limit(const struct engine *e);
 /** Create a service on @p worker for one connection that we open; then call service_connected(). */
 int service_client(struct engine *e, const struct svc_config *config, unsigned int worker,
 	unsigned int *place, struct error *err);

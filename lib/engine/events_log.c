@@ -14,9 +14,9 @@
 #include <rte_cycles.h>
 #include <rte_ether.h>
 
+#include "engine/connections.h"
 #include "engine/verbs.h"
 #include "engine/verbs_cm.h"
-#include "engine/worker.h"
 
 /* After this many lines at once, so many a second; the others are counted. */
 #define EVENT_LINES        100
@@ -79,21 +79,23 @@ static void
 connection_text(const struct engine *e, const struct event *ev, char *buf, size_t size)
 {
 	const struct connection_change *c = &ev->connection;
-	char peer[GID_STRLEN];
+	char peer[GID_STRLEN], others[40] = "";
 
 	if (c->dlid != 0)
 		snprintf(peer, sizeof(peer), "lid:%u", c->dlid);
 	else
 		gid_print(&c->peer, peer);
+	if (c->unreported != 0)
+		snprintf(others, sizeof(others), "; %u others were not reported", c->unreported);
 	snprintf(buf, size,
-		"connection of QP 0x%x on %s with %s QP 0x%x, service ID 0x%" PRIx64 " %s%s%s%s",
+		"connection of QP 0x%x on %s with %s QP 0x%x, service ID 0x%" PRIx64 " %s%s%s%s%s",
 		ev->element, port_name(e, c->port), peer, c->peer_qpn, c->service_id,
 		ev->type == EVENT_CONNECTION_MADE              ? "is made"
 			: ev->type == EVENT_CONNECTION_REFUSED ? "is refused: "
 							       : "has ended: ",
 		ev->type == EVENT_CONNECTION_ENDED ? end_name(c->end) : "",
 		ev->type == EVENT_CONNECTION_ENDED && c->reason != 0 ? ": " : "",
-		c->reason != 0 ? cm_reason_name(c->reason) : "");
+		c->reason != 0 ? cm_reason_name(c->reason) : "", others);
 }
 
 uint32_t
@@ -200,6 +202,7 @@ static const char *const limit_texts[EVENTS_LIMITS] = {
 	"events were lost, and not logged",
 	"connections were refused for lack of a QP or connection: raise cm.max_connections or limits.max_qp",
 	"changes of SA records were refused: strangers have their share; import their ports, or find who sends them",
+	"connections to services were refused: their address has its share; raise max_connections_per_peer of the service",
 };
 
 static void
@@ -218,6 +221,7 @@ read_limits(const struct engine *e, uint64_t now[EVENTS_LIMITS])
 	now[2] = 0;
 	now[4] = cm.no_resources;
 	now[5] = sa.share_full;
+	now[6] = services_peer_limit(e);
 	now[3] = e->control_lost;
 	for (i = 0; i < e->num_workers; i++) {
 		now[2] += relaxed(&e->worker[i]->stats.handoff_full);
@@ -254,7 +258,7 @@ watch_limits(struct engine *e)
 	watch_sa(e);
 	read_limits(e, now);
 	for (i = 0; i < EVENTS_LIMITS; i++) {
-		if (now[i] != e->events_log.limits[i])
+		if (now[i] > e->events_log.limits[i])
 			ENGINE_LOG(WARNING, "limit reached: %" PRIu64 " %s",
 				now[i] - e->events_log.limits[i], limit_texts[i]);
 		e->events_log.limits[i] = now[i];

@@ -20,6 +20,7 @@
 
 struct qp_args {
 	unsigned int place;
+	const union gid *peer;
 	struct qp_attr attr;
 	const struct port_attr *port; /* the port attributes from which .attr was made */
 	const struct perftest_dest *theirs;
@@ -34,11 +35,15 @@ open_here(struct worker *w, void *arg)
 {
 	struct qp_args *a = arg;
 	struct svc_worker *s = service_here(w, a->place);
+	const union gid addr = cm_address(&a->attr.av);
 	const struct port_attr *now;
 
 	if (s == NULL)
 		return error_set(a->err, ENOENT, "the service has ended");
-	a->qp->conn = svc_direct_open(s, &a->attr, a->err);
+	if (cm_is_paused(w->cm, a->peer, w->last) || cm_is_paused(w->cm, &addr, w->last))
+		return error_set(a->err, EPERM,
+			"it has used wrong keys too often: try again later");
+	a->qp->conn = svc_direct_open(s, a->peer, &a->attr, a->err);
 	if (a->qp->conn == NULL)
 		return -EIO;
 	perftest_direct(a->qp->conn, a->theirs, &a->qp->ours);
@@ -168,17 +173,22 @@ perftest_mtu(const struct engine *e)
 /* --- the QPs of a session --- */
 
 /*
- * Anti-amplification: one forged Read makes the QP send megabytes to the GID. So the GID is the
- * address that has proven itself by TCP, unless the operator says that they differ.
+ * Anti-amplification: one forged Read makes the QP send megabytes to the client's address. So a
+ * GID is the address that has proven itself by TCP, and a LID, which TCP cannot prove, is refused,
+ * unless the operator admits any address.
  */
 static int
-perftest_check_gid(const struct perftest_session *s, const struct perftest_dest *theirs,
+perftest_check_address(const struct perftest_session *s, const struct perftest_dest *theirs,
 	struct error *err)
 {
 	char gid[GID_STRLEN], peer[GID_STRLEN];
 
-	if (s->any_gid || !theirs->has_gid || theirs->lid != 0 ||
-		memcmp(theirs->gid.raw, s->peer.raw, sizeof(s->peer.raw)) == 0)
+	if (s->any_gid)
+		return 0;
+	if (theirs->lid != 0)
+		return error_set(err, EPERM,
+			"its LID %u: TCP proves no LID (tcp_any_gid admits any)", theirs->lid);
+	if (!theirs->has_gid || memcmp(theirs->gid.raw, s->peer.raw, sizeof(s->peer.raw)) == 0)
 		return 0;
 	return error_set(err, EPERM,
 		"its GID %s is not the address of its TCP connection, %s (tcp_any_gid admits it)",
@@ -190,7 +200,13 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 {
 	struct engine *e = s->engine;
 	struct perftest_qp *qp = &s->qp[s->num_qps];
-	struct qp_args a = { .place = s->place, .theirs = theirs, .qp = qp, .err = err };
+	struct qp_args a = {
+		.place = s->place,
+		.peer = &s->peer,
+		.theirs = theirs,
+		.qp = qp,
+		.err = err,
+	};
 	int ret;
 
 	if (s->num_qps == PERFTEST_QPS)
@@ -205,7 +221,7 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 		.max_rd_atomic = 1,
 		.max_dest_rd_atomic = e->config.limits.max_rd_atomic,
 	};
-	ret = perftest_check_gid(s, theirs, err);
+	ret = perftest_check_address(s, theirs, err);
 	if (ret != 0)
 		return ret;
 	if (!link_neighbour_allowed(e->link, &s->peer))

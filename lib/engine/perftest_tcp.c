@@ -6,8 +6,8 @@
  * The sockets of perftest's exchange. A client sends a message and waits for the answer. A session
  * ends if its client sends more than one message ahead, does not read an answer, or has not
  * announced a queue pair within ANNOUNCE_S, or has been quiet for QUIET_S then. One address has
- * SESSIONS_PER_PEER of the sessions. When all are in use, those that have announced nothing give
- * way.
+ * SESSIONS_PER_PEER of the sessions. When all are in use, those of the prefix, then of the address,
+ * that has most give way.
  *
  * The sockets belong to the control thread's event loop. They never block, and each of its turns
  * takes a bounded number of connections and one message of each client, so that clients of the
@@ -189,39 +189,85 @@ perftest_tcp_run(evutil_socket_t fd, short events, void *session)
 		end_session(session, why);
 }
 
-/* @return number of sessions of this address. @param silent  only those without a queue pair */
+/* True if both are one address, or with @p prefix of one /24 or /64. */
+static bool
+same_client(const union gid *a, const union gid *b, bool prefix)
+{
+	if (!prefix)
+		return gid_equal(a, b);
+	return gid_same_subnet(a, b, gid_is_ipv4(a) ? 24 : 64);
+}
+
+/* @return number of sessions of this address, or with @p prefix of its prefix */
 static unsigned int
-perftest_sessions_of(const struct perftest_sockets *t, const union gid *peer, bool silent)
+perftest_sessions_of(const struct perftest_sockets *t, const union gid *peer, bool prefix)
 {
 	const struct perftest_session *s;
 	unsigned int n = 0;
 
 	for (s = t->session; s < t->session + SESSIONS_MAX; s++)
-		n += s->used && gid_equal(&s->peer, peer) && !(silent && s->num_qps > 0);
+		n += s->used && same_client(&s->peer, peer, prefix);
 	return n;
 }
 
 /*
- * End the oldest session without a queue pair of the address that has most of them. @return NULL:
- * all sessions have queue pairs
+ * The oldest session of the prefix that has most, or, in prefix @p within, of the address that has
+ * most. All sessions are in use.
  */
 static struct perftest_session *
-give_way(struct perftest_sockets *t)
+oldest_of_most(struct perftest_sockets *t, const union gid *within, unsigned int *most)
 {
 	struct perftest_session *s, *oldest = NULL;
-	unsigned int n, most = 0;
+	unsigned int n;
 
+	*most = 0;
 	for (s = t->session; s < t->session + SESSIONS_MAX; s++) {
-		n = s->num_qps == 0 ? perftest_sessions_of(t, &s->peer, true) : 0;
-		if (n > most || (n > 0 && n == most && s->started < oldest->started)) {
-			most = n;
+		if (within != NULL && !same_client(&s->peer, within, true))
+			continue;
+		n = perftest_sessions_of(t, &s->peer, within == NULL);
+		if (n > *most || (n == *most && s->started < oldest->started)) {
+			*most = n;
 			oldest = s;
 		}
 	}
-	if (oldest != NULL)
-		end_session(oldest,
-			"has ended: it announced no queue pair, and others need its place");
 	return oldest;
+}
+
+/* @return NULL: all sessions have queue pairs */
+static struct perftest_session *
+oldest_silent(struct perftest_sockets *t)
+{
+	struct perftest_session *s, *oldest = NULL;
+
+	for (s = t->session; s < t->session + SESSIONS_MAX; s++)
+		if (s->num_qps == 0 && (oldest == NULL || s->started < oldest->started))
+			oldest = s;
+	return oldest;
+}
+
+/*
+ * Anti-exhaustion: all sessions are in use, so the oldest of the prefix that has most gives way,
+ * busy or not, if that leaves it no fewer than the new client's prefix; else, within the new
+ * client's prefix, that of the address that has most, in the same way; else one that has announced
+ * nothing. @return NULL: everybody has a fair share
+ */
+static struct perftest_session *
+give_way(struct perftest_sockets *t, const union gid *peer)
+{
+	struct perftest_session *s;
+	unsigned int most;
+
+	s = oldest_of_most(t, NULL, &most);
+	if (most > perftest_sessions_of(t, peer, true) + 1) {
+		s = oldest_of_most(t, &s->peer, &most);
+	} else {
+		s = oldest_of_most(t, peer, &most);
+		if (most <= perftest_sessions_of(t, peer, false) + 1)
+			s = oldest_silent(t);
+	}
+	if (s != NULL)
+		end_session(s, "has ended: others need its place");
+	return s;
 }
 
 /* @return NULL: all are in use, or this address has its share */
@@ -235,7 +281,7 @@ find_session(struct perftest_sockets *t, const union gid *peer)
 	for (s = t->session; s < t->session + SESSIONS_MAX; s++)
 		if (!s->used)
 			return s;
-	return give_way(t);
+	return give_way(t, peer);
 }
 
 static bool

@@ -330,6 +330,18 @@ engine_service_next(struct engine *e, uint64_t *cursor, struct engine_service_in
 	return false;
 }
 
+uint64_t
+services_peer_limit(const struct engine *e)
+{
+	struct svc_counters sum = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < ENGINE_SERVICE_PLACES; i++)
+		if (e->services[i].id != 0)
+			svc_counters_add(e->services[i].svc, -1, &sum);
+	return sum.peer_limit;
+}
+
 const char *
 engine_cm_service_name(struct engine *e, cm_id id)
 {

@@ -52,7 +52,7 @@ struct event_record {
 _Static_assert(sizeof(struct event_record) % 4 == 0, "element of a ring");
 
 /* --- events_log.c --- */
-#define EVENTS_LIMITS 6
+#define EVENTS_LIMITS 7
 struct events_log {
 	struct token_bucket lines;
 	uint64_t suppressed; /* lines since the last one that was logged */

@@ -280,6 +280,7 @@ struct connection_change {
 	uint16_t port;
 	uint16_t reason; /**< of a REJ */
 	uint8_t end; /**< enum cm_end */
+	uint32_t unreported; /**< changes of strangers before it that raised no event */
 };
 
 /** Why a QP went to ERR, and who its peer is. */

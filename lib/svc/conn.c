@@ -46,18 +46,36 @@ svc_conn_shape(struct svc_conn *c, struct cm_conn_param *param)
 		s->ops->shape(c, param);
 }
 
+/* Why there is no place for a connection: count it and say it. */
+static void
+no_place(struct svc_worker *w, int64_t why, struct error *err)
+{
+	const struct svc_config *c = &w->svc->config;
+
+	if (why == -EDQUOT) {
+		svc_count(w->counters, peer_limit, 1);
+		error_set(err, ENOSPC,
+			"service %s: the address has its share of the connections, %u in all",
+			c->name, c->max_connections);
+	} else {
+		error_set(err, ENOSPC, "service %s: no place for one more connection, it has %u",
+			c->name, c->max_connections);
+	}
+}
+
 struct svc_conn *
-svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param, struct error *err)
+svc_conn_new(struct svc_worker *w, const union gid *peer, struct cm_conn_param *param,
+	struct error *err)
 {
 	struct svc *s = w->svc;
+	uint32_t *held = peer != NULL ? svc_places_of(&s->places, peer) : NULL;
 	struct svc_conn *c;
-	int64_t place = -1;
+	int64_t place = -ENOSPC;
 
 	if (w->room >= s->sends + s->recvs)
-		place = svc_place_take(&s->places);
+		place = svc_place_take(&s->places, held);
 	if (place < 0) {
-		error_set(err, ENOSPC, "service %s: no place for one more connection, it has %u",
-			s->config.name, s->config.max_connections);
+		no_place(w, place, err);
 		return NULL;
 	}
 	c = &s->conns[place];
@@ -65,9 +83,10 @@ svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param, str
 		.svc = s,
 		.w = w,
 		.place = (uint32_t)place,
+		.held = held,
 		.generation = (c->generation + 1) & SVC_GENERATION_MASK,
 		.state = SVC_CONN_OPENING,
-		.active = active,
+		.active = peer == NULL,
 		.max_sends = s->sends,
 		.max_recvs = s->recvs,
 	};
@@ -120,7 +139,7 @@ svc_conn_free(struct svc_conn *c)
 	w->connections--;
 	c->state = SVC_CONN_FREE;
 	c->w = NULL;
-	svc_place_give(&c->svc->places, c->place);
+	svc_place_give(&c->svc->places, c->place, c->held);
 }
 
 void
@@ -172,10 +191,19 @@ svc_conn_of_wr(const struct svc_worker *w, uint64_t wr_id, bool *recv)
 
 /* --- struct cm_user: called by the CM --- */
 
+/* True if the peer's connection would have a place now; it takes none yet. */
 static bool
-svc_has_room(const struct svc_worker *w)
+svc_has_room(struct svc_worker *w, const struct cm_request *req)
 {
-	return w->room >= w->svc->sends + w->svc->recvs && svc_places_left(&w->svc->places);
+	const struct svc_places *p = &w->svc->places;
+	const union gid peer = cm_address(&req->path.av);
+
+	if (w->room < w->svc->sends + w->svc->recvs || !svc_places_left(p))
+		return false;
+	if (svc_places_admit(p, __atomic_load_n(svc_places_of(p, &peer), __ATOMIC_RELAXED)))
+		return true;
+	no_place(w, -EDQUOT, NULL);
+	return false;
 }
 
 static void
@@ -215,12 +243,13 @@ static uint16_t
 svc_request_early(struct svc_worker *w, const struct cm_request *req, struct cm_conn_param *param,
 	void **user)
 {
+	const union gid peer = cm_address(&req->path.av);
 	struct svc_conn *c;
 	uint16_t reason;
 
 	w->requests++;
 	svc_opening_limit(w);
-	c = svc_conn_new(w, false, param, NULL);
+	c = svc_conn_new(w, &peer, param, NULL);
 	if (c == NULL)
 		return CM_REJ_NO_RESOURCES;
 	c->id = req->id;
@@ -235,12 +264,16 @@ svc_request_early(struct svc_worker *w, const struct cm_request *req, struct cm_
 }
 
 static bool
-svc_admits(const struct svc *s, const struct cm_request *req)
+svc_cm_admits(void *listener, const struct cm_request *req)
 {
+	struct svc_worker *w = listener;
 	const struct av *av = &req->path.av;
 
-	return allow_list_admits(&s->config.allow,
-		av->encap != ENCAP_IB || av->grh ? &av->dgid : NULL, req->path.pkey);
+	if (allow_list_admits(&w->svc->config.allow,
+		    av->encap != ENCAP_IB || av->grh ? &av->dgid : NULL, req->path.pkey))
+		return true;
+	svc_count(w->counters, refused, 1);
+	return false;
 }
 
 static uint16_t
@@ -250,11 +283,9 @@ svc_cm_request(void *listener, const struct cm_request *req, struct cm_conn_para
 	struct svc_worker *w = listener;
 	uint16_t reason = 0;
 
-	if (!svc_admits(w->svc, req))
-		reason = CM_REJ_INVALID_SERVICE_ID; /* for others, it does not exist */
-	else if (w->svc->early)
+	if (w->svc->early)
 		reason = svc_request_early(w, req, param, user);
-	else if (svc_has_room(w))
+	else if (svc_has_room(w, req))
 		svc_conn_shape(&w->asked, param);
 	else
 		reason = CM_REJ_NO_RESOURCES;
@@ -270,8 +301,9 @@ static int
 svc_cm_seat(void *listener, const struct cm_request *req, void **user)
 {
 	struct svc_worker *w = listener;
+	const union gid peer = cm_address(&req->path.av);
 	struct cm_conn_param param;
-	struct svc_conn *c = svc_conn_new(w, false, &param, NULL);
+	struct svc_conn *c = svc_conn_new(w, &peer, &param, NULL);
 
 	if (c == NULL) {
 		svc_count(w->counters, refused, 1);
@@ -346,6 +378,7 @@ svc_cm_receives_wanted(void *user)
 
 const struct cm_user svc_cm_user = {
 	.name = "service",
+	.admits = svc_cm_admits,
 	.request = svc_cm_request,
 	.seat = svc_cm_seat,
 	.prepare = svc_cm_prepare,

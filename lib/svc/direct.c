@@ -41,10 +41,11 @@ direct_bring_up(struct svc_conn *c, const struct qp_attr *from, const struct cm_
 }
 
 struct svc_conn *
-svc_direct_open(struct svc_worker *w, const struct qp_attr *attr, struct error *err)
+svc_direct_open(struct svc_worker *w, const union gid *peer, const struct qp_attr *attr,
+	struct error *err)
 {
 	struct cm_conn_param param;
-	struct svc_conn *c = svc_conn_new(w, false, &param, err);
+	struct svc_conn *c = svc_conn_new(w, peer, &param, err);
 
 	if (c == NULL)
 		return NULL;

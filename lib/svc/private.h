@@ -37,6 +37,7 @@ struct svc_conn {
 	struct svc *svc;
 	struct svc_worker *w;
 	uint32_t place;
+	uint32_t *held; /* of its peer: svc_places_of() */
 	uint32_t generation;
 	cm_id id;
 	uint32_t qpn;
@@ -77,10 +78,18 @@ struct svc_worker {
 	struct svc_conn *ending; /* svc_worker_disconnect(): next of .conns to end */
 };
 
-/* Places of connections; free ones form a chain. Any worker takes and gives places. */
+/*
+ * Places of connections; free ones form a chain. Any worker takes and gives places. Each address
+ * has a share of them.
+ */
 struct svc_places {
 	uint64_t head; /* high half: tag against ABA; low half: index + 1 of the first, 0: none */
 	uint32_t *next; /* by index: index + 1 of the next, 0: none */
+	uint32_t left;
+	uint32_t most; /* of one address; 0: as share_leaves_room() says */
+	uint64_t hash_key;
+	uint32_t *held; /* by the hash of an address: its places. Rarely two have the same number */
+	uint32_t held_mask;
 };
 
 struct svc_worker_counters {
@@ -117,12 +126,21 @@ struct svc {
 
 /* --- place.c --- */
 
-int svc_places_create(struct svc_places *p, const struct allocator *alloc, uint32_t n);
+/* @param most  places of one address; 0: so many that others find some */
+int svc_places_create(struct svc_places *p, const struct svc_env *env, uint32_t n, uint32_t most);
 void svc_places_destroy(struct svc_places *p, const struct allocator *alloc);
 bool svc_places_left(const struct svc_places *p);
-/* @retval -1 none left */
-int64_t svc_place_take(struct svc_places *p);
-void svc_place_give(struct svc_places *p, uint32_t place);
+/* The number of places that an address has. */
+uint32_t *svc_places_of(const struct svc_places *p, const union gid *addr);
+/* True if an address that has so many may have one more. */
+bool svc_places_admit(const struct svc_places *p, uint32_t held);
+/*
+ * @param held  svc_places_of() the peer; NULL: the connection is ours, and has no limit
+ * @retval -ENOSPC  none left
+ * @retval -EDQUOT  the address has its share
+ */
+int64_t svc_place_take(struct svc_places *p, uint32_t *held);
+void svc_place_give(struct svc_places *p, uint32_t place, uint32_t *held);
 
 /* --- memory of a service: region.c --- */
 
@@ -133,9 +151,13 @@ int svc_regions_drop(struct svc *s);
 /* --- conn.c --- */
 
 extern const struct cm_user svc_cm_user;
-/* Take a place and fill in *param. @retval NULL  no place, or no room for its completions */
-struct svc_conn *svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param,
-	struct error *err);
+/*
+ * Take a place and fill in *param.
+ * @param peer  whose share it is of; NULL: we connect
+ * @retval NULL  no place, or no room for its completions
+ */
+struct svc_conn *svc_conn_new(struct svc_worker *w, const union gid *peer,
+	struct cm_conn_param *param, struct error *err);
 /* Note and count that the connection is established. */
 void svc_conn_stands(struct svc_conn *c);
 /* Free the place; nothing may refer to the connection any more. */

@@ -78,6 +78,10 @@ svc_check_config(struct svc *s, struct error *err)
 	if (c->max_connections == 0 || c->max_connections > SVC_PLACES_MAX)
 		return error_set(err, EINVAL, "max_connections: got %u, allowed: 1 to %u",
 			c->max_connections, SVC_PLACES_MAX);
+	if (c->max_connections_per_peer > c->max_connections)
+		return error_set(err, EINVAL,
+			"max_connections_per_peer: got %u, allowed: 0 to max_connections, %u",
+			c->max_connections_per_peer, c->max_connections);
 	if (c->size > RC_MSG_MAX)
 		return error_set(err, EINVAL, "size: got %u, allowed: 0 to %u", c->size,
 			RC_MSG_MAX);
@@ -127,7 +131,7 @@ svc_make_places(struct svc *s, struct error *err)
 		mem_zalloc(s->env.alloc, s->env.workers * sizeof(s->counters[0]), SVC_CACHE_LINE);
 	s->cqs = mem_zalloc(s->env.alloc, s->env.workers * sizeof(s->cqs[0]), SVC_CACHE_LINE);
 	if (s->conns == NULL || s->privs == NULL || s->counters == NULL || s->cqs == NULL ||
-		svc_places_create(&s->places, s->env.alloc, n) != 0)
+		svc_places_create(&s->places, &s->env, n, s->config.max_connections_per_peer) != 0)
 		return error_set(err, ENOMEM, "no memory for %u connections", n);
 	for (i = 0; i < n; i++) {
 		s->conns[i].svc = s;

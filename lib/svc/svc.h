@@ -18,7 +18,8 @@
  *
  * A connection takes one of the service's max_connections places, and room in its worker's
  * completion queue for all the work requests its queues can hold. Without a place or room the
- * request is rejected with "no resources", so a completion queue never overruns.
+ * request is rejected with "no resources", so a completion queue never overruns. An address that
+ * holds many places gets no more while few are left (place.c).
  */
 
 #include <stdbool.h>
@@ -48,7 +49,8 @@ struct svc_config {
 	uint64_t service_mask;
 	uint16_t tcp_port; /**< perftest: its exchange over TCP, 0: none */
 	char tcp_address[SVC_ADDRESS_MAX]; /**< the exchange listens there; "": on all addresses */
-	bool tcp_any_gid; /**< a client's GID need not be the address of its TCP connection */
+	/** a client may have any LID, and a GID that is not the address of its TCP connection */
+	bool tcp_any_gid;
 	uint64_t length; /**< of the memory, bytes; 0: the kind's default */
 	uint32_t size; /**< of a message, bytes; 0: the kind's default */
 	uint32_t depth; /**< receives posted, sends outstanding; 0: the kind's default */
@@ -57,6 +59,8 @@ struct svc_config {
 	uint32_t mr_key;
 	bool per_connection; /**< memory: each connection has its own part of the memory */
 	uint32_t max_connections; /**< on all workers; 0: the kind's default */
+	/** of one address; 0: three times as many as are left, so that others find places */
+	uint32_t max_connections_per_peer;
 	uint64_t count; /**< client: exchanges; 0: the kind's default, mostly unlimited */
 	bool verify; /**< rping, echo, rstream as clients: check the data */
 	char path[SVC_PATH_MAX]; /**< rcopy as client: the server's file, "": polca.rcopy */
@@ -75,6 +79,7 @@ struct svc_config {
 	X(connections, "connections now")                                                          \
 	X(established, "connections established since the start")                                  \
 	X(refused, "requests refused")                                                             \
+	X(peer_limit, "connections refused: their address has its share of the places")            \
 	X(messages_in, "messages received")                                                        \
 	X(messages_out, "messages sent, and RDMA operations begun")                                \
 	X(bytes_in, "bytes received")                                                              \
@@ -222,10 +227,11 @@ unsigned int svc_worker_run(struct svc_worker *w, uint64_t now, unsigned int bud
  * Open a connection without the CM, after both sides have exchanged their queue pairs by other
  * means: posts receives and moves the QP to RTS. The caller closes it; ended() is not called.
  *
+ * @param peer  the address whose share of the places it is of
  * @param attr  path, PSNs and the rest, in host order; the kind sets access and retry counts
  */
-struct svc_conn *svc_direct_open(struct svc_worker *w, const struct qp_attr *attr,
-	struct error *err);
+struct svc_conn *svc_direct_open(struct svc_worker *w, const union gid *peer,
+	const struct qp_attr *attr, struct error *err);
 /** Close a connection of svc_direct_open(); its QP is destroyed at once. */
 void svc_direct_close(struct svc_conn *c);
 

@@ -74,7 +74,7 @@ svc_worker_connect(struct svc_worker *w, struct cm_connect *request, uint64_t no
 	int ret;
 
 	w->now = now;
-	c = svc_conn_new(w, true, &request->param, err);
+	c = svc_conn_new(w, NULL, &request->param, err);
 	if (c == NULL)
 		return -ENOSPC;
 	c->watcher = request->ops;

@@ -103,11 +103,11 @@ test_paused_address(void **state)
 	peer_req(w, &req);
 	addr = req.req.primary.local_gid;
 	addr.raw[14] = 0;
-	for (i = 0; i < CM_PAUSED; i++) { /* those whose pause ends first give way */
-		addr.raw[15] = (uint8_t)(100 + i);
-		cm_pause_peer(w->a.cm, &addr, w->now + MS);
+	for (i = 0; i < CM_PAUSED; i++) { /* the list is full: the oldest give way */
+		put_be16(addr.raw + 14, (uint16_t)(0x1000 + i));
+		cm_pause_peer(w->a.cm, &addr, w->now + SECOND);
 	}
-	addr.raw[15] = 7;
+	put_be16(addr.raw + 14, 7);
 	cm_pause_peer(w->a.cm, &addr, w->now + SECOND);
 	req_from(w, 7, 0);
 	rej = next_message(&w->a, CM_REJ);
@@ -120,6 +120,31 @@ test_paused_address(void **state)
 	req_from(w, 7, 1);
 	assert_int_equal(w->a.requests, 2);
 	assert_int_equal(counters_of(&w->a).paused, 1);
+}
+
+/* Guessers from other addresses do not lift a pause, however long theirs are. */
+static void
+test_pause_survives_others(void **state)
+{
+	struct world *w = limited(state, 64, 4, 64);
+	union gid addr = { .raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10 } };
+	unsigned int i;
+
+	put_be16(addr.raw + 14, 7);
+	cm_pause_peer(w->a.cm, &addr, w->now + SECOND);
+	for (i = 0; i < 1023; i++) {
+		put_be16(addr.raw + 14, (uint16_t)(0x1000 + i));
+		cm_pause_peer(w->a.cm, &addr, w->now + 60 * SECOND);
+		/* paused again: still one entry */
+		cm_pause_peer(w->a.cm, &addr, w->now + 60 * SECOND);
+	}
+	req_from(w, 7, 0);
+	assert_int_equal(counters_of(&w->a).paused, 1);
+	put_be16(addr.raw + 14, 0x2000);
+	cm_pause_peer(w->a.cm, &addr, w->now + SECOND);
+	req_from(w, 7, 1); /* the oldest of 1,025 */
+	assert_int_equal(counters_of(&w->a).paused, 1);
+	assert_int_equal(w->a.requests, 1);
 }
 
 /* Whose connection ended last. */
@@ -196,6 +221,28 @@ test_half_open_ones_do_not_count(void **state)
 	assert_int_equal(count_conns(&w->a), 128);
 }
 
+/* REQs of those whom the listener does not admit push nobody out. */
+static void
+test_not_admitted_hold_nothing(void **state)
+{
+	struct world *w = limited(state, 4, 4, 64);
+	struct cm_msg rej;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		req_of(w, (uint8_t)(1 + i), 1, 0);
+	w->a.barred_net = 9;
+	skip_messages(&w->a);
+	for (i = 0; i < 20; i++)
+		req_of(w, 9, (uint8_t)(1 + i), 0);
+	rej = next_message(&w->a, CM_REJ);
+	assert_int_equal(rej.rej.reason, CM_REJ_INVALID_SERVICE_ID);
+	assert_int_equal(counters_of(&w->a).rej_sent[CM_REJ_INVALID_SERVICE_ID], 20);
+	assert_int_equal(counters_of(&w->a).half_open_evicted, 0);
+	assert_int_equal(w->a.requests, 4);
+	assert_int_equal(count_conns(&w->a), 4);
+}
+
 /* An established connection does not count as half open. */
 static void
 test_established_ones_leave_room(void **state)
@@ -244,6 +291,89 @@ test_connections_per_peer(void **state)
 	assert_int_equal(counters_of(&w->a).no_resources, 1);
 	req_from(w, 8, 0);
 	expect_messages(&w->a, "REP");
+}
+
+/* The n-th connection of 10.0.net.host, until its RTU. @return false: its REQ is rejected */
+static bool
+host_of_net_connects(struct world *w, uint8_t net, uint8_t host, uint32_t n)
+{
+	uint64_t rejected = counters_of(&w->a).rej_sent[CM_REJ_NO_RESOURCES];
+	struct cm_msg rtu = { .type = CM_RTU, .local_id = (uint32_t)host << 16 | n };
+	const union gid from = {
+		.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [14] = net, [15] = host },
+	};
+
+	req_of(w, net, host, n);
+	if (counters_of(&w->a).rej_sent[CM_REJ_NO_RESOURCES] > rejected)
+		return false;
+	rtu.remote_id = last_life(&w->a)->id;
+	peer_say_as(w, &rtu, &from);
+	return true;
+}
+
+/* @return connections that hosts of a /24 get together before they are refused */
+static unsigned int
+net_takes(struct world *w, uint8_t net)
+{
+	unsigned int n = 0;
+
+	while (n < 200 && host_of_net_connects(w, net, (uint8_t)(1 + n / 20), n % 20))
+		n++;
+	return n;
+}
+
+/* Addresses are easily had: those of a /24 or /64 together leave connections for others. */
+static void
+test_one_prefix_leaves_connections(void **state)
+{
+	struct world *w = limited(state, 64, 64, 20);
+
+	assert_int_equal(net_takes(w, 1), 48); /* three quarters of 64 */
+	assert_int_equal(net_takes(w, 2), 12); /* of the 16 that are left */
+	assert_int_equal(net_takes(w, 3), 3);
+	assert_int_equal(net_takes(w, 4), 1);
+	assert_int_equal(w->a.established, 64);
+	assert_int_equal(counters_of(&w->a).prefix_limit, 3);
+}
+
+/* REQs from forged addresses of a prefix hold nothing against its true ones. */
+static void
+test_half_open_ones_leave_the_share_of_their_prefix(void **state)
+{
+	struct world *w = limited(state, 100, 100, 64);
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		req_of(w, 1, 7, i);
+	assert_true(host_of_net_connects(w, 1, 8, 0));
+	assert_int_equal(w->a.established, 1);
+}
+
+/* All REPs wait for their RTUs: the prefix has its share when those come. */
+static void
+test_share_of_a_prefix_when_established(void **state)
+{
+	struct world *w = limited(state, 100, 100, 64);
+	struct cm_msg rtu = { .type = CM_RTU };
+	const union gid from = {
+		.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [14] = 1, [15] = 7 },
+	};
+	cm_id ids[50];
+	unsigned int i;
+
+	for (i = 0; i < 50; i++) {
+		req_of(w, 1, 7, i);
+		ids[i] = last_life(&w->a)->id;
+	}
+	for (i = 0; i < 50; i++) {
+		rtu.remote_id = ids[i];
+		rtu.local_id = 7u << 16 | i;
+		peer_say_as(w, &rtu, &from);
+	}
+	assert_int_equal(w->a.established, 48);
+	assert_int_equal(counters_of(&w->a).prefix_limit, 2);
+	assert_int_equal(counters_of(&w->a).no_place, 2);
+	assert_int_equal(counters_of(&w->a).sent[CM_DREQ], 2);
 }
 
 /*
@@ -346,6 +476,9 @@ test_flood_of_reqs(void **state)
 	assert_int_equal(counters_of(&w->a).half_open_limit, 0);
 	assert_int_equal(w->a.requests, 20001);
 	assert_true(counters_of(&w->a).half_open_evicted > 19000);
+	/* who gives way is told rarely: 16, then 4 in each of 20 s */
+	assert_in_range(w->a.ended_events, 16, 16 + 4 * 20);
+	assert_true(w->a.ended_events + w->a.unreported > 18000);
 	assert_true(count_conns(&w->a) <= 33);
 	req_of(w, 8, 9, 0); /* a peer that means it connects amid the flood */
 	ours = *last_life(&w->a);
@@ -535,12 +668,17 @@ main(void)
 		N(test_half_open_per_peer),
 		N(test_oldest_of_the_same_peer_is_evicted),
 		N(test_paused_address),
+		N(test_pause_survives_others),
 		N(test_those_with_most_give_way),
 		N(test_young_ones_stay),
 		N(test_half_open_ones_do_not_count),
+		N(test_not_admitted_hold_nothing),
 		N(test_established_ones_leave_room),
 		N(test_refused_ones_leave_room),
 		N(test_connections_per_peer),
+		N(test_one_prefix_leaves_connections),
+		N(test_half_open_ones_leave_the_share_of_their_prefix),
+		N(test_share_of_a_prefix_when_established),
 		N(test_half_open_for_at_most_65_seconds),
 		N(test_many_connections_are_freed_in_slices),
 		N(test_flood_of_reqs),

@@ -344,6 +344,44 @@ test_peer_gives_up_its_req(void **state)
 	assert_int_equal(counters_of(&w->a).unmatched, 3);
 }
 
+/*
+ * Such a REJ repeats nothing of ours, so a forged one proves no address: what it ends raises no more
+ * events than other ends of strangers.
+ */
+static void
+test_rej_without_our_id_proves_nothing(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg req,
+		rej = {
+			.type = CM_REJ,
+			.tid = PEER_TID,
+			.rej = { .answers = CM_ANSWERS_OTHER,
+				.reason = CM_REJ_TIMEOUT,
+				.ari_len = 8 },
+		};
+	unsigned int i;
+
+	put_be64(rej.rej.ari, GUID_B);
+	peer_req(w, &req);
+	for (i = 0; i < 20; i++) {
+		rej.local_id = ++req.local_id;
+		req.req.qpn++;
+		peer_say(w, &req);
+		peer_say(w, &rej);
+	}
+	assert_int_equal(w->a.ended, 20);
+	assert_int_equal(w->a.ended_events, 16);
+	/* with our ID it is one of the peer's, and so is its event */
+	rej.local_id = ++req.local_id;
+	req.req.qpn++;
+	peer_say(w, &req);
+	rej.remote_id = last_life(&w->a)->id;
+	peer_say(w, &rej);
+	assert_int_equal(w->a.ended, 21);
+	assert_int_equal(w->a.ended_events, 17);
+}
+
 static void
 test_late_acceptance_can_fail(void **state)
 {
@@ -701,6 +739,7 @@ main(void)
 		cmocka_unit_test_teardown(test_mra_can_be_switched_off, world_teardown),
 		T(test_user_that_never_decides_is_given_up),
 		T(test_peer_gives_up_its_req),
+		T(test_rej_without_our_id_proves_nothing),
 		T(test_late_acceptance_can_fail),
 		T(test_user_that_is_not_ready),
 		T(test_rep_repeats_exactly_and_gives_up),

@@ -47,6 +47,33 @@ test_no_listener(void **state)
 	assert_int_equal(counters_of(&w->a).rej_sent[CM_REJ_INVALID_SERVICE_ID], 2);
 }
 
+/* A flood of REQs that are refused must not push out all other events. */
+static void
+test_refusals_raise_few_events(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg req;
+	unsigned int i;
+
+	peer_req(w, &req);
+	req.req.service_id++;
+	for (i = 0; i < 10000; i++) {
+		req.local_id++;
+		req.req.qpn++;
+		peer_say(w, &req);
+		w->a.delivered = w->a.sent;
+	}
+	assert_int_equal(counters_of(&w->a).refused, 10000);
+	assert_int_equal(w->a.refused_events, 16);
+	assert_int_equal(w->a.unreported, 0);
+	/* 4 a second later; the first of them tells how many were left out */
+	pass(w, SECOND);
+	for (i = 0; i < 10; i++)
+		peer_say(w, &req);
+	assert_int_equal(w->a.refused_events, 20);
+	assert_int_equal(w->a.unreported, 10000 - 16);
+}
+
 static void
 test_transport_type(void **state)
 {
@@ -558,6 +585,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_no_listener),
+		T(test_refusals_raise_few_events),
 		T(test_transport_type),
 		T(test_invalid_qpn),
 		T(test_path_mtu),

@@ -202,6 +202,16 @@ world_take_event(void *arg, const struct event *ev)
 }
 
 static void
+world_take_connection_event(void *arg, const struct event *ev)
+{
+	struct node *n = arg;
+
+	n->refused_events += ev->type == EVENT_CONNECTION_REFUSED;
+	n->ended_events += ev->type == EVENT_CONNECTION_ENDED;
+	n->unreported += ev->connection.unreported;
+}
+
+static void
 node_port(struct node *n)
 {
 	struct av av = world_av(n);
@@ -312,6 +322,8 @@ world_node_create(struct node *n)
 		.ca_guid = n->guid,
 		.port = world_get_port,
 		.port_arg = n,
+		.event = world_take_connection_event,
+		.event_arg = n,
 		.limits = n->world->limits,
 	};
 

@@ -91,6 +91,7 @@ struct node {
 	uint8_t bytes[WORLD_MEM];
 
 	/* as a listener */
+	uint8_t barred_net; /* 10.0.x.y is not admitted; 0: all are */
 	uint16_t answer; /* result of request() */
 	int prepare_error;
 	struct cm_conn_param param;
@@ -104,6 +105,8 @@ struct node {
 	struct life lives[WORLD_LIVES]; /* in order */
 	uint64_t num_lives;
 	uint64_t established, ended, released; /* calls */
+	/* events: refused connections, ended ones, and what those say of others left out */
+	unsigned int refused_events, ended_events, unreported;
 };
 
 struct world {

@@ -127,8 +127,17 @@ user_released(void *user)
 	l->node->released++;
 }
 
+static bool
+user_admits(void *listener, const struct cm_request *req)
+{
+	const struct node *n = listener;
+
+	return n->barred_net == 0 || req->path.av.dgid.raw[14] != n->barred_net;
+}
+
 const struct cm_user world_user = {
 	.name = "test",
+	.admits = user_admits,
 	.request = user_request,
 	.prepare = user_prepare,
 	.established = user_established,

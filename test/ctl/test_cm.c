@@ -76,7 +76,7 @@ test_a_service_gets_its_parameters(void **state)
 	const struct svc_config *c;
 
 	call(d, "cm_listen",
-		"'kind': 'memory', 'name': 'store', 'port': 1, 'length': 4096, 'size': 5, 'depth': 6, 'access': ['REMOTE_READ'], 'mr': 77, 'per_connection': true, 'max_connections': 8, 'count': 9");
+		"'kind': 'memory', 'name': 'store', 'port': 1, 'length': 4096, 'size': 5, 'depth': 6, 'access': ['REMOTE_READ'], 'mr': 77, 'per_connection': true, 'max_connections': 8, 'max_connections_per_peer': 7, 'count': 9");
 	c = service(d, 0);
 	assert_string_equal(c->kind, "memory");
 	assert_string_equal(c->name, "store");
@@ -87,6 +87,7 @@ test_a_service_gets_its_parameters(void **state)
 	assert_int_equal(c->mr_key, 77);
 	assert_true(c->per_connection);
 	assert_int_equal(c->max_connections, 8);
+	assert_int_equal(c->max_connections_per_peer, 7);
 	assert_int_equal(c->count, 9);
 	assert_false(c->active);
 	/* what is not said is the kind's */

@@ -85,7 +85,7 @@ listen_kind(struct engine *e, const char *kind)
 
 	strcpy(c.kind, kind);
 	c.length = strcmp(kind, "memory") == 0 ? MEM_SIZE : 0;
-	c.max_connections = 512;
+	c.max_connections = c.max_connections_per_peer = 512;
 	assert_ok(engine_cm_listen(e, &c, &id, &err));
 	return id;
 }

@@ -22,6 +22,7 @@
 #include "engine/perftest.h"
 #include "engine/verbs_cm.h"
 #include "node.h"
+#include "wire/opcode.h"
 
 #define QPS_MAX 128
 
@@ -91,9 +92,9 @@ perftest_stop(void **state)
 
 /* --- a client's socket --- */
 
-/* Connect from 127.0.0.@p from. */
+/* Connect from 127.0.x.y, where @p from is 0xXXYY. */
 static int
-perftest_dial_from(uint8_t from)
+perftest_dial_from(uint16_t from)
 {
 	struct sockaddr_in addr = {
 		.sin_family = AF_INET,
@@ -102,7 +103,7 @@ perftest_dial_from(uint8_t from)
 	};
 	struct sockaddr_in source = {
 		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xFFu) | from),
+		.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xFFFFu) | from),
 	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -163,7 +164,7 @@ expect_end(struct engine *e, int fd)
 
 /* Exchange version, cycle buffer, cache line and a path MTU of 1024. @return the socket */
 static int
-perftest_greet_from(struct engine *e, uint8_t from)
+perftest_greet_from(struct engine *e, uint16_t from)
 {
 	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 },
 			     line[4] = { [3] = 64 };
@@ -516,6 +517,40 @@ test_quiet_client_is_closed(void **state)
 	end_destroy(e, &end);
 }
 
+/* What the engine logs until end_log(). */
+static struct {
+	FILE *file;
+	char *text;
+	size_t size;
+} told;
+
+static void
+begin_log(void)
+{
+	told.file = open_memstream(&told.text, &told.size);
+	assert_non_null(told.file);
+	rte_openlog_stream(told.file);
+}
+
+static void
+end_log(void)
+{
+	rte_openlog_stream(NULL);
+	fclose(told.file);
+}
+
+/* How many lines have this text. */
+static unsigned int
+told_lines(const char *text)
+{
+	const char *at = told.text;
+	unsigned int n = 0;
+
+	for (; (at = strstr(at, text)) != NULL; at++)
+		n++;
+	return n;
+}
+
 /* Whoever proved an address by TCP gets packets sent there, and to no other. */
 static void
 test_gid_of_another_is_refused(void **state)
@@ -530,6 +565,71 @@ test_gid_of_another_is_refused(void **state)
 	assert_ok(engine_cm_listen(e, &c, &id, &err));
 	perftest_expect_refused(e, &theirs);
 	assert_int_equal(perftest_num_qps(e), 0);
+}
+
+/* TCP proves no LID: a client that names one could have packets sent to any port of the subnet. */
+static void
+test_lid_of_anybody_is_refused(void **state)
+{
+	struct engine *e = *state;
+	struct svc_config c = { .kind = "perftest", .max_connections = QPS_MAX };
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	struct error err = { "" };
+	uint32_t id;
+
+	assert_int_not_equal(theirs.lid, 0);
+	c.tcp_port = tcp_port = free_port();
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	begin_log();
+	perftest_expect_refused(e, &theirs);
+	end_log();
+	assert_int_equal(told_lines("its LID 2: TCP proves no LID (tcp_any_gid admits any)"), 1);
+	free(told.text);
+	assert_int_equal(perftest_num_qps(e), 0);
+}
+
+/* The engine notes that this address has guessed a key; once is too often. */
+static void
+guess_a_key(struct engine *e, const union gid *addr)
+{
+	const struct event ev = {
+		.type = EVENT_QP_ERROR,
+		.failure = { .peer = *addr, .verdict = VERDICT_NAK_SENT,
+			.syndrome = AETH_NAK_REMOTE_ACCESS, },
+	};
+
+	e->config.key_errors = 1;
+	e->config.key_error_pause_s = 60;
+	key_guessers_count(e, &ev);
+}
+
+/* Who guesses keys gets no new queue pair by TCP either: by its QP's address, or by TCP's. */
+static void
+test_paused_address_gets_no_queue_pair(void **state)
+{
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	union gid tcp;
+	int fd = perftest_greet(e);
+
+	perftest_tell(e, fd, &theirs);
+	guess_a_key(e, &theirs.gid);
+	begin_log();
+	perftest_expect_refused(e, &theirs);
+	end_log();
+	assert_int_equal(told_lines("it has used wrong keys too often: try again later"), 1);
+	free(told.text);
+	assert_true(gid_parse("127.0.0.2", &tcp));
+	guess_a_key(e, &tcp);
+	theirs.gid = link_port_attr(engine_link(e), 1)->gid[1].gid;
+	assert_false(gid_is_zero(&theirs.gid));
+	perftest_hang_up(e, fd);
+	fd = perftest_greet(e);
+	perftest_tell(e, fd, &theirs); /* from 127.0.0.1 */
+	perftest_hang_up(e, fd);
+	assert_true(gid_parse("127.0.0.1", &tcp));
+	guess_a_key(e, &tcp);
+	perftest_expect_refused(e, &theirs);
 }
 
 static void
@@ -591,58 +691,68 @@ test_at_most_64_sessions(void **state)
 	perftest_hang_up(e, one_more);
 }
 
-/* Sessions with queue pairs do not give way. */
+/* Fill all sessions with clients that have a queue pair, so many of each address. */
 static void
-test_announced_sessions_stay(void **state)
+fill_sessions(struct engine *e, int fd[64], unsigned int of_each)
 {
-	struct engine *e = *state;
 	struct perftest_dest theirs = dest_of(e, 0);
-	int fd[64], one_more;
 	unsigned int i;
 
 	for (i = 0; i < 64; i++) {
-		fd[i] = perftest_greet_from(e, (uint8_t)(1 + i / 16));
+		fd[i] = perftest_greet_from(e, (uint16_t)(1 + i / of_each));
 		theirs.qpn = i + 1;
 		perftest_tell(e, fd[i], &theirs);
 	}
-	one_more = perftest_dial_from(99);
-	expect_end(e, one_more);
+}
+
+/* A client with a queue pair gives way, too, if its address has more than that of the new one. */
+static void
+test_busy_sessions_of_one_address_give_way(void **state)
+{
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	int fd[64], more[12], refused;
+	unsigned int i;
+
+	fill_sessions(e, fd, 16);
+	/* each of the five addresses gets a fifth, and no more */
+	for (i = 0; i < 12; i++) {
+		more[i] = perftest_greet_from(e, 99);
+		perftest_tell(e, more[i], &theirs);
+	}
+	expect_end(e, fd[0]);
+	expect_end(e, fd[16]);
+	refused = perftest_dial_from(99);
+	expect_end(e, refused);
+	assert_int_equal(perftest_num_qps(e), 64);
+	for (i = 0; i < 12; i++)
+		close(more[i]);
 	for (i = 0; i < 64; i++)
-		perftest_hang_up(e, fd[i]);
+		if (i != 0 && i != 16)
+			close(fd[i]);
+	eventually(
+		(event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK), perftest_num_qps(e) == 0));
 }
 
-/* What the engine logs until end_log(). */
-static struct {
-	FILE *file;
-	char *text;
-	size_t size;
-} told;
-
+/* Who has a prefix has all of its addresses: one session of each is no more than one's share. */
 static void
-begin_log(void)
+test_busy_sessions_of_one_prefix_give_way(void **state)
 {
-	told.file = open_memstream(&told.text, &told.size);
-	assert_non_null(told.file);
-	rte_openlog_stream(told.file);
-}
+	struct engine *e = *state;
+	int fd[64], other, refused;
+	unsigned int i;
 
-static void
-end_log(void)
-{
-	rte_openlog_stream(NULL);
-	fclose(told.file);
-}
-
-/* How many lines have this text. */
-static unsigned int
-told_lines(const char *text)
-{
-	const char *at = told.text;
-	unsigned int n = 0;
-
-	for (; (at = strstr(at, text)) != NULL; at++)
-		n++;
-	return n;
+	fill_sessions(e, fd, 1);
+	refused = perftest_dial_from(99); /* of the same /24, where each has one */
+	expect_end(e, refused);
+	other = perftest_greet_from(e, 0x0101);
+	expect_end(e, fd[0]);
+	assert_int_equal(perftest_num_qps(e), 63);
+	close(other);
+	for (i = 1; i < 64; i++)
+		close(fd[i]);
+	eventually(
+		(event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK), perftest_num_qps(e) == 0));
 }
 
 /* A line each, with the client's address: accepted, and ended, and why. */
@@ -782,9 +892,12 @@ main(void)
 		T(test_malformed_message_ends_a_session),
 		T(test_silent_client_is_closed),
 		T(test_gid_of_another_is_refused),
+		T_IB(test_lid_of_anybody_is_refused),
+		T(test_paused_address_gets_no_queue_pair),
 		T(test_address_to_listen_on),
 		T(test_at_most_64_sessions),
-		T(test_announced_sessions_stay),
+		T(test_busy_sessions_of_one_address_give_way),
+		T(test_busy_sessions_of_one_prefix_give_way),
 		T(test_quiet_client_is_closed),
 		T(test_connections_are_logged),
 		T(test_lines_left_out_are_counted),

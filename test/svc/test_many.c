@@ -34,6 +34,7 @@ test_a_thousand_connections_at_once(void **state)
 			.size = 64,
 			.depth = 1,
 			.max_connections = 1000,
+			.max_connections_per_peer = 1000,
 		});
 	struct service *client = serve(b, &b->w->a,
 		&(struct svc_config){
@@ -196,6 +197,136 @@ test_places_in_a_rep_give_way(void **state)
 	expect_log(call(b), "prepare established");
 }
 
+/* --- the share of an address --- */
+
+static int
+strangers_setup(void **state)
+{
+	*state = bench_create(&(struct world){ .scripted = true });
+	return 0;
+}
+
+/* The n-th connection of 10.0.0.@p host. @return false: its REQ is rejected */
+static bool
+host_connects(struct bench *b, uint8_t host, uint32_t n)
+{
+	struct cm_msg req, rtu = { .type = CM_RTU };
+	struct node *node = &b->w->a;
+	uint64_t rejected = counters_of(node).rej_sent[CM_REJ_NO_RESOURCES];
+
+	skip_messages(node);
+	peer_req(b->w, &req);
+	rtu.local_id = req.local_id = (uint32_t)host << 16 | n;
+	req.req.ca_guid = host;
+	req.req.qpn = 1000 + n;
+	req.req.primary.local_gid.raw[15] = host;
+	peer_say_as(b->w, &req, &req.req.primary.local_gid);
+	if (counters_of(node).rej_sent[CM_REJ_NO_RESOURCES] > rejected)
+		return false;
+	rtu.remote_id = next_message(node, CM_REP).local_id;
+	peer_say_as(b->w, &rtu, &req.req.primary.local_gid);
+	return true;
+}
+
+/* @return connections that the host gets before it is refused */
+static unsigned int
+host_takes(struct bench *b, uint8_t host)
+{
+	uint32_t n = 0;
+
+	while (n < 100 && host_connects(b, host, n))
+		n++;
+	return n;
+}
+
+/* However many addresses take what they can get, the next one finds a place. */
+static void
+test_one_address_leaves_places(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->a, &(struct svc_config){ .kind = "rping" });
+
+	assert_int_equal(host_takes(b, 7), 48); /* three quarters of 64 */
+	assert_int_equal(host_takes(b, 8), 12); /* of the 16 that are left */
+	assert_int_equal(host_takes(b, 9), 3);
+	assert_int_equal(host_takes(b, 10), 1);
+	assert_int_equal(figures(s).connections, 64);
+	assert_int_equal(figures(s).peer_limit, 3);
+	assert_int_equal(figures(s).refused, 4);
+}
+
+/* The same for a service whose place is taken at the REQ. */
+static void
+test_one_address_leaves_places_in_a_rep(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->a,
+		&(struct svc_config){
+			.kind = "memory",
+			.length = 4096,
+			.per_connection = true,
+		});
+
+	assert_int_equal(host_takes(b, 7), 12); /* of 16 */
+	assert_int_equal(host_takes(b, 8), 3);
+	assert_int_equal(figures(s).peer_limit, 2);
+	pass(b->w, 10 * SECOND);
+	assert_int_equal(figures(s).connections, 15);
+}
+
+/* REPs wait for their RTUs: the address has its share when those come. */
+static void
+test_share_is_asked_for_when_the_place_is_taken(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "rping",
+			.max_connections = 4,
+		});
+	struct life *l[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		l[i] = start(&b->w->a);
+		deliver(&b->w->a);
+		run(&b->w->b);
+	}
+	exchange(b->w);
+	assert_int_equal(figures(s).connections, 3);
+	assert_int_equal(figures(s).peer_limit, 1);
+	expect_log(l[3], "prepare established disconnected");
+}
+
+/* The operator's number stands for three times what is left. A place is free after TIMEWAIT. */
+static void
+test_share_is_configurable(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->b,
+		&(struct svc_config){
+			.kind = "rping",
+			.max_connections = 8,
+			.max_connections_per_peer = 2,
+		});
+	struct life *one = call(b);
+
+	call(b);
+	expect_rejected(call(b));
+	assert_int_equal(figures(s).peer_limit, 1);
+	disconnect(one);
+	exchange(b->w);
+	pass(b->w, 10 * SECOND);
+	expect_log(call(b), "prepare established");
+	expect_refusal(b,
+		&(struct svc_config){
+			.kind = "rping",
+			.max_connections = 8,
+			.max_connections_per_peer = 9,
+		},
+		"max_connections_per_peer: got 9, allowed: 0 to max_connections, 8");
+}
+
 /* Connections of 2 * 4 + 2 * 4 work requests each: a CQ of 40 has room for two, not for three. */
 static void
 test_connection_without_room_in_the_cq_is_rejected(void **state)
@@ -284,6 +415,7 @@ test_many_are_ended_in_turns(void **state)
 		&(struct svc_config){
 			.kind = "sink",
 			.max_connections = 100,
+			.max_connections_per_peer = 100,
 		});
 	unsigned int i;
 
@@ -399,25 +531,26 @@ test_watcher_is_called_after_the_service_kind(void **state)
 static void
 test_each_place_is_given_once(void **state)
 {
+	const struct svc_env env = { .alloc = &allocator_malloc, .rng = &rng_kernel };
 	struct svc_places p;
 	bool seen[5] = { false };
 	int64_t place;
 	unsigned int i;
 
 	(void)state;
-	assert_int_equal(svc_places_create(&p, &allocator_malloc, 5), 0);
+	assert_int_equal(svc_places_create(&p, &env, 5, 0), 0);
 	for (i = 0; i < 5; i++) {
-		place = svc_place_take(&p);
+		place = svc_place_take(&p, NULL);
 		assert_in_range(place, 0, 4);
 		assert_false(seen[place]);
 		seen[place] = true;
 	}
-	assert_int_equal(svc_place_take(&p), -1);
-	svc_place_give(&p, 3);
-	svc_place_give(&p, 1);
-	assert_int_equal(svc_place_take(&p), 1);
-	assert_int_equal(svc_place_take(&p), 3);
-	assert_int_equal(svc_place_take(&p), -1);
+	assert_int_equal(svc_place_take(&p, NULL), -ENOSPC);
+	svc_place_give(&p, 3, NULL);
+	svc_place_give(&p, 1, NULL);
+	assert_int_equal(svc_place_take(&p, NULL), 1);
+	assert_int_equal(svc_place_take(&p, NULL), 3);
+	assert_int_equal(svc_place_take(&p, NULL), -ENOSPC);
 	svc_places_destroy(&p, &allocator_malloc);
 }
 
@@ -433,6 +566,12 @@ main(void)
 		T(test_data_take_the_place),
 		T(test_unlisten_ends_half_open_ones),
 		T(test_places_in_a_rep_give_way),
+		cmocka_unit_test_setup_teardown(test_one_address_leaves_places, strangers_setup,
+			bench_teardown),
+		cmocka_unit_test_setup_teardown(test_one_address_leaves_places_in_a_rep,
+			strangers_setup, bench_teardown),
+		T(test_share_is_asked_for_when_the_place_is_taken),
+		T(test_share_is_configurable),
 		T(test_connection_without_room_in_the_cq_is_rejected),
 		T(test_share_of_the_cq_is_free_after_the_last_completion),
 		T(test_unlisten_keeps_connections_disconnect_ends_them),

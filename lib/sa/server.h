@@ -57,6 +57,7 @@ struct sa_worker {
 	struct query_list queries_running;
 	struct sa_write *writes;
 	struct sa_write *writes_free;
+	uint32_t writes_of_strangers; /**< under way */
 	struct sa_notices *notices;
 	struct sa_counters counters;
 };

@@ -39,6 +39,7 @@ TAILQ_HEAD(share_holders, share_holder);
 struct share_rank {
 	struct share_holders *with; /**< [0..most] */
 	uint32_t top; /**< nobody has more; 0: nobody has any */
+	uint32_t holders; /**< that have any */
 };
 
 /** @param most  items that one holder can have */
@@ -52,7 +53,7 @@ share_rank_create(struct share_rank *r, const struct allocator *alloc, uint32_t 
 		return -ENOMEM;
 	for (i = 0; i <= most; i++)
 		TAILQ_INIT(&r->with[i]);
-	r->top = 0;
+	r->top = r->holders = 0;
 	return 0;
 }
 
@@ -73,11 +74,15 @@ share_holder_init(struct share_holder *h)
 static inline void
 share_rank_change(struct share_rank *r, struct share_holder *h, int change)
 {
-	if (h->count != 0)
+	if (h->count != 0) {
 		TAILQ_REMOVE(&r->with[h->count], h, rank_link);
+		r->holders--;
+	}
 	h->count += (uint32_t)change;
-	if (h->count != 0)
+	if (h->count != 0) {
 		TAILQ_INSERT_TAIL(&r->with[h->count], h, rank_link);
+		r->holders++;
+	}
 	if (h->count > r->top)
 		r->top = h->count;
 	while (r->top != 0 && TAILQ_EMPTY(&r->with[r->top]))
@@ -103,6 +108,17 @@ static inline struct share_holder *
 share_most(const struct share_rank *r)
 {
 	return r->top != 0 ? TAILQ_FIRST(&r->with[r->top]) : NULL;
+}
+
+/**
+ * How many of a pool's items each holder has if all have equally many.
+ *
+ * @param h  the one that asks for an item; NULL: it has none yet
+ */
+static inline uint32_t
+share_fair(const struct share_rank *r, uint32_t items, const struct share_holder *h)
+{
+	return items / (r->holders + (h == NULL || h->count == 0));
 }
 
 #endif

@@ -46,6 +46,7 @@ struct mad_peer_entry {
 	uint32_t sessions;
 	uint64_t bytes;
 	struct share_holder half_open; /* its half-open sessions */
+	struct share_holder answering; /* those whose peer has answered packets of ours */
 	struct share_items linger; /* its lingering sessions, oldest first */
 	uint64_t proven_until; /* an Ack proved the address until this time; 0: not proven */
 	bool idle; /* on idle_peers, kept only for .proven_until */
@@ -60,7 +61,8 @@ struct mad_session *mad_session_of(const struct mad_worker *w, mad_handle h);
 /*
  * Create a session for a key that has none. A stranger's session counts against its address and is
  * half-open. If the pool is empty, a lingering session is reclaimed, else the oldest half-open
- * session of the address that has most of them.
+ * session of the address that has most of them, else the oldest one of an address that has more
+ * than its fair share.
  */
 struct mad_session *mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash,
 	bool stranger);

@@ -338,6 +338,7 @@ int mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now);
 	X(sessions_completed, "sessions that ended successfully")                                  \
 	X(sessions_failed, "sessions that ended with a status, a timeout or an abort")             \
 	X(sessions_refused, "requests refused because no session or memory was free")              \
+	X(sessions_reclaimed, "sessions ended to make room for other addresses")                   \
 	X(requests, "requests given to an agent")                                                  \
 	X(answers, "single-packet answers sent")                                                   \
 	X(calls, "requests of our own sent, repeats not counted")                                  \

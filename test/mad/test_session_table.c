@@ -102,7 +102,7 @@ test_flood_from_everywhere(void **state)
 	assert_int_equal(h->released, 1000 - 63);
 }
 
-/* If all addresses are proven, a newcomer is refused */
+/* An address's only session does not give way once it is proven: a newcomer is refused */
 static void
 test_pool_of_proven_sessions(void **state)
 {
@@ -116,6 +116,44 @@ test_pool_of_proven_sessions(void **state)
 	}
 	assert_int_equal(ask_from(h, 2, 1), VERDICT_MAD_REFUSED);
 	assert_int_equal(h->released, 0);
+}
+
+/* Of proven sessions the oldest of an address with more than its fair share gives way, no other */
+static void
+test_greedy_proven_give_way(void **state)
+{
+	struct mad_limits limits = harness_limits;
+	struct harness *h;
+	unsigned int i;
+
+	(void)state;
+	limits.max_sessions_per_peer = 4;
+	h = harness_create(&(struct harness_config){ .limits = limits, .scripted = true });
+	for (i = 0; i < 64; i++) { /* 4 of each of 15 addresses, and one each of 4 */
+		ask_from(h, i < 60 ? 100 + i / 4 : 300 + i, i % 4);
+		ack_from(h, i < 60 ? 100 + i / 4 : 300 + i, i % 4, 2);
+		table_forget_sent(h);
+	}
+	assert_int_equal(sessions_of(&h->a), 64);
+	for (i = 0; i < 26; i++) { /* two from each of 13 newcomers */
+		assert_int_equal(ask_from(h, 400 + i / 2, i % 2), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+		assert_int_equal(ack_from(h, 400 + i / 2, i % 2, 2), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+		assert_int_equal(sessions_of(&h->a), 64);
+	}
+	assert_int_equal(h->released, 26);
+	assert_int_equal(counters_of(&h->a).sessions_reclaimed, 26);
+	for (i = 0; i < 60; i++) /* the oldest of each, and the second of 11, have ended */
+		assert_int_equal(ack_from(h, 100 + i / 4, i % 4, 6),
+			i % 4 < (i / 4 < 11 ? 2 : 1) ? VERDICT_MAD_UNMATCHED : VERDICT_DATAGRAM);
+	for (i = 60; i < 64; i++)
+		assert_int_equal(ack_from(h, 300 + i, i % 4, 6), VERDICT_DATAGRAM);
+	/* 64 sessions of 32 addresses: who has two has its share, and gets no third one */
+	assert_int_equal(ask_from(h, 400, 2), VERDICT_MAD_REFUSED);
+	table_forget_sent(h);
+	assert_int_equal(h->released, 26);
+	harness_destroy(h);
 }
 
 /* Lingering sessions are reclaimed before any other, oldest first */
@@ -497,6 +535,7 @@ main(void)
 		T(test_greediest_gives_way),
 		T(test_flood_from_everywhere),
 		T(test_pool_of_proven_sessions),
+		cmocka_unit_test(test_greedy_proven_give_way),
 		T(test_lingering_goes_first),
 		T(test_first_only_flood),
 		cmocka_unit_test(test_memory_is_bounded),

@@ -11,7 +11,11 @@
  * most. When the pool is full, the oldest item of the holder with most gives way, so that a flood
  * displaces its own items first. Everything takes constant time.
  *
- * Used for half-open connections (lib/cm) and for the sessions of strangers (lib/mad). What
+ * An item counts for 1 when it is added; one that takes more of the pool grows by
+ * share_rank_change(), and shrinks back before it is removed.
+ *
+ * Used for half-open connections (lib/cm), and for the sessions of strangers and the memory of
+ * their requests (lib/mad). What
  * strangers store in the SA has fixed limits instead, because it must survive a restart
  * (lib/sa/share.c).
  */
@@ -42,7 +46,7 @@ struct share_rank {
 	uint32_t holders; /**< that have any */
 };
 
-/** @param most  items that one holder can have */
+/** @param most  what one holder can have */
 static inline int
 share_rank_create(struct share_rank *r, const struct allocator *alloc, uint32_t most)
 {
@@ -70,7 +74,7 @@ share_holder_init(struct share_holder *h)
 	TAILQ_INIT(&h->items);
 }
 
-/* The holder has one more item, or one less. */
+/** The holder has an item more or less, or one of its items has grown or shrunk by so much. */
 static inline void
 share_rank_change(struct share_rank *r, struct share_holder *h, int change)
 {

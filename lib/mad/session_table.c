@@ -207,6 +207,7 @@ peer_add(struct mad_worker *w, const union gid *addr)
 	p->addr = *addr;
 	share_holder_init(&p->half_open);
 	share_holder_init(&p->answering);
+	share_holder_init(&p->bodies);
 	TAILQ_INIT(&p->linger);
 	hash_add(&t->by_address, &p->link, peer_hash(w, addr));
 	return p;
@@ -307,11 +308,19 @@ mad_session_reclaimable(struct mad_session *s)
 		TAILQ_INSERT_TAIL(&s->peer->linger, &s->peer_item, link);
 }
 
-/* End the oldest of these sessions whose agent or taker is not being called (at most two are). */
-static bool
-reclaim_oldest(struct mad_worker *w, const struct share_holder *of)
+void
+mad_session_reclaim(struct mad_session *s)
 {
 	static const struct mad_result reclaimed = { .end = MAD_END_REFUSED, .error = -ENOSPC };
+
+	mad_count(s->w, sessions_reclaimed, 1);
+	mad_session_end(s, &reclaimed);
+}
+
+/* End the oldest of these sessions whose agent or taker is not being called (at most two are). */
+static bool
+reclaim_oldest(const struct share_holder *of)
+{
 	struct share_item *item;
 	struct mad_session *s;
 
@@ -319,8 +328,7 @@ reclaim_oldest(struct mad_worker *w, const struct share_holder *of)
 		s = SESSION_OF_ITEM(item);
 		if (s->busy)
 			continue;
-		mad_count(w, sessions_reclaimed, 1);
-		mad_session_end(s, &reclaimed);
+		mad_session_reclaim(s);
 		return true;
 	}
 	return false;
@@ -333,7 +341,7 @@ reclaim_half_open(struct mad_worker *w, const struct mad_peer_entry *newcomer)
 
 	if (most == NULL || (newcomer != NULL && most->count <= newcomer->half_open.count))
 		return false;
-	return reclaim_oldest(w, most);
+	return reclaim_oldest(most);
 }
 
 /*
@@ -352,7 +360,7 @@ reclaim_unfair(struct mad_worker *w, const struct mad_peer_entry *newcomer)
 		return false;
 	if (newcomer != NULL && newcomer->sessions >= fair)
 		return false;
-	return reclaim_oldest(w, most);
+	return reclaim_oldest(most);
 }
 
 /* Make room for a session of this address. @param p  NULL: no entry yet, or the call is our own */

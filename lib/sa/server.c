@@ -61,7 +61,7 @@ static const struct mad_method methods_v2[] = {
 
 static const struct mad_agent agents[] = {
 	{ MAD_CLASS_SUBN_ADM, 1, "SA version 1", MAD_SA1, SA1_OFF_DATA, methods_v1, sa_request_v1,
-		NULL },
+		.admit = sa_admit_v1 },
 	{ MAD_CLASS_SUBN_ADM, 2, "SA version 2", MAD_RMPP, SA2_OFF_DATA, methods_v2, sa_request_v2,
 		NULL },
 };

@@ -238,6 +238,125 @@ test_memory_is_bounded(void **state)
 	harness_destroy(h);
 }
 
+/* A segment of a Config of 40 kB from 10.0.x.y = who. */
+static enum verdict
+config_from(struct harness *h, uint16_t who, uint32_t segment, uint64_t sm_key)
+{
+	uint8_t mad[MAD_LEN];
+
+	v1_mad(h, mad, 0x14, segment == 1 ? SA1_FIRST : 0, segment, 40000, 0);
+	put_be64(mad + SA1_OFF_SM_KEY, sm_key);
+	return say_from(h, mad, who, 1);
+}
+
+static struct harness *
+harness_of_few_chunks(void)
+{
+	struct mad_limits limits = harness_limits;
+
+	limits.max_sessions = 1024;
+	limits.max_bytes = 64 * 4096;
+	limits.max_bytes_per_peer = 32 * 4096;
+	return harness_create(&(struct harness_config){ .limits = limits, .scripted = true });
+}
+
+/* Memory for requests runs out long before sessions do: the oldest request gives way to another */
+static void
+test_bodies_of_strangers_give_way(void **state)
+{
+	struct harness *h = harness_of_few_chunks();
+	unsigned int i, n;
+
+	(void)state;
+	for (i = 0; i < 32; i++) { /* two chunks each */
+		assert_int_equal(config_from(h, 100 + i, 1, 0), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+	}
+	/* newcomers store as much as the longest GetMulti needs, and the oldest have ended */
+	for (n = 1; n <= 43; n++)
+		assert_int_equal(config_from(h, 2, n, 0), VERDICT_DATAGRAM);
+	table_forget_sent(h);
+	assert_int_equal(counters_of(&h->a).sessions_reclaimed, 2);
+	assert_int_equal(sessions_of(&h->a), 31);
+	for (i = 200; i < 1000; i++) {
+		assert_int_equal(config_from(h, i, 1, 0), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+	}
+	assert_int_equal(sessions_of(&h->a), 32);
+	assert_int_equal(counters_of(&h->a).sessions_refused, 0);
+	harness_destroy(h);
+}
+
+/* Who holds most memory gives way first, and to nobody who holds as much */
+static void
+test_greediest_body_gives_way(void **state)
+{
+	struct harness *h = harness_of_few_chunks();
+	unsigned int i, n;
+
+	(void)state;
+	for (n = 1; n <= 100; n++) { /* six chunks */
+		assert_int_equal(config_from(h, 2, n, 0), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+	}
+	for (i = 0; i < 29; i++)
+		assert_int_equal(config_from(h, 100 + i, 1, 0), VERDICT_DATAGRAM);
+	table_forget_sent(h);
+	for (n = 1; n <= 106; n++) { /* another takes its place */
+		assert_int_equal(config_from(h, 3, n, 0), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+		assert_int_equal(counters_of(&h->a).sessions_reclaimed, 1);
+	}
+	assert_int_equal(sessions_of(&h->a), 30);
+	assert_int_equal(config_from(h, 3, 107, 0), VERDICT_MAD_REFUSED);
+	assert_int_equal(counters_of(&h->a).sessions_refused, 1);
+	assert_int_equal(counters_of(&h->a).sessions_reclaimed, 1);
+	harness_destroy(h);
+}
+
+/* A Config of a peer that the agent trusts gives way to nobody, and finds room */
+static void
+test_trusted_body_stays(void **state)
+{
+	struct harness *h = harness_of_few_chunks();
+	unsigned int i, n;
+
+	(void)state;
+	for (i = 0; i < 32; i++)
+		config_from(h, 100 + i, 1, 0);
+	for (n = 1; n < 100; n++) {
+		assert_int_equal(config_from(h, 2, n, 7), VERDICT_DATAGRAM);
+		for (i = 0; i < 20; i++) {
+			config_from(h, 1000 + n * 20 + i, 1, 0);
+			table_forget_sent(h);
+		}
+	}
+	assert_int_equal(counters_of(&h->a).sessions_refused, 0);
+	harness_destroy(h);
+}
+
+/* The agent refuses a Config at its First: nothing of it is stored, and one answer tells why */
+static void
+test_config_is_refused_at_its_first(void **state)
+{
+	struct harness *h = harness_of_few_chunks();
+	uint64_t used, total;
+
+	(void)state;
+	h->admits = SA_STATUS_REQ_INVALID;
+	assert_int_equal(config_from(h, 2, 1, 0), VERDICT_DATAGRAM);
+	expect_tx(&h->a, "94 single status 0x0200");
+	assert_int_equal(config_from(h, 2, 2, 0), VERDICT_MAD_UNMATCHED);
+	expect_silence(&h->a);
+	assert_int_equal(sessions_of(&h->a), 0);
+	mad_worker_memory(h->a.w, &used, &total);
+	assert_int_equal(used, 0);
+	assert_int_equal(h->requests, 0);
+	assert_int_equal(config_from(h, 2, 1, 7), VERDICT_DATAGRAM);
+	assert_int_equal(sessions_of(&h->a), 1);
+	harness_destroy(h);
+}
+
 /* Two sessions of one TID: of another QP, another method, another class version */
 static void
 test_keys(void **state)
@@ -539,6 +658,10 @@ main(void)
 		T(test_lingering_goes_first),
 		T(test_first_only_flood),
 		cmocka_unit_test(test_memory_is_bounded),
+		cmocka_unit_test(test_bodies_of_strangers_give_way),
+		cmocka_unit_test(test_greediest_body_gives_way),
+		cmocka_unit_test(test_trusted_body_stays),
+		cmocka_unit_test(test_config_is_refused_at_its_first),
 		T(test_keys),
 		T(test_stale_handle),
 		T(test_sessions_seen),

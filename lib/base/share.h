@@ -11,10 +11,12 @@
  * most. When the pool is full, the oldest item of the holder with most gives way, so that a flood
  * displaces its own items first. Everything takes constant time.
  *
- * Where nothing may give way, as an established connection must not, share_leaves_room() says who
- * gets one more.
+ * An item counts for 1 when it is added; one that takes more of the pool grows by
+ * share_rank_change(), and shrinks back before it is removed. Where nothing may give way, as an
+ * established connection must not, share_leaves_room() says who gets one more.
  *
- * Used for half-open connections (lib/cm) and for the sessions of strangers (lib/mad). What
+ * Used for half-open connections (lib/cm), and for the sessions of strangers and the memory of
+ * their requests (lib/mad). What
  * strangers store in the SA has fixed limits instead, because it must survive a restart
  * (lib/sa/share.c).
  */
@@ -43,9 +45,10 @@ TAILQ_HEAD(share_holders, share_holder);
 struct share_rank {
 	struct share_holders *with; /**< [0..most] */
 	uint32_t top; /**< nobody has more; 0: nobody has any */
+	uint32_t holders; /**< that have any */
 };
 
-/** @param most  items that one holder can have */
+/** @param most  what one holder can have */
 static inline int
 share_rank_create(struct share_rank *r, const struct allocator *alloc, uint32_t most)
 {
@@ -56,7 +59,7 @@ share_rank_create(struct share_rank *r, const struct allocator *alloc, uint32_t 
 		return -ENOMEM;
 	for (i = 0; i <= most; i++)
 		TAILQ_INIT(&r->with[i]);
-	r->top = 0;
+	r->top = r->holders = 0;
 	return 0;
 }
 
@@ -73,15 +76,19 @@ share_holder_init(struct share_holder *h)
 	TAILQ_INIT(&h->items);
 }
 
-/* The holder has one more item, or one less. */
+/** The holder has an item more or less, or one of its items has grown or shrunk by so much. */
 static inline void
 share_rank_change(struct share_rank *r, struct share_holder *h, int change)
 {
-	if (h->count != 0)
+	if (h->count != 0) {
 		TAILQ_REMOVE(&r->with[h->count], h, rank_link);
+		r->holders--;
+	}
 	h->count += (uint32_t)change;
-	if (h->count != 0)
+	if (h->count != 0) {
 		TAILQ_INSERT_TAIL(&r->with[h->count], h, rank_link);
+		r->holders++;
+	}
 	if (h->count > r->top)
 		r->top = h->count;
 	while (r->top != 0 && TAILQ_EMPTY(&r->with[r->top]))
@@ -118,6 +125,17 @@ static inline bool
 share_leaves_room(uint32_t held, uint32_t left)
 {
 	return held < 3 * (uint64_t)left;
+}
+
+/**
+ * How many of a pool's items each holder has if all have equally many.
+ *
+ * @param h  the one that asks for an item; NULL: it has none yet
+ */
+static inline uint32_t
+share_fair(const struct share_rank *r, uint32_t items, const struct share_holder *h)
+{
+	return items / (r->holders + (h == NULL || h->count == 0));
 }
 
 #endif

@@ -212,6 +212,7 @@ mad_session_request(struct mad_session *s)
 	};
 
 	mad_session_timer_stop(s);
+	mad_body_settle(s);
 	mad_peer_of_session(&peer, s);
 	mad_reply_header(reply, s->mad);
 	mad_count(w, requests, 1);
@@ -228,24 +229,52 @@ mad_session_request(struct mad_session *s)
 }
 
 static enum verdict
-start_session(const struct mad_rx *rx, const struct mad_agent *agent, const struct mad_method *m,
-	enum mad_kind kind)
+refuse_session(const struct mad_rx *rx, const struct mad_agent *agent)
+{
+	mad_count(rx->w, sessions_refused, 1);
+	mad_protocol_of(agent->protocol)->refuse(rx);
+	return VERDICT_MAD_REFUSED;
+}
+
+static enum verdict
+start_session(const struct mad_rx *rx, const struct mad_agent *agent, const struct mad_method *m)
 {
 	struct mad_session *s = agent_open_session(rx, agent, m);
 
-	if (s == NULL) {
-		mad_count(rx->w, sessions_refused, 1);
-		mad_protocol_of(agent->protocol)->refuse(rx);
-		return VERDICT_MAD_REFUSED;
-	}
-	if (kind == MAD_KIND_FIRST) {
-		s->protocol->start_receive(s);
-		return s->protocol->receive(s, rx);
-	}
+	if (s == NULL)
+		return refuse_session(rx, agent);
 	if (s->protocol->start_request != NULL)
 		s->protocol->start_request(s);
 	mad_session_request(s);
 	return VERDICT_DATAGRAM;
+}
+
+/* Anti-exhaustion: whom the agent does not admit to send a long request has nothing stored. */
+static enum verdict
+start_receiving(const struct mad_rx *rx, const struct mad_agent *agent, const struct mad_method *m)
+{
+	uint16_t status = MAD_STATUS_OK;
+	struct mad_session *s;
+	struct mad_peer peer;
+	bool trusted = false;
+
+	if (agent->admit != NULL) {
+		mad_peer_of(&peer, rx);
+		status = agent->admit(agent->arg, &peer, rx->mad, &trusted);
+	}
+	/* one answer is enough: class version 1 comes here with every segment of the request */
+	if (status != MAD_STATUS_OK && agent->protocol == MAD_SA1 &&
+		get_be32(rx->mad + SA1_OFF_SEGMENT) != 1)
+		return VERDICT_MAD_UNMATCHED;
+	if (status != MAD_STATUS_OK)
+		return answer_status(rx, status);
+	s = agent_open_session(rx, agent, m);
+	if (s == NULL)
+		return refuse_session(rx, agent);
+	if (trusted)
+		mad_session_answers(s);
+	s->protocol->start_receive(s);
+	return s->protocol->receive(s, rx);
 }
 
 /* --- requests of one packet without a session --- */
@@ -347,7 +376,7 @@ mad_dispatch(const struct mad_rx *rx)
 		return answer_status(rx, MAD_STATUS_INVALID_FIELD);
 	if (kind == MAD_KIND_SINGLE && !(m->flags & MAD_METHOD_SESSION))
 		return ask_at_once(rx, agent, m);
-	return start_session(rx, agent, m, kind);
+	return kind == MAD_KIND_FIRST ? start_receiving(rx, agent, m) : start_session(rx, agent, m);
 }
 
 /* --- late answers --- */

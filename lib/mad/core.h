@@ -46,6 +46,8 @@ struct mad_peer_entry {
 	uint32_t sessions;
 	uint64_t bytes;
 	struct share_holder half_open; /* its half-open sessions */
+	struct share_holder answering; /* those whose peer has answered packets of ours */
+	struct share_holder bodies; /* half-open sessions with a body, by their chunks */
 	struct share_items linger; /* its lingering sessions, oldest first */
 	uint64_t proven_until; /* an Ack proved the address until this time; 0: not proven */
 	bool idle; /* on idle_peers, kept only for .proven_until */
@@ -60,10 +62,13 @@ struct mad_session *mad_session_of(const struct mad_worker *w, mad_handle h);
 /*
  * Create a session for a key that has none. A stranger's session counts against its address and is
  * half-open. If the pool is empty, a lingering session is reclaimed, else the oldest half-open
- * session of the address that has most of them.
+ * session of the address that has most of them, else the oldest one of an address that has more
+ * than its fair share.
  */
 struct mad_session *mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash,
 	bool stranger);
+/* End a session because another one needs its place or its memory. */
+void mad_session_reclaim(struct mad_session *s);
 /* Return a session to the pool without calling anybody. */
 void mad_session_free(struct mad_session *s);
 /* State LINGER: the session may be reclaimed. */
@@ -86,6 +91,8 @@ void mad_time_init(struct mad_worker *w);
 int mad_pool_create(struct mad_worker *w);
 void mad_pool_destroy(struct mad_worker *w);
 void mad_pool_memory(const struct mad_worker *w, uint64_t *used, uint64_t *total);
+/* The session's body, if any, is complete or about to be freed: it no longer gives way. */
+void mad_body_settle(struct mad_session *s);
 
 /* --- reply.c: destinations, and replies without a session --- */
 

@@ -221,6 +221,14 @@ struct mad_agent {
 	 */
 	void (*departs)(void *arg, uint8_t *mad, uint64_t now);
 	const struct allow_list *allow; /**< requests of others are dropped; NULL: from anybody */
+	/**
+	 * The first packet of a multi-packet request: may its peer send the others? Asked before
+	 * anything is stored; request() must check again, because the others may differ. If
+	 * @p trusted is set, the session and its data do not give way to those of strangers.
+	 * NULL: everybody may, as a stranger. @return a MAD status; the answer, if it is not OK
+	 */
+	uint16_t (
+		*admit)(void *arg, const struct mad_peer *peer, const uint8_t *mad, bool *trusted);
 };
 
 /** @retval -EEXIST the class and version have an agent already; -ENOSPC the table is full */
@@ -338,6 +346,7 @@ int mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now);
 	X(sessions_completed, "sessions that ended successfully")                                  \
 	X(sessions_failed, "sessions that ended with a status, a timeout or an abort")             \
 	X(sessions_refused, "requests refused because no session or memory was free")              \
+	X(sessions_reclaimed, "sessions ended to make room for other addresses")                   \
 	X(requests, "requests given to an agent")                                                  \
 	X(answers, "single-packet answers sent")                                                   \
 	X(calls, "requests of our own sent, repeats not counted")                                  \

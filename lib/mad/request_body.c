@@ -7,6 +7,9 @@
  * like a file's inode: direct slots for the first megabyte, then slots that point to chunks of
  * slots. Memory grows with the data received, never by what a PayloadLength announces, so a peer
  * cannot reserve memory by a promise.
+ *
+ * Addresses are ranked by the chunks of their half-open sessions. When the pool is empty, the
+ * oldest request of the address with most gives way.
  */
 
 #include <errno.h>
@@ -20,13 +23,14 @@ struct mad_pool {
 	uint8_t *free; /* list through the first word */
 	uint64_t chunks;
 	uint64_t used;
+	struct share_rank strangers; /* by chunks of bodies that may give way */
 };
 
 struct mad_body {
 	uint64_t length;
 	uint64_t bytes; /* of its chunks, including this one */
 	struct mad_peer_entry *peer;
-	uint64_t reserved;
+	uint64_t gives_way; /* 1: counted in mad_pool.strangers */
 	uint8_t *slot[];
 };
 
@@ -42,7 +46,7 @@ mad_pool_create(struct mad_worker *w)
 {
 	const struct allocator *alloc = w->config.alloc;
 	struct mad_pool *pool = mem_zalloc(alloc, sizeof(*pool), 64);
-	uint64_t i;
+	uint64_t i, most;
 
 	if (pool == NULL)
 		return -ENOMEM;
@@ -51,7 +55,8 @@ mad_pool_create(struct mad_worker *w)
 	if (pool->chunks == 0)
 		return 0;
 	pool->memory = mem_zalloc(alloc, pool->chunks * MAD_CHUNK, 64);
-	if (pool->memory == NULL)
+	most = RTE_MIN(pool->chunks, w->limits.max_bytes_per_peer / MAD_CHUNK);
+	if (pool->memory == NULL || share_rank_create(&pool->strangers, alloc, (uint32_t)most) != 0)
 		return -ENOMEM;
 	for (i = pool->chunks; i-- > 0;) {
 		memcpy(pool->memory + i * MAD_CHUNK, &pool->free, sizeof(pool->free));
@@ -65,6 +70,7 @@ mad_pool_destroy(struct mad_worker *w)
 {
 	if (w->pool == NULL)
 		return;
+	share_rank_destroy(&w->pool->strangers, w->config.alloc);
 	mem_free(w->config.alloc, w->pool->memory);
 	mem_free(w->config.alloc, w->pool);
 	w->pool = NULL;
@@ -77,19 +83,69 @@ mad_pool_memory(const struct mad_worker *w, uint64_t *used, uint64_t *total)
 	*total = w->pool->chunks * MAD_CHUNK;
 }
 
-static uint8_t *
-chunk_take(struct mad_worker *w, struct mad_peer_entry *peer)
-{
-	struct mad_pool *pool = w->pool;
-	uint8_t *chunk = pool->free;
+/* --- giving way --- */
 
-	if (chunk == NULL)
+#define BODY_OF_ITEM(item) container_of(item, struct mad_session, body_item)
+#define SMALL              4 /* chunks: the longest GetMulti needs three */
+
+static uint32_t
+body_chunks(const struct mad_body *b)
+{
+	return (uint32_t)(b->bytes / MAD_CHUNK);
+}
+
+void
+mad_body_settle(struct mad_session *s)
+{
+	struct share_rank *strangers = &s->w->pool->strangers;
+
+	if (s->body == NULL || !s->body->gives_way)
+		return;
+	s->body->gives_way = false;
+	share_rank_change(strangers, &s->peer->bodies, 1 - (int)body_chunks(s->body));
+	share_remove(strangers, &s->peer->bodies, &s->body_item);
+}
+
+/*
+ * Anti-exhaustion: end the oldest request of the address that has most, unless this session's
+ * address has as much itself. Who has little may take it from anybody: a flood of short requests
+ * does not keep out another short one.
+ */
+static bool
+make_body_room(struct mad_session *s)
+{
+	const struct share_holder *most = share_most(&s->w->pool->strangers);
+	struct share_item *item;
+
+	if (most == NULL ||
+		(s->half_open && s->peer->bodies.count >= RTE_MAX(most->count, (uint32_t)SMALL)))
+		return false;
+	TAILQ_FOREACH(item, &most->items, link) {
+		if (BODY_OF_ITEM(item) == s)
+			continue;
+		mad_session_reclaim(BODY_OF_ITEM(item));
+		return true;
+	}
+	return false;
+}
+
+/* --- chunks --- */
+
+static uint8_t *
+chunk_take(struct mad_session *s)
+{
+	struct mad_worker *w = s->w;
+	struct mad_pool *pool = w->pool;
+	uint8_t *chunk;
+
+	if (s->peer != NULL && s->peer->bytes + MAD_CHUNK > w->limits.max_bytes_per_peer)
 		return NULL;
-	if (peer != NULL && peer->bytes + MAD_CHUNK > w->limits.max_bytes_per_peer)
+	if (pool->free == NULL && !make_body_room(s))
 		return NULL;
+	chunk = pool->free;
 	memcpy(&pool->free, chunk, sizeof(pool->free));
 	pool->used++;
-	mad_peer_charge(peer, MAD_CHUNK);
+	mad_peer_charge(s->peer, MAD_CHUNK);
 	return chunk;
 }
 
@@ -104,7 +160,7 @@ chunk_give(struct mad_worker *w, uint8_t *chunk)
 uint8_t *
 mad_chunk_get(struct mad_session *s)
 {
-	return chunk_take(s->w, s->peer);
+	return chunk_take(s);
 }
 
 void
@@ -118,27 +174,32 @@ mad_chunk_put(struct mad_session *s, uint8_t *chunk)
 /* --- a body --- */
 
 static uint8_t *
-body_chunk(struct mad_worker *w, struct mad_body *b)
+body_chunk(struct mad_session *s)
 {
-	uint8_t *chunk = chunk_take(w, b->peer);
+	uint8_t *chunk = chunk_take(s);
 
-	if (chunk != NULL) {
-		memset(chunk, 0, MAD_CHUNK);
-		b->bytes += MAD_CHUNK;
-	}
+	if (chunk == NULL)
+		return NULL;
+	memset(chunk, 0, MAD_CHUNK);
+	s->body->bytes += MAD_CHUNK;
+	if (s->body->gives_way)
+		share_rank_change(&s->w->pool->strangers, &s->peer->bodies, 1);
 	return chunk;
 }
 
 static struct mad_body *
 body_new(struct mad_session *s)
 {
-	struct mad_body *b = (struct mad_body *)chunk_take(s->w, s->peer);
+	struct mad_body *b = (struct mad_body *)chunk_take(s);
 
 	if (b == NULL)
 		return NULL;
 	memset(b, 0, MAD_CHUNK);
 	b->bytes = MAD_CHUNK;
 	b->peer = s->peer;
+	b->gives_way = s->half_open;
+	if (b->gives_way)
+		share_add(&s->w->pool->strangers, &s->peer->bodies, &s->body_item);
 	return b;
 }
 
@@ -157,19 +218,20 @@ body_slot(const struct mad_body *b, uint64_t i)
 
 /* Chunk i, allocated if needed; NULL: no memory or too far. */
 static uint8_t *
-chunk_at(struct mad_worker *w, struct mad_body *b, uint64_t i)
+chunk_at(struct mad_session *s, uint64_t i)
 {
+	struct mad_body *b = s->body;
 	uint8_t **slot;
 
 	if (i >= CHUNKS_MAX)
 		return NULL;
 	slot = body_slot(b, i);
 	if (slot == NULL) {
-		b->slot[DIRECT + (i - DIRECT) / INDIRECT] = body_chunk(w, b);
+		b->slot[DIRECT + (i - DIRECT) / INDIRECT] = body_chunk(s);
 		slot = body_slot(b, i);
 	}
 	if (slot != NULL && *slot == NULL)
-		*slot = body_chunk(w, b);
+		*slot = body_chunk(s);
 	return slot != NULL ? *slot : NULL;
 }
 
@@ -185,7 +247,7 @@ mad_body_write(struct mad_session *s, uint64_t offset, const uint8_t *data, uint
 	if (s->body == NULL)
 		return -ENOMEM;
 	for (; len > 0; offset += part, data += part, len -= part) {
-		chunk = chunk_at(s->w, s->body, offset / MAD_CHUNK);
+		chunk = chunk_at(s, offset / MAD_CHUNK);
 		if (chunk == NULL)
 			return -ENOMEM;
 		in = offset % MAD_CHUNK;

@@ -231,6 +231,7 @@ session_finish(struct mad_session *s, const struct mad_result *r)
 		mad_count(w, sessions_completed, 1);
 	else
 		mad_count(w, sessions_failed, 1);
+	mad_body_settle(s);
 	mad_body_free(w, s->body);
 	s->body = NULL;
 	memset(&s->source, 0, sizeof(s->source));

@@ -9,7 +9,9 @@
  * A session is half-open until its peer has answered packets of ours. Addresses are
  * ranked by their number of half-open sessions. When the pool is empty, the oldest lingering
  * session is reclaimed first, then the oldest half-open session of an address with the highest
- * rank, so that an address that floods us displaces its own sessions first. Everything is O(1).
+ * rank, so that an address that floods us displaces its own sessions first. The last resort, when
+ * none is half-open, is the oldest session of the address with most, if it has more than its fair
+ * share and the newcomer has less. Everything is O(1).
  */
 
 #include <errno.h>
@@ -38,6 +40,7 @@ struct mad_table {
 	struct idle_peers
 		idle_peers; /* proven addresses without sessions and bytes, oldest first */
 	struct share_rank half_open;
+	struct share_rank answering; /* neither half-open nor lingering */
 	size_t memory;
 };
 
@@ -114,11 +117,13 @@ mad_table_create(struct mad_worker *w)
 	if (t->sessions == NULL || t->live == NULL || t->peers == NULL ||
 		share_rank_create(&t->half_open, w->config.alloc,
 			w->limits.max_sessions_per_peer) != 0 ||
+		share_rank_create(&t->answering, w->config.alloc,
+			w->limits.max_sessions_per_peer) != 0 ||
 		hash_create(&t->by_key, w->config.alloc, t->num_peers) != 0 ||
 		hash_create(&t->by_address, w->config.alloc, t->num_peers) != 0)
 		return -ENOMEM;
 	t->memory += 2 * (t->by_key.mask + 1) * sizeof(struct hash_chain) +
-		(w->limits.max_sessions_per_peer + 1) * sizeof(struct share_holders);
+		2 * (w->limits.max_sessions_per_peer + 1) * sizeof(struct share_holders);
 	fill_pools(w);
 	return 0;
 }
@@ -137,6 +142,7 @@ mad_table_destroy(struct mad_worker *w)
 	mem_free(alloc, t->peers);
 	mem_free(alloc, t->by_address.buckets);
 	share_rank_destroy(&t->half_open, alloc);
+	share_rank_destroy(&t->answering, alloc);
 	mem_free(alloc, t);
 	w->table = NULL;
 }
@@ -201,6 +207,8 @@ peer_add(struct mad_worker *w, const union gid *addr)
 	memset(p, 0, sizeof(*p));
 	p->addr = *addr;
 	share_holder_init(&p->half_open);
+	share_holder_init(&p->answering);
+	share_holder_init(&p->bodies);
 	TAILQ_INIT(&p->linger);
 	hash_add(&t->by_address, &p->link, peer_hash(w, addr));
 	return p;
@@ -235,7 +243,7 @@ mad_peer_discharge(struct mad_worker *w, struct mad_peer_entry *p, uint64_t byte
 	peer_forget(w, p);
 }
 
-/* --- half-open and lingering --- */
+/* --- half-open, answering and lingering --- */
 
 static void
 set_half_open(struct mad_session *s)
@@ -247,10 +255,28 @@ set_half_open(struct mad_session *s)
 void
 mad_session_answers(struct mad_session *s)
 {
+	struct mad_table *t = s->w->table;
+
 	if (!s->half_open)
 		return;
 	s->half_open = false;
-	share_remove(&s->w->table->half_open, &s->peer->half_open, &s->peer_item);
+	share_remove(&t->half_open, &s->peer->half_open, &s->peer_item);
+	share_add(&t->answering, &s->peer->answering, &s->peer_item);
+}
+
+/* The session ends or lingers: it is no longer among those that its address has open. */
+static void
+leave_open(struct mad_session *s)
+{
+	struct mad_table *t = s->w->table;
+
+	if (s->peer == NULL)
+		return;
+	if (s->half_open)
+		share_remove(&t->half_open, &s->peer->half_open, &s->peer_item);
+	else
+		share_remove(&t->answering, &s->peer->answering, &s->peer_item);
+	s->half_open = false;
 }
 
 void
@@ -276,32 +302,66 @@ set_budget(struct mad_session *s)
 void
 mad_session_reclaimable(struct mad_session *s)
 {
-	mad_session_answers(s);
+	leave_open(s);
 	s->state = MAD_STATE_LINGER;
 	TAILQ_INSERT_TAIL(&s->w->table->linger, s, linger_link);
 	if (s->peer != NULL)
 		TAILQ_INSERT_TAIL(&s->peer->linger, &s->peer_item, link);
 }
 
-static const struct mad_result reclaimed = { .end = MAD_END_REFUSED, .error = -ENOSPC };
+void
+mad_session_reclaim(struct mad_session *s)
+{
+	static const struct mad_result reclaimed = { .end = MAD_END_REFUSED, .error = -ENOSPC };
+
+	mad_count(s->w, sessions_reclaimed, 1);
+	mad_session_end(s, &reclaimed);
+}
+
+/* End the oldest of these sessions whose agent or taker is not being called (at most two are). */
+static bool
+reclaim_oldest(const struct share_holder *of)
+{
+	struct share_item *item;
+	struct mad_session *s;
+
+	TAILQ_FOREACH(item, &of->items, link) {
+		s = SESSION_OF_ITEM(item);
+		if (s->busy)
+			continue;
+		mad_session_reclaim(s);
+		return true;
+	}
+	return false;
+}
 
 static bool
 reclaim_half_open(struct mad_worker *w, const struct mad_peer_entry *newcomer)
 {
-	struct share_holder *most = share_most(&w->table->half_open);
-	struct share_item *item;
-	struct mad_session *s;
+	const struct share_holder *most = share_most(&w->table->half_open);
 
 	if (most == NULL || (newcomer != NULL && most->count <= newcomer->half_open.count))
 		return false;
-	TAILQ_FOREACH(item, &most->items, link) {
-		s = SESSION_OF_ITEM(item);
-		if (s->busy)
-			continue; /* its agent is being called; true for at most two sessions */
-		mad_session_end(s, &reclaimed);
-		return true;
-	}
-	return false;
+	return reclaim_oldest(most);
+}
+
+/*
+ * Last resort, when the pool is full of sessions whose peers answer: who guesses Acks gets them,
+ * too. An address that has more than its fair share loses its oldest one, but never its only one.
+ */
+static bool
+reclaim_unfair(struct mad_worker *w, const struct mad_peer_entry *newcomer)
+{
+	const struct mad_table *t = w->table;
+	const struct share_holder *most = share_most(&t->answering);
+	uint32_t fair =
+		share_fair(&t->answering, t->size, newcomer != NULL ? &newcomer->answering : NULL);
+
+	if (most == NULL || most->count <= RTE_MAX(fair, 1u))
+		return false;
+	if (newcomer != NULL && newcomer->sessions >= fair)
+		return false;
+	return reclaim_oldest(most);
 }
 
 /* Make room for a session of this address. @param p  NULL: no entry yet, or the call is our own */
@@ -322,7 +382,7 @@ session_make_room(struct mad_worker *w, const struct mad_peer_entry *p)
 		mad_session_free(TAILQ_FIRST(&t->linger));
 		return true;
 	}
-	return reclaim_half_open(w, p);
+	return reclaim_half_open(w, p) || reclaim_unfair(w, p);
 }
 
 /* --- sessions --- */
@@ -434,11 +494,12 @@ mad_session_free(struct mad_session *s)
 	struct mad_worker *w = s->w;
 	struct mad_table *t = w->table;
 
-	mad_session_answers(s);
 	if (s->state == MAD_STATE_LINGER) {
 		TAILQ_REMOVE(&t->linger, s, linger_link);
 		if (s->peer != NULL)
 			TAILQ_REMOVE(&s->peer->linger, &s->peer_item, link);
+	} else {
+		leave_open(s);
 	}
 	if (s->queued)
 		TAILQ_REMOVE(&w->run_queue, s, run_link);

@@ -61,7 +61,7 @@ static const struct mad_method methods_v2[] = {
 
 static const struct mad_agent agents[] = {
 	{ MAD_CLASS_SUBN_ADM, 1, "SA version 1", MAD_SA1, SA1_OFF_DATA, methods_v1, sa_request_v1,
-		NULL },
+		.admit = sa_admit_v1 },
 	{ MAD_CLASS_SUBN_ADM, 2, "SA version 2", MAD_RMPP, SA2_OFF_DATA, methods_v2, sa_request_v2,
 		NULL },
 };
@@ -314,12 +314,35 @@ sa_is_master_sm(const struct sa_worker *w, const struct requester *who)
 	return w->config->master_sm_lid != 0 && who->lid == w->config->master_sm_lid;
 }
 
+/* True for a requester whose changes are limited so that others find room. */
+static bool
+is_limited(const struct requester *who)
+{
+	return who->stranger && !who->manager;
+}
+
+/*
+ * Anti-exhaustion: strangers leave an eighth of the changes under way to known ports and holders of
+ * an operator's SM_Key, so a flood of theirs keeps nobody waiting who is known.
+ */
+static bool
+strangers_have_room(const struct sa_worker *w)
+{
+	uint32_t all = w->config->max_writes, kept = all > 1 ? (all + 7) / 8 : 0;
+
+	return w->writes_of_strangers < all - kept;
+}
+
 enum mad_outcome
 sa_submit(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 	const struct sa_write *what)
 {
 	struct sa_write *write = w->writes_free;
 
+	if (is_limited(who) && !strangers_have_room(w)) {
+		w->counters.strangers_busy++;
+		return sa_refuse(w, req->reply, MAD_STATUS_BUSY);
+	}
 	if (write == NULL)
 		return sa_refuse(w, req->reply, SA_STATUS_NO_RESOURCES);
 	w->writes_free = write->next_free;
@@ -336,6 +359,7 @@ sa_submit(struct sa_worker *w, struct mad_request *req, const struct requester *
 		return sa_refuse(w, req->reply, MAD_STATUS_BUSY);
 	}
 	req->take_body = req->body != NULL;
+	w->writes_of_strangers += is_limited(who);
 	w->counters.writes++;
 	return MAD_LATER;
 }
@@ -358,6 +382,7 @@ sa_write_done(struct sa_worker *w, struct sa_write *write, uint64_t now)
 		sa_encode(t, write->version, write->rec, write->rid, data);
 	}
 	mad_answer(w->mad, write->handle, write->reply, now);
+	w->writes_of_strangers -= is_limited(&write->who);
 	write->next_free = w->writes_free;
 	w->writes_free = write;
 }

@@ -57,6 +57,7 @@ struct sa_worker {
 	struct query_list queries_running;
 	struct sa_write *writes;
 	struct sa_write *writes_free;
+	uint32_t writes_of_strangers; /**< under way */
 	struct sa_notices *notices;
 	struct sa_counters counters;
 };
@@ -79,6 +80,8 @@ enum mad_outcome sa_refuse(struct sa_worker *w, uint8_t *reply, uint16_t status)
 /** Request handlers of the two class versions. */
 enum mad_outcome sa_request_v1(void *arg, struct mad_request *req);
 enum mad_outcome sa_request_v2(void *arg, struct mad_request *req);
+/** Security: who may not send a Config is told so by its first packet. */
+uint16_t sa_admit_v1(void *arg, const struct mad_peer *peer, const uint8_t *mad, bool *trusted);
 void sa_class_port_info(const struct sa_worker *w, enum sa_version v, uint8_t *data);
 
 /** True for the master SM, which may send Config and GetBulk (A6). */

@@ -193,6 +193,27 @@ v1_inform(struct request *r)
 	return sa_submit(r->w, r->req, &r->who, &write);
 }
 
+static bool
+may_config(const struct sa_worker *w, const struct requester *who)
+{
+	return who->manager || sa_is_master_sm(w, who);
+}
+
+uint16_t
+sa_admit_v1(void *arg, const struct mad_peer *peer, const uint8_t *mad, bool *trusted)
+{
+	struct sa_worker *w = arg;
+	struct requester who;
+
+	fabric_sync(w->fabric);
+	*trusted = sa_requester(w->config, w->fabric, peer, get_be64(mad + SA1_OFF_SM_KEY), &who) &&
+		may_config(w, &who);
+	if (*trusted)
+		return MAD_STATUS_OK;
+	w->counters.denied++;
+	return SA_STATUS_REQ_INVALID; /* version 1 has no code for a denied request (A8) */
+}
+
 static enum mad_outcome
 v1_config(struct request *r)
 {
@@ -206,7 +227,7 @@ v1_config(struct request *r)
 	uint64_t len;
 
 	r->w->counters.config++;
-	if (!r->who.manager && !sa_is_master_sm(r->w, &r->who))
+	if (!may_config(r->w, &r->who))
 		return v1_refuse_request(r, SA_STATUS_DENIED);
 	if (r->type == NULL || !r->type->stored)
 		return v1_refuse_request(r, MAD_STATUS_BAD_METHOD_ATTR);

@@ -566,11 +566,23 @@ static const struct mad_method live_methods[] = {
 	{ 0, 0 },
 };
 
+/* Who has an SM_Key is trusted. */
+static uint16_t
+agent_admit(void *arg, const struct mad_peer *peer, const uint8_t *mad, bool *trusted)
+{
+	const struct harness *h = arg;
+
+	(void)peer;
+	*trusted = get_be64(mad + SA1_OFF_SM_KEY) != 0;
+	return *trusted ? MAD_STATUS_OK : h->admits;
+}
+
 static void
 add_agents(struct harness *h, struct mad_worker *w)
 {
 	const struct mad_agent agents[] = {
-		{ 0x03, 1, "sa1", MAD_SA1, SA1_OFF_DATA, v1_methods, agent_request, h },
+		{ 0x03, 1, "sa1", MAD_SA1, SA1_OFF_DATA, v1_methods, agent_request, h,
+			.admit = agent_admit },
 		{ 0x03, 2, "sa2", MAD_RMPP, SA2_OFF_DATA, v2_methods, agent_request, h },
 		{ 0x34, 1, "live", MAD_SINGLE, 24, live_methods, agent_request, h },
 	};

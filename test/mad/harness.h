@@ -102,6 +102,7 @@ struct harness {
 	uint8_t *body; /* copied out */
 	uint64_t body_len;
 	unsigned int sources, released;
+	uint16_t admits; /* status for the first packet of a long request without SM_Key */
 
 	uint64_t tid; /* TransactionID of the test's datagrams; 0x77 */
 	struct packet bad_key; /* the last one a dropped for its P_Key [0] or Q_Key [1] */

@@ -102,7 +102,7 @@ test_flood_from_everywhere(void **state)
 	assert_int_equal(h->released, 1000 - 63);
 }
 
-/* If all addresses are proven, a newcomer is refused */
+/* An address's only session does not give way once it is proven: a newcomer is refused */
 static void
 test_pool_of_proven_sessions(void **state)
 {
@@ -116,6 +116,44 @@ test_pool_of_proven_sessions(void **state)
 	}
 	assert_int_equal(ask_from(h, 2, 1), VERDICT_MAD_REFUSED);
 	assert_int_equal(h->released, 0);
+}
+
+/* Of proven sessions the oldest of an address with more than its fair share gives way, no other */
+static void
+test_greedy_proven_give_way(void **state)
+{
+	struct mad_limits limits = harness_limits;
+	struct harness *h;
+	unsigned int i;
+
+	(void)state;
+	limits.max_sessions_per_peer = 4;
+	h = harness_create(&(struct harness_config){ .limits = limits, .scripted = true });
+	for (i = 0; i < 64; i++) { /* 4 of each of 15 addresses, and one each of 4 */
+		ask_from(h, i < 60 ? 100 + i / 4 : 300 + i, i % 4);
+		ack_from(h, i < 60 ? 100 + i / 4 : 300 + i, i % 4, 2);
+		table_forget_sent(h);
+	}
+	assert_int_equal(sessions_of(&h->a), 64);
+	for (i = 0; i < 26; i++) { /* two from each of 13 newcomers */
+		assert_int_equal(ask_from(h, 400 + i / 2, i % 2), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+		assert_int_equal(ack_from(h, 400 + i / 2, i % 2, 2), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+		assert_int_equal(sessions_of(&h->a), 64);
+	}
+	assert_int_equal(h->released, 26);
+	assert_int_equal(counters_of(&h->a).sessions_reclaimed, 26);
+	for (i = 0; i < 60; i++) /* the oldest of each, and the second of 11, have ended */
+		assert_int_equal(ack_from(h, 100 + i / 4, i % 4, 6),
+			i % 4 < (i / 4 < 11 ? 2 : 1) ? VERDICT_MAD_UNMATCHED : VERDICT_DATAGRAM);
+	for (i = 60; i < 64; i++)
+		assert_int_equal(ack_from(h, 300 + i, i % 4, 6), VERDICT_DATAGRAM);
+	/* 64 sessions of 32 addresses: who has two has its share, and gets no third one */
+	assert_int_equal(ask_from(h, 400, 2), VERDICT_MAD_REFUSED);
+	table_forget_sent(h);
+	assert_int_equal(h->released, 26);
+	harness_destroy(h);
 }
 
 /* Lingering sessions are reclaimed before any other, oldest first */
@@ -197,6 +235,125 @@ test_memory_is_bounded(void **state)
 	h->tid++;
 	v = say_from(h, v1_mad(h, mad, 0x14, SA1_FIRST, 1, 40960, 0), 9, 1);
 	assert_int_equal(v, VERDICT_DATAGRAM);
+	harness_destroy(h);
+}
+
+/* A segment of a Config of 40 kB from 10.0.x.y = who. */
+static enum verdict
+config_from(struct harness *h, uint16_t who, uint32_t segment, uint64_t sm_key)
+{
+	uint8_t mad[MAD_LEN];
+
+	v1_mad(h, mad, 0x14, segment == 1 ? SA1_FIRST : 0, segment, 40000, 0);
+	put_be64(mad + SA1_OFF_SM_KEY, sm_key);
+	return say_from(h, mad, who, 1);
+}
+
+static struct harness *
+harness_of_few_chunks(void)
+{
+	struct mad_limits limits = harness_limits;
+
+	limits.max_sessions = 1024;
+	limits.max_bytes = 64 * 4096;
+	limits.max_bytes_per_peer = 32 * 4096;
+	return harness_create(&(struct harness_config){ .limits = limits, .scripted = true });
+}
+
+/* Memory for requests runs out long before sessions do: the oldest request gives way to another */
+static void
+test_bodies_of_strangers_give_way(void **state)
+{
+	struct harness *h = harness_of_few_chunks();
+	unsigned int i, n;
+
+	(void)state;
+	for (i = 0; i < 32; i++) { /* two chunks each */
+		assert_int_equal(config_from(h, 100 + i, 1, 0), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+	}
+	/* newcomers store as much as the longest GetMulti needs, and the oldest have ended */
+	for (n = 1; n <= 43; n++)
+		assert_int_equal(config_from(h, 2, n, 0), VERDICT_DATAGRAM);
+	table_forget_sent(h);
+	assert_int_equal(counters_of(&h->a).sessions_reclaimed, 2);
+	assert_int_equal(sessions_of(&h->a), 31);
+	for (i = 200; i < 1000; i++) {
+		assert_int_equal(config_from(h, i, 1, 0), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+	}
+	assert_int_equal(sessions_of(&h->a), 32);
+	assert_int_equal(counters_of(&h->a).sessions_refused, 0);
+	harness_destroy(h);
+}
+
+/* Who holds most memory gives way first, and to nobody who holds as much */
+static void
+test_greediest_body_gives_way(void **state)
+{
+	struct harness *h = harness_of_few_chunks();
+	unsigned int i, n;
+
+	(void)state;
+	for (n = 1; n <= 100; n++) { /* six chunks */
+		assert_int_equal(config_from(h, 2, n, 0), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+	}
+	for (i = 0; i < 29; i++)
+		assert_int_equal(config_from(h, 100 + i, 1, 0), VERDICT_DATAGRAM);
+	table_forget_sent(h);
+	for (n = 1; n <= 106; n++) { /* another takes its place */
+		assert_int_equal(config_from(h, 3, n, 0), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+		assert_int_equal(counters_of(&h->a).sessions_reclaimed, 1);
+	}
+	assert_int_equal(sessions_of(&h->a), 30);
+	assert_int_equal(config_from(h, 3, 107, 0), VERDICT_MAD_REFUSED);
+	assert_int_equal(counters_of(&h->a).sessions_refused, 1);
+	assert_int_equal(counters_of(&h->a).sessions_reclaimed, 1);
+	harness_destroy(h);
+}
+
+/* A Config of a peer that the agent trusts gives way to nobody, and finds room */
+static void
+test_trusted_body_stays(void **state)
+{
+	struct harness *h = harness_of_few_chunks();
+	unsigned int i, n;
+
+	(void)state;
+	for (i = 0; i < 32; i++)
+		config_from(h, 100 + i, 1, 0);
+	for (n = 1; n < 100; n++) {
+		assert_int_equal(config_from(h, 2, n, 7), VERDICT_DATAGRAM);
+		for (i = 0; i < 20; i++) {
+			config_from(h, 1000 + n * 20 + i, 1, 0);
+			table_forget_sent(h);
+		}
+	}
+	assert_int_equal(counters_of(&h->a).sessions_refused, 0);
+	harness_destroy(h);
+}
+
+/* The agent refuses a Config at its First: nothing of it is stored, and one answer tells why */
+static void
+test_config_is_refused_at_its_first(void **state)
+{
+	struct harness *h = harness_of_few_chunks();
+	uint64_t used, total;
+
+	(void)state;
+	h->admits = SA_STATUS_REQ_INVALID;
+	assert_int_equal(config_from(h, 2, 1, 0), VERDICT_DATAGRAM);
+	expect_tx(&h->a, "94 single status 0x0200");
+	assert_int_equal(config_from(h, 2, 2, 0), VERDICT_MAD_UNMATCHED);
+	expect_silence(&h->a);
+	assert_int_equal(sessions_of(&h->a), 0);
+	mad_worker_memory(h->a.w, &used, &total);
+	assert_int_equal(used, 0);
+	assert_int_equal(h->requests, 0);
+	assert_int_equal(config_from(h, 2, 1, 7), VERDICT_DATAGRAM);
+	assert_int_equal(sessions_of(&h->a), 1);
 	harness_destroy(h);
 }
 
@@ -497,9 +654,14 @@ main(void)
 		T(test_greediest_gives_way),
 		T(test_flood_from_everywhere),
 		T(test_pool_of_proven_sessions),
+		cmocka_unit_test(test_greedy_proven_give_way),
 		T(test_lingering_goes_first),
 		T(test_first_only_flood),
 		cmocka_unit_test(test_memory_is_bounded),
+		cmocka_unit_test(test_bodies_of_strangers_give_way),
+		cmocka_unit_test(test_greediest_body_gives_way),
+		cmocka_unit_test(test_trusted_body_stays),
+		cmocka_unit_test(test_config_is_refused_at_its_first),
 		T(test_keys),
 		T(test_stale_handle),
 		T(test_sessions_seen),

@@ -479,6 +479,18 @@ sa_bench_fill_peer(const struct bench *b, struct mad_peer *peer, const struct as
 		memcpy(peer->av.sgid.raw, b->our_gid, 16);
 }
 
+uint16_t
+bench_admit(struct bench *b, const struct ask *a, bool *trusted)
+{
+	uint8_t mad[MAD_LEN] = { MAD_BASE_VERSION, MAD_CLASS_SUBN_ADM, a->version, a->method };
+	struct mad_peer peer;
+
+	sa_bench_fill_peer(b, &peer, a);
+	fill_v1(mad, a);
+	*trusted = false;
+	return b->agent[0].admit(b->agent[0].arg, &peer, mad, trusted);
+}
+
 void
 ask_only(struct bench *b, const struct ask *a)
 {

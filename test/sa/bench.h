@@ -120,6 +120,8 @@ struct ask {
 uint16_t ask(struct bench *b, const struct ask *a);
 /* Send a request without waiting for its answer: see b->answered. */
 void ask_only(struct bench *b, const struct ask *a);
+/* The server's word on the first packet of a long request of version 1: its status. */
+uint16_t bench_admit(struct bench *b, const struct ask *a, bool *trusted);
 /* Execute changes and slices until the answer is there. */
 void bench_run(struct bench *b);
 /* Records of a stream, or in an answer: number n of a type. */

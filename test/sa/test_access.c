@@ -682,6 +682,31 @@ test_config_and_bulk_are_for_the_master_sm_and_the_trusted(void **state)
 	bench_destroy(b);
 }
 
+/* Nothing of a Config is stored for a requester that may not send it. */
+static void
+test_config_is_admitted_by_its_first_packet(void **state)
+{
+	struct bench *b = bench_create(sm_at_5);
+	struct ask a = { .version = 1, .method = SA1_CONFIG, .slid = 4, .untrusted = true };
+	bool trusted;
+
+	(void)state;
+	assert_int_equal(bench_admit(b, &a, &trusted), SA_STATUS_REQ_INVALID);
+	assert_false(trusted);
+	a.slid = 5; /* the master SM's */
+	assert_int_equal(bench_admit(b, &a, &trusted), 0);
+	assert_true(trusted);
+	a.slid = 4;
+	a.untrusted = false; /* with the operator's SM_Key */
+	assert_int_equal(bench_admit(b, &a, &trusted), 0);
+	assert_true(trusted);
+	a.sm_key = SM_KEY + 1;
+	assert_int_equal(bench_admit(b, &a, &trusted), SA_STATUS_REQ_INVALID);
+	assert_false(trusted);
+	assert_int_equal(sa_worker_counters(b->w)->denied, 2);
+	bench_destroy(b);
+}
+
 /* The server's offsets are those of the record tables. */
 static void
 test_offsets_agree_with_the_tables(void **state)
@@ -759,6 +784,7 @@ main(void)
 		T(test_grh_does_not_make_another),
 		T(test_requester_behind_a_router),
 		cmocka_unit_test(test_config_and_bulk_are_for_the_master_sm_and_the_trusted),
+		cmocka_unit_test(test_config_is_admitted_by_its_first_packet),
 		cmocka_unit_test(test_offsets_agree_with_the_tables),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1179,6 +1179,60 @@ test_no_room_for_a_change_is_said(void **state)
 	assert_int_equal(sa_worker_counters(b->w)->no_resources, 2);
 }
 
+static void
+sixteen_writes(struct sa_config *config)
+{
+	config->max_writes = 16;
+}
+
+/* Anti-exhaustion: strangers leave an eighth of the changes under way to ports and the operator. */
+static void
+test_strangers_leave_places_for_changes(void **state)
+{
+	struct bench *b = bench_create(sixteen_writes);
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct ask a = {
+		.version = 2,
+		.method = MAD_SET,
+		.attribute = SA_SERVICE,
+		.mask = 0x37,
+		.data = rec,
+		.data_len = 176,
+		.untrusted = true,
+	};
+	unsigned int i;
+
+	(void)state;
+	b->hold_writes = true;
+	for (i = 0; i < 14; i++) {
+		a.from = 0x10000 + i;
+		ask_only(b, &a);
+		assert_int_equal(b->outcome, MAD_LATER);
+	}
+	a.from = 0x20000;
+	assert_int_equal(ask(b, &a), MAD_STATUS_BUSY);
+	a.from = GUID_A; /* a port of the database */
+	ask_only(b, &a);
+	assert_int_equal(b->outcome, MAD_LATER);
+	a.from = 0x20000;
+	assert_int_equal(ask(b, &a), MAD_STATUS_BUSY);
+	a.untrusted = false; /* with the operator's SM_Key */
+	ask_only(b, &a);
+	assert_int_equal(b->outcome, MAD_LATER);
+	assert_int_equal(b->num_writes, 16);
+	assert_int_equal(sa_worker_counters(b->w)->strangers_busy, 2);
+	/* the place of a stranger's change that was executed is free again */
+	sa_write_execute(b->sa, b->writes, 1, 1000);
+	b->handles = 1;
+	b->answered = false;
+	sa_write_done(b->w, b->writes[0], 0);
+	a.untrusted = true;
+	b->num_writes = 0;
+	ask_only(b, &a);
+	assert_int_equal(b->outcome, MAD_LATER);
+	bench_destroy(b);
+}
+
 /* --- the operator --- */
 
 static void
@@ -1298,6 +1352,7 @@ main(void)
 		T(test_v1_member_leaves_by_rid),
 		T(test_each_request_of_a_batch_succeeds_or_fails_alone),
 		T(test_no_room_for_a_change_is_said),
+		cmocka_unit_test(test_strangers_leave_places_for_changes),
 		T(test_operators_changes_are_all_or_nothing),
 		T(test_a_sweep_replaces_the_subnet_alone),
 		T(test_operators_member_and_service_keep_their_rid),

@@ -216,9 +216,36 @@ def test_database_of_a_release_is_read(host, database):
     assert records(host) == (['kept'], [7])
 
 
-def test_purge_leaves_nothing(host):
-    host('systemctl stop polca')
+def test_remove_stops_the_service_and_keeps_its_files(host):
+    host.start(SA)
+    pid = main_pid(host)
+    host('dpkg -r polca')
+    assert host.run('kill -0 %d' % pid).returncode != 0
+    assert host.show('LoadState') == 'not-found'
+    host('test -s /etc/polca/polca.json; test -s /var/lib/polca/sa/data.mdb; id polca')
+    host('dpkg -i /packages/polca_*.deb')
+    host.start()
+    assert records(host) == (['kept'], [7])
+
+
+def test_purge_of_a_running_service_leaves_nothing(host):
+    host('systemctl enable polca polca-setup; systemctl restart polca')
+    pid = main_pid(host)
     host('dpkg --purge polca polca-tools')
+    assert host.run('kill -0 %d' % pid).returncode != 0
+    assert host.show('LoadState') == 'not-found'
     assert host.run('id polca').returncode != 0
     assert host('find / -xdev -iname "*polca*" ! -path "/packages*" ! -path "/older*" ! -path "/proc/*" '
                 '! -path "/var/log/*"') == ''
+
+
+def test_purge_ends_while_the_user_is_in_use(host):
+    """By a process that an operator runs: the user stays, the package does not."""
+    host('dpkg -i /packages/polca_*.deb')
+    pid = host('setsid setpriv --reuid=polca --clear-groups sleep 1000 >/dev/null 2>&1 </dev/null & echo $!').strip()
+    wait_until(lambda: 'sleep' in host('cat /proc/%s/comm' % pid))
+    try:
+        assert 'the user polca stays' in host('dpkg --purge polca')
+        assert host.run('dpkg-query -W polca').returncode != 0
+    finally:
+        host('kill %s; while kill -0 %s; do sleep 0.1; done; userdel polca' % (pid, pid), check=False)

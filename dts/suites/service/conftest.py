@@ -105,7 +105,8 @@ def packages():
 
 @pytest.fixture(scope='session')
 def older(packages, host):
-    """The packages under a lower number, as there is no release before: their directory in the container."""
+    """The packages under a lower number and with another line in the unit, as there is no release before: their
+    directory in the container."""
     with open(os.path.join(CONFIG, '..', 'VERSION')) as f:
         version = f.read().strip()
     with tempfile.TemporaryDirectory() as d:
@@ -118,6 +119,8 @@ def older(packages, host):
                 control = f.read()
             with open(tree + '/DEBIAN/control', 'w') as f:
                 f.write(control.replace(version, '0.0.0'))
+            for unit in glob.glob(tree + '/**/polca.service', recursive=True):
+                subprocess.run(['sed', '-i', 's/^OOMScoreAdjust=.*/OOMScoreAdjust=-400/', unit], check=True)
             subprocess.run(['dpkg-deb', '-b', '--root-owner-group', tree, d + '/older.deb'], check=True,
                            stdout=subprocess.DEVNULL)
             shutil.rmtree(tree)

@@ -188,6 +188,15 @@ def version(host):
     return host('dpkg-query -W -f "\\${Version}" polca')
 
 
+def test_an_upgrade_brings_its_unit(host, older):
+    """The older package's unit has another line (conftest.py)."""
+    host('systemctl stop polca; dpkg -i %s/*.deb' % older)
+    host.start(SA)
+    assert host.show('OOMScoreAdjust') == '-400'
+    host('dpkg -i /packages/polca_*.deb /packages/polca-tools_*.deb')
+    assert (host.show('OOMScoreAdjust'), host.show('NeedDaemonReload')) == ('-500', 'no')
+
+
 def test_records_survive_an_upgrade_and_a_downgrade(host, older):
     """As docs/compatibility.md promises, while the store's format is the same."""
     host('systemctl stop polca; dpkg -i %s/*.deb' % older)

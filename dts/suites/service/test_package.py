@@ -122,6 +122,9 @@ def test_a_fatal_start_is_in_the_journal_as_an_error(host):
     assert host.run('systemctl start polca').returncode != 0
     errors = host.journal('-p', 'err')
     assert '/etc/polca/polca.json:1: workers.count: got -1' in errors, host.journal()
+    # systemd tries again some times, and then no more
+    wait_until(lambda: host.show('ActiveState') == 'failed', 60)
+    assert int(host.show('NRestarts')) <= 5
     host('systemctl reset-failed polca', check=False)
 
 

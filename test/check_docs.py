@@ -63,6 +63,8 @@ RUN = (
     ('docs/operator-guide.md', 'Build and install', 'meson install', TYPED + 'test_guide_install'),
     ('docs/operator-guide.md', 'Build and install', 'config/package.sh', PACKAGE + 'test_install'),
     ('docs/operator-guide.md', 'Build and install', 'dpkg -i', PACKAGE + 'test_install'),
+    ('docs/operator-guide.md', 'After a reboot', 'systemctl',
+     PACKAGE + 'test_a_boot_sets_the_host_up_before_polca_starts'),
     ('docs/operator-guide.md', 'Start it', 'systemctl enable',
      PACKAGE + 'test_start_returns_when_the_control_socket_answers'),
     ('docs/operator-guide.md', 'Change the configuration of a running Polca', 'polca-ctl config diff',
@@ -130,6 +132,7 @@ NOT_RUN = ()
 
 # Blocks without commands: document, section, beginning of the block.
 NO_COMMANDS = (
+    ('docs/operator-guide.md', 'After a reboot', 'NICS='),
     ('docs/operator-guide.md', 'Prometheus', '"metrics"'),
     ('README.md', 'Two commands', 'direction '),
     ('docs/operator-guide.md', 'Congestion', '"congestion"'),

@@ -31,6 +31,9 @@ class Host:
         with open(self.log, 'w') as log:
             self.proc = subprocess.Popen([os.path.join(CONFIG, 'boot.sh'), packages], stdin=subprocess.DEVNULL,
                                          stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=net.die_with_parent)
+        self.wait_for_boot()
+
+    def wait_for_boot(self):
         for line in self.proc.stdout:
             if line.startswith('leader '):
                 self.leader = line.split()[1]
@@ -38,6 +41,10 @@ class Host:
         else:
             raise AssertionError('no container:\n' + self.console())
         wait_until(lambda: self('systemctl is-system-running', check=False).strip() in ('running', 'degraded'), 60)
+
+    def reboot(self):
+        self('systemctl reboot', check=False)
+        self.wait_for_boot()
 
     def console(self):
         with open(self.log, errors='replace') as f:

@@ -33,7 +33,8 @@ def test_install(host):
     # the operator names card and addresses first
     assert host('systemctl is-enabled polca', check=False).strip() == 'disabled'
     assert host.show('ActiveState') == 'inactive'
-    assert host('dpkg-query -W -f "\\${Conffiles}" polca').split()[0] == '/etc/polca/polca.json'
+    conffiles = host('dpkg-query -W -f "\\${Conffiles}" polca')
+    assert '/etc/polca/polca.json' in conffiles and '/etc/default/polca' in conffiles
     for page in ('man8/polca.8', 'man5/polca.json.5', 'man1/polca-ctl.1', 'man1/polca-bench.1'):
         host('test -s /usr/share/man/%s.gz' % page)
 
@@ -173,6 +174,32 @@ def test_an_operators_configuration_survives_an_upgrade(host):
     host('dpkg --force-confold -i /packages/polca_*.deb')
     host('systemctl restart polca')
     assert 'port7' in host('polca-ctl port list')
+
+
+# A host that is made up: two pages where 256 MiB are wanted, and a card that vfio-pci has already.
+SETUP = """HUGEPAGES=256
+NICS="0000:3b:00.0"
+OPTIONS="--node 0"
+POLCA_SYS=/root/sys
+"""
+PAGES = '/root/sys/devices/system/node/node0/hugepages/hugepages-2048kB'
+CARD = '/root/sys/bus/pci/devices/0000:3b:00.0'
+
+
+def test_a_boot_sets_the_host_up_before_polca_starts(host):
+    assert host('systemctl is-enabled polca-setup', check=False).strip() == 'disabled'
+    host('mkdir -p {0} {1} /root/sys/bus/pci/drivers/vfio-pci; echo 2 >{0}/nr_hugepages; echo 2 >{0}/free_hugepages; '
+         'echo 0x020000 >{1}/class; ln -s ../../drivers/vfio-pci {1}/driver'.format(PAGES, CARD))
+    host.write('/etc/default/polca', SETUP)
+    host('cp /usr/share/polca/examples/default.json /etc/polca/polca.json; systemctl enable polca polca-setup')
+    host.reboot()
+    wait_until(lambda: host.show('ActiveState') == 'active', 60)
+    said = host('journalctl -b -u polca-setup --no-pager -o cat')
+    assert host('cat %s/nr_hugepages' % PAGES).strip() == '128', said
+    assert '0000:3b:00.0: has vfio-pci already' in said
+    ended = int(host('systemctl show -P ExecMainExitTimestampMonotonic polca-setup'))
+    assert 0 < ended < int(host.show('ExecMainStartTimestampMonotonic'))
+    host('systemctl disable polca-setup; systemctl stop polca; rm -r /root/sys')
 
 
 SA = json.dumps({'sa': {'path': '/var/lib/polca/sa', 'map_mb': 64}, 'ports': [

@@ -40,6 +40,24 @@ def test_install(host):
 
 
 def test_exposure_is_at_most_3(host):
+DOCUMENTS = ('operator-guide', 'connect', 'services', 'rpc', 'security', 'compatibility')
+
+
+def test_documents_are_installed(host):
+    for name in DOCUMENTS:
+        host('test -s /usr/share/doc/polca/%s.md' % name)
+        for picture in re.findall(r'\]\((images/[^)]*)\)', host('cat /usr/share/doc/polca/%s.md' % name)):
+            host('test -s /usr/share/doc/polca/' + picture)
+    host('test -x /usr/share/doc/polca/examples/endport-hook.py')
+    host('test -s /usr/share/doc/polca/examples/fabric-example.ibnetdiscover')
+
+
+def test_an_editor_finds_the_schema(host):
+    for file in ['/etc/polca/polca.json', *host('ls /usr/share/polca/examples/*.json').split()]:
+        schema = json.loads(host('cat ' + file))['$schema']
+        host('test -s ' + os.path.join(os.path.dirname(file), schema))
+
+
     text = host('systemd-analyze security polca --no-pager')
     exposure = float(re.search(r'Overall exposure level for polca.service: ([\d.]+)', text).group(1))
     assert exposure <= 3.0, text
@@ -140,7 +158,7 @@ LOCK = '[Service]\nCapabilityBoundingSet=CAP_IPC_LOCK\nAmbientCapabilities=CAP_I
 
 
 def test_every_example_is_tested(host):
-    names = host('cd /usr/share/polca/examples; ls').replace('.json', '').split()
+    names = host('cd /usr/share/polca/examples; ls *.json').replace('.json', '').split()
     assert sorted(names) == sorted([*EXAMPLES, 'bare-metal'])
 
 

@@ -2,9 +2,11 @@
 # Copyright(c) 2026 Polca contributors
 """Install, start, kill, hang, stop and purge: Polca's packages under a real systemd, as an operator sees them."""
 
+import glob
 import json
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -61,6 +63,13 @@ def test_an_editor_finds_the_schema(host):
     text = host('systemd-analyze security polca --no-pager')
     exposure = float(re.search(r'Overall exposure level for polca.service: ([\d.]+)', text).group(1))
     assert exposure <= 3.0, text
+def test_polca_bench_names_the_plugin_that_is_missing(host, packages):
+    tools = glob.glob(packages + '/polca-tools_*.deb')
+    recommends = subprocess.run(['dpkg-deb', '-f', *tools, 'Recommends'], check=True, stdout=subprocess.PIPE, text=True)
+    assert 'librte-mempool-ring' in recommends.stdout
+    r = host.run('mkdir /root/plugin; cd /usr/lib/*/dpdk/pmds-*; mv librte_mempool_ring.* /root/plugin; '
+                 'polca-bench send -D 1; status=$?; mv /root/plugin/* .; exit $status')
+    assert r.returncode != 0 and 'librte_mempool_ring' in r.stdout and 'no memory' not in r.stdout, r.stdout
 
 
 def test_start_returns_when_the_control_socket_answers(host):

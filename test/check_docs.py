@@ -62,7 +62,7 @@ RUN = (
      TYPED + 'test_guide_subnet_administration'),
     ('docs/operator-guide.md', 'Build and install', 'meson install', TYPED + 'test_guide_install'),
     ('docs/operator-guide.md', 'Build and install', 'config/package.sh', PACKAGE + 'test_install'),
-    ('docs/operator-guide.md', 'Build and install', 'dpkg -i', PACKAGE + 'test_install'),
+    ('docs/operator-guide.md', 'Build and install', 'apt install', PACKAGE + 'test_install'),
     ('docs/operator-guide.md', 'After a reboot', 'systemctl',
      PACKAGE + 'test_a_boot_sets_the_host_up_before_polca_starts'),
     ('docs/operator-guide.md', 'Start it', 'systemctl enable',

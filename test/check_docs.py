@@ -21,6 +21,7 @@ import guide  # noqa: E402
 
 DOCUMENTS = ('README.md', 'docs/operator-guide.md', 'docs/connect.md', 'docs/services.md',
              'docs/benchmark.md', 'docs/compatibility.md')
+SOURCES = 'dts/suites/service/test_without_packages.py::'
 PACKAGE = 'dts/suites/service/test_package.py::'
 TYPED = 'dts/suites/control/test_documents.py::'
 BENCH = 'test/bench/commands.py::look_at_documented'
@@ -63,6 +64,9 @@ RUN = (
     ('docs/operator-guide.md', 'Build and install', 'meson install', TYPED + 'test_guide_install'),
     ('docs/operator-guide.md', 'Build and install', 'config/package.sh', PACKAGE + 'test_install'),
     ('docs/operator-guide.md', 'Build and install', 'apt install', PACKAGE + 'test_install'),
+    ('docs/operator-guide.md', 'Build and install', 'systemd-', SOURCES + 'test_service_of_meson_install'),
+    ('docs/operator-guide.md', 'Build and install', 'systemctl daemon-reload',
+     SOURCES + 'test_service_of_meson_install'),
     ('docs/operator-guide.md', 'After a reboot', 'systemctl',
      PACKAGE + 'test_a_boot_sets_the_host_up_before_polca_starts'),
     ('docs/operator-guide.md', 'Start it', 'systemctl enable',

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+import hugepages
 from conn import wait_until
 from guide import Section
 
@@ -229,6 +230,26 @@ def test_a_boot_sets_the_host_up_before_polca_starts(host):
     ended = int(host('systemctl show -P ExecMainExitTimestampMonotonic polca-setup'))
     assert 0 < ended < int(host.show('ExecMainStartTimestampMonotonic'))
     host('systemctl disable polca-setup; systemctl stop polca; rm -r /root/sys')
+
+
+CAPTURE = json.dumps({'eal': {'hugepages': True, 'multi_process': True, 'memory_mb': 400},
+                      'services': [{'kind': 'rping', 'port': 7174}], 'workers': {'idle': 'backoff'}, 'ports': [
+    {'name': 'port0', 'back_to_back': 'port1', 'addresses': ['192.0.2.1/24']},
+    {'name': 'port1', 'back_to_back': 'port0', 'addresses': ['192.0.2.2/24']}]})
+
+
+def test_capture_as_documented(host):
+    with hugepages.free(600):
+        host.start(CAPTURE, 'capture')
+        try:
+            typed = Section('Watch it').command('RUNTIME_DIRECTORY=/run/polca runuser')
+            host('timeout 60 env %s -c 20 >/root/dumpcap.log 2>&1 </dev/null &' % typed)
+            wait_until(lambda: 'Capturing' in host('cat /root/dumpcap.log'))
+            host('polca-ctl cm connect 192.0.2.2 7174 --service rping --count 50 --verify')
+            wait_until(lambda: host.run('pidof dpdk-dumpcap').returncode != 0)
+            assert int(host('stat -c %%s %s' % typed.split()[typed.split().index('-w') + 1])) > 20 * 60
+        finally:
+            host('systemctl stop polca')
 
 
 SA = json.dumps({'sa': {'path': '/var/lib/polca/sa', 'map_mb': 64}, 'ports': [

@@ -62,6 +62,23 @@ def test_an_editor_finds_the_schema(host):
         host('test -s ' + os.path.join(os.path.dirname(file), schema))
 
 
+def test_manual_pages_have_the_sections_that_readers_look_for(host):
+    def page(name):
+        return host('zcat /usr/share/man/%s.gz' % name)
+
+    daemon = page('man8/polca.8')
+    for heading in ('FILES', 'ENVIRONMENT', 'EXIT STATUS', 'SERVICE'):
+        assert '\n.SH "%s"\n' % heading in daemon, heading
+    for word in ('/etc/polca/polca.json', '/run/polca/polca.sock', 'RUNTIME_DIRECTORY', *DROP_INS):
+        assert word.replace('-', r'\-') in daemon, word
+    config = page('man5/polca.json.5')
+    assert '/etc/polca/polca.json' in config and '\n.SH "EXAMPLE"\n' in config
+    # the heading of a command is what a user types
+    assert '\n.SH "polca\\-ctl cm connect"\n' in page('man1/polca-ctl.1')
+    for name in ('man8/polca.8', 'man5/polca.json.5', 'man1/polca-ctl.1', 'man1/polca-bench.1'):
+        assert re.match(r'\.TH \S+ \d "(\d{4}-\d\d-\d\d|not released)" ', page(name)), name
+
+
 # the unit, and the unit with each drop-in: capture opens nothing to the daemon, af_xdp and uio have CAP_SYS_ADMIN
 EXPOSURES = {None: 2.4, 'capture': 2.4, 'vfio': 2.4, 'af_packet': 2.6, 'af_xdp': 2.7, 'uio': 3.1}
 DROP_INS = ['%s.conf' % name for name in EXPOSURES if name is not None]

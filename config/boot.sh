@@ -3,14 +3,14 @@
 # Copyright(c) 2026 Polca contributors
 #
 # boot.sh DIR [--tree] - boot a minimal Debian 12 with systemd in a container, with the packages of DIR (package.sh makes them)
-# in /packages, not installed. Print "leader PID", the container's init, when it runs, then wait until the container
-# ends; on SIGTERM it is shut down. nsenter -t PID -a runs commands in it. It has a network of its own, and nothing
-# that is done in it stays. Needs root. The tree with systemd is made once, as those of fresh.sh; --tree only makes
-# it, and prints where it is.
+# in /packages, not installed. Print "leader PID", the container's init, when it runs, and again after each reboot,
+# then wait until the container ends; on SIGTERM it is shut down. nsenter -t PID -a runs commands in it. It has a
+# network of its own, and nothing that is done in it stays. Needs root. The tree with systemd is made once, as those
+# of fresh.sh; --tree only makes it, and prints where it is.
 set -u
 . "$(dirname "$0")/common.sh"
 case ${1:-} in
--h | --help) sed -n 5,11p "$0" | cut -c3-; exit 0 ;;
+-h | --help) sed -n 5,9p "$0" | cut -c3-; exit 0 ;;
 esac
 PACKAGES=${1:-}
 ls "$PACKAGES"/polca_*.deb >/dev/null 2>&1 || die "got '$PACKAGES', expected a directory with packages of config/package.sh"
@@ -48,15 +48,22 @@ fi
 cp -a "$WITH_SYSTEMD" "$COPY" && mkdir "$COPY/packages" && cp "$PACKAGES"/polca*.deb "$COPY/packages/" || exit 1
 
 # EAL reads /sys/module, which nspawn does not mount.
-systemd-nspawn --quiet --directory "$COPY" --boot --register=no --keep-unit --private-network --link-journal=no \
-    --console=read-only --bind-ro=/sys/module --machine="polca-$$" --rlimit=MEMLOCK=infinity \
-    --capability=CAP_IPC_LOCK,CAP_NET_ADMIN,CAP_SYS_RESOURCE --system-call-filter=bpf </dev/null >&2 &
-NSPAWN=$!
+boot() {
+    systemd-nspawn --quiet --directory "$COPY" --boot --register=no --keep-unit --private-network --link-journal=no \
+        --console=read-only --bind-ro=/sys/module --machine="polca-$$" --rlimit=MEMLOCK=infinity \
+        --capability=CAP_IPC_LOCK,CAP_NET_ADMIN,CAP_SYS_RESOURCE --system-call-filter=bpf </dev/null >&2 &
+    NSPAWN=$!
+    until LEADER=$(pgrep -P "$NSPAWN"); do
+        kill -0 "$NSPAWN" 2>/dev/null || die "systemd-nspawn ended"
+        sleep 0.1
+    done
+    echo "leader $LEADER"
+    wait "$NSPAWN"
+}
 # its init shuts the container down on SIGRTMIN+3
 trap 'kill -s RTMIN+3 "$(pgrep -P "$NSPAWN")" 2>/dev/null; wait "$NSPAWN"; exit 0' INT TERM
-until LEADER=$(pgrep -P "$NSPAWN"); do
-    kill -0 "$NSPAWN" 2>/dev/null || die "systemd-nspawn ended"
-    sleep 0.1
+REBOOT=133 # what systemd-nspawn exits with
+boot
+while [ $? = $REBOOT ]; do
+    boot
 done
-echo "leader $LEADER"
-wait "$NSPAWN"

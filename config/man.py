@@ -1,17 +1,45 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""man.py polca|polca-ctl|polca-bench PROGRAM VERSION, man.py polca.json SCHEMA VERSION
+"""man.py polca|polca-ctl|polca-bench PROGRAM VERSION DATADIR, man.py polca.json SCHEMA VERSION DATADIR
 
 Print a manual page. The pages of programs are their --help; polca-ctl's has a section for each command. That of the
-configuration is made from its JSON schema. So there is nothing to keep true by hand.
+configuration is made from its JSON schema. The drop-ins of the service are described as their files do. So little is
+to be kept true by hand: files and variables, here. The date is that of the version in CHANGELOG.md.
 """
 
+import glob
 import json
+import os
 import re
 import subprocess
 import sys
 
+HERE = os.path.dirname(os.path.realpath(__file__))
+CONFIGURATION = '/etc/polca/polca.json'
+FILES = {'polca': {
+    CONFIGURATION: "the service's configuration, see polca.json(5)",
+    '/etc/default/polca': 'cards and hugepages for polca-setup.service',
+    '/run/polca/polca.sock': 'control socket of the service, and of a polca that root has started',
+    '/var/lib/polca': "for the subnet administration's database, where sa.path says so",
+    'DATADIR/polca/examples': 'configurations to start from',
+    'DATADIR/polca/systemd': 'drop-ins for polca.service',
+    'DATADIR/doc/polca/operator-guide.md': 'from a bare server to traffic'}}
+ENVIRONMENT = {'polca': {
+    'RUNTIME_DIRECTORY': 'directory of the control socket and of DPDK\'s files; systemd sets it (RuntimeDirectory=)',
+    'XDG_RUNTIME_DIR': 'directory of the control socket for other users than root',
+    'NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID': 'how systemd is told that polca is ready, and that it does not hang',
+    'JOURNAL_STREAM': 'systemd sets it where the log goes to its journal: lines then begin with a priority',
+}, 'polca-ctl': {
+    'POLCA_SOCKET': 'control socket, if the command line has no --socket',
+    'XDG_RUNTIME_DIR': 'directory of the control socket for other users than root',
+    'COLUMNS': 'width of tables'}}
+SERVICE = (
+    'polca.service runs polca as the user polca, without a capability, with the configuration ' + CONFIGURATION +
+    '. For links that need more, copy a drop-in from DATADIR/polca/systemd to /etc/systemd/system/polca.service.d/ '
+    'and run systemctl daemon-reload:',
+    'polca-setup.service gives cards and hugepages to Polca at each boot, as /etc/default/polca says. It must be '
+    'enabled.')
 LINKS = ('memory', 'memif')  # polca-bench lists them as it does its commands
 PAGES = {
     'polca': (8, 'software InfiniBand and RoCE channel adapter in user space', 'polca.json(5), polca-ctl(1)'),
@@ -27,15 +55,33 @@ def roff(text):
     return re.sub(r"(?m)^([.'])", r'\\&\1', text)
 
 
+def date_of(version):
+    with open(os.path.join(HERE, '..', 'CHANGELOG.md')) as f:
+        m = re.search(r'(?m)^## %s - (.*)' % re.escape(version), f.read())
+    return m.group(1) if m else ''
+
+
+def drop_ins():
+    """What the comment of each drop-in says, by its file's name."""
+    for path in sorted(glob.glob(os.path.join(HERE, 'systemd', '*.conf'))):
+        with open(path) as f:
+            comment = re.match(r'(?:#.*\n){2}#\n((?:# .*\n)+)', f.read()).group(1)
+        yield os.path.basename(path), ' '.join(line[2:] for line in comment.splitlines())
+
+
 class Page:
-    def __init__(self, name, version):
+    def __init__(self, name, version, datadir):
         section, what, also = PAGES[name]
-        self.also = also
-        self.lines = ['.TH %s %d "" "Polca %s" "Polca"' % (roff(name.upper()), section, version),
+        self.also, self.datadir = also, datadir
+        self.lines = ['.TH %s %d "%s" "Polca %s" "Polca"' % (roff(name.upper()), section, date_of(version), version),
                       '.SH NAME', roff(name) + r' \- ' + roff(what)]
 
     def section(self, name):
-        self.lines.append('.SH "%s"' % roff(name.upper()))
+        self.command(name.upper())
+
+    def command(self, name):
+        """A section about something that is typed in small letters."""
+        self.lines.append('.SH "%s"' % roff(name))
 
     def subsection(self, name):
         self.lines.append('.SS "%s"' % roff(name))
@@ -48,6 +94,12 @@ class Page:
 
     def literal(self, lines):
         self.lines += ['.PP', '.nf', roff('\n'.join(lines)), '.fi']
+
+    def items(self, name, terms):
+        if terms:
+            self.section(name)
+        for term, text in terms.items():
+            self.item(term.replace('DATADIR', self.datadir), text)
 
     def end(self):
         self.section('see also')
@@ -100,14 +152,31 @@ def usage_first(page, lines):
     return lines[:at] + lines[end:]
 
 
-def program_page(name, program, version):
-    page = Page(name, version)
-    lines = usage_first(page, help_of(program))
+def without_exit_status(lines):
+    """The lines without "Exit status: ...", and this text: it has a section of its own."""
+    at = next(i for i, line in enumerate(lines) if re.match(r'Exit (status|codes): ', line))
+    end = next((i for i in range(at, len(lines)) if not lines[i]), len(lines))
+    return lines[:at] + lines[end:], ' '.join(lines[at:end]).partition(': ')[2]
+
+
+def program_page(name, program, version, datadir):
+    page = Page(name, version, datadir)
+    lines, status = without_exit_status(usage_first(page, help_of(program)))
     page.section('description')
     add_help(page, lines[1:], page.section)
     for command in commands_of(lines) if name != 'polca' else []:
-        page.section(name + ' ' + command)
+        page.command(name + ' ' + command)
         add_help(page, help_of(program, *command.split()), page.subsection)
+    if name == 'polca':
+        page.section('service')
+        page.paragraph(SERVICE[0].replace('DATADIR', datadir))
+        for file, text in drop_ins():
+            page.item(file, text)
+        page.paragraph(SERVICE[1])
+    page.section('exit status')
+    page.paragraph(status)
+    page.items('environment', ENVIRONMENT.get(name, {}))
+    page.items('files', FILES.get(name, {}))
     page.end()
 
 
@@ -140,23 +209,31 @@ def add_schema(page, schema, path):
                 add_schema(page, sub, name + ('[].' if 'items' in s and sub is s.get('items') else '.'))
 
 
-def schema_page(name, path, version):
+def schema_page(name, path, version, datadir):
     with open(path) as f:
         schema = json.load(f)
-    page = Page(name, version)
+    page = Page(name, version, datadir)
     page.section('description')
+    page.paragraph('The service reads %s, and any other polca the file that its option -c names.' % CONFIGURATION)
     page.paragraph(schema.get('description', 'A JSON object. Keys that are not given have their defaults.'))
     page.paragraph("'polca -c FILE --print-config' checks a file and prints it with all defaults.")
     page.section('keys')
     add_schema(page, schema, '')
+    page.section('example')
+    page.paragraph('Two ports that are joined in memory, with services to try out:')
+    with open(os.path.join(HERE, 'default.json')) as f:
+        page.literal(line for line in f.read().splitlines() if '"$schema"' not in line)
+    page.items('files', {CONFIGURATION: "the service's configuration",
+                         'DATADIR/polca/examples': 'further examples, one for each kind of link',
+                         'DATADIR/polca/polca.schema.json': 'JSON schema, for editors'})
     page.end()
 
 
-def main(name, source, version):
-    (schema_page if name == 'polca.json' else program_page)(name, source, version)
+def main(name, source, version, datadir):
+    (schema_page if name == 'polca.json' else program_page)(name, source, version, datadir)
 
 
 if __name__ == '__main__':
-    if len(sys.argv) != 4 or sys.argv[1] not in PAGES:
+    if len(sys.argv) != 5 or sys.argv[1] not in PAGES:
         sys.exit(__doc__)
     main(*sys.argv[1:])

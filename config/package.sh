@@ -23,7 +23,7 @@ mkdir "$COPY" || exit 1
 trap 'rm -rf --one-file-system "$COPY"' EXIT
 copy_sources "$COPY" || die "the sources could not be copied to $COPY"
 cd "$COPY" || exit 1
-sources=$(find app lib config debian meson* VERSION CHANGELOG.md -type f ! -name '*.sh' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+sources=$(find app lib config debian docs meson* VERSION CHANGELOG.md -type f ! -name '*.sh' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
 if [ "$sources" = "$(cat "$OUT/sources.sha256" 2>/dev/null)" ]; then
     stage "$OUT has the packages of these sources"
     exit 0

@@ -21,6 +21,7 @@ import guide  # noqa: E402
 
 DOCUMENTS = ('README.md', 'docs/operator-guide.md', 'docs/connect.md', 'docs/services.md',
              'docs/benchmark.md', 'docs/compatibility.md')
+SOURCES = 'dts/suites/service/test_without_packages.py::'
 PACKAGE = 'dts/suites/service/test_package.py::'
 TYPED = 'dts/suites/control/test_documents.py::'
 BENCH = 'test/bench/commands.py::look_at_documented'
@@ -62,7 +63,16 @@ RUN = (
      TYPED + 'test_guide_subnet_administration'),
     ('docs/operator-guide.md', 'Build and install', 'meson install', TYPED + 'test_guide_install'),
     ('docs/operator-guide.md', 'Build and install', 'config/package.sh', PACKAGE + 'test_install'),
-    ('docs/operator-guide.md', 'Build and install', 'dpkg -i', PACKAGE + 'test_install'),
+    ('docs/operator-guide.md', 'Build and install', 'apt install', PACKAGE + 'test_install'),
+    ('docs/operator-guide.md', 'Build and install', 'systemd-', SOURCES + 'test_service_of_meson_install'),
+    ('docs/operator-guide.md', 'Build and install', 'systemctl daemon-reload',
+     SOURCES + 'test_service_of_meson_install'),
+    ('docs/operator-guide.md', 'After a reboot', 'systemctl',
+     PACKAGE + 'test_a_boot_sets_the_host_up_before_polca_starts'),
+    ('docs/operator-guide.md', 'Watch it', 'dpdk-dumpcap',
+     'dts/suites/robustness/test_start.py::test_dpdk_dumpcap_captures'),
+    ('docs/operator-guide.md', 'Watch it', 'RUNTIME_DIRECTORY=/run/polca runuser',
+     PACKAGE + 'test_capture_as_documented'),
     ('docs/operator-guide.md', 'Start it', 'systemctl enable',
      PACKAGE + 'test_start_returns_when_the_control_socket_answers'),
     ('docs/operator-guide.md', 'Change the configuration of a running Polca', 'polca-ctl config diff',
@@ -130,6 +140,7 @@ NOT_RUN = ()
 
 # Blocks without commands: document, section, beginning of the block.
 NO_COMMANDS = (
+    ('docs/operator-guide.md', 'After a reboot', 'NICS='),
     ('docs/operator-guide.md', 'Prometheus', '"metrics"'),
     ('README.md', 'Two commands', 'direction '),
     ('docs/operator-guide.md', 'Congestion', '"congestion"'),

@@ -75,6 +75,7 @@ struct config {
 	char group[33]; /* empty: none */
 	char mode[8]; /* empty: see config_mode() */
 	char monitor[108]; /* empty: none */
+	char monitor_group[33]; /* empty: group */
 	char metrics[108]; /* where GET /metrics is served; empty: nowhere */
 	char user[33]; /* to become when started as root; empty: polca, else nobody */
 	uint32_t seccomp; /* enum config_seccomp */

@@ -291,6 +291,10 @@ check_control(const struct config *c, struct config_errors *errs)
 	if (c->group[0] != '\0' && getgrnam(c->group) == NULL)
 		config_error(errs, "control.group: got \"%s\", allowed: a group of this host",
 			c->group);
+	if (c->monitor_group[0] != '\0' && getgrnam(c->monitor_group) == NULL)
+		config_error(errs,
+			"control.monitor_group: got \"%s\", allowed: a group of this host",
+			c->monitor_group);
 	if (c->monitor[0] != '\0' && strcmp(c->monitor, c->socket) == 0)
 		config_error(errs,
 			"control.monitor: got \"%s\", allowed: another path than socket's",

@@ -17,14 +17,15 @@ static const struct table_row control_keys[] = {
 		"Unix socket of the control interface. Default: /run/polca/polca.sock for root, "
 		"$XDG_RUNTIME_DIR/polca.sock for others, else /tmp/polca-UID/polca.sock."),
 	TEXT(struct config, group, "group",
-		"Group whose members may use the sockets too. polca's user must be a member. Its "
-		"directory is given to the group, too, if that is open to its group, as systemd makes "
-		"it. Default: none but polca's own."),
+		"Group whose members may use the sockets too. polca's user must be a member. Default: "
+		"none."),
 	TEXT(struct config, mode, "mode",
 		"Mode of the control socket, octal, at least 0600. Default: 0660 with a group, else 0600."),
 	TEXT(struct config, monitor, "monitor",
-		"A second socket, on which no method changes anything: for monitoring. Everybody whom "
-		"its directory admits may use it. Default: none."),
+		"A second socket, on which no method changes anything: for monitoring. Default: none."),
+	TEXT(struct config, monitor_group, "monitor_group",
+		"Group whose members may use the socket for monitoring, and need not be in group. "
+		"polca's user must be a member. Default: group."),
 	ROW_END,
 };
 

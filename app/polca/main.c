@@ -350,19 +350,32 @@ add_events(struct config_reload *reload, struct polca_events *p, struct error *e
 	return 0;
 }
 
+/* The group of this name, or (gid_t)-1 for an empty name. */
+static int
+find_group(const char *key, const char *name, gid_t *group, struct error *err)
+{
+	const struct group *g = name[0] != '\0' ? getgrnam(name) : NULL;
+
+	if (g == NULL && name[0] != '\0')
+		return error_set(err, ENOENT, "control.%s: this host has no group %s", key, name);
+	*group = g != NULL ? g->gr_gid : (gid_t)-1;
+	return 0;
+}
+
 /* Open the control socket to a group, and the monitoring socket, as configured. */
 static int
 admit_others(struct ctl *ctl, const struct config *c, struct error *err)
 {
-	const struct group *g = c->group[0] != '\0' ? getgrnam(c->group) : NULL;
-	gid_t group = g != NULL ? g->gr_gid : (gid_t)-1;
-	int ret = 0;
+	gid_t group, watchers;
+	int ret;
 
-	if (g == NULL && c->group[0] != '\0')
-		return error_set(err, ENOENT, "control.group: this host has no group %s", c->group);
-	ret = ctl_admit(ctl, group, config_mode(c), err);
+	ret = find_group("group", c->group, &group, err);
+	if (ret == 0)
+		ret = find_group("monitor_group", c->monitor_group, &watchers, err);
+	if (ret == 0)
+		ret = ctl_admit(ctl, group, config_mode(c), err);
 	if (ret == 0 && c->monitor[0] != '\0')
-		ret = ctl_monitor(ctl, c->monitor, group, err);
+		ret = ctl_monitor(ctl, c->monitor, watchers != (gid_t)-1 ? watchers : group, err);
 	return ret;
 }
 

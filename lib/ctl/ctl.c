@@ -142,7 +142,9 @@ ctl_monitor(struct ctl *c, const char *socket_path, gid_t group, struct error *e
 	int rc = open_door(c, &c->monitor, socket_path, err);
 
 	c->monitor.read_only = true;
-	return rc == 0 ? listener_admit(&c->monitor.listener, group, 0666, err) : rc;
+	if (rc != 0)
+		return rc;
+	return listener_admit(&c->monitor.listener, group, group == (gid_t)-1 ? 0600 : 0660, err);
 }
 
 void

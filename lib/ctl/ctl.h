@@ -78,7 +78,11 @@ void ctl_reload(struct ctl *c, config_reload_fn fn, void *arg);
  * @param group  (gid_t)-1: ours
  */
 int ctl_admit(struct ctl *c, gid_t group, mode_t mode, struct error *err);
-/** Listen on one socket more, on which no method changes anything. Of @p group, mode 0666. */
+/**
+ * Listen on one socket more, on which no method changes anything.
+ *
+ * @param group  its mode is 0660; (gid_t)-1: ours, 0600
+ */
 int ctl_monitor(struct ctl *c, const char *socket_path, gid_t group, struct error *err);
 
 /** Close all connections and remove the sockets. */

@@ -148,35 +148,16 @@ listener_accept(struct listener *l)
 	return -EAGAIN;
 }
 
-/*
- * The directory that a service manager makes has mode 0750; one that is closed to groups stays so.
- */
-static int
-admit_to_directory(const char *path, gid_t group)
-{
-	char copy[108];
-	struct stat st;
-	const char *dir;
-
-	snprintf(copy, sizeof(copy), "%s", path);
-	dir = dirname(copy);
-	if (stat(dir, &st) != 0)
-		return -1;
-	if (st.st_uid != geteuid() || st.st_gid == group || (st.st_mode & 011) != 010)
-		return 0;
-	return chown(dir, (uid_t)-1, group);
-}
-
 int
 listener_admit(struct listener *l, gid_t group, mode_t mode, struct error *err)
 {
-	if (group != (gid_t)-1 &&
-		(chown(l->path, (uid_t)-1, group) != 0 || admit_to_directory(l->path, group) != 0))
+	if (group != (gid_t)-1 && chown(l->path, (uid_t)-1, group) != 0)
 		return error_set(err, errno,
-			"control.group: cannot give %s and its directory to group %u: %s; polca's user must be a member",
-			l->path, (unsigned int)group, strerror(errno));
+			"cannot give %s to group %u: %s; polca's user must be a member", l->path,
+			(unsigned int)group, strerror(errno));
 	if (chmod(l->path, mode) != 0)
-		return error_set(err, errno, "control.mode: %s: %s", l->path, strerror(errno));
+		return error_set(err, errno, "cannot set the mode of %s: %s", l->path,
+			strerror(errno));
 	l->mode = mode;
 	return 0;
 }

@@ -8,9 +8,11 @@
  */
 
 #include <stdio.h>
+#include <string.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_memory.h>
 
 #include "link/private.h"
@@ -69,12 +71,30 @@ make_pool(const struct link *l, const struct link_pool *pool, int numa_node)
 		pool->data_room + RTE_PKTMBUF_HEADROOM, numa_node);
 }
 
+/* A plugin that EAL loads at start has the driver of pools; nothing that is linked needs it. */
+static bool
+driver_is_loaded(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < rte_mempool_ops_table.num_ops; i++)
+		if (strcmp(rte_mempool_ops_table.ops[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 int
 pool_create_all(struct link *l, struct error *err)
 {
+	const char *driver = rte_mbuf_best_mempool_ops();
 	struct link_pool *pool;
 	unsigned int i;
 
+	if (!driver_is_loaded(driver))
+		return error_set(err, ENOENT,
+			"DPDK has no mempool driver %s, which packet buffers need: install its plugin "
+			"librte_mempool_ring (Debian package librte-mempool-ring)",
+			driver);
 	for (i = 0; i < l->num_pools; i++) {
 		pool = &l->pool[i];
 		pool->mp = make_pool(l, pool, pool->numa_node);

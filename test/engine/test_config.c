@@ -221,7 +221,7 @@ test_unknown_key_names_those_allowed(void **state)
 
 	(void)state;
 	config_refused("{\"control\": {\"sock\": \"x\"}, " PORTS "}",
-		"control.sock: unknown name, allowed: socket, group, mode, monitor; did you mean socket?");
+		"control.sock: unknown name, allowed: socket, group, mode, monitor, monitor_group; did you mean socket?");
 	config_refused("{\"workers\": {\"n\": 1}, " PORTS "}",
 		"workers.n: unknown name, allowed: count, idle, idle_spin_us, idle_sleep_us, "
 		"handoff_ring, rehome, stall_ms, icrc_unchecked");
@@ -266,6 +266,8 @@ test_wrong_type_error_has_value_and_allowed_types(void **state)
 		"control.mode: got \"rw\", allowed: octal, 0600 and what of 0066 others may do");
 	config_refused("{\"control\": {\"group\": \"no such group\"}, " PORTS "}",
 		"control.group: got \"no such group\", allowed: a group of this host");
+	config_refused("{\"control\": {\"monitor_group\": \"no such group\"}, " PORTS "}",
+		"control.monitor_group: got \"no such group\", allowed: a group of this host");
 	config_refused("{\"workers\": {\"idle\": \"sleep\"}, " PORTS "}",
 		"workers.idle: got \"sleep\", allowed: one of poll, backoff");
 	config_refused("{\"workers\": {\"idle\": null}, " PORTS "}",

@@ -31,6 +31,9 @@ class Host:
         with open(self.log, 'w') as log:
             self.proc = subprocess.Popen([os.path.join(CONFIG, 'boot.sh'), packages], stdin=subprocess.DEVNULL,
                                          stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=net.die_with_parent)
+        self.wait_for_boot()
+
+    def wait_for_boot(self):
         for line in self.proc.stdout:
             if line.startswith('leader '):
                 self.leader = line.split()[1]
@@ -38,6 +41,10 @@ class Host:
         else:
             raise AssertionError('no container:\n' + self.console())
         wait_until(lambda: self('systemctl is-system-running', check=False).strip() in ('running', 'degraded'), 60)
+
+    def reboot(self):
+        self('systemctl reboot', check=False)
+        self.wait_for_boot()
 
     def console(self):
         with open(self.log, errors='replace') as f:
@@ -105,7 +112,8 @@ def packages():
 
 @pytest.fixture(scope='session')
 def older(packages, host):
-    """The packages under a lower number, as there is no release before: their directory in the container."""
+    """The packages under a lower number and with another line in the unit, as there is no release before: their
+    directory in the container."""
     with open(os.path.join(CONFIG, '..', 'VERSION')) as f:
         version = f.read().strip()
     with tempfile.TemporaryDirectory() as d:
@@ -118,6 +126,8 @@ def older(packages, host):
                 control = f.read()
             with open(tree + '/DEBIAN/control', 'w') as f:
                 f.write(control.replace(version, '0.0.0'))
+            for unit in glob.glob(tree + '/**/polca.service', recursive=True):
+                subprocess.run(['sed', '-i', 's/^OOMScoreAdjust=.*/OOMScoreAdjust=-400/', unit], check=True)
             subprocess.run(['dpkg-deb', '-b', '--root-owner-group', tree, d + '/older.deb'], check=True,
                            stdout=subprocess.DEVNULL)
             shutil.rmtree(tree)

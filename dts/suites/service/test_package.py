@@ -2,14 +2,17 @@
 # Copyright(c) 2026 Polca contributors
 """Install, start, kill, hang, stop and purge: Polca's packages under a real systemd, as an operator sees them."""
 
+import glob
 import json
 import os
 import re
+import subprocess
 
 import pytest
 
+import hugepages
 from conn import wait_until
-
+from guide import Section
 
 TEST_SECONDS = 600  # the first test waits for the packages and the container
 
@@ -27,21 +30,84 @@ def answers(host):
 
 
 def test_install(host):
-    host('dpkg -i /packages/polca_*.deb /packages/polca-tools_*.deb')
+    # the container has no network, and what is only recommended is not all in it
+    typed = Section('Build and install').command('apt install')
+    host(typed.replace('apt install', 'apt-get -y --no-install-recommends install').replace('./build-deb', '/packages'))
     assert host('id -un polca').strip() == 'polca'
     assert host('stat -c %U:%a /var/lib/polca').strip() == 'polca:750'
     # the operator names card and addresses first
     assert host('systemctl is-enabled polca', check=False).strip() == 'disabled'
     assert host.show('ActiveState') == 'inactive'
-    assert host('dpkg-query -W -f "\\${Conffiles}" polca').split()[0] == '/etc/polca/polca.json'
+    conffiles = host('dpkg-query -W -f "\\${Conffiles}" polca')
+    assert '/etc/polca/polca.json' in conffiles and '/etc/default/polca' in conffiles
     for page in ('man8/polca.8', 'man5/polca.json.5', 'man1/polca-ctl.1', 'man1/polca-bench.1'):
         host('test -s /usr/share/man/%s.gz' % page)
 
 
-def test_exposure_is_at_most_3(host):
+DOCUMENTS = ('operator-guide', 'connect', 'services', 'rpc', 'security', 'compatibility')
+
+
+def test_documents_are_installed(host):
+    for name in DOCUMENTS:
+        host('test -s /usr/share/doc/polca/%s.md' % name)
+        for picture in re.findall(r'\]\((images/[^)]*)\)', host('cat /usr/share/doc/polca/%s.md' % name)):
+            host('test -s /usr/share/doc/polca/' + picture)
+    host('test -x /usr/share/doc/polca/examples/endport-hook.py')
+    host('test -s /usr/share/doc/polca/examples/fabric-example.ibnetdiscover')
+
+
+def test_an_editor_finds_the_schema(host):
+    for file in ['/etc/polca/polca.json', *host('ls /usr/share/polca/examples/*.json').split()]:
+        schema = json.loads(host('cat ' + file))['$schema']
+        host('test -s ' + os.path.join(os.path.dirname(file), schema))
+
+
+def test_manual_pages_have_the_sections_that_readers_look_for(host):
+    def page(name):
+        return host('zcat /usr/share/man/%s.gz' % name)
+
+    daemon = page('man8/polca.8')
+    for heading in ('FILES', 'ENVIRONMENT', 'EXIT STATUS', 'SERVICE'):
+        assert '\n.SH "%s"\n' % heading in daemon, heading
+    for word in ('/etc/polca/polca.json', '/run/polca/polca.sock', 'RUNTIME_DIRECTORY', *DROP_INS):
+        assert word.replace('-', r'\-') in daemon, word
+    config = page('man5/polca.json.5')
+    assert '/etc/polca/polca.json' in config and '\n.SH "EXAMPLE"\n' in config
+    # the heading of a command is what a user types
+    assert '\n.SH "polca\\-ctl cm connect"\n' in page('man1/polca-ctl.1')
+    for name in ('man8/polca.8', 'man5/polca.json.5', 'man1/polca-ctl.1', 'man1/polca-bench.1'):
+        assert re.match(r'\.TH \S+ \d "(\d{4}-\d\d-\d\d|not released)" ', page(name)), name
+
+
+# the unit, and the unit with each drop-in: capture opens nothing to the daemon, af_xdp and uio have CAP_SYS_ADMIN
+EXPOSURES = {None: 2.4, 'capture': 2.4, 'vfio': 2.4, 'af_packet': 2.6, 'af_xdp': 2.7, 'uio': 3.1}
+DROP_INS = ['%s.conf' % name for name in EXPOSURES if name is not None]
+
+
+def test_each_drop_in_has_a_limit(host):
+    assert sorted(host('ls /usr/share/polca/systemd').split()) == sorted(DROP_INS)
+
+
+@pytest.mark.parametrize('drop_in', EXPOSURES)
+def test_exposure(host, drop_in):
+    where = '/etc/systemd/system/polca.service.d'
+    host('rm -rf %s' % where)
+    if drop_in is not None:
+        host('mkdir -p %s; cp /usr/share/polca/systemd/%s.conf %s' % (where, drop_in, where))
+    host('systemctl daemon-reload')
     text = host('systemd-analyze security polca --no-pager')
+    host('rm -rf %s; systemctl daemon-reload' % where)
     exposure = float(re.search(r'Overall exposure level for polca.service: ([\d.]+)', text).group(1))
-    assert exposure <= 3.0, text
+    assert exposure <= EXPOSURES[drop_in], text
+
+
+def test_polca_bench_names_the_plugin_that_is_missing(host, packages):
+    tools = glob.glob(packages + '/polca-tools_*.deb')
+    recommends = subprocess.run(['dpkg-deb', '-f', *tools, 'Recommends'], check=True, stdout=subprocess.PIPE, text=True)
+    assert 'librte-mempool-ring' in recommends.stdout
+    r = host.run('mkdir /root/plugin; cd /usr/lib/*/dpdk/pmds-*; mv librte_mempool_ring.* /root/plugin; '
+                 'polca-bench send -D 1; status=$?; mv /root/plugin/* .; exit $status')
+    assert r.returncode != 0 and 'librte_mempool_ring' in r.stdout and 'no memory' not in r.stdout, r.stdout
 
 
 def test_start_returns_when_the_control_socket_answers(host):
@@ -122,6 +188,9 @@ def test_a_fatal_start_is_in_the_journal_as_an_error(host):
     assert host.run('systemctl start polca').returncode != 0
     errors = host.journal('-p', 'err')
     assert '/etc/polca/polca.json:1: workers.count: got -1' in errors, host.journal()
+    # systemd tries again some times, and then no more
+    wait_until(lambda: host.show('ActiveState') == 'failed', 60)
+    assert int(host.show('NRestarts')) <= 5
     host('systemctl reset-failed polca', check=False)
 
 
@@ -136,7 +205,7 @@ LOCK = '[Service]\nCapabilityBoundingSet=CAP_IPC_LOCK\nAmbientCapabilities=CAP_I
 
 
 def test_every_example_is_tested(host):
-    names = host('cd /usr/share/polca/examples; ls').replace('.json', '').split()
+    names = host('cd /usr/share/polca/examples; ls *.json').replace('.json', '').split()
     assert sorted(names) == sorted([*EXAMPLES, 'bare-metal'])
 
 
@@ -172,6 +241,52 @@ def test_an_operators_configuration_survives_an_upgrade(host):
     assert 'port7' in host('polca-ctl port list')
 
 
+# A host that is made up: two pages where 256 MiB are wanted, and a card that vfio-pci has already.
+SETUP = """HUGEPAGES=256
+NICS="0000:3b:00.0"
+OPTIONS="--node 0"
+POLCA_SYS=/root/sys
+"""
+PAGES = '/root/sys/devices/system/node/node0/hugepages/hugepages-2048kB'
+CARD = '/root/sys/bus/pci/devices/0000:3b:00.0'
+
+
+def test_a_boot_sets_the_host_up_before_polca_starts(host):
+    assert host('systemctl is-enabled polca-setup', check=False).strip() == 'disabled'
+    host('mkdir -p {0} {1} /root/sys/bus/pci/drivers/vfio-pci; echo 2 >{0}/nr_hugepages; echo 2 >{0}/free_hugepages; '
+         'echo 0x020000 >{1}/class; ln -s ../../drivers/vfio-pci {1}/driver'.format(PAGES, CARD))
+    host.write('/etc/default/polca', SETUP)
+    host('cp /usr/share/polca/examples/default.json /etc/polca/polca.json; systemctl enable polca polca-setup')
+    host.reboot()
+    wait_until(lambda: host.show('ActiveState') == 'active', 60)
+    said = host('journalctl -b -u polca-setup --no-pager -o cat')
+    assert host('cat %s/nr_hugepages' % PAGES).strip() == '128', said
+    assert '0000:3b:00.0: has vfio-pci already' in said
+    ended = int(host('systemctl show -P ExecMainExitTimestampMonotonic polca-setup'))
+    assert 0 < ended < int(host.show('ExecMainStartTimestampMonotonic'))
+    host('systemctl disable polca-setup; systemctl stop polca; rm -r /root/sys')
+
+
+CAPTURE = json.dumps({'eal': {'hugepages': True, 'multi_process': True, 'memory_mb': 400},
+                      'services': [{'kind': 'rping', 'port': 7174}], 'workers': {'idle': 'backoff'}, 'ports': [
+    {'name': 'port0', 'back_to_back': 'port1', 'addresses': ['192.0.2.1/24']},
+    {'name': 'port1', 'back_to_back': 'port0', 'addresses': ['192.0.2.2/24']}]})
+
+
+def test_capture_as_documented(host):
+    with hugepages.free(600):
+        host.start(CAPTURE, 'capture')
+        try:
+            typed = Section('Watch it').command('RUNTIME_DIRECTORY=/run/polca runuser')
+            host('timeout 60 env %s -c 20 >/root/dumpcap.log 2>&1 </dev/null &' % typed)
+            wait_until(lambda: 'Capturing' in host('cat /root/dumpcap.log'))
+            host('polca-ctl cm connect 192.0.2.2 7174 --service rping --count 50 --verify')
+            wait_until(lambda: host.run('pidof dpdk-dumpcap').returncode != 0)
+            assert int(host('stat -c %%s %s' % typed.split()[typed.split().index('-w') + 1])) > 20 * 60
+        finally:
+            host('systemctl stop polca')
+
+
 SA = json.dumps({'sa': {'path': '/var/lib/polca/sa', 'map_mb': 64}, 'ports': [
     {'name': 'port0', 'back_to_back': 'port1', 'addresses': ['192.0.2.1/24']},
     {'name': 'port1', 'back_to_back': 'port0', 'addresses': ['192.0.2.2/24']}]})
@@ -186,6 +301,15 @@ def records(host):
 
 def version(host):
     return host('dpkg-query -W -f "\\${Version}" polca')
+
+
+def test_an_upgrade_brings_its_unit(host, older):
+    """The older package's unit has another line (conftest.py)."""
+    host('systemctl stop polca; dpkg -i %s/*.deb' % older)
+    host.start(SA)
+    assert host.show('OOMScoreAdjust') == '-400'
+    host('dpkg -i /packages/polca_*.deb /packages/polca-tools_*.deb')
+    assert (host.show('OOMScoreAdjust'), host.show('NeedDaemonReload')) == ('-500', 'no')
 
 
 def test_records_survive_an_upgrade_and_a_downgrade(host, older):
@@ -216,9 +340,36 @@ def test_database_of_a_release_is_read(host, database):
     assert records(host) == (['kept'], [7])
 
 
-def test_purge_leaves_nothing(host):
-    host('systemctl stop polca')
+def test_remove_stops_the_service_and_keeps_its_files(host):
+    host.start(SA)
+    pid = main_pid(host)
+    host('dpkg -r polca')
+    assert host.run('kill -0 %d' % pid).returncode != 0
+    assert host.show('LoadState') == 'not-found'
+    host('test -s /etc/polca/polca.json; test -s /var/lib/polca/sa/data.mdb; id polca')
+    host('dpkg -i /packages/polca_*.deb')
+    host.start()
+    assert records(host) == (['kept'], [7])
+
+
+def test_purge_of_a_running_service_leaves_nothing(host):
+    host('systemctl enable polca polca-setup; systemctl restart polca')
+    pid = main_pid(host)
     host('dpkg --purge polca polca-tools')
+    assert host.run('kill -0 %d' % pid).returncode != 0
+    assert host.show('LoadState') == 'not-found'
     assert host.run('id polca').returncode != 0
     assert host('find / -xdev -iname "*polca*" ! -path "/packages*" ! -path "/older*" ! -path "/proc/*" '
                 '! -path "/var/log/*"') == ''
+
+
+def test_purge_ends_while_the_user_is_in_use(host):
+    """By a process that an operator runs: the user stays, the package does not."""
+    host('dpkg -i /packages/polca_*.deb')
+    pid = host('setsid setpriv --reuid=polca --clear-groups sleep 1000 >/dev/null 2>&1 </dev/null & echo $!').strip()
+    wait_until(lambda: 'sleep' in host('cat /proc/%s/comm' % pid))
+    try:
+        assert 'the user polca stays' in host('dpkg --purge polca')
+        assert host.run('dpkg-query -W polca').returncode != 0
+    finally:
+        host('kill %s; while kill -0 %s; do sleep 0.1; done; userdel polca' % (pid, pid), check=False)

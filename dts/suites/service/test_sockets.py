@@ -12,6 +12,7 @@ TEST_SECONDS = 600  # the first test waits for the packages and the container
 CONTROL, MONITOR = '/run/polca/polca.sock', '/run/polca/monitor.sock'
 PORTS = [{'name': 'port0', 'back_to_back': 'port1', 'addresses': ['192.0.2.1/24']},
          {'name': 'port1', 'back_to_back': 'port0', 'addresses': ['192.0.2.2/24']}]
+WATCHED = {'control': {'group': 'fabric', 'monitor': MONITOR, 'monitor_group': 'watchers'}, 'ports': PORTS}
 GROUP = {'control': {'group': 'fabric', 'monitor': MONITOR}, 'ports': PORTS}
 # Calls with parameters that the control socket takes
 CHANGES = {
@@ -38,10 +39,11 @@ for method, params in calls.items():
 @pytest.fixture(scope='module')
 def users(host):
     host('dpkg -i /packages/polca_*.deb /packages/polca-tools_*.deb')
-    host('groupadd fabric; usermod -a -G fabric polca; useradd -G fabric member; useradd stranger')
+    host('groupadd fabric; groupadd watchers; usermod -a -G fabric,watchers polca')
+    host('useradd -G fabric member; useradd -G watchers watcher; useradd stranger')
     yield
     host('systemctl stop polca; rm -rf /etc/systemd/system/polca.service.d /calls.py; dpkg --purge polca polca-tools')
-    host('userdel member; userdel stranger; groupdel fabric')
+    host('userdel member; userdel watcher; userdel stranger; groupdel fabric; groupdel watchers')
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def ctl(host, user, socket, words):
 
 def test_a_member_of_the_group_uses_the_control_socket(grouped):
     assert grouped('stat -c %U:%G:%a ' + CONTROL).strip() == 'polca:fabric:660'
-    assert grouped('stat -c %U:%G:%a /run/polca').strip() == 'polca:fabric:750'
+    assert grouped('stat -c %U:%G:%a /run/polca').strip() == 'polca:polca:711'
     status, before = ctl(grouped, 'member', CONTROL, '--json pd list')
     assert status == 0 and before == grouped('polca-ctl --json pd list')
     assert ctl(grouped, 'member', None, 'pd create')[0] == 0  # finds the service's socket by itself
@@ -75,6 +77,25 @@ def test_a_stranger_is_told_the_group_and_what_to_type(grouped, socket):
         assert ctl(grouped, 'stranger', socket, 'version get')[0] == 0
     finally:
         grouped('gpasswd -d stranger fabric')
+
+
+def test_a_group_that_only_watches(host, users):
+    host.start(json.dumps(WATCHED))
+    assert host('stat -c %U:%G:%a ' + MONITOR).strip() == 'polca:watchers:660'
+    assert ctl(host, 'watcher', MONITOR, 'port list')[0] == 0
+    assert ctl(host, 'watcher', MONITOR, 'pd create')[0] != 0
+    for user, socket, group in (('watcher', CONTROL, 'fabric'), ('stranger', MONITOR, 'watchers')):
+        status, text = ctl(host, user, socket, 'port list')
+        assert status == 3 and 'members of the group %s may use it' % group in text, text
+    # neither what DPDK keeps there
+    assert host('stat -c %a /run/polca/dpdk').strip() == '700'
+    assert host.run('runuser -u stranger -- ls /run/polca').returncode != 0
+
+
+def test_without_a_group_the_monitoring_socket_is_closed_too(host, users):
+    host.start(json.dumps({'control': {'monitor': MONITOR}, 'ports': PORTS}))
+    assert ctl(host, 'root', MONITOR, 'port list')[0] == 0
+    assert ctl(host, 'stranger', MONITOR, 'port list')[0] == 3
 
 
 def test_without_a_group_nobody_else_is_admitted(host, users):

@@ -345,8 +345,8 @@ test_peer_gives_up_its_req(void **state)
 }
 
 /*
- * Such a REJ repeats nothing of ours, so a forged one proves no address: what it ends raises no more
- * events than other ends of strangers.
+ * Such a REJ repeats nothing of ours, so a forged one proves no address: what it ends raises no
+ * more events than other ends of strangers.
  */
 static void
 test_rej_without_our_id_proves_nothing(void **state)

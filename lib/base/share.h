@@ -14,10 +14,9 @@
  * An item counts for 1 when it is added; one that takes more of the pool grows by
  * share_rank_change(), and shrinks back before it is removed.
  *
- * Used for half-open connections (lib/cm), and for the sessions of strangers and the memory of
- * their requests (lib/mad). What
- * strangers store in the SA has fixed limits instead, because it must survive a restart
- * (lib/sa/share.c).
+ * Used for half-open connections (lib/cm), for the sessions of strangers and the memory of their
+ * requests (lib/mad), and for queries and lists of results (lib/sa). What strangers store in
+ * the SA has fixed limits instead, because it must survive a restart (lib/sa/share.c).
  */
 
 #include <errno.h>

@@ -15,10 +15,9 @@
  * share_rank_change(), and shrinks back before it is removed. Where nothing may give way, as an
  * established connection must not, share_leaves_room() says who gets one more.
  *
- * Used for half-open connections (lib/cm), and for the sessions of strangers and the memory of
- * their requests (lib/mad). What
- * strangers store in the SA has fixed limits instead, because it must survive a restart
- * (lib/sa/share.c).
+ * Used for half-open connections (lib/cm), for the sessions of strangers and the memory of their
+ * requests (lib/mad), and for queries and lists of results (lib/sa). What strangers store in
+ * the SA has fixed limits instead, because it must survive a restart (lib/sa/share.c).
  */
 
 #include <errno.h>

@@ -248,6 +248,20 @@ int mad_stream(struct mad_worker *w, mad_handle h, const uint8_t *mad,
 	const struct mad_source *source, uint64_t now);
 
 /**
+ * End a request without an answer, because what its answer holds is needed by another address.
+ *
+ * @param proven  even if its peer has answered packets of ours
+ * @retval -ENOENT  its session has ended
+ * @retval -EBUSY  its peer has answered; or its agent is being called
+ */
+int mad_give_way(struct mad_worker *w, mad_handle h, bool proven);
+/**
+ * A request finds its agent's pool empty. End the session that would give way to one of its address
+ * if the sessions were used up. @retval false  there is none
+ */
+bool mad_make_room(struct mad_worker *w, mad_handle h);
+
+/**
  * Send one datagram without a session: it is not repeated and no answer is matched. For classes
  * that do both themselves. The MAD is copied. @retval -EAGAIN too many MADs wait for the sink
  */

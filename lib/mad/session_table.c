@@ -335,14 +335,13 @@ reclaim_oldest(const struct share_holder *of)
 	return false;
 }
 
+/* @param held  half-open sessions that the newcomer's address has */
 static bool
-reclaim_half_open(struct mad_worker *w, const struct mad_peer_entry *newcomer)
+reclaim_half_open(struct mad_worker *w, uint32_t held)
 {
 	const struct share_holder *most = share_most(&w->table->half_open);
 
-	if (most == NULL || (newcomer != NULL && most->count <= newcomer->half_open.count))
-		return false;
-	return reclaim_oldest(most);
+	return most != NULL && most->count > held && reclaim_oldest(most);
 }
 
 /*
@@ -382,7 +381,30 @@ session_make_room(struct mad_worker *w, const struct mad_peer_entry *p)
 		mad_session_free(TAILQ_FIRST(&t->linger));
 		return true;
 	}
-	return reclaim_half_open(w, p) || reclaim_unfair(w, p);
+	return reclaim_half_open(w, p != NULL ? p->half_open.count : 0) || reclaim_unfair(w, p);
+}
+
+int
+mad_give_way(struct mad_worker *w, mad_handle h, bool proven)
+{
+	struct mad_session *s = mad_session_of(w, h);
+
+	if (s == NULL || s->state == MAD_STATE_LINGER)
+		return -ENOENT;
+	if (s->busy || (!s->half_open && !proven))
+		return -EBUSY;
+	mad_session_reclaim(s);
+	return 0;
+}
+
+bool
+mad_make_room(struct mad_worker *w, mad_handle h)
+{
+	const struct mad_session *s = mad_session_of(w, h);
+
+	if (s == NULL || s->peer == NULL)
+		return false;
+	return reclaim_half_open(w, s->peer->half_open.count - s->half_open);
 }
 
 /* --- sessions --- */

@@ -162,6 +162,7 @@ query_step(struct query *q, unsigned int *budget)
 static void
 query_release(struct query *q)
 {
+	give_way_query_gone(q);
 	if (q->result != NULL)
 		result_free(q->result);
 	if (q->held)
@@ -210,6 +211,7 @@ query_answer_table(struct query *q, uint8_t *reply, struct mad_source *source)
 		put_be16(reply + MAD_OFF_ATTRIBUTE, q->type->attribute);
 	q->w->counters.records_sent += r->count;
 	result_source(r, source);
+	r->queued = NULL;
 	q->result = NULL;
 	return MAD_STATUS_OK;
 }
@@ -256,9 +258,12 @@ query_finish(struct query *q, int rc, uint8_t *reply, struct mad_source *source)
 
 static void
 query_init(struct query *q, struct sa_worker *w, const struct query_spec *spec,
-	const struct requester *who)
+	const struct requester *who, mad_handle handle)
 {
 	q->w = w;
+	q->handle = handle;
+	q->address = give_way_address(w->give_way, who);
+	q->queued = false;
 	q->type = spec->type;
 	q->version = spec->version;
 	q->get = spec->get;
@@ -274,15 +279,32 @@ query_init(struct query *q, struct sa_worker *w, const struct query_spec *spec,
 	q->restarts = 0;
 }
 
+/* Strangers leave an eighth of the places to others, and one of theirs may give way to another. */
+static bool
+query_has_place(const struct query *fresh)
+{
+	struct sa_worker *w = fresh->w;
+	bool limited = sa_is_limited(&fresh->who) &&
+		w->queries_of_strangers >= sa_share_of_strangers(w->config->max_queries);
+
+	if (!limited && !TAILQ_EMPTY(&w->queries_free))
+		return true;
+	if (give_way_for_query(fresh))
+		return true;
+	w->counters.strangers_busy += limited;
+	return false;
+}
+
 /* Queue the query. @return a MAD status */
 static uint16_t
 query_put_off(struct query *fresh, struct mad_request *req)
 {
 	struct sa_worker *w = fresh->w;
-	struct query *q = TAILQ_FIRST(&w->queries_free);
+	struct query *q;
 
-	if (q == NULL || mad_later(req) == 0)
+	if (!query_has_place(fresh) || mad_later(req) == 0)
 		return SA_STATUS_NO_RESOURCES;
+	q = TAILQ_FIRST(&w->queries_free);
 	if (fresh->snapshot != NULL) {
 		if (store_hold(w->reader, fresh->snapshot) != 0)
 			return SA_STATUS_NO_RESOURCES;
@@ -295,6 +317,9 @@ query_put_off(struct query *fresh, struct mad_request *req)
 		req->take_body = true;
 	}
 	q->handle = req->handle;
+	if (q->result != NULL)
+		q->result->queued = q;
+	give_way_query_queued(q);
 	memcpy(q->mad, req->reply, MAD_LEN);
 	TAILQ_INSERT_TAIL(&w->queries_running, q, link);
 	return MAD_STATUS_OK;
@@ -309,7 +334,7 @@ query_start(struct sa_worker *w, struct mad_request *req, const struct query_spe
 	uint16_t status;
 	int rc;
 
-	query_init(q, w, spec, who);
+	query_init(q, w, spec, who, req->handle);
 	status = query_plan(q, spec);
 	if (status == MAD_STATUS_OK) {
 		rc = query_step(q, &budget);
@@ -321,6 +346,14 @@ query_start(struct sa_worker *w, struct mad_request *req, const struct query_spe
 	}
 	query_release(q);
 	return sa_refuse(w, req->reply, status);
+}
+
+void
+query_abandon(struct query *q)
+{
+	TAILQ_REMOVE(&q->w->queries_running, q, link);
+	query_release(q);
+	TAILQ_INSERT_HEAD(&q->w->queries_free, q, link);
 }
 
 void

@@ -36,7 +36,7 @@ enum query_plan {
 struct query {
 	TAILQ_ENTRY(query) link;
 	struct sa_worker *w;
-	mad_handle handle; /**< if it is answered later */
+	mad_handle handle; /**< 0: of a Get that has no session yet */
 	uint8_t mad[MAD_LEN]; /**< header of its answer */
 	const struct sa_record_type *type;
 	enum sa_version version;
@@ -45,6 +45,9 @@ struct query {
 	uint64_t token; /**< SA_Key of that answer */
 	enum query_plan plan;
 	struct requester who;
+	struct give_way_address *address; /**< NULL: it never gives way */
+	struct share_item share; /**< give_way.c */
+	bool queued; /**< it was put off, and .share is linked */
 	struct result *result; /**< NULL for a Get */
 	const struct store_version *snapshot;
 	bool held; /**< the query holds .snapshot */
@@ -97,6 +100,8 @@ bool query_wants(const struct query *q, const struct store_record *r);
  */
 enum mad_outcome query_start(struct sa_worker *w, struct mad_request *req,
 	const struct query_spec *spec, const struct requester *who);
+/** End a query that was put off; its request has ended. */
+void query_abandon(struct query *q);
 /** Abandon all queries without answers. */
 void queries_drop(struct sa_worker *w);
 /** Continue queued queries. @return how much of the budget was used */

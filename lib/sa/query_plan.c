@@ -161,7 +161,7 @@ query_plan(struct query *q, const struct query_spec *spec)
 	}
 	if (status != MAD_STATUS_OK || q->get)
 		return status;
-	q->result = result_new(q->w, query_result_kind(q->plan), q->type, q->version);
+	q->result = result_new(q, query_result_kind(q->plan));
 	if (q->result == NULL)
 		return SA_STATUS_NO_RESOURCES;
 	q->result->sight = q->who.sight;

@@ -14,8 +14,6 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-#define CHUNK_BYTES 512
-
 /*
  * A list is a tree of chunks, so that reading at any offset, as a Resend needs, costs the same.
  * Leaves hold entries, other chunks hold the chunks below. All chunks of a list are also linked by
@@ -77,19 +75,24 @@ result_pool_destroy(struct result_pool *p)
 }
 
 struct result *
-result_new(struct sa_worker *w, enum result_kind kind, const struct sa_record_type *type,
-	enum sa_version version)
+result_new(const struct query *q, enum result_kind kind)
 {
-	struct result *r = w->results->free_results;
+	struct sa_worker *w = q->w;
+	struct result *r;
 
+	if (w->results->free_results == NULL)
+		mad_make_room(w->mad, q->handle);
+	r = w->results->free_results;
 	if (r == NULL)
 		return NULL;
 	w->results->free_results = r->next_free;
 	memset(r, 0, sizeof(*r));
 	r->w = w;
 	r->kind = kind;
-	r->type = type;
-	r->class_version = version;
+	r->type = q->type;
+	r->class_version = q->version;
+	r->handle = q->handle;
+	r->address = q->address;
 	r->at_index = UINT64_MAX;
 	return r;
 }
@@ -99,6 +102,7 @@ result_clear(struct result *r)
 {
 	struct result_pool *p = r->w->results;
 
+	give_way_list_gone(r);
 	if (r->newest != NULL) {
 		r->oldest->next = p->free_chunks;
 		p->free_chunks = r->newest;
@@ -139,15 +143,17 @@ static struct chunk *
 chunk_get(struct result *r)
 {
 	struct result_pool *p = r->w->results;
-	struct chunk *c = p->free_chunks;
+	struct chunk *c;
 
-	if (c == NULL)
+	if (p->free_chunks == NULL && !give_way_for_list(r))
 		return NULL;
+	c = p->free_chunks;
 	p->free_chunks = c->next;
 	c->next = r->newest;
 	r->newest = c;
 	if (r->oldest == NULL)
 		r->oldest = c;
+	give_way_list_grew(r);
 	return c;
 }
 

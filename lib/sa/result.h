@@ -14,11 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/share.h"
 #include "mad/mad.h"
 #include "sa/path.h"
 #include "sa/record.h"
 #include "store/store.h"
 
+struct give_way_address;
+struct query;
 struct sa_worker;
 struct chunk;
 struct result_pool;
@@ -48,6 +51,13 @@ struct result {
 	struct chunk *newest; /**< list of all chunks, by .next */
 	struct chunk *oldest;
 	struct path_common common;
+	/* give_way.c */
+	mad_handle handle; /**< the request */
+	struct query *queued; /**< the query that still fills it, if that was put off */
+	struct give_way_address *address; /**< NULL: it never gives way */
+	struct share_item share;
+	uint32_t chunks; /**< of the list */
+	bool answering; /**< its peer is known to have answered packets of ours */
 	uint16_t tables; /**< RESULT_BULK: a bit for each table included */
 	uint8_t kind;
 	uint8_t class_version;
@@ -55,14 +65,15 @@ struct result {
 	bool held;
 };
 
+#define CHUNK_BYTES 512
+
 /** @param transfers  most results at the same time. @param bytes  memory for chunks */
 struct result_pool *result_pool_create(const struct allocator *alloc, uint32_t transfers,
 	uint32_t bytes);
 void result_pool_destroy(struct result_pool *p);
 
-/** @return NULL: no result is free */
-struct result *result_new(struct sa_worker *w, enum result_kind kind,
-	const struct sa_record_type *type, enum sa_version version);
+/** The result of a query. @return NULL: none is free, and no session gives way */
+struct result *result_new(const struct query *q, enum result_kind kind);
 void result_free(struct result *r);
 /** @retval -ENOSPC */
 int result_add_record(struct result *r, const struct store_record *rec);

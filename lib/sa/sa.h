@@ -173,7 +173,8 @@ int sa_replace(struct sa *sa, enum sa_replaced what, const struct sa_change *cha
 	X(writes, "changes submitted to the store")                                                \
 	X(write_conflicts, "changes refused by the store's contents")                              \
 	X(share_full, "changes refused: the address or all strangers have their share of a table")  \
-	X(strangers_busy, "changes refused: strangers have their share of those under way")        \
+	X(strangers_busy, "changes and queries refused: strangers have their share of those under way") \
+	X(gave_way, "queries and results ended to make room for those of other addresses")          \
 	X(reports_sent, "Reports sent to subscribers")                                             \
 	X(reports_answered, "ReportResps received")                                                \
 	X(reports_given_up, "Reports never answered")                                              \

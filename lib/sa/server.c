@@ -29,7 +29,7 @@ const struct sa_config sa_config_default = {
 	.notice_interval_ms = 500,
 	.notices_max = 64,
 	.max_queries = 256,
-	.max_transfers = 8192,
+	.max_transfers = 16384 + 256, /* mad.max_sessions and max_queries: these give way first */
 	.path_ports = 16384,
 	.path_switches = 2048,
 	.path_links = 65536,
@@ -150,11 +150,12 @@ sa_make_pools(struct sa_worker *w)
 	TAILQ_INIT(&w->queries_running);
 	w->fabric = fabric_create(c, w->reader);
 	w->results = result_pool_create(c->alloc, c->max_transfers, c->max_result_bytes);
+	w->give_way = give_way_create(c->alloc, c->max_queries, c->max_result_bytes / CHUNK_BYTES);
 	w->queries = mem_zalloc(c->alloc, ((size_t)c->max_queries + 1) * sizeof(*w->queries), 64);
 	w->writes = mem_zalloc(c->alloc, ((size_t)c->max_writes + 1) * sizeof(*w->writes), 64);
 	w->notices = sa_notices_create(w);
-	if (w->fabric == NULL || w->results == NULL || w->queries == NULL || w->writes == NULL ||
-		w->notices == NULL)
+	if (w->fabric == NULL || w->results == NULL || w->give_way == NULL || w->queries == NULL ||
+		w->writes == NULL || w->notices == NULL)
 		return false;
 	for (i = 0; i < c->max_queries; i++)
 		TAILQ_INSERT_TAIL(&w->queries_free, &w->queries[i], link);
@@ -200,6 +201,7 @@ sa_worker_destroy(struct sa_worker *w)
 	mem_free(alloc, w->writes);
 	mem_free(alloc, w->queries);
 	result_pool_destroy(w->results);
+	give_way_destroy(w->give_way);
 	fabric_destroy(w->fabric);
 	mem_free(alloc, w);
 }
@@ -314,23 +316,16 @@ sa_is_master_sm(const struct sa_worker *w, const struct requester *who)
 	return w->config->master_sm_lid != 0 && who->lid == w->config->master_sm_lid;
 }
 
-/* True for a requester whose changes are limited so that others find room. */
-static bool
-is_limited(const struct requester *who)
+bool
+sa_is_limited(const struct requester *who)
 {
 	return who->stranger && !who->manager;
 }
 
-/*
- * Anti-exhaustion: strangers leave an eighth of the changes under way to known ports and holders of
- * an operator's SM_Key, so a flood of theirs keeps nobody waiting who is known.
- */
-static bool
-strangers_have_room(const struct sa_worker *w)
+uint32_t
+sa_share_of_strangers(uint32_t places)
 {
-	uint32_t all = w->config->max_writes, kept = all > 1 ? (all + 7) / 8 : 0;
-
-	return w->writes_of_strangers < all - kept;
+	return places > 1 ? places - (places + 7) / 8 : places;
 }
 
 enum mad_outcome
@@ -339,7 +334,8 @@ sa_submit(struct sa_worker *w, struct mad_request *req, const struct requester *
 {
 	struct sa_write *write = w->writes_free;
 
-	if (is_limited(who) && !strangers_have_room(w)) {
+	if (sa_is_limited(who) &&
+		w->writes_of_strangers >= sa_share_of_strangers(w->config->max_writes)) {
 		w->counters.strangers_busy++;
 		return sa_refuse(w, req->reply, MAD_STATUS_BUSY);
 	}
@@ -359,7 +355,7 @@ sa_submit(struct sa_worker *w, struct mad_request *req, const struct requester *
 		return sa_refuse(w, req->reply, MAD_STATUS_BUSY);
 	}
 	req->take_body = req->body != NULL;
-	w->writes_of_strangers += is_limited(who);
+	w->writes_of_strangers += sa_is_limited(who);
 	w->counters.writes++;
 	return MAD_LATER;
 }
@@ -382,7 +378,7 @@ sa_write_done(struct sa_worker *w, struct sa_write *write, uint64_t now)
 		sa_encode(t, write->version, write->rec, write->rid, data);
 	}
 	mad_answer(w->mad, write->handle, write->reply, now);
-	w->writes_of_strangers -= is_limited(&write->who);
+	w->writes_of_strangers -= sa_is_limited(&write->who);
 	write->next_free = w->writes_free;
 	w->writes_free = write;
 }

@@ -13,6 +13,7 @@
 #include "base/token_bucket.h"
 #include "sa/access.h"
 #include "sa/fabric.h"
+#include "sa/give_way.h"
 #include "sa/query.h"
 #include "sa/result.h"
 #include "sa/sa.h"
@@ -47,6 +48,7 @@ struct sa_worker {
 	void *submit_arg;
 	struct fabric *fabric;
 	struct result_pool *results;
+	struct give_way *give_way;
 	/** the record that a transfer read last, if the next segment continues inside it */
 	const struct result *scratch_of;
 	uint64_t scratch_index;
@@ -55,6 +57,7 @@ struct sa_worker {
 	struct query *queries; /**< pool of queued queries */
 	struct query_list queries_free;
 	struct query_list queries_running;
+	uint32_t queries_of_strangers; /**< put off */
 	struct sa_write *writes;
 	struct sa_write *writes_free;
 	uint32_t writes_of_strangers; /**< under way */
@@ -84,6 +87,10 @@ enum mad_outcome sa_request_v2(void *arg, struct mad_request *req);
 uint16_t sa_admit_v1(void *arg, const struct mad_peer *peer, const uint8_t *mad, bool *trusted);
 void sa_class_port_info(const struct sa_worker *w, enum sa_version v, uint8_t *data);
 
+/** True for a stranger without an operator's SM_Key: others find room besides its requests. */
+bool sa_is_limited(const struct requester *who);
+/** Anti-exhaustion: what strangers may have of so many places; an eighth is kept for others. */
+uint32_t sa_share_of_strangers(uint32_t places);
 /** True for the master SM, which may send Config and GetBulk (A6). */
 bool sa_is_master_sm(const struct sa_worker *w, const struct requester *who);
 /**

@@ -357,6 +357,42 @@ test_config_is_refused_at_its_first(void **state)
 	harness_destroy(h);
 }
 
+/* An agent's pool is empty: it ends a request by its handle, or the one that would give way */
+static void
+test_agent_ends_a_request(void **state)
+{
+	struct harness *h = *state;
+	mad_handle later, stream[2];
+	uint32_t cursor = 0;
+	struct mad_session_info info;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		ask_from(h, 2, i);
+		assert_true(mad_session_next(h->a.w, &cursor, h->now, &info));
+		stream[i] = info.handle;
+	}
+	ack_from(h, 2, 1, 2);
+	assert_int_equal(mad_give_way(h->a.w, stream[0], false), 0);
+	assert_int_equal(h->released, 1);
+	assert_int_equal(mad_give_way(h->a.w, stream[0], true), -ENOENT);
+	assert_int_equal(mad_give_way(h->a.w, stream[1], false), -EBUSY);
+	assert_int_equal(mad_give_way(h->a.w, stream[1], true), 0);
+	assert_int_equal(counters_of(&h->a).sessions_reclaimed, 2);
+	for (i = 0; i < 3; i++)
+		ask_from(h, 3, i);
+	ask_from(h, 5, 1);
+	h->outcome = MAD_LATER;
+	say_from(h, v1_mad(h, (uint8_t[MAD_LEN]){ 0 }, 0x12, 0, 0, 0, 4), 4, 1);
+	later = h->handle;
+	assert_true(mad_make_room(h->a.w, later));
+	assert_true(mad_make_room(h->a.w, later));
+	table_forget_sent(h);
+	assert_int_equal(ack_from(h, 3, 1, 2), VERDICT_MAD_UNMATCHED);
+	assert_int_equal(ack_from(h, 3, 2, 2), VERDICT_DATAGRAM);
+	assert_false(mad_make_room(h->a.w, 0));
+}
+
 /* Two sessions of one TID: of another QP, another method, another class version */
 static void
 test_keys(void **state)
@@ -662,6 +698,7 @@ main(void)
 		cmocka_unit_test(test_greediest_body_gives_way),
 		cmocka_unit_test(test_trusted_body_stays),
 		cmocka_unit_test(test_config_is_refused_at_its_first),
+		T(test_agent_ends_a_request),
 		T(test_keys),
 		T(test_stale_handle),
 		T(test_sessions_seen),

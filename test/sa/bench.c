@@ -32,7 +32,7 @@ take_answer(const uint8_t *mad)
 
 /* Read a stream as lib/mad does: one segment after the other, then one of them again. */
 static void
-take_stream(const uint8_t *mad, const struct mad_source *source)
+take_stream(const uint8_t *mad, const struct mad_source *source, mad_handle h)
 {
 	unsigned int area = mad[MAD_OFF_CLASS_VERSION] == 1 ? SA1_AREA : SA2_AREA;
 	uint8_t again[SA1_AREA];
@@ -42,6 +42,8 @@ take_stream(const uint8_t *mad, const struct mad_source *source)
 	bench->streamed = true;
 	bench->len = source->length;
 	bench->source = *source;
+	if (bench->keep_source && h < 64)
+		bench->silent[h].source = *source;
 	if (bench->keep_source)
 		return;
 	bench->data = realloc(bench->data, source->length + 1);
@@ -79,8 +81,44 @@ mad_stream(struct mad_worker *w, mad_handle h, const uint8_t *mad, const struct 
 {
 	(void)w, (void)now;
 	assert_int_equal(h, bench->handles);
-	take_stream(mad, source);
+	take_stream(mad, source, h);
 	return 0;
+}
+
+static void
+bench_end_silent(unsigned int h)
+{
+	struct mad_source source = bench->silent[h].source;
+
+	bench->gave_way++;
+	bench->silent[h].source.release = NULL;
+	if (source.release != NULL)
+		source.release(source.arg);
+}
+
+int
+mad_give_way(struct mad_worker *w, mad_handle h, bool proven)
+{
+	(void)w;
+	assert_true(h < 64);
+	if (bench->silent[h].proven && !proven)
+		return -EBUSY;
+	bench_end_silent((unsigned int)h);
+	return 0;
+}
+
+bool
+mad_make_room(struct mad_worker *w, mad_handle h)
+{
+	unsigned int i;
+
+	(void)w;
+	for (i = 0; bench->makes_room && i < h; i++)
+		if (bench->silent[i].source.release != NULL) {
+			bench_end_silent(i);
+			return true;
+		}
+	return false;
 }
 
 uint64_t
@@ -523,7 +561,7 @@ ask_only(struct bench *b, const struct ask *a)
 	if (b->outcome == MAD_ANSWER)
 		take_answer(reply);
 	else if (b->outcome == MAD_STREAM)
-		take_stream(reply, &req.source);
+		take_stream(reply, &req.source, req.handle);
 }
 
 void

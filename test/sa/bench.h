@@ -69,8 +69,15 @@ struct bench {
 	uint8_t *data; /* of a stream */
 	uint64_t len;
 	int read_error;
-	bool keep_source; /* leave the stream unread, in .source */
+	bool keep_source; /* leave the stream unread, in .source and .silent */
 	struct mad_source source;
+	/* sessions that were left unread, by handle */
+	struct {
+		struct mad_source source; /* .release NULL: ended */
+		bool proven; /* its peer has answered */
+	} silent[64];
+	bool makes_room; /* mad_make_room() ends the oldest of them */
+	unsigned int gave_way; /* sessions that the server ended */
 	unsigned int handles;
 	struct bench_call calls[CALLS_MAX];
 	unsigned int num_calls;

@@ -501,6 +501,155 @@ test_short_queries_do_not_wait_for_long_ones(void **state)
 	assert_int_equal(get_be16(b->reply + SA2_OFF_DATA), 4);
 }
 
+/* --- strangers hold nothing against others --- */
+
+/* A stranger's GetTable that leaves its answer unread. @return its status; 0 too if it is queued */
+static uint16_t
+ask_silently(struct bench *b, uint64_t from, uint8_t node_type)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(4), rec);
+
+	rec[NODE_OFF_TYPE] = node_type;
+	a.from = from;
+	a.sm_key = SA_SM_KEY_WELL_KNOWN; /* shows all nodes */
+	b->keep_source = true;
+	ask_only(b, &a);
+	return b->answered ? get_be16(b->reply + MAD_OFF_STATUS) : 0;
+}
+
+static bool
+is_silent(const struct bench *b, unsigned int handle)
+{
+	return b->silent[handle].source.release != NULL;
+}
+
+static void
+end_all(struct bench *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < 64; i++)
+		if (is_silent(b, i))
+			b->silent[i].source.release(b->silent[i].source.arg);
+	bench_destroy(b);
+}
+
+static void
+key_of_all(struct sa_config *config)
+{
+	config->sm_key = SA_SM_KEY_WELL_KNOWN;
+}
+
+/* All results are in use: lib/mad ends a session of the address with most, whose result is free */
+static void
+test_silent_strangers_give_way(void **state)
+{
+	struct bench *b = bench_create(key_of_all);
+	unsigned int i;
+
+	(void)state;
+	for (i = 1; i <= 8; i++)
+		assert_int_equal(ask_silently(b, 0x10000, NODE_TYPE_CA), 0);
+	assert_int_equal(ask_silently(b, 0x10000, NODE_TYPE_CA), 0x0100);
+	b->makes_room = true;
+	assert_int_equal(ask_silently(b, 0x20000, NODE_TYPE_CA), 0);
+	assert_false(is_silent(b, 1));
+	assert_true(is_silent(b, 2));
+	assert_int_equal(b->gave_way, 1);
+	end_all(b);
+}
+
+static void
+eight_chunks(struct sa_config *config)
+{
+	config->sm_key = SA_SM_KEY_WELL_KNOWN;
+	config->max_result_bytes = 8 * 512;
+	config->max_transfers = 64;
+	config->max_queries = 8;
+}
+
+/* Memory for lists is used up: the oldest list of the address with most gives way */
+static void
+test_silent_lists_give_way(void **state)
+{
+	struct bench *b = bench_create(eight_chunks);
+	unsigned int i;
+
+	(void)state;
+	many_nodes(b, 100);
+	for (i = 1; i <= 2; i++) /* a list of three chunks each: more than 63 nodes */
+		assert_int_equal(ask_silently(b, 0x10000 + i, NODE_TYPE_CA), 0);
+	for (i = 3; i <= 4; i++) /* and of one each: two switches */
+		assert_int_equal(ask_silently(b, 0x10000 + i, NODE_TYPE_SWITCH), 0);
+	assert_int_equal(ask_silently(b, 0x20000, NODE_TYPE_SWITCH), 0);
+	assert_int_equal(b->gave_way, 1);
+	assert_false(is_silent(b, 1));
+	for (i = 2; i <= 5; i++)
+		assert_true(is_silent(b, i));
+	assert_int_equal(sa_worker_counters(b->w)->gave_way, 1);
+	end_all(b);
+}
+
+/* Lists of peers that answer give way last, and only if their address has more than its share */
+static void
+test_proven_lists_give_way_last(void **state)
+{
+	struct bench *b = bench_create(eight_chunks);
+	unsigned int i;
+
+	(void)state;
+	many_nodes(b, 100);
+	assert_int_equal(ask_silently(b, 0x10001, NODE_TYPE_CA), 0);
+	b->silent[1].proven = true;
+	for (i = 2; i <= 6; i++)
+		assert_int_equal(ask_silently(b, 0x10000 + i, NODE_TYPE_SWITCH), 0);
+	assert_int_equal(ask_silently(b, 0x20000, NODE_TYPE_SWITCH), 0);
+	assert_true(is_silent(b, 1));
+	assert_false(is_silent(b, 2));
+	for (i = 3; i <= 7; i++)
+		b->silent[i].proven = true;
+	assert_int_equal(ask_silently(b, 0x30000, NODE_TYPE_SWITCH), 0);
+	assert_false(is_silent(b, 1)); /* three of eight chunks, with seven addresses */
+	for (i = 3; i <= 8; i++)
+		assert_true(is_silent(b, i));
+	assert_int_equal(b->gave_way, 2);
+	end_all(b);
+}
+
+/* All places of queries put off are taken: the oldest query of the address with most gives way */
+static void
+test_long_queries_of_strangers_give_way(void **state)
+{
+	struct bench *b = bench_create(eight_chunks);
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(10), rec);
+	unsigned int i;
+
+	(void)state;
+	many_nodes(b, 3000);
+	put_be16(rec + 34, 1);
+	a.untrusted = true;
+	for (i = 0; i < 7; i++) {
+		a.from = i < 2 ? 0x10000 : 0x20000 + i;
+		ask_only(b, &a);
+		assert_int_equal(b->outcome, MAD_LATER);
+	}
+	a.from = 0x30000; /* strangers have seven of eight places: one of the two queries ends */
+	ask_only(b, &a);
+	assert_int_equal(b->outcome, MAD_LATER);
+	assert_int_equal(b->gave_way, 1);
+	assert_int_equal(sa_worker_counters(b->w)->gave_way, 1);
+	a.from = 0x40000; /* nobody has more than one */
+	assert_int_equal(ask(b, &a), SA_STATUS_NO_RESOURCES);
+	assert_int_equal(sa_worker_counters(b->w)->strangers_busy, 1);
+	a.from = GUID_A; /* a port of the database */
+	ask_only(b, &a);
+	assert_int_equal(b->outcome, MAD_LATER);
+	assert_int_equal(b->gave_way, 1);
+	end_all(b);
+}
+
 /* A list of three levels: 63 pointers in a chunk. */
 static void
 test_a_long_list_is_read_from_anywhere(void **state)
@@ -624,6 +773,10 @@ main(void)
 		cmocka_unit_test(test_too_large_a_result_is_no_resources),
 		T(test_transfers_and_queries_are_bounded),
 		T(test_short_queries_do_not_wait_for_long_ones),
+		cmocka_unit_test(test_silent_strangers_give_way),
+		cmocka_unit_test(test_silent_lists_give_way),
+		cmocka_unit_test(test_proven_lists_give_way_last),
+		cmocka_unit_test(test_long_queries_of_strangers_give_way),
 		T(test_a_long_list_is_read_from_anywhere),
 		T(test_a_transfer_reads_its_own_version),
 		T(test_a_version_given_up_ends_the_transfer),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Services registered from forged addresses fill the share of strangers, not the database."""
+"""Services registered from forged addresses fill the share of strangers, not the database; answers
+that nobody acknowledges give way."""
 
 import struct
 
@@ -9,12 +10,13 @@ import pytest
 import mad
 import sapeer
 from conn import wait_until
-from mad import SERVICE, v2
+from mad import NODE, SERVICE, v2
 from roce import icrc
+from sapeer import receive2, Script
 
 from sawire import Delta, SM_KEY, Wire
 
-SHARE_OF_PORT, LEASE = 4096, 3600
+SHARE_OF_PORT, LEASE, SILENT = 4096, 3600, 8 * 1024
 
 
 @pytest.fixture(scope='module')
@@ -34,17 +36,18 @@ def register(number, **fields):
               mask=SERVICE.mask(*values), **({'sm_key': SM_KEY} if fields else {}))
 
 
-def forge(frame, number):
-    """The same request from one of 250 addresses, for one of many services."""
+def forge(frame, address, number, service=False):
+    """The same request from one of 250 addresses; a Set for one of many services."""
     f = bytearray(frame)
     mad_at = 14 + 20 + 8 + 12 + 8
-    f[14 + 15] = 3 + number % 250
+    f[14 + 15] = 3 + address % 250
     struct.pack_into('!H', f, 24, 0)
     total = sum(struct.unpack_from('!10H', f, 14))
     total = (total & 0xffff) + (total >> 16)
     struct.pack_into('!H', f, 24, 0xffff - ((total & 0xffff) + (total >> 16)))
     struct.pack_into('!Q', f, mad_at + 8, 0xf100d00000000000 + number)
-    struct.pack_into('!Q', f, mad_at + 56, 0x10000 + number)
+    if service:
+        struct.pack_into('!Q', f, mad_at + 56, 0x10000 + number)
     f[-4:] = icrc(bytes(f[14:-4]))
     return bytes(f)
 
@@ -58,7 +61,7 @@ def test_strangers_fill_their_share_only(wire):
         while counted['share_full'] == 0:
             assert sent < 4 * SHARE_OF_PORT
             for sent in range(sent, sent + 100):
-                gsi.station.send(forge(frame, sent))
+                gsi.station.send(forge(frame, sent, sent, service=True))
             sent += 1
             # on a loaded machine some are answered "busy": the store has no room for more changes
             wait_until(lambda: counted['writes'] + counted['no_resources'] > sent, timeout=30)
@@ -69,4 +72,22 @@ def test_strangers_fill_their_share_only(wire):
         assert kept.status == 0 and SERVICE.get(kept.data, 'lease') == 0xffffffff
         assert wire.polca.rpc('sa_stats')['store']['bytes'] < 16 << 20
         wait_until(lambda: 'strangers have their share' in wire.polca.tail(), timeout=30)
+        gsi.drain()
+
+
+def test_silent_tables_give_way(wire):
+    """Eight addresses ask for 1,024 tables each and acknowledge none. Others are served."""
+    counted = Delta(lambda: wire.polca.rpc('sa_stats')['sa'])
+    q = v2(mad.TABLE, NODE.attr, sm_key=SM_KEY)
+    with wire.gsi() as gsi:
+        frame = gsi.frame(q)
+        for number in range(SILENT):
+            gsi.station.send(forge(frame, number % 8, number))
+            if number % 100 == 99:
+                wait_until(lambda: counted['get_table'] > number - 100, timeout=30)
+        for _ in range(3):
+            gsi.drain()
+            data, m = receive2(gsi, q.but(tid=sapeer.new_tid()), Script(silence=3), timeout=30)
+            assert len(NODE.split2(data, m.stride)) == 4
+        assert counted['no_resources'] == 0
         gsi.drain()

@@ -7,10 +7,13 @@
  */
 
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log_level.h"
 #include "base/pci_address.h"
@@ -184,6 +187,30 @@ config_key(const struct config *c)
 	return NULL;
 }
 
+const char *
+config_user(const struct config *c)
+{
+	const struct passwd *pw = NULL;
+
+	if (c->user[0] != '\0')
+		return c->user;
+	if (geteuid() == 0)
+		pw = getpwnam("polca");
+	if (pw == NULL)
+		pw = getpwuid(geteuid());
+	return pw != NULL ? pw->pw_name : "polca";
+}
+
+/* The group of the user who must still be able to read the configuration. */
+static const char *
+config_user_group(const struct config *c)
+{
+	const struct passwd *pw = getpwnam(config_user(c));
+	const struct group *g = pw != NULL ? getgrgid(pw->pw_gid) : NULL;
+
+	return g != NULL ? g->gr_name : "polca";
+}
+
 bool
 config_exposes_keys(const struct config *c, const char *path, char *text, size_t size)
 {
@@ -192,8 +219,9 @@ config_exposes_keys(const struct config *c, const char *path, char *text, size_t
 
 	if (key == NULL || path == NULL || stat(path, &st) != 0 || (st.st_mode & S_IROTH) == 0)
 		return false;
-	snprintf(text, size, "%s has %s, and every user of this host may read it: chmod o= %s",
-		path, key, path);
+	snprintf(text, size,
+		"%s has %s, and every user of this host may read it: chgrp %s %s; chmod 640 %s",
+		path, key, config_user_group(c), path, path);
 	return true;
 }
 

@@ -142,6 +142,9 @@ void config_errors_print(const struct config_errors *errs, FILE *f);
 /* @return the line of a JSON path in valid JSON text, or of the nearest object or list around it */
 unsigned int config_line_of(const char *text, const char *path);
 
+/* Name of the user that polca becomes, or stays: security.user, by default polca. */
+const char *config_user(const struct config *c);
+
 /*
  * Security: true if the file has a key that only the operator may know, and every user of the host
  * may read it. text: what to say.

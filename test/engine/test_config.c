@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -935,11 +936,34 @@ test_congestion(void **state)
 		"congestion.g: got 0, allowed: integer 1..65536");
 }
 
+/* The service's user must still read the file after the advice was followed. */
+static void
+test_exposed_keys_are_closed_to_all_but_the_user(void **state)
+{
+	char path[] = "/tmp/polca-test-keys-XXXXXX", text[256], expected[256];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_int_equal(fchmod(fd, 0644), 0);
+	close(fd);
+	config_taken("{\"security\": {\"user\": \"root\"}, \"sa\": {\"sm_key\": \"0x1234\"}, " PORTS
+		     "}");
+	assert_true(config_exposes_keys(&config, path, text, sizeof(text)));
+	snprintf(expected, sizeof(expected),
+		"%s has sa.sm_key, and every user of this host may read it: chgrp root %s; chmod 640 %s",
+		path, path, path);
+	assert_string_equal(text, expected);
+	assert_int_equal(chmod(path, 0640), 0);
+	assert_false(config_exposes_keys(&config, path, text, sizeof(text)));
+	unlink(path);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_congestion),
+		cmocka_unit_test(test_exposed_keys_are_closed_to_all_but_the_user),
 		cmocka_unit_test(test_syntax_error_names_line_and_column),
 		cmocka_unit_test(test_missing_file_is_named),
 		cmocka_unit_test(test_duplicate_key_is_a_syntax_error),

@@ -9,6 +9,8 @@
 #include "table.h"
 
 #define FOLLOW_WAIT_MS 10000
+#define PAGE           1000 /* events in a reply, at most */
+#define PAGES_MAX      10 /* a busy server may raise events as fast as they are read */
 
 static void
 print_event(const struct options *o, const json_t *event)
@@ -54,6 +56,38 @@ follow_events(const struct options *o, struct connection *c, json_t *params)
 	return rc;
 }
 
+/*
+ * Without --max, read page after page, up to all that the server keeps: the newest ones, which an
+ * operator looks for, are the last.
+ */
+static int
+read_events(const struct options *o, struct connection *c, json_t *params, json_t **result)
+{
+	bool all = json_object_get(params, "max") == NULL;
+	unsigned int wait_ms = o->wait_ms + (unsigned int)member_int(params, "timeout_ms");
+	json_t *page = NULL, *events;
+	size_t num, pages = 1;
+	int rc;
+
+	if (all)
+		json_object_set_new(params, "max", json_integer(PAGE));
+	rc = ask_server(o, c, "events", "events", params, wait_ms, result);
+	num = json_array_size(json_object_get(*result, "events"));
+	while (rc == 0 && all && num == PAGE && pages++ < PAGES_MAX) {
+		json_object_del(params, "timeout_ms");
+		json_object_set(params, "since", json_object_get(*result, "next"));
+		rc = ask_server(o, c, "events", "events", params, o->wait_ms, &page);
+		events = json_object_get(page, "events");
+		num = json_array_size(events);
+		json_array_extend(json_object_get(*result, "events"), events);
+		if (rc == 0)
+			json_object_set(*result, "next", json_object_get(page, "next"));
+		json_decref(page);
+		page = NULL;
+	}
+	return rc;
+}
+
 int
 events_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
 {
@@ -65,8 +99,7 @@ events_run(const struct options *o, struct connection *c, const json_t *command,
 	json_object_del(params, "follow");
 	if (follow)
 		return follow_events(o, c, params);
-	rc = ask_server(o, c, "events", "events", params,
-		o->wait_ms + (unsigned int)member_int(params, "timeout_ms"), &result);
+	rc = read_events(o, c, params, &result);
 	if (rc == 0 && o->json)
 		print_json(result);
 	else if (rc == 0)

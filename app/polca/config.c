@@ -153,6 +153,23 @@ decode_all(struct config *c, const char *text, size_t len, struct config_errors 
 	errs->json = NULL;
 }
 
+/* Also at a reload: the file was readable at the start, maybe as root. */
+static void
+cannot_read(struct config_errors *errs, int eno)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+	char text[160];
+
+	errs->unreadable = eno;
+	snprintf(text, sizeof(text), "%s", strerror(eno));
+	if (eno == EACCES)
+		snprintf(text, sizeof(text), "%s: it must be readable for user %s", strerror(eno),
+			pw != NULL ? pw->pw_name : "polca");
+	else if (eno == EISDIR)
+		snprintf(text, sizeof(text), "%s: name a file", strerror(eno));
+	config_error_at(errs, 0, 0, text);
+}
+
 int
 config_load(struct config *c, const char *path, const char *text, struct config_errors *errs)
 {
@@ -161,13 +178,14 @@ config_load(struct config *c, const char *path, const char *text, struct config_
 
 	config_init(c);
 	errs->num = errs->values = 0;
+	errs->unreadable = 0;
 	errs->file = path != NULL ? path : "configuration";
 	if (path == NULL) {
 		decode_all(c, text, strlen(text), errs);
 	} else {
 		read = read_text(path, &len);
 		if (read == NULL)
-			config_error_at(errs, 0, 0, strerror(errno));
+			cannot_read(errs, errno);
 		else
 			decode_all(c, read, len, errs);
 	}

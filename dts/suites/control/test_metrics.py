@@ -90,6 +90,10 @@ def test_rates(polca):
     r = json.loads(polca.ctl('--json', 'stats', 'get', '--rate', '0.2').stdout)
     assert [p['port'] for p in r['ports']] == [0, 1]
     assert r['rc']['retry_exceeded_err'] == 0.0
+    # what does not grow is not shown: none of this port's counters of errors
+    shown = json.loads(polca.ctl('--json', 'stats', 'get', '--nonzero', '--rate', '0.2').stdout)
+    assert 0.0 not in shown.get('rc', {}).values() and not any(
+        v == 0.0 for p in shown['ports'] for v in p.values() if isinstance(v, float))
     assert polca.ctl('stats', 'get', '--rate', '0', check=False).returncode == 2
 
 

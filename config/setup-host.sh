@@ -234,11 +234,17 @@ reserve() {
 	pages=$(((${hugepages:-1024} + 1) / 2))
 	[ -n "$hugepages" ] || [ "$have" -lt "$pages" ] || pages=$have
 	if [ "$have" -ne "$pages" ]; then
-		did "node $1: $pages hugepages of 2 MiB (had $have)"
+		[ -z "$dry" ] || did "node $1: $pages hugepages of 2 MiB (had $have)"
 		[ -z "$dry" ] || return 0
 		mkdir -p "$STATE"
 		[ -e "$STATE/node$1" ] || echo "$have" >"$STATE/node$1"
-		put "$pages" "$dir/nr_hugepages"
+		if ! put "$pages" "$dir/nr_hugepages"; then
+			rm -f "$STATE/node$1"
+			warn "node $1: cannot write $dir/nr_hugepages: is /sys read-only, as in a container?" \
+				"Run this on the host itself"
+			return 1
+		fi
+		did "node $1: $pages hugepages of 2 MiB (had $have)"
 	fi
 	got=$(cat "$dir/nr_hugepages")
 	say "node $1: $got hugepages of 2 MiB, $(cat "$dir/free_hugepages") free"
@@ -293,6 +299,13 @@ status() {
 
 # ---- the command line
 
+help() { sed -n '5,24s/^# \{0,1\}//p' "$0"; }
+
+# it changes the host only when told what to do
+if [ $# -eq 0 ]; then
+	help >&2
+	exit 2
+fi
 while [ $# -gt 0 ]; do
 	case $1 in
 	--hugepages | --node | --driver)
@@ -309,7 +322,7 @@ while [ $# -gt 0 ]; do
 	--status) mode=status ;;
 	--undo) mode=undo ;;
 	-h | --help)
-		sed -n '5,24s/^# \{0,1\}//p' "$0"
+		help
 		exit 0
 		;;
 	-*) usage "no option $1" ;;

@@ -34,7 +34,7 @@ struct connection {
 const char *
 connection_default_path(char *buf, size_t size)
 {
-	static const char service[] = "/run/polca/polca.sock";
+	static const char service[] = CONNECTION_SERVICE;
 	const char *path = getenv("POLCA_SOCKET"), *dir = getenv("XDG_RUNTIME_DIR");
 
 	/* the server chooses its default in the same way, except for the last line */

@@ -15,6 +15,9 @@
 
 #include <jansson.h>
 
+/** The control socket of the system's service. */
+#define CONNECTION_SERVICE "/run/polca/polca.sock"
+
 struct connection;
 
 /**

@@ -28,6 +28,7 @@ struct ping {
 	double timeout_ms;
 	bool flood;
 	bool quiet;
+	bool head; /* was printed */
 	unsigned int batch; /* current number of requests per call, of a flood */
 	uint64_t started;
 	struct ping_stats stats;
@@ -175,6 +176,15 @@ set_request(struct ping *p, unsigned int n)
 	return p->o->wait_ms + n * (unsigned int)ms;
 }
 
+/* After the first request, which may be refused: then an error is all that is printed. */
+static void
+print_head_once(struct ping *p)
+{
+	if (!p->o->json && !p->head)
+		ping_print_head(p->dest, p->params);
+	p->head = true;
+}
+
 /* @return 0, or the exit status of a failure other than a missing answer */
 static int
 ping_request(struct ping *p, unsigned int n)
@@ -192,6 +202,8 @@ ping_request(struct ping *p, unsigned int n)
 	} else if (rc > 0) {
 		rc = server_error(p->o, error, "ping");
 	}
+	if (rc == 0)
+		print_head_once(p);
 	json_array_foreach(json_object_get(result, "replies"), i, reply)
 		ping_take_reply(p, reply);
 	json_decref(result);
@@ -223,8 +235,6 @@ ping_loop(struct ping *p)
 
 	stopped_catch();
 	connection_interruptible(p->c, &stopped);
-	if (!p->o->json)
-		ping_print_head(p->dest, p->params);
 	p->started = clock_us();
 	while (rc == 0 && ping_goes_on(p)) {
 		began = clock_us();

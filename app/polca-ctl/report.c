@@ -51,7 +51,7 @@ other_socket(const char *missing, char *buf, size_t size)
 
 	for (i = 0; i < 3; i++) {
 		if (i == 0)
-			snprintf(buf, size, "/run/polca/polca.sock");
+			snprintf(buf, size, "%s", CONNECTION_SERVICE);
 		else if (i == 1)
 			snprintf(buf, size, "%s/polca.sock", dir != NULL ? dir : "");
 		else
@@ -130,21 +130,33 @@ explain_not_admitted(const char *path, char *hint, size_t size)
 			owner);
 }
 
+/* True if this user may not use the service's socket, or not look into its directory. */
+static bool
+service_is_closed(void)
+{
+	return access(CONNECTION_SERVICE, R_OK | W_OK) != 0 && errno == EACCES;
+}
+
 /* Explain that no polca listens at the path. */
 static void
 explain_not_running(const char *path, int eno, char *hint, size_t size)
 {
 	const char *why = eno == ENOENT ? "there is no such socket"
 					: "the socket is left from a polca that has ended";
-	char other[256];
+	char other[256], closed[512];
 
-	if (other_socket(path, other, sizeof(other)))
+	if (service_is_closed()) {
+		explain_not_admitted(CONNECTION_SERVICE, closed, sizeof(closed));
+		snprintf(hint, size, "%s. The service's socket is %s, and closed to you: %s", why,
+			CONNECTION_SERVICE, closed);
+	} else if (other_socket(path, other, sizeof(other))) {
 		snprintf(hint, size, "%s, but polca listens at %s: try --socket %s", why, other,
 			other);
-	else
+	} else {
 		snprintf(hint, size,
 			"polca is not running (%s): start it, or give --socket PATH or POLCA_SOCKET",
 			why);
+	}
 }
 
 /* Explain what is wrong with the socket and what to do. */
@@ -172,7 +184,7 @@ explain_connect_error(const char *path, int eno, char *hint, size_t size)
 int
 no_connection(const struct options *o, int eno)
 {
-	char hint[640];
+	char hint[1024];
 
 	explain_connect_error(o->socket, eno, hint, sizeof(hint));
 	fprintf(stderr, "polca-ctl: cannot connect to %s: %s\n  %s\n",
@@ -210,6 +222,18 @@ print_message(const struct options *o, const char *message)
 	fputs(message, stderr);
 }
 
+/* The message without "qp_create: " in front, which the words of the command "qp create" say. */
+static const char *
+without_method(const char *words, const char *message)
+{
+	size_t i, len = strlen(words);
+
+	for (i = 0; i < len; i++)
+		if (message[i] != (words[i] == ' ' ? '_' : words[i]))
+			return message;
+	return strncmp(message + len, ": ", 2) == 0 ? message + len + 2 : message;
+}
+
 int
 server_error(const struct options *o, json_t *error, const char *words)
 {
@@ -219,7 +243,7 @@ server_error(const struct options *o, json_t *error, const char *words)
 	if (o->json)
 		print_json(error);
 	fprintf(stderr, "polca-ctl: %s: ", words);
-	print_message(o, method_text(error, "message"));
+	print_message(o, without_method(words, method_text(error, "message")));
 	fprintf(stderr, "%s%s%s\n", eno[0] != '\0' ? " (" : "", eno, eno[0] != '\0' ? ")" : "");
 	if (json_object_get(data, "posted") != NULL)
 		fprintf(stderr, "  %lld were posted before it\n",

@@ -48,6 +48,25 @@ stats_rates(json_t *now, const json_t *was, double seconds)
 	}
 }
 
+void
+stats_without_zeros(json_t *rates)
+{
+	const char *name;
+	json_t *v;
+	void *next;
+	size_t i;
+
+	json_array_foreach(rates, i, v) {
+		stats_without_zeros(v);
+	}
+	json_object_foreach_safe(rates, next, name, v) {
+		stats_without_zeros(v);
+		if ((json_is_real(v) && json_real_value(v) == 0) ||
+			(json_is_object(v) && json_object_size(v) == 0))
+			json_object_del(rates, name);
+	}
+}
+
 /* Wait, and ask again. @return the exit status; *result is then rates */
 static int
 stats_ask_again(const struct options *o, struct connection *c, json_t *params, double ms,
@@ -63,6 +82,8 @@ stats_ask_again(const struct options *o, struct connection *c, json_t *params, d
 	rc = ask_server(o, c, "stats get", "stats_get", params, o->wait_ms, result);
 	if (rc == 0)
 		stats_rates(*result, was, (double)(clock_us() - before) / 1e6);
+	if (rc == 0 && json_is_true(json_object_get(params, "nonzero")))
+		stats_without_zeros(*result);
 	json_decref(was);
 	return rc;
 }

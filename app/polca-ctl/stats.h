@@ -9,6 +9,9 @@
 
 #include "report.h"
 
+/** Remove rates that are 0, and objects that have nothing else. */
+void stats_without_zeros(json_t *rates);
+
 /** "stats get", with --rate, and "stats metrics". @return the exit status */
 int stats_command_run(const struct options *o, struct connection *c, const json_t *command,
 	json_t *params);

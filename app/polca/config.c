@@ -7,10 +7,13 @@
  */
 
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log_level.h"
 #include "base/pci_address.h"
@@ -150,6 +153,23 @@ decode_all(struct config *c, const char *text, size_t len, struct config_errors 
 	errs->json = NULL;
 }
 
+/* Also at a reload: the file was readable at the start, maybe as root. */
+static void
+cannot_read(struct config_errors *errs, int eno)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+	char text[160];
+
+	errs->unreadable = eno;
+	snprintf(text, sizeof(text), "%s", strerror(eno));
+	if (eno == EACCES)
+		snprintf(text, sizeof(text), "%s: it must be readable for user %s", strerror(eno),
+			pw != NULL ? pw->pw_name : "polca");
+	else if (eno == EISDIR)
+		snprintf(text, sizeof(text), "%s: name a file", strerror(eno));
+	config_error_at(errs, 0, 0, text);
+}
+
 int
 config_load(struct config *c, const char *path, const char *text, struct config_errors *errs)
 {
@@ -158,13 +178,14 @@ config_load(struct config *c, const char *path, const char *text, struct config_
 
 	config_init(c);
 	errs->num = errs->values = 0;
+	errs->unreadable = 0;
 	errs->file = path != NULL ? path : "configuration";
 	if (path == NULL) {
 		decode_all(c, text, strlen(text), errs);
 	} else {
 		read = read_text(path, &len);
 		if (read == NULL)
-			config_error_at(errs, 0, 0, strerror(errno));
+			cannot_read(errs, errno);
 		else
 			decode_all(c, read, len, errs);
 	}
@@ -184,6 +205,30 @@ config_key(const struct config *c)
 	return NULL;
 }
 
+const char *
+config_user(const struct config *c)
+{
+	const struct passwd *pw = NULL;
+
+	if (c->user[0] != '\0')
+		return c->user;
+	if (geteuid() == 0)
+		pw = getpwnam("polca");
+	if (pw == NULL)
+		pw = getpwuid(geteuid());
+	return pw != NULL ? pw->pw_name : "polca";
+}
+
+/* The group of the user who must still be able to read the configuration. */
+static const char *
+config_user_group(const struct config *c)
+{
+	const struct passwd *pw = getpwnam(config_user(c));
+	const struct group *g = pw != NULL ? getgrgid(pw->pw_gid) : NULL;
+
+	return g != NULL ? g->gr_name : "polca";
+}
+
 bool
 config_exposes_keys(const struct config *c, const char *path, char *text, size_t size)
 {
@@ -192,8 +237,9 @@ config_exposes_keys(const struct config *c, const char *path, char *text, size_t
 
 	if (key == NULL || path == NULL || stat(path, &st) != 0 || (st.st_mode & S_IROTH) == 0)
 		return false;
-	snprintf(text, size, "%s has %s, and every user of this host may read it: chmod o= %s",
-		path, key, path);
+	snprintf(text, size,
+		"%s has %s, and every user of this host may read it: chgrp %s %s; chmod 640 %s",
+		path, key, config_user_group(c), path, path);
 	return true;
 }
 

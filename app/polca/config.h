@@ -117,6 +117,7 @@ struct config_errors {
 	const char *json; /* the text, once it is known to be JSON */
 	struct config_error error[CONFIG_ERRORS_MAX];
 	unsigned int num; /* found; only the first CONFIG_ERRORS_MAX are kept */
+	int unreadable; /* errno value: the file could not be read */
 	unsigned int values; /* of these, errors of single values; those of config_check() follow */
 };
 
@@ -124,6 +125,9 @@ struct config_errors {
 int config_load(struct config *c, const char *path, const char *text, struct config_errors *errs);
 /* Check how values go together: names, pairs, addresses. Values that are wrong are left out. */
 void config_check(const struct config *c, struct config_errors *errs);
+
+/* Check that the sockets differ, once the control socket is chosen: it may be the default one. */
+int config_check_sockets(const struct config *c, struct error *err);
 
 /* --- config_errors.c --- */
 
@@ -140,8 +144,16 @@ void config_error_at(struct config_errors *errs, int line, int column, const cha
 bool config_errors_below(const struct config_errors *errs, const char *path);
 /* Print each error in a line "polca: FILE:LINE: PATH: ...", in the order of the file. */
 void config_errors_print(const struct config_errors *errs, FILE *f);
+/*
+ * The same errors as one text, "FILE:LINE: ...; LINE: ...": as many as fit, each complete or cut
+ * with "...", and how many more there are.
+ */
+void config_errors_join(const struct config_errors *errs, char *buf, size_t size);
 /* @return the line of a JSON path in valid JSON text, or of the nearest object or list around it */
 unsigned int config_line_of(const char *text, const char *path);
+
+/* Name of the user that polca becomes, or stays: security.user, by default polca. */
+const char *config_user(const struct config *c);
 
 /*
  * Security: true if the file has a key that only the operator may know, and every user of the host

@@ -7,11 +7,14 @@
  * addresses that must fit together.
  */
 
+#include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_pci.h>
 
@@ -199,17 +202,33 @@ check_port_config(const struct config *c, unsigned int port, struct config_error
 	}
 }
 
+/* The kinds that listen, as "memory, echo". @return buf */
+static const char *
+service_kinds(char *buf, size_t size)
+{
+	const struct svc_ops *const *kind;
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (kind = svc_kinds; *kind != NULL && len < size; kind++)
+		if ((*kind)->server)
+			len += (size_t)snprintf(buf + len, size - len, "%s%s", len > 0 ? ", " : "",
+				(*kind)->name);
+	return buf;
+}
+
 /* Somewhere to listen, and only one thing there. */
 static void
 check_service(const struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_service *s = &c->service[i];
 	const struct svc_config *all = c->engine.service;
+	char kinds[256];
 	unsigned int k;
 
 	if (svc_kind(s->svc.kind) == NULL || !svc_kind(s->svc.kind)->server)
-		config_error(errs, "services[%u].kind: got \"%s\", which is no kind of service", i,
-			s->svc.kind);
+		config_error(errs, "services[%u].kind: got \"%s\", allowed: %s", i, s->svc.kind,
+			service_kinds(kinds, sizeof(kinds)));
 	if (s->port != 0 && s->svc.service_id != 0)
 		config_error(errs,
 			"services[%u]: got both port and service_id, allowed: one of them", i);
@@ -260,6 +279,55 @@ check_partitions(const struct config *c, struct config_errors *errs)
 	}
 }
 
+/* The largest CPU in "0-1,(2-3)@4": of each item what follows its @, or without one all of it. */
+static unsigned long
+largest_cpu(const char *lcores)
+{
+	unsigned long largest = 0, before = 0, number;
+	unsigned int depth = 0;
+	const char *p = lcores;
+	char *end;
+
+	while (*p != '\0') {
+		number = strtoul(p, &end, 10);
+		if (end != p) {
+			largest = RTE_MAX(largest, number);
+			p = end;
+			continue;
+		}
+		depth += *p == '(';
+		depth -= *p == ')' && depth > 0;
+		if (*p == '@')
+			largest = before; /* the numbers in front of it are lcores */
+		if (*p == ',' && depth == 0)
+			before = largest;
+		p++;
+	}
+	return largest;
+}
+
+/* What the host does not have: DPDK would refuse it at start. */
+static void
+check_host(const struct config *c, struct config_errors *errs)
+{
+	uint64_t mib = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
+	unsigned long cpus = (unsigned long)sysconf(_SC_NPROCESSORS_CONF);
+
+	if (c->user[0] != '\0' && !config_errors_below(errs, "security") &&
+		getpwnam(c->user) == NULL)
+		config_error(errs, "security.user: got \"%s\", allowed: a user of this host",
+			c->user);
+	if (config_errors_below(errs, "eal"))
+		return;
+	if (c->lcores[0] != '\0' && largest_cpu(c->lcores) >= cpus)
+		config_error(errs,
+			"eal.lcores: got \"%.64s\", but this host has %lu CPU%s, counted from 0",
+			c->lcores, cpus, cpus == 1 ? "" : "s");
+	if (c->memory_mb > mib)
+		config_error(errs, "eal.memory_mb: got %u, but this host has %" PRIu64 " MiB",
+			c->memory_mb, mib);
+}
+
 static void
 check_process(const struct config *c, struct config_errors *errs)
 {
@@ -301,6 +369,22 @@ check_control(const struct config *c, struct config_errors *errs)
 			c->monitor);
 }
 
+int
+config_check_sockets(const struct config *c, struct error *err)
+{
+	static const char text[] = "%s: got \"%s\", which is %s already: name another path";
+
+	if (c->monitor[0] != '\0' && strcmp(c->monitor, c->socket) == 0)
+		return error_set(err, EINVAL, text, "control.monitor", c->monitor,
+			"control.socket");
+	if (c->metrics[0] != '\0' && strcmp(c->metrics, c->socket) == 0)
+		return error_set(err, EINVAL, text, "metrics.listen", c->metrics, "control.socket");
+	if (c->metrics[0] != '\0' && strcmp(c->metrics, c->monitor) == 0)
+		return error_set(err, EINVAL, text, "metrics.listen", c->metrics,
+			"control.monitor");
+	return 0;
+}
+
 static void
 check_metrics(const struct config *c, struct config_errors *errs)
 {
@@ -321,6 +405,7 @@ config_check(const struct config *c, struct config_errors *errs)
 
 	errs->values = errs->num;
 	check_process(c, errs);
+	check_host(c, errs);
 	if (!config_errors_below(errs, "control"))
 		check_control(c, errs);
 	if (!config_errors_below(errs, "metrics"))

@@ -207,15 +207,65 @@ compare_lines(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-void
-config_errors_print(const struct config_errors *errs, FILE *f)
+/* @return their number, at most CONFIG_ERRORS_MAX */
+static unsigned int
+sort_errors(const struct config_errors *errs, const struct config_error *sorted[CONFIG_ERRORS_MAX])
 {
-	const struct config_error *sorted[RTE_DIM(errs->error)], *e;
-	unsigned int i, n = RTE_MIN(errs->num, (unsigned int)RTE_DIM(errs->error));
+	unsigned int i, n = RTE_MIN(errs->num, (unsigned int)CONFIG_ERRORS_MAX);
 
 	for (i = 0; i < n; i++)
 		sorted[i] = &errs->error[i];
 	qsort(sorted, n, sizeof(sorted[0]), compare_lines);
+	return n;
+}
+
+/* Cut the text at the last blank before its end, so that no word is cut. */
+static void
+cut_at_a_word(char *text, size_t max)
+{
+	static const char dots[] = " ...";
+
+	if (strlen(text) <= max)
+		return;
+	text[max - (sizeof(dots) - 1)] = '\0';
+	if (strrchr(text, ' ') != NULL)
+		*strrchr(text, ' ') = '\0';
+	strcat(text, dots);
+}
+
+void
+config_errors_join(const struct config_errors *errs, char *buf, size_t size)
+{
+	const struct config_error *sorted[CONFIG_ERRORS_MAX], *e;
+	unsigned int i, n = sort_errors(errs, sorted);
+	size_t len = (size_t)snprintf(buf, size, "%.255s", errs->file);
+	char text[sizeof(e->text) + 32];
+	const size_t more = 32; /* for "; and N more errors" */
+
+	for (i = 0; i < n; i++) {
+		e = sorted[i];
+		if (e->line > 0)
+			snprintf(text, sizeof(text), "%s%d: %s", i == 0 ? ":" : "; line ", e->line,
+				e->text);
+		else
+			snprintf(text, sizeof(text), "%s%s", i == 0 ? ": " : "; ", e->text);
+		if (i == 0)
+			cut_at_a_word(text, size - len - more);
+		if (len + strlen(text) + more > size)
+			break;
+		len += (size_t)snprintf(buf + len, size - len, "%s", text);
+	}
+	if (errs->num > i)
+		snprintf(buf + len, size - len, "; and %u more error%s", errs->num - i,
+			errs->num - i == 1 ? "" : "s");
+}
+
+void
+config_errors_print(const struct config_errors *errs, FILE *f)
+{
+	const struct config_error *sorted[CONFIG_ERRORS_MAX], *e;
+	unsigned int i, n = sort_errors(errs, sorted);
+
 	for (i = 0; i < n; i++) {
 		e = sorted[i];
 		fprintf(f, "polca: %s:", errs->file);

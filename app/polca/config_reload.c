@@ -205,16 +205,21 @@ add_addresses(struct engine *e, struct config *c, const struct config *now)
 
 /* --- all of it --- */
 
+/* Whatever can be refused without a try: for config diff as for a reload. */
+static int
+reload_check(struct config_reload *r, const struct config *next, struct error *err)
+{
+	int ret = reload_check_log(next, err);
+
+	return ret == 0 ? reload_check_addresses(r->e, r->running, next, err) : ret;
+}
+
 static int
 apply_all(struct config_reload *r, const struct config *next, struct error *err)
 {
 	struct config *c = r->running;
-	int ret = reload_check_log(next, err);
+	int ret = apply_services(r->e, c, next, err);
 
-	if (ret == 0)
-		ret = reload_check_addresses(r->e, c, next, err);
-	if (ret == 0)
-		ret = apply_services(r->e, c, next, err);
 	if (ret != 0)
 		return ret;
 	add_addresses(r->e, c, next);
@@ -231,17 +236,15 @@ apply_all(struct config_reload *r, const struct config *next, struct error *err)
 	return 0;
 }
 
-/* All errors as one: the lines of config_errors_print(). */
+/* All errors as one, as far as struct error holds them. */
 static int
 reload_errors(const struct config_errors *errs, struct error *err)
 {
-	const struct config_error *e = &errs->error[0];
-	char more[32] = "";
+	int eno = errs->unreadable != 0 ? errs->unreadable : EINVAL;
+	char text[sizeof(err->text)];
 
-	if (errs->num > 1)
-		snprintf(more, sizeof(more), " (and %u more)", errs->num - 1);
-	return error_set(err, EINVAL, "%.80s:%d: %.*s%s", errs->file, e->line,
-		(int)(sizeof(err->text) - 130), e->text, more);
+	config_errors_join(errs, text, sizeof(text));
+	return error_set(err, eno, "%s", text);
 }
 
 /* Collects the lines to log, and passes the changes on. */
@@ -279,6 +282,9 @@ reload_from_file(struct config_reload *r, bool apply, config_change_fn fn, void 
 		return reload_errors(&errs, err);
 	if (r->own_socket || next.socket[0] == '\0')
 		strcpy(next.socket, r->running->socket);
+	ret = reload_check(r, &next, err);
+	if (ret != 0)
+		return ret;
 	ret = config_diff(r->running, &next, fn, arg);
 	if (ret != 0)
 		return error_set(err, -ret, "no memory for the configuration's changes");

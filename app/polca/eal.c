@@ -52,6 +52,7 @@ start_environment(const struct config *c, const char *extra, struct error *err)
 
 	memcpy(argv, args.argv, sizeof(argv));
 	eal_output_hold();
+	log_to_stderr_only();
 	failed = rte_eal_init(args.argc, argv) < 0;
 	refused = eal_output_release(failed, reason, sizeof(reason));
 	if (failed && eal_explain_host(err) != 0)

@@ -15,6 +15,7 @@
 #include <rte_common.h>
 #include <rte_errno.h>
 
+#include "base/installed.h"
 #include "base/pci_address.h"
 #include "eal.h"
 
@@ -81,14 +82,15 @@ explain_hugepages(const struct eal_args *a, const char *why, struct error *err)
 	if (all == 0)
 		return error_set(err, ENOMEM,
 			"DPDK does not start (%s): there are no hugepages. Reserve some with "
-			"config/setup-host.sh, or set eal.hugepages to false",
-			why);
+			"%s, or set eal.hugepages to false",
+			why, setup_host_script());
 	if (free == 0 || free < wanted)
 		return error_set(err, ENOMEM,
 			"DPDK does not start (%s): %" PRIu64
 			" MiB of hugepages are needed, %" PRIu64 " MiB of %" PRIu64
-			" MiB are free. Reserve more: config/setup-host.sh --hugepages %" PRIu64,
-			why, RTE_MAX(wanted, 2u), free, all, all - free + RTE_MAX(wanted, 2u));
+			" MiB are free. Reserve more: %s --hugepages %" PRIu64,
+			why, RTE_MAX(wanted, 2u), free, all, setup_host_script(),
+			all - free + RTE_MAX(wanted, 2u));
 	return 0;
 }
 
@@ -112,8 +114,8 @@ eal_explain(const struct config *c, const struct eal_args *a, struct error *err)
 	if (wants_pci(c) && access("/dev/vfio/vfio", F_OK) != 0 && errno == ENOENT)
 		return error_set(err, ENODEV,
 			"DPDK does not start (%s): there is no /dev/vfio/vfio. Give the "
-			"device to vfio-pci: config/setup-host.sh ADDRESS",
-			why);
+			"device to vfio-pci: %s ADDRESS",
+			why, setup_host_script());
 	return error_set(err, EIO,
 		"DPDK does not start (%s): see its messages above. Check eal.*, each "
 		"ports[].device and --eal",

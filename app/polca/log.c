@@ -147,6 +147,12 @@ log_write(void *cookie, const char *text, size_t size)
 }
 
 void
+log_to_stderr_only(void)
+{
+	rte_openlog_stream(stderr);
+}
+
+void
 log_take_over(void)
 {
 	cookie_io_functions_t io = { .write = log_write };

@@ -32,6 +32,9 @@ enum log_format {
  */
 int log_choose(const char *name, struct error *err);
 
+/** Before rte_eal_init(): DPDK logs to stderr only, and not to syslog, too. */
+void log_to_stderr_only(void);
+
 /** After rte_eal_init(): take over DPDK's log, which is Polca's, too. */
 void log_take_over(void);
 

@@ -494,6 +494,8 @@ main(int argc, char **argv)
 	int ret;
 
 	parse_options(argc, argv, &o);
+	if (o.file != NULL && o.file[0] == '\0')
+		exit_usage("--config: got \"\", allowed: the path of a file");
 	privileges_never_gain();
 	signal(SIGHUP, SIG_IGN); /* until polca serves; a closed terminal ends nothing */
 	if (o.print_schema)
@@ -508,6 +510,8 @@ main(int argc, char **argv)
 		log_say(RTE_LOG_WARNING, line);
 	c.engine.link.go_on_waiting = polca_go_on_waiting;
 	ret = choose_socket(&c, &o, &err);
+	if (ret == 0)
+		ret = config_check_sockets(&c, &err);
 	if (ret == 0 && o.print_config)
 		return config_print(&c, stdout) == 0 ? 0 : 1;
 	if (ret == 0)

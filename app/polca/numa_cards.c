@@ -15,6 +15,7 @@
 
 #include <rte_pci.h>
 
+#include "base/installed.h"
 #include "base/pci_address.h"
 #include "numa_cards.h"
 
@@ -152,8 +153,8 @@ numa_check_hugepages(const struct config *c, const char *sys, numa_warn_fn warn,
 			continue;
 		snprintf(text, sizeof(text),
 			"%s is on NUMA node %d, which has no free hugepages: some drivers do not "
-			"start so. Reserve some there with config/setup-host.sh --node %d --hugepages MIB",
-			port->name, node, node);
+			"start so. Reserve some there with %s --node %d --hugepages MIB",
+			port->name, node, setup_host_script(), node);
 		warn(arg, text);
 		warnings++;
 	}

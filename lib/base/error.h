@@ -12,7 +12,7 @@
  */
 
 struct error {
-	char text[256]; /**< empty if no reason was given */
+	char text[1024]; /**< empty if no reason was given */
 };
 
 /**

@@ -77,9 +77,9 @@ on_timer(evutil_socket_t fd, short events, void *ctl)
 }
 
 static int
-open_door(struct ctl *c, struct ctl_door *d, const char *path, struct error *err)
+open_door(struct ctl *c, struct ctl_door *d, const char *key, const char *path, struct error *err)
 {
-	int rc = listener_open(&d->listener, path, err);
+	int rc = listener_open(&d->listener, key, path, err);
 
 	if (rc != 0)
 		return rc;
@@ -117,7 +117,7 @@ ctl_create_limited(struct engine *e, const char *socket_path, const struct ctl_l
 	LIST_INIT(&c->clients);
 	c->base = engine_event_base(e);
 	c->control.listener.fd = c->monitor.listener.fd = -1;
-	if (open_door(c, &c->control, socket_path, err) != 0)
+	if (open_door(c, &c->control, "control.socket", socket_path, err) != 0)
 		goto fail;
 	c->timer = evtimer_new(c->base, on_timer, c);
 	if (c->timer == NULL || rpc_state_init(&c->state, e) != 0) {
@@ -139,7 +139,7 @@ ctl_admit(struct ctl *c, gid_t group, mode_t mode, struct error *err)
 int
 ctl_monitor(struct ctl *c, const char *socket_path, gid_t group, struct error *err)
 {
-	int rc = open_door(c, &c->monitor, socket_path, err);
+	int rc = open_door(c, &c->monitor, "control.monitor", socket_path, err);
 
 	c->monitor.read_only = true;
 	if (rc != 0)

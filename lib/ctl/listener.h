@@ -22,13 +22,14 @@ struct listener {
 	char path[108];
 };
 
-int listener_open(struct listener *l, const char *path, struct error *err);
+/** @param key  the key of the configuration that errors begin with */
+int listener_open(struct listener *l, const char *key, const char *path, struct error *err);
 void listener_close(struct listener *l);
 /** @return a non-blocking connected socket, or -EAGAIN: no more now */
 int listener_accept(struct listener *l);
 /**
- * Admit more than our own user: change the socket's group and mode, and let the group into the
- * directory if that is ours and made for a group.
+ * Admit more than our own user: change the socket's group and mode. The directory is not ours to
+ * change; the service's admits everybody to sockets whose mode does.
  *
  * @param group  (gid_t)-1: ours
  */

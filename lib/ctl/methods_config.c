@@ -73,7 +73,8 @@ reload_config(struct rpc_call *call)
 const struct rpc_method methods_config[] = {
 	{ "config_diff", diff_config, params_none, 0,
 		"Compare the configuration file with what is in effect: what a reload would change, and what needs a restart.",
-		"polca-ctl config diff", RESULTS(changes_results, struct changes_reply) },
+		"polca-ctl config diff", RESULTS(changes_results, struct changes_reply),
+		.reads = true },
 	{ "config_reload", reload_config, params_none, 0,
 		"Read the configuration file again, and take over what can change, all of it or nothing. The result also names what needs a restart.",
 		"polca-ctl config reload", RESULTS(changes_results, struct changes_reply) },

@@ -112,7 +112,7 @@ http_listen(struct metrics_http *m, const char *listen, struct error *err)
 			? 0
 			: error_set(err, errno, "metrics.listen: %s: %s", listen, strerror(errno));
 	}
-	ret = listener_open(&m->socket, listen, err);
+	ret = listener_open(&m->socket, "metrics.listen", listen, err);
 	if (ret == 0)
 		ret = listener_admit(&m->socket, (gid_t)-1, 0666, err);
 	if (ret != 0)

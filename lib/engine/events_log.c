@@ -155,6 +155,18 @@ engine_event_text(const struct engine *e, const struct event *ev, char *buf, siz
 			snprintf(buf, size, "%s has the address %s, too", port_name(e, ev->element),
 				gid_print(&ev->gid, gid));
 		return RTE_LOG_NOTICE;
+	case EVENT_PORT_ERR:
+	case EVENT_PORT_ACTIVE:
+		snprintf(buf, size, "%s: link is %s", port_name(e, ev->element),
+			ev->type == EVENT_PORT_ACTIVE ? "up" : "down");
+		return RTE_LOG_DEBUG; /* lib/link logs it */
+	case EVENT_QP_REQ_ERR:
+	case EVENT_QP_ACCESS_ERR:
+		snprintf(buf, size, "QP 0x%x: %s", ev->element,
+			ev->type == EVENT_QP_ACCESS_ERR
+				? "a request of its peer was refused for its key, range or rights"
+				: "a request of its peer was invalid");
+		return RTE_LOG_DEBUG; /* QP_ERROR's line says more */
 	default:
 		snprintf(buf, size, "%s of 0x%x", name, ev->element);
 		return RTE_LOG_DEBUG;

@@ -15,10 +15,9 @@
 
 #include <rte_eal.h>
 
+#include "base/installed.h"
 #include "engine/placement.h"
 #include "engine/worker.h"
-
-#define SETUP "config/setup-host.sh"
 
 struct report {
 	placement_warn_fn warn;
@@ -78,15 +77,16 @@ placement_check_port(const struct placement *p, const struct placement_port *por
 	if (!p->hugepages)
 		placement_say(r,
 			"%s is a network card, and eal.hugepages is false: every packet pays for it, "
-			"and under uio_pci_generic nothing arrives. Reserve some with " SETUP
-			" and set eal.hugepages",
-			port->name);
+			"and under uio_pci_generic nothing arrives. Reserve some with %s and set "
+			"eal.hugepages",
+			port->name, setup_host_script());
 	if (placement_nodes_differ(port->node, port->memory_node))
 		placement_say(r,
 			"%s is on NUMA node %d, its packet buffers are on node %d: node %d has too few "
-			"free hugepages. Reserve more with " SETUP
-			" --node %d --hugepages MIB, or set ports[].mbufs lower",
-			port->name, port->node, port->memory_node, port->node, port->node);
+			"free hugepages. Reserve more with %s --node %d --hugepages MIB, or set "
+			"ports[].mbufs lower",
+			port->name, port->node, port->memory_node, port->node, setup_host_script(),
+			port->node);
 	n = placement_remote_pollers(p, port, workers, sizeof(workers));
 	if (n > 0)
 		placement_say(r,
@@ -124,9 +124,10 @@ placement_check(const struct placement *p, placement_warn_fn warn, void *arg)
 		if (placement_nodes_differ(w->node, w->memory_node))
 			placement_say(&r,
 				"worker %u runs on NUMA node %d (CPU %d), its memory is on node %d: node "
-				"%d has too few free hugepages. Reserve more with " SETUP
-				" --node %d --hugepages MIB",
-				i, w->node, w->cpu, w->memory_node, w->node, w->node);
+				"%d has too few free hugepages. Reserve more with %s --node %d "
+				"--hugepages MIB",
+				i, w->node, w->cpu, w->memory_node, w->node, setup_host_script(),
+				w->node);
 	}
 	return r.warnings;
 }

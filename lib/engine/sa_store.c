@@ -7,10 +7,24 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "engine/worker.h"
 
 #define MIB (UINT64_C(1) << 20)
+
+/* The systemd unit lets the service write to its StateDirectory only. */
+static int
+explain_path(int ret, const struct error *why, struct error *err)
+{
+	bool closed = ret == -EROFS || ret == -EACCES || ret == -EPERM;
+
+	return error_set(err, -ret, "sa.path: %.800s%s", why->text,
+		closed && getenv("INVOCATION_ID") != NULL
+			? ". The service may write below /var/lib/polca only: name a directory "
+			  "there, or give its unit ReadWritePaths= in a drop-in"
+			: "");
+}
 
 /*
  * Records are many and small: they come from the C library, so no memory must be reserved for them.
@@ -30,12 +44,13 @@ open_store(struct engine *e, struct error *err)
 		.max_versions = c->max_versions,
 		.grace = { engine_grace_start, engine_grace_done, e->rcu },
 	};
+	struct error why = { "" };
 	int ret;
 
 	if (c->path[0] != '\0') {
-		ret = store_lmdb_open(c->path, c->map_mb * MIB, &config.backend, err);
+		ret = store_lmdb_open(c->path, c->map_mb * MIB, &config.backend, &why);
 		if (ret != 0)
-			return ret;
+			return explain_path(ret, &why, err);
 	}
 	e->store = store_create(&config, err);
 	return e->store != NULL ? 0 : -EIO;

@@ -23,6 +23,7 @@
 
 #include <rte_common.h>
 
+#include "base/installed.h"
 #include "base/pci_address.h"
 #include "link/device_cause.h"
 #include "link/device_value.h"
@@ -69,12 +70,15 @@ no_interface(const char *device, char *text, size_t size)
 static int
 no_packet_socket(const char *device, char *text, size_t size)
 {
+	char advice[256];
+
 	RTE_SET_USED(device);
 	if (has_capability(CAP_NET_RAW) && has_capability(CAP_NET_ADMIN))
 		return 0;
 	snprintf(text, size,
 		"this user may not open packet sockets: run it as root, or with the "
-		"capabilities CAP_NET_RAW and CAP_NET_ADMIN");
+		"capabilities CAP_NET_RAW and CAP_NET_ADMIN%s",
+		drop_in_advice("af_packet.conf", advice, sizeof(advice)));
 	return EPERM;
 }
 
@@ -117,6 +121,7 @@ fanout_group_taken(const char *device, char *text, size_t size)
 static int
 no_xdp_socket(const char *device, char *text, size_t size)
 {
+	char advice[256];
 	int fd;
 
 	RTE_SET_USED(device);
@@ -125,7 +130,8 @@ no_xdp_socket(const char *device, char *text, size_t size)
 		!has_capability(CAP_SYS_ADMIN)) {
 		snprintf(text, size,
 			"this user may not load AF_XDP programs: run it as root, or "
-			"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_SYS_ADMIN");
+			"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_SYS_ADMIN%s",
+			drop_in_advice("af_xdp.conf", advice, sizeof(advice)));
 		return EPERM;
 	}
 	fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -338,15 +344,19 @@ device_cause(const struct device_host *host, const char *device, int rc, char *t
 int
 device_error(const char *port, const char *device, int rc, struct error *err)
 {
-	char text[168];
+	char text[512], how[256];
 	int eno = rc != -ENOMEM ? device_cause(&device_host, device, rc, text, sizeof(text)) : 0;
 
 	if (eno != 0)
 		return error_set(err, eno, "%s: device %.64s: %s", port, device, text);
+	if (rc == -ENOMEM)
+		snprintf(how, sizeof(how), "reserve more hugepages on its NUMA node (%s)",
+			setup_host_script());
+	else
+		snprintf(how, sizeof(how),
+			"give a PCI address bound to vfio-pci (%s), or a vdev such as "
+			"net_af_packet0,iface=eth0",
+			setup_host_script());
 	return error_set(err, rc == -1 ? ENODEV : -rc, "%s: device %.64s cannot be opened (%s): %s",
-		port, device, device_strerror(rc),
-		rc == -ENOMEM
-			? "reserve more hugepages on its NUMA node (config/setup-host.sh)"
-			: "give a PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as "
-			  "net_af_packet0,iface=eth0");
+		port, device, device_strerror(rc), how);
 }

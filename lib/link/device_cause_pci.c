@@ -14,6 +14,7 @@
 #include <rte_common.h>
 #include <rte_pci.h>
 
+#include "base/installed.h"
 #include "base/pci_address.h"
 #include "link/device_cause.h"
 
@@ -50,7 +51,7 @@ link_of(const char *dir, const char *name, char *value, size_t size)
 static int
 vfio_container_cause(const struct device_host *host, char *text, size_t size)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], advice[256];
 	int fd, eno;
 
 	snprintf(path, sizeof(path), "%s/vfio/vfio", host->dev);
@@ -63,8 +64,8 @@ vfio_container_cause(const struct device_host *host, char *text, size_t size)
 	else if (eno == EACCES || eno == EPERM)
 		snprintf(text, size,
 			"this user may not open %s: run it as root, chmod a+rw this file, or give its "
-			"service the drop-in vfio.conf",
-			path);
+			"service the drop-in vfio.conf%s",
+			path, drop_in_advice("vfio.conf", advice, sizeof(advice)));
 	else if (eno != 0)
 		snprintf(text, size, "%s cannot be opened: %s: modprobe vfio-pci", path,
 			strerror(eno));
@@ -82,7 +83,8 @@ vfio_cause(const struct device_host *host, const char *dir, char *text, size_t s
 	if (!link_of(dir, "iommu_group", group, sizeof(group))) {
 		snprintf(text, size,
 			"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
-			"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
+			"amd_iommu=on, or %s --driver uio_pci_generic",
+			setup_host_script());
 		return ENODEV;
 	}
 	snprintf(path, sizeof(path), "%s/vfio/%s", host->dev, group);
@@ -116,7 +118,7 @@ bifurcated_cause(const struct device_host *host, const char *kernel, const char 
 int
 device_cause_pci(const struct device_host *host, const char *device, char *text, size_t size)
 {
-	char dir[PATH_MAX], name[PCI_PRI_STR_SIZE], driver[64];
+	char dir[PATH_MAX], name[PCI_PRI_STR_SIZE], driver[64], advice[256];
 	struct rte_pci_addr addr;
 	unsigned int i;
 
@@ -126,13 +128,14 @@ device_cause_pci(const struct device_host *host, const char *device, char *text,
 	snprintf(dir, sizeof(dir), "%s/bus/pci/devices/%s", host->sys, name);
 	if (access(dir, F_OK) != 0) {
 		snprintf(text, size,
-			"there is no such PCI device: config/setup-host.sh --status lists the network cards");
+			"there is no such PCI device: %s --status lists the network cards",
+			setup_host_script());
 		return ENODEV;
 	}
 	if (!link_of(dir, "driver", driver, sizeof(driver))) {
 		snprintf(text, size,
-			"no kernel driver gives access to it: config/setup-host.sh %s binds it to vfio-pci",
-			name);
+			"no kernel driver gives access to it: %s %s binds it to vfio-pci",
+			setup_host_script(), name);
 		return ENODEV;
 	}
 	if (strcmp(driver, "vfio-pci") == 0)
@@ -140,7 +143,8 @@ device_cause_pci(const struct device_host *host, const char *device, char *text,
 	if (strcmp(driver, "uio_pci_generic") == 0 || strcmp(driver, "igb_uio") == 0) {
 		if (geteuid() == 0)
 			return 0;
-		snprintf(text, size, "%s needs root", driver);
+		snprintf(text, size, "%s needs root%s", driver,
+			drop_in_advice("uio.conf", advice, sizeof(advice)));
 		return EPERM;
 	}
 	for (i = 0; i < RTE_DIM(beside_the_kernel); i++) {
@@ -149,8 +153,7 @@ device_cause_pci(const struct device_host *host, const char *device, char *text,
 		bifurcated_cause(host, driver, beside_the_kernel[i].driver, text, size);
 		return ENODEV;
 	}
-	snprintf(text, size,
-		"the kernel's driver %s has it: config/setup-host.sh %s binds it to vfio-pci",
-		driver, name);
+	snprintf(text, size, "the kernel's driver %s has it: %s %s binds it to vfio-pci", driver,
+		setup_host_script(), name);
 	return EBUSY;
 }

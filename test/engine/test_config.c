@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -897,7 +898,7 @@ test_services_are_checked(void **state)
 {
 	(void)state;
 	config_refused(SERVICES("{\"kind\": \"web\", \"port\": 1}"),
-		"services[0].kind: got \"web\", which is no kind of service");
+		"services[0].kind: got \"web\", allowed: memory, echo, sink, rping, ucmatose, rstream, rcopy, perftest");
 	config_refused(SERVICES("{\"port\": 1}"),
 		"services[0].kind: missing, allowed: text of at most 31 bytes");
 	config_refused(SERVICES("{\"kind\": \"echo\"}"),
@@ -937,11 +938,103 @@ test_congestion(void **state)
 		"congestion.g: got 0, allowed: integer 1..65536");
 }
 
+/* The service's user must still read the file after the advice was followed. */
+static void
+test_exposed_keys_are_closed_to_all_but_the_user(void **state)
+{
+	char path[] = "/tmp/polca-test-keys-XXXXXX", text[256], expected[256];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_int_equal(fchmod(fd, 0644), 0);
+	close(fd);
+	config_taken("{\"security\": {\"user\": \"root\"}, \"sa\": {\"sm_key\": \"0x1234\"}, " PORTS
+		     "}");
+	assert_true(config_exposes_keys(&config, path, text, sizeof(text)));
+	snprintf(expected, sizeof(expected),
+		"%s has sa.sm_key, and every user of this host may read it: chgrp root %s; chmod 640 %s",
+		path, path, path);
+	assert_string_equal(text, expected);
+	assert_int_equal(chmod(path, 0640), 0);
+	assert_false(config_exposes_keys(&config, path, text, sizeof(text)));
+	unlink(path);
+}
+
+/* config_reload() answers with one text. */
+static void
+test_errors_are_joined_and_cut_between_words(void **state)
+{
+	char text[400];
+
+	(void)state;
+	assert_int_not_equal(
+		config_load(&config, NULL,
+			"{\n\"workers\": {\"count\": -1},\n\"congestion\": {\"g\": 0}, " PORTS "}",
+			&errs),
+		0);
+	config_errors_join(&errs, text, sizeof(text));
+	assert_string_equal(text,
+		"configuration:2: workers.count: got -1, allowed: integer 0..128; line 3: "
+		"congestion.g: got 0, allowed: integer 1..65536");
+	config_errors_join(&errs, text, 130);
+	assert_string_equal(text,
+		"configuration:2: workers.count: got -1, allowed: integer 0..128; and 1 more error");
+	config_errors_join(&errs, text, 75);
+	assert_string_equal(text, "configuration:2: workers.count: got ...; and 1 more error");
+}
+
+static void
+test_sockets_differ(void **state)
+{
+	struct error err = { "" };
+
+	(void)state;
+	config_taken(
+		"{\"control\": {\"monitor\": \"/x/m\"}, \"metrics\": {\"listen\": \"/x/t\"}, " PORTS
+		"}");
+	strcpy(config.socket, "/x/s");
+	assert_int_equal(config_check_sockets(&config, &err), 0);
+	strcpy(config.socket, "/x/m");
+	assert_int_not_equal(config_check_sockets(&config, &err), 0);
+	assert_string_equal(err.text,
+		"control.monitor: got \"/x/m\", which is control.socket already: name another path");
+	strcpy(config.socket, "/x/t");
+	assert_int_not_equal(config_check_sockets(&config, &err), 0);
+	assert_string_equal(err.text,
+		"metrics.listen: got \"/x/t\", which is control.socket already: name another path");
+}
+
+/* --print-config refuses what could not start. */
+static void
+test_what_the_host_lacks_is_refused(void **state)
+{
+	char text[128];
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	(void)state;
+	config_refused("{\"security\": {\"user\": \"no-such-user\"}, " PORTS "}",
+		"security.user: got \"no-such-user\", allowed: a user of this host");
+	snprintf(text, sizeof(text),
+		"eal.lcores: got \"0,7777\", but this host has %ld CPU%s, counted from 0", cpus,
+		cpus == 1 ? "" : "s");
+	config_refused("{\"eal\": {\"lcores\": \"0,7777\"}, " PORTS "}", text);
+	config_taken("{\"eal\": {\"lcores\": \"(5,7777)@0,77@0\"}, " PORTS "}");
+	assert_int_not_equal(config_load(&config, NULL,
+				     "{\"eal\": {\"memory_mb\": 1048576}, " PORTS "}", &errs),
+		0);
+	assert_non_null(
+		strstr(errs.error[0].text, "eal.memory_mb: got 1048576, but this host has "));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_congestion),
+		cmocka_unit_test(test_what_the_host_lacks_is_refused),
+		cmocka_unit_test(test_sockets_differ),
+		cmocka_unit_test(test_errors_are_joined_and_cut_between_words),
+		cmocka_unit_test(test_exposed_keys_are_closed_to_all_but_the_user),
 		cmocka_unit_test(test_syntax_error_names_line_and_column),
 		cmocka_unit_test(test_missing_file_is_named),
 		cmocka_unit_test(test_duplicate_key_is_a_syntax_error),

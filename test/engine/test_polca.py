@@ -88,6 +88,7 @@ def command_line():
     check("--help shows a first session", "polca-ctl port list" in shown.stdout)
     check("an unknown option is wrong usage", run("--nonsense").returncode, 2)
     check("an argument is wrong usage", run("config.json").returncode, 2)
+    check("an empty path of a configuration is wrong usage", run("-c", "").returncode, 2)
     missing = run("-c", "/nonexistent.json")
     check("a missing configuration file fails", missing.returncode, 1)
     check("and is named", "/nonexistent.json" in missing.stderr)
@@ -172,7 +173,7 @@ def signal_while_it_fails(directory):
         fcntl.lockf(lock, fcntl.LOCK_UN, 1)
         said = p.communicate(timeout=60)[1]
     check("a start that fails after a signal fails", p.returncode, 1)
-    check("and says why", said.splitlines()[-1].startswith(f"polca: {store}: "))
+    check("and says why", said.splitlines()[-1].startswith(f"polca: sa.path: {store}: "))
 
 
 def signal_is_pending(pid, sig):

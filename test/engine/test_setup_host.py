@@ -154,6 +154,23 @@ class SetupHost(unittest.TestCase):
         self.assertEqual((status, out), (0, ''))
         self.assertIn('ixgbe has it, nothing to undo', self.host.run('--undo', '--dry-run', NIC)[1])
 
+    def test_without_arguments_it_only_says_what_it_can_do(self):
+        status, out = self.host.run()
+        self.assertEqual(status, 2, out)
+        self.assertIn('usage: setup-host.sh [--hugepages MIB]', out)
+        self.assertFalse(os.path.exists(self.host.dir.name + '/state'))
+        self.assertIn('64 hugepages', self.host.run('--status')[1])
+
+    @unittest.skipIf(os.geteuid() != 0, 'only root gets as far as to write')
+    def test_what_cannot_be_written_is_no_lack_of_memory(self):
+        pages = 'devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages'
+        self.host.link(pages, '/proc/sys/kernel/ngroups_max')  # root reads it, and cannot write it
+        status, out = self.host.run('--hugepages', '256', '--node', '1')
+        self.assertEqual(status, 1, out)
+        self.assertIn('cannot write %s/%s: is /sys read-only' % (self.host.sys, pages), out)
+        self.assertNotIn('memory is short', out)
+        self.assertNotIn('128 hugepages', out)
+
     def test_wrong_usage(self):
         for args in (['--hugepages', 'x'], ['--driver', 'igb_uio'], ['--nic'], ['--node']):
             self.refused("Try 'setup-host.sh --help'", *args, status=2)

@@ -44,7 +44,7 @@
 static char sys[] = "/tmp/polca-test-sys-XXXXXX";
 static char drivers_dir[sizeof(sys) + 8], dev_dir[sizeof(sys) + 8];
 static struct device_host host = { sys, drivers_dir, dev_dir };
-static char cause[168]; /* as device_error() has it */
+static char cause[512]; /* as device_error() has it */
 
 static void
 device_cause_make_dir(const char *name)
@@ -300,6 +300,15 @@ test_user_without_capabilities(void **state)
 	expect_errno(EPERM, "net_af_xdp0,iface=lo", -EINVAL,
 		"this user may not load AF_XDP programs: run it as "
 		"root, or with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_SYS_ADMIN");
+	/* a systemd service is told how it gets them */
+	setenv("INVOCATION_ID", "0123", 1);
+	assert_int_equal(device_cause(&host, "net_af_packet0,iface=lo", -EINVAL, cause,
+				 sizeof(cause)),
+		EPERM);
+	assert_non_null(strstr(cause, "CAP_NET_ADMIN; for the service: copy /"));
+	assert_non_null(strstr(cause,
+		"/polca/systemd/af_packet.conf to /etc/systemd/system/polca.service.d/"));
+	unsetenv("INVOCATION_ID");
 	if (access("/dev/net/tun", F_OK) == 0)
 		expect_errno(EPERM, "net_tap0,iface=x", -EINVAL,
 			"this user may not make interfaces by /dev/net/tun: "
@@ -396,7 +405,7 @@ test_fanout_group_that_is_taken(void **state)
 {
 	int id = (getpid() ^ (int)if_nametoindex("lo")) & 0xffff, arg = id | PACKET_FANOUT_LB << 16;
 	int fd = packet_socket();
-	char text[168];
+	char text[512];
 
 	(void)state;
 	assert_int_equal(device_cause(&host, "net_af_packet0,iface=lo", -EINVAL, cause,
@@ -583,6 +592,7 @@ device_cause_remove_tree(void **state)
 int
 main(void)
 {
+	unsetenv("INVOCATION_ID"); /* these tests may run as part of a service */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pci_device_that_does_not_exist),
 		cmocka_unit_test(test_pci_device_without_a_driver),

@@ -10,8 +10,8 @@ import pytest
 
 from conn import wait_until
 from hca import Hca
-from polca import CTL_PROGRAM
-from polcapair import A, B, PolcaPair
+from polca import CTL_PROGRAM, Polca
+from polcapair import A, B, PolcaPair, back_to_back
 
 
 @pytest.fixture
@@ -42,6 +42,27 @@ def test_a_queue_pair_in_err_is_logged_once_with_peer_and_reason(polca, failing)
     line, = errors_in_log(polca, pair.qa.qpn)
     assert 'received NAK 0x62 (remote access error)' in line and 'completion REM_ACCESS_ERR' in line
     assert 'peer %s QP 0x%x' % (B, pair.qb.qpn) in line
+
+
+def test_a_follower_goes_on_after_a_restart(sockets):
+    services = [{'kind': 'rping', 'port': 7194}]
+    with Polca(sockets, back_to_back(), name='again', services=services) as polca:
+        def connection_is_followed(follower):
+            polca.ctl('cm', 'connect', B, '7194', '--service', 'rping', '--count', '1')
+            while 'CONNECTION_MADE' not in follower.stdout.readline():
+                assert follower.poll() is None
+        argv = [CTL_PROGRAM, '-s', polca.socket, 'events', '--follow']
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
+            try:
+                connection_is_followed(follower)
+                polca.stop()
+                assert 'waiting until it runs again' in follower.stderr.readline()
+                polca.start()
+                connection_is_followed(follower)
+            finally:
+                follower.terminate()
+            follower.wait(30)
+        assert follower.returncode == 0
 
 
 def test_events_can_be_followed(polca, failing):

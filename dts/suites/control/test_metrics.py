@@ -9,7 +9,9 @@ import subprocess
 
 import pytest
 
+from conn import wait_until
 from hca import Hca
+from polca import CTL_PROGRAM
 from polcapair import A, B, PolcaPair
 
 MONITORING = os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../../config/monitoring')
@@ -88,6 +90,10 @@ def test_rates(polca):
     r = json.loads(polca.ctl('--json', 'stats', 'get', '--rate', '0.2').stdout)
     assert [p['port'] for p in r['ports']] == [0, 1]
     assert r['rc']['retry_exceeded_err'] == 0.0
+    # what does not grow is not shown: none of this port's counters of errors
+    shown = json.loads(polca.ctl('--json', 'stats', 'get', '--nonzero', '--rate', '0.2').stdout)
+    assert 0.0 not in shown.get('rc', {}).values() and not any(
+        v == 0.0 for p in shown['ports'] for v in p.values() if isinstance(v, float))
     assert polca.ctl('stats', 'get', '--rate', '0', check=False).returncode == 2
 
 
@@ -107,8 +113,35 @@ def test_regions_have_their_node(polca):
     assert 'numa_node' in polca.ctl('mr', 'list').stdout
 
 
+def test_the_runbook_finds_the_queue_pair_of_a_connection_that_is_gone(polca):
+    """PolcaAccessRefused: what its runbook says, when neither `qp list` nor `qp show` has the queue pair any more."""
+    service = polca.rpc('cm_listen', kind='memory', port=7191)['service']
+    pd, cq = polca.rpc('pd_create')['pd'], polca.rpc('cq_create')['cq']
+    made = polca.rpc('cm_connect', dgid=B, port=7191, pd=pd, send_cq=cq)
+    try:
+        mine, theirs = made['qp_num'], polca.rpc('qp_show', qp_num=made['qp_num'])['dest_qp_num']
+        mr = polca.rpc('mr_register', pd=pd, length=4096)
+        sg = [dict(lkey=mr['key'], addr=mr['va'], length=64)]
+        polca.rpc('post_send', qp_num=mine, wr=[dict(opcode='RDMA_WRITE', sg_list=sg, remote_addr=0, rkey=1, wr_id=1)])
+        wait_until(lambda: theirs not in [q['qp_num'] for q in polca.rpc('qp_list')['qps']])
+        # more events than one reply has, all of them newer
+        for _ in range(60):
+            polca.rpc('cm_unlisten', service=polca.rpc('cm_listen', kind='sink', port=7192)['service'])
+    finally:
+        polca.rpc('cm_unlisten', service=service)
+    with open(ALERTS) as f:
+        runbook = re.search(r'alert: PolcaAccessRefused.*?runbook: (.*?)- alert', f.read(), re.S).group(1)
+    command, = re.findall(r'polca-ctl (events \| grep .*)', runbook)
+    r = subprocess.run('%s -s %s %s' % (CTL_PROGRAM, polca.socket, command), shell=True, stdout=subprocess.PIPE,
+                       text=True, timeout=60)
+    line, = [line for line in r.stdout.splitlines() if 'QP 0x%x on port1 is in ERR' % theirs in line]
+    assert 'sent NAK 0x62 (remote access error)' in line and 'peer %s QP 0x%x' % (A, mine) in line
+    # the log has it too: journalctl -u polca -g
+    assert line.split('QP 0x', 1)[1] in polca.tail(100000)
+
+
 def test_from_an_alert_to_queue_pair_peer_and_reason(polca):
-    """PolcaRetriesExceeded: the commands of its runbook."""
+    """PolcaRetriesExceeded: the commands of its runbook, for a queue pair that still exists."""
     before = samples(metrics(polca))['polca_rc_retry_exceeded_err_total{port="0"}']
     pair = PolcaPair(Hca(polca, 0), A, Hca(polca, 1), B, timeout=8, retry_cnt=1)
     pair.qb.modify(qp_state='ERR')
@@ -118,6 +151,7 @@ def test_from_an_alert_to_queue_pair_peer_and_reason(polca):
     failed = [k for k, v in samples(metrics(polca, '--qp')).items() if 'qp_retry_exceeded_err' in k and v]
     number = re.search(r'qp_num="(0x\w+)"', failed[-1]).group(1)
     assert number == '0x%06x' % pair.qa.qpn
+    wait_until(lambda: 'QP 0x%x on port0 is in ERR' % pair.qa.qpn in polca.ctl('events').stdout)
     shown = polca.ctl('qp', 'show', number).stdout
     assert '0x%06x' % pair.qb.qpn in shown and 'ERR' in shown
     assert 'local_ack_timeout_err' in polca.ctl('stats', 'get', '--qp-num', number, '--nonzero').stdout

@@ -3,6 +3,8 @@
 """A reload takes over what can change, all of it or nothing; queue pairs go on (see the fixture `undisturbed`)."""
 
 import json
+import os
+import pwd
 import signal
 
 import pytest
@@ -81,6 +83,39 @@ def test_a_bad_file_changes_nothing_and_the_log_says_why(polca, edit):
     assert services(polca) == []
     r = polca.ctl('config', 'reload', check=False)
     assert r.returncode == 1 and 'workers.count: got -1' in r.stderr
+
+
+def test_diff_refuses_what_a_reload_refuses(polca, edit):
+    """DPDK's components are known to the running polca only: --print-config lets them pass."""
+    edit(log=[{'component': 'pmd.nix', 'level': 'debug'}])
+    for method in ('config_diff', 'config_reload'):
+        assert 'log[0].component: got "pmd.nix"' in polca.rpc.request(method, {})['error']['message']
+
+
+def test_all_errors_of_a_file_are_told(polca, edit):
+    edit(workers={'count': -1}, limitz={}, metrics={'listen': 'x'})
+    message = polca.rpc.request('config_reload', {})['error']['message']
+    for words in ('workers.count: got -1', 'limitz', 'metrics.listen: got "x", allowed: '):
+        assert words in message, message
+    assert message.startswith(polca.config_path + ':')
+
+
+def test_a_file_that_cannot_be_read_is_told_as_such(polca, edit):
+    os.rename(polca.config_path, polca.config_path + '.away')
+    try:
+        error = polca.rpc.request('config_reload', {})['error']
+        assert error['data']['errno'] == 'ENOENT'
+        assert error['message'] == polca.config_path + ': No such file or directory'
+        os.mkdir(polca.config_path)
+        assert polca.rpc.request('config_reload', {})['error']['data']['errno'] == 'EISDIR'
+        os.rmdir(polca.config_path)
+        os.close(os.open(polca.config_path, os.O_CREAT | os.O_WRONLY, 0))
+        error = polca.rpc.request('config_reload', {})['error']
+        assert error['data']['errno'] == 'EACCES'
+        assert error['message'] == '%s: Permission denied: it must be readable for user %s' % (
+            polca.config_path, pwd.getpwuid(os.stat('/proc/%d' % polca.proc.pid).st_uid).pw_name)
+    finally:
+        os.rename(polca.config_path + '.away', polca.config_path)
 
 
 def test_one_service_that_cannot_listen_undoes_the_others(polca, edit):

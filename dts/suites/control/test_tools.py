@@ -5,9 +5,11 @@
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
+import tempfile
 
 import pytest
 
@@ -22,6 +24,24 @@ COMPLETION = os.path.join(os.path.dirname(os.path.realpath(__file__)),
 
 def js(polca, *args):
     return json.loads(polca.ctl('--json', *args).stdout)
+
+
+@pytest.mark.parametrize('made', ['mkdir -m 0750 /run/polca',
+                                  'mkdir -m 0755 /run/polca; python3 -c "import socket, os; s = socket.socket('
+                                  'socket.AF_UNIX); s.bind(\'/run/polca/polca.sock\')"; chmod 600 /run/polca/polca.sock'])
+def test_a_user_who_is_not_admitted_is_not_told_that_polca_does_not_run(made):
+    """Without -s: the service's directory, or its socket, is closed to this user."""
+    program = tempfile.mkdtemp(dir='/tmp')
+    shutil.copy(CTL_PROGRAM, program)
+    os.chmod(program, 0o755)
+    try:
+        r = subprocess.run(['unshare', '-m', 'sh', '-c', 'mount -t tmpfs -o mode=755 none /run; %s; exec setpriv '
+                            '--reuid 65534 --regid 65534 --clear-groups env -i %s/polca-ctl version get' % (
+                                made, program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    finally:
+        shutil.rmtree(program)
+    assert r.returncode == 3 and 'not running' not in r.stderr, r
+    assert "The service's socket is /run/polca/polca.sock, and closed to you: it belongs to root" in r.stderr, r
 
 
 def test_a_first_session_by_hand(polca):

@@ -2,6 +2,7 @@
 # Copyright(c) 2026 Polca contributors
 """Who may use the control socket and the monitoring socket of the service: a member of their group, and no stranger."""
 
+import itertools
 import json
 import re
 
@@ -67,10 +68,11 @@ def test_a_member_of_the_group_uses_the_control_socket(grouped):
     assert grouped('polca-ctl --json pd list') != before
 
 
-@pytest.mark.parametrize('socket', [CONTROL, MONITOR])
+@pytest.mark.parametrize('socket', [CONTROL, MONITOR, None])
 def test_a_stranger_is_told_the_group_and_what_to_type(grouped, socket):
     status, text = ctl(grouped, 'stranger', socket, 'version get')
-    assert status == 3 and 'cannot connect to %s: Permission denied' % socket in text, text
+    assert status == 3 and ('cannot connect to %s: Permission denied' % socket if socket else CONTROL) in text, text
+    assert 'not running' not in text, text
     assert 'it belongs to polca, and members of the group fabric may use it' in text, text
     grouped(re.search(r'type sudo (usermod [^,]+),', text).group(1))
     try:
@@ -103,8 +105,8 @@ def test_without_a_group_nobody_else_is_admitted(host, users):
     host.start(json.dumps({'ports': PORTS}))
     host('usermod -a -G polca member')
     try:
-        for user in ('member', 'stranger'):
-            status, text = ctl(host, user, CONTROL, 'version get')
+        for user, socket in itertools.product(('member', 'stranger'), (CONTROL, None)):
+            status, text = ctl(host, user, socket, 'version get')
             assert status == 3, text
             assert 'it belongs to polca, and polca serves only its own user, root, and members of control.group' in text
             assert 'usermod' not in text

@@ -204,7 +204,7 @@ check_port_config(const struct config *c, unsigned int port, struct config_error
 
 /* The kinds that listen, as "memory, echo". @return buf */
 static const char *
-service_kinds(char *buf, size_t size)
+kinds_that_listen(char *buf, size_t size)
 {
 	const struct svc_ops *const *kind;
 	size_t len = 0;
@@ -228,7 +228,7 @@ check_service(const struct config *c, unsigned int i, struct config_errors *errs
 
 	if (svc_kind(s->svc.kind) == NULL || !svc_kind(s->svc.kind)->server)
 		config_error(errs, "services[%u].kind: got \"%s\", allowed: %s", i, s->svc.kind,
-			service_kinds(kinds, sizeof(kinds)));
+			kinds_that_listen(kinds, sizeof(kinds)));
 	if (s->port != 0 && s->svc.service_id != 0)
 		config_error(errs,
 			"services[%u]: got both port and service_id, allowed: one of them", i);

@@ -16,7 +16,8 @@ struct error {
 };
 
 /**
- * Set the text (bytes that are not UTF-8 become "?") and return the error: `return error_set(err, EINVAL, "path_mtu: got %u, ...", mtu);`
+ * Set the text (bytes that are not UTF-8 become "?") and return the error:
+ * `return error_set(err, EINVAL, "path_mtu: got %u, ...", mtu);`
  *
  * @param err   may be NULL: only the number is returned
  * @param eno   positive errno value

@@ -10,6 +10,8 @@
 #include "base/nearest.h"
 #include "ctl/methods.h"
 
+#define FIELDS_TEXT 256 /* bytes of an error that lists fields: all of them are in its data */
+
 const struct rpc_area rpc_areas[] = {
 	{ "Server", methods_server },
 	{ "Configuration", methods_config },
@@ -136,7 +138,7 @@ no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t
 	json_array_foreach(names, i, v) {
 		name = json_string_value(v);
 		len = strlen(err->text);
-		if (len + strlen(name) + strlen(mean) + 8 > sizeof(err->text)) {
+		if (len + strlen(name) + strlen(mean) + 8 > FIELDS_TEXT) {
 			snprintf(err->text + len, sizeof(err->text) - len, ", ...");
 			break;
 		}

@@ -539,13 +539,16 @@ test_errors_arrive_as_events(void **state)
 }
 
 static void
-next_port_event(struct engine *e, enum event_type type, uint32_t port)
+next_port_event(struct engine *e, enum event_type type, uint32_t port, const char *text)
 {
 	struct event ev = { .element = 99 };
+	char line[EVENT_TEXT_MAX];
 
 	eventually(engine_events(e, &ev, 1, NULL) == 1);
 	assert_string_equal(event_type_name(ev.type), event_type_name(type));
 	assert_int_equal(ev.element, port);
+	engine_event_text(e, &ev, line, sizeof(line));
+	assert_string_equal(line, text);
 }
 
 /* The link goes down and up: two events; QPs on the port go on. */
@@ -559,10 +562,10 @@ test_port_changes_raise_events_and_qps_go_on(void **state)
 	pair_create(e, &p, 0, 1);
 	fill(p.a.mr.base, 5000, 1);
 	assert_int_equal(rte_eth_dev_set_link_down(ethdev), 0);
-	next_port_event(e, EVENT_PORT_ERR, 1);
+	next_port_event(e, EVENT_PORT_ERR, 1, "port1: link is down");
 	assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 5000, 1), 1);
 	assert_int_equal(rte_eth_dev_set_link_up(ethdev), 0);
-	next_port_event(e, EVENT_PORT_ACTIVE, 1);
+	next_port_event(e, EVENT_PORT_ACTIVE, 1, "port1: link is up");
 	expect_wc(e, &p.a, 1);
 	assert_memory_equal(p.a.mr.base, p.b.mr.base, 5000);
 	pair_destroy(e, &p);

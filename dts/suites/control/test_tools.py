@@ -26,9 +26,12 @@ def js(polca, *args):
     return json.loads(polca.ctl('--json', *args).stdout)
 
 
-@pytest.mark.parametrize('made', ['mkdir -m 0750 /run/polca',
-                                  'mkdir -m 0755 /run/polca; python3 -c "import socket, os; s = socket.socket('
-                                  'socket.AF_UNIX); s.bind(\'/run/polca/polca.sock\')"; chmod 600 /run/polca/polca.sock'])
+BIND = 'import socket; socket.socket(socket.AF_UNIX).bind("/run/polca/polca.sock")'
+
+
+@pytest.mark.parametrize('made', [
+    'mkdir -m 0750 /run/polca',
+    "mkdir -m 0755 /run/polca; python3 -c '%s'; chmod 600 /run/polca/polca.sock" % BIND])
 def test_a_user_who_is_not_admitted_is_not_told_that_polca_does_not_run(made):
     """Without -s: the service's directory, or its socket, is closed to this user."""
     program = tempfile.mkdtemp(dir='/tmp')

@@ -98,7 +98,7 @@ def test_root_by_request(sockets):
 
 def test_no_such_user(sockets):
     text = Polca(sockets, PAIR, name='nobody-there', security={'user': 'polca-none'}).fails()
-    assert 'security.user: this host has no user polca-none' in text
+    assert 'security.user: got "polca-none", allowed: a user of this host' in text
 
 
 def test_another_user_without_root(sockets):

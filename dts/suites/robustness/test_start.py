@@ -82,6 +82,19 @@ def place(tmp_path):
 # ---- devices
 
 @pytest.mark.parametrize('device,why,uid', DEVICES, ids=IDS)
+def test_a_database_that_cannot_be_made_names_its_key(sockets):
+    """With the setting that lets a systemd service write elsewhere."""
+    config = os.path.join(sockets, 'path.json')
+    with open(config, 'w') as f:
+        json.dump({'sa': {'path': '/sys/class/nowhere'}, 'ports': [
+            {'name': 'port0', 'back_to_back': 'port1', 'addresses': ['fe80::1/64']},
+            {'name': 'port1', 'back_to_back': 'port0', 'addresses': ['fe80::2/64']}]}, f)
+    r = subprocess.run([PROGRAM, '-c', config, '-s', os.path.join(sockets, 'path.sock')], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, text=True, timeout=60, env=dict(os.environ, INVOCATION_ID='0123'))
+    assert r.returncode == 1 and 'polca: sa.path: /sys/class/nowhere: cannot make the directory' in r.stderr, r
+    assert 'ReadWritePaths= in a drop-in' in r.stderr, r
+
+
 def test_a_device_that_cannot_be_used(place, device, why, uid):
     _, *words = place([port('port0', device, '10.0.0.1/24')])
     r = run(place.copy(PROGRAM), *words, uid=uid, env=place.env)

@@ -158,7 +158,8 @@ def test_reload_keeps_queue_pairs(host):
     assert host.run('systemctl reload polca').returncode != 0
     assert main_pid(host) == pid and 'sink' in host('polca-ctl cm services')
     # only the running polca knows DPDK's log components
-    host.write('/etc/polca/polca.json', json.dumps(dict(json.loads(old), log=[{'component': 'pmd.nix', 'level': 'info'}])))
+    unknown = [{'component': 'pmd.nix', 'level': 'info'}]
+    host.write('/etc/polca/polca.json', json.dumps(dict(json.loads(old), log=unknown)))
     assert host.run('systemctl reload polca').returncode != 0
     host.write('/etc/polca/polca.json', old)
     host('systemctl reload polca')

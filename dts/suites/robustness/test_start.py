@@ -79,9 +79,6 @@ def place(tmp_path):
     return configuration
 
 
-# ---- devices
-
-@pytest.mark.parametrize('device,why,uid', DEVICES, ids=IDS)
 def test_a_database_that_cannot_be_made_names_its_key(sockets):
     """With the setting that lets a systemd service write elsewhere."""
     config = os.path.join(sockets, 'path.json')
@@ -95,6 +92,9 @@ def test_a_database_that_cannot_be_made_names_its_key(sockets):
     assert 'ReadWritePaths= in a drop-in' in r.stderr, r
 
 
+# ---- devices
+
+@pytest.mark.parametrize('device,why,uid', DEVICES, ids=IDS)
 def test_a_device_that_cannot_be_used(place, device, why, uid):
     _, *words = place([port('port0', device, '10.0.0.1/24')])
     r = run(place.copy(PROGRAM), *words, uid=uid, env=place.env)

@@ -374,7 +374,7 @@ result=0
 for n in $(echo "$nodes" | tr ',' ' '); do
 	reserve "$n" || result=1
 done
-mount_hugetlbfs
+[ $result -ne 0 ] || mount_hugetlbfs
 [ -z "$addresses" ] || load_driver
 for a in $addresses; do
 	take "$a"

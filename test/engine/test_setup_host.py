@@ -170,6 +170,7 @@ class SetupHost(unittest.TestCase):
         self.assertIn('cannot write %s/%s: is /sys read-only' % (self.host.sys, pages), out)
         self.assertNotIn('memory is short', out)
         self.assertNotIn('128 hugepages', out)
+        self.assertNotIn('mount hugetlbfs', out)  # nothing else is changed then
 
     def test_wrong_usage(self):
         for args in (['--hugepages', 'x'], ['--driver', 'igb_uio'], ['--nic'], ['--node']):

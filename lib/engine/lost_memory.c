@@ -32,9 +32,13 @@ lost_memory_watch(struct engine *e)
 {
 	struct mem_mr_info mr;
 
-	while (mem_mr_lost(e->mem, &mr))
+	while (mem_mr_lost(e->mem, &mr)) {
+		unsigned int n = fail_qps_of(e, mr.pd);
+
+		mem_mr_close_lost(e->mem, mr.key);
 		ENGINE_LOG(ERR,
 			"memory region 0x%08x: its file was shortened, so bytes are lost: the region "
-			"is closed, and %u queue pairs of protection domain %u went to ERR",
-			mr.key, fail_qps_of(e, mr.pd), mr.pd);
+			"is closed, and %u queue pair%s of protection domain %u went to ERR",
+			mr.key, n, n == 1 ? "" : "s", mr.pd);
+	}
 }

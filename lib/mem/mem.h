@@ -135,12 +135,18 @@ int mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_
 int mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err);
 int mem_mr_query(const struct mem *mem, uint32_t key, struct mem_mr_info *info);
 /**
- * A region whose file was shortened since the last call. Accesses to lost bytes before this call
- * have gone to empty pages; from now on every lookup fails.
+ * A region whose file was shortened since the last call. Accesses to lost bytes go to empty pages
+ * until mem_mr_close_lost().
  *
  * @retval false  there is none
  */
 bool mem_mr_lost(struct mem *mem, struct mem_mr_info *info);
+/**
+ * Close a region that mem_mr_lost() has returned: from now on every lookup of its key fails. Its
+ * queue pairs must be in ERR before, or they would fail by themselves with an access error, which
+ * says nothing of the file.
+ */
+void mem_mr_close_lost(struct mem *mem, uint32_t key);
 /** Walk regions: *cursor 0 starts; @retval false at the end. */
 bool mem_mr_next(const struct mem *mem, uint64_t *cursor, struct mem_mr_info *info);
 

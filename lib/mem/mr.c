@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include <rte_debug.h>
+
 #include "mem/lost.h"
 #include "mem/table.h"
 
@@ -218,12 +220,20 @@ mem_mr_lost(struct mem *mem, struct mem_mr_info *info)
 		if (mr->state != MR_LIVE || mr->lost || !lost_found(mr->backing.watched))
 			continue;
 		mr->lost = true;
-		record_retract(&mem->records.record[i]);
 		mr_fill_info(mr, info);
 		return true;
 	}
 	mem->lost_seen = count;
 	return false;
+}
+
+void
+mem_mr_close_lost(struct mem *mem, uint32_t key)
+{
+	const struct mem_mr *mr = mr_find(mem, key);
+
+	RTE_ASSERT(mr != NULL && mr->lost);
+	record_retract(&mem->records.record[mr - mem->mrs]);
 }
 
 bool

@@ -4,19 +4,13 @@
 
 /* Start and end DPDK's environment (EAL). */
 
-#define ALLOW_EXPERIMENTAL_API /* interrupt handles: experimental here, stable in the next DPDK */
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <rte_common.h>
-#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_interrupts.h>
 #include <rte_log.h>
 #include <rte_pdump.h>
 
@@ -25,8 +19,6 @@
 #include "eal_output.h"
 #include "log.h"
 #include "numa_cards.h"
-
-#define LOOK_US 100
 
 RTE_LOG_REGISTER(eal_logtype, polca.app, INFO);
 
@@ -108,43 +100,12 @@ eal_log_arguments(void)
 	rte_log(RTE_LOG_DEBUG, (uint32_t)eal_logtype, "polca: DPDK runs with%s\n", text);
 }
 
-static void
-stay(void *arg)
-{
-	uint32_t *there = arg;
-
-	__atomic_store_n(there, 1, __ATOMIC_RELEASE);
-	for (;;)
-		pause();
-}
-
-/*
- * Stop the EAL's interrupt thread: block it in a callback. It would otherwise run until the process
- * exits, and walk its sources when one is removed, as rte_eal_cleanup() does with the alarm's.
- * memif (DPDK 22.11) leaves its listening socket's source there, in memory that is unmapped by
- * then.
- */
-static void
-hold_interrupts(void)
-{
-	struct rte_intr_handle *h = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
-	static uint32_t there;
-
-	if (h != NULL && rte_intr_type_set(h, RTE_INTR_HANDLE_EXT) == 0 &&
-		rte_intr_fd_set(h, eventfd(1, EFD_CLOEXEC)) == 0 &&
-		rte_intr_callback_register(h, stay, &there) == 0)
-		while (__atomic_load_n(&there, __ATOMIC_ACQUIRE) == 0)
-			rte_delay_us_sleep(LOOK_US);
-	rte_intr_instance_free(h); /* the EAL has a copy */
-}
-
 void
 eal_end(void)
 {
 	if (shares_memory)
 		rte_pdump_uninit();
-	hold_interrupts();
-	rte_eal_cleanup();
+	eal_cleanup();
 	if (shares_memory)
 		eal_files_remove(&args);
 }

@@ -2,6 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#define ALLOW_EXPERIMENTAL_API /* interrupt handles: experimental here, stable in the next DPDK */
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,11 +13,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+#include <rte_cycles.h>
 #include <rte_eal.h>
+#include <rte_interrupts.h>
 
 #include "base/eal_host.h"
+
+#define LOOK_US 100
 
 /*
  * Without /sys/module the EAL fails in its VFIO setup, even if no device needs VFIO; without /sys
@@ -83,4 +91,41 @@ runtime_dir_remove_stale(const char *name)
 			unlinkat(dirfd(dir), d->d_name, AT_REMOVEDIR);
 	}
 	closedir(dir);
+}
+
+static void
+stay(void *arg)
+{
+	uint32_t *there = arg;
+
+	__atomic_store_n(there, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+/*
+ * Stop the EAL's interrupt thread: block it in a callback. It would otherwise run until the process
+ * exits, and walk its sources when one is removed, as rte_eal_cleanup() does with the alarm's.
+ * memif (DPDK 22.11) leaves its listening socket's source there, in memory that is unmapped by
+ * then.
+ */
+static void
+hold_interrupts(void)
+{
+	struct rte_intr_handle *h = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
+	static uint32_t there;
+
+	if (h != NULL && rte_intr_type_set(h, RTE_INTR_HANDLE_EXT) == 0 &&
+		rte_intr_fd_set(h, eventfd(1, EFD_CLOEXEC)) == 0 &&
+		rte_intr_callback_register(h, stay, &there) == 0)
+		while (__atomic_load_n(&there, __ATOMIC_ACQUIRE) == 0)
+			rte_delay_us_sleep(LOOK_US);
+	rte_intr_instance_free(h); /* the EAL has a copy */
+}
+
+int
+eal_cleanup(void)
+{
+	hold_interrupts();
+	return rte_eal_cleanup();
 }

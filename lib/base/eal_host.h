@@ -34,4 +34,11 @@ void runtime_dir_remove_at_exit(void);
  */
 void runtime_dir_remove_stale(const char *name);
 
+/**
+ * Stop the EAL's interrupt thread, then call rte_eal_cleanup(). The process must exit afterwards.
+ *
+ * @return as rte_eal_cleanup()
+ */
+int eal_cleanup(void);
+
 #endif

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <rte_eal.h>
-
+#include "base/eal_host.h"
 #include "config.h"
 #include "eal.h"
 #include "engine/worker.h"
@@ -43,7 +42,7 @@ int
 eal_teardown(void **state)
 {
 	(void)state;
-	return rte_eal_cleanup();
+	return eal_cleanup();
 }
 
 struct engine_config *

@@ -12,6 +12,8 @@
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 
+#include "base/eal_host.h"
+
 #include "bench.h"
 
 #define RING_DEPTH 256
@@ -30,7 +32,7 @@ int
 bench_eal_cleanup(void **state)
 {
 	(void)state;
-	return rte_eal_cleanup();
+	return eal_cleanup();
 }
 
 void

@@ -108,6 +108,7 @@ handoff_stage(struct worker *w, unsigned int to, struct packet *pkt)
 	if (o->n == 0)
 		w->out_dirty[w->num_dirty++] = (uint16_t)to;
 	o->pkt[o->n++] = pkt;
+	handoff_check(w);
 }
 
 void
@@ -152,6 +153,7 @@ handoff_flush(struct worker *w)
 		o->n = 0;
 	}
 	w->num_dirty = 0;
+	handoff_check(w);
 }
 
 void

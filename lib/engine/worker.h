@@ -286,6 +286,13 @@ void handoff_drop(struct worker *w, struct packet **pkts, unsigned int n);
 unsigned int handoff_take(struct worker *w, unsigned int from, struct packet **pkts);
 /** Packets that wait in all hand-off rings to this worker. */
 uint32_t handoff_depth(const struct worker *w);
+/* handoff_check.c: builds with RTE_ENABLE_ASSERT end the program if an invariant fails */
+#ifdef RTE_ENABLE_ASSERT
+/** After each packet that was staged, and after a flush. */
+void handoff_check(const struct worker *w);
+#else
+#define handoff_check(w) RTE_SET_USED(w)
+#endif
 
 /* rehome.h */
 static inline bool

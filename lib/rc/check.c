@@ -109,7 +109,12 @@ check_ring(const struct rc_cq *cq, unsigned int worker)
 	if (r == NULL)
 		return;
 	tail = __atomic_load_n(&r->tail, __ATOMIC_RELAXED);
+	RTE_ASSERT(r->cq == cq);
 	RTE_ASSERT(r->head - r->tail_seen <= cq->depth && r->head - tail <= cq->depth);
+	/* the poller reads only what is published, and its tail was never ahead of now */
+	RTE_ASSERT(tail - r->tail_seen <= r->head - r->tail_seen);
+	RTE_ASSERT(r->fence_head - __atomic_load_n(&r->fence_tail, __ATOMIC_RELAXED) <= CQ_FENCES);
+	RTE_ASSERT((r->notify & ~(CQ_ARMED_SOLICITED | CQ_ARMED_ANY)) == 0);
 }
 
 void

@@ -10,6 +10,8 @@
  * Private to lib/store: versions, who holds them, and what waits to be freed.
  */
 
+#include <rte_common.h>
+
 #include "store/store.h"
 #include "store/tree.h"
 
@@ -124,5 +126,16 @@ void retire_version(struct store *s, const struct store_version *v);
 void reclaim_after_commit(struct store *s);
 /* Free everything, also held versions. */
 void reclaim_all(struct store *s);
+
+/* check.c: builds with RTE_ENABLE_ASSERT end the program if an invariant fails */
+#ifdef RTE_ENABLE_ASSERT
+/* After a transaction or a reclaim; on the writer. */
+void store_check(const struct store *s);
+/* After a version was held or released; on the reader's thread. */
+void store_reader_check(const struct store_reader *r);
+#else
+#define store_check(s)        RTE_SET_USED(s)
+#define store_reader_check(r) RTE_SET_USED(r)
+#endif
 
 #endif

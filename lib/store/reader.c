@@ -55,6 +55,7 @@ store_hold(struct store_reader *r, const struct store_version *v)
 	if (i == r->top)
 		__atomic_store_n(&r->top, i + 1, __ATOMIC_RELEASE);
 	r->last = i;
+	store_reader_check(r);
 	return 0;
 }
 
@@ -70,6 +71,7 @@ store_unhold(struct store_reader *r, const struct store_version *v)
 	while (top > 0 && r->held[top - 1].version == NULL)
 		top--;
 	__atomic_store_n(&r->top, top, __ATOMIC_RELEASE);
+	store_reader_check(r);
 }
 
 bool

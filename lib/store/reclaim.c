@@ -221,6 +221,7 @@ store_reclaim(struct store *s)
 	reclaim_bound(s, &kept);
 	s->settled = kept.versions;
 	s->commits = 0;
+	store_check(s);
 }
 
 void

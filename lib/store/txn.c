@@ -331,6 +331,7 @@ store_abort(struct store_txn *t)
 {
 	unmake(t, 0, 0, 0);
 	txn_end(t);
+	store_check(t->store);
 }
 
 bool
@@ -389,5 +390,6 @@ store_commit(struct store_txn *t, struct error *err)
 	retire_version(s, last);
 	txn_end(t);
 	reclaim_after_commit(s);
+	store_check(s);
 	return 0;
 }

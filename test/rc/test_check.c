@@ -7,18 +7,9 @@
  * contain no checks. Damage is done in a process of its own.
  */
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include "../checked.h"
 #include "peer.h"
 #include "rc/check.h"
-
-#ifdef RTE_ENABLE_ASSERT
-#define CHECKED true
-#else
-#define CHECKED false
-#endif
 
 static void
 damage_sq_order(struct rc_qp *qp)
@@ -69,30 +60,37 @@ damage_ring(struct rc_qp *qp)
 	qp->recv_cq->rings[0]->head += qp->recv_cq->depth + 1;
 }
 
-/* @return true if the check ended the process */
-static bool
-check_ends(struct rc_qp *qp, void (*damage)(struct rc_qp *qp))
+static void
+damage_ring_tail(struct rc_qp *qp)
 {
-	pid_t child = fork();
-	int status;
+	qp->recv_cq->rings[0]->tail_seen++;
+}
 
-	assert_true(child >= 0);
-	if (child == 0) {
-		signal(SIGABRT, SIG_DFL);
-		close(STDERR_FILENO);
-		damage(qp);
-		rc_qp_check(qp);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+static void
+damage_ring_fences(struct rc_qp *qp)
+{
+	qp->recv_cq->rings[0]->fence_head += CQ_FENCES + 1;
+}
+
+static void
+damage_ring_notify(struct rc_qp *qp)
+{
+	qp->recv_cq->rings[0]->notify = 0x80;
+}
+
+static void
+damage_qp_and_check(void *qp, void *damage)
+{
+	(*(void (**)(struct rc_qp *))damage)(qp);
+	rc_qp_check((struct rc_qp *)qp);
 }
 
 static void
 test_damage_is_found(void **state)
 {
-	static void (*const damages[])(struct rc_qp * qp) = { damage_sq_order, damage_psns,
-		damage_timer, damage_saved, damage_message, damage_rq, damage_work, damage_ring };
+	static void (*damages[])(struct rc_qp * qp) = { damage_sq_order, damage_psns, damage_timer,
+		damage_saved, damage_message, damage_rq, damage_work, damage_ring, damage_ring_tail,
+		damage_ring_fences, damage_ring_notify };
 	struct peer *p = peer_create(&(struct peer_config){ .psn = FIRST_PSN });
 	struct rc_qp *qp = rc_qp_find(p->w, p->qpn);
 	unsigned int i;
@@ -100,7 +98,7 @@ test_damage_is_found(void **state)
 	(void)state;
 	rc_qp_check(qp);
 	for (i = 0; i < sizeof(damages) / sizeof(damages[0]); i++)
-		assert_int_equal(check_ends(qp, damages[i]), CHECKED);
+		assert_int_equal(ends_process(damage_qp_and_check, qp, &damages[i]), CHECKED);
 	peer_destroy(p);
 }
 

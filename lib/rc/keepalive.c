@@ -16,7 +16,7 @@
 int
 rc_qp_keepalive(struct rc_worker *w, uint32_t qpn)
 {
-	struct rc_qp *qp = rc_qp_find(w, qpn);
+	struct rc_qp *qp = rc_qp_at(w, qpn);
 	struct wire_headers h = { .opcode = RC_SEND_ONLY, .ackreq = true };
 	uint8_t *p;
 

@@ -151,6 +151,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	if (rc != 0)
 		goto fail;
 	rc_requester_create(qp, (uint8_t *)(qp + 1) + rq_bytes(attr));
+	timer_init(&qp->req.timer, rc_requester_timer);
 	rc = rc_rp_create(qp);
 	if (rc != 0) {
 		error_set(err, ENOMEM, "no memory for a rate limiter");
@@ -195,7 +196,7 @@ no_such_qp(uint32_t qpn, struct error *err)
 int
 rc_qp_destroy(struct rc_worker *w, uint32_t qpn, struct error *err)
 {
-	struct rc_qp *qp = rc_qp_find(w, qpn);
+	struct rc_qp *qp = rc_qp_at(w, qpn);
 
 	if (qp == NULL)
 		return no_such_qp(qpn, err);
@@ -240,7 +241,7 @@ rc_qp_fail(struct rc_qp *qp, struct qp_failure why)
 int
 rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
 {
-	struct rc_qp *qp = rc_qp_find(w, qpn);
+	struct rc_qp *qp = rc_qp_at(w, qpn);
 
 	if (qp == NULL)
 		return -ENOENT;
@@ -272,7 +273,7 @@ rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
 int
 rc_qp_received(const struct rc_worker *w, uint32_t qpn, struct rc_qp_received *r)
 {
-	const struct rc_qp *qp = rc_qp_find(w, qpn);
+	const struct rc_qp *qp = rc_qp_at(w, qpn);
 
 	if (qp == NULL)
 		return -ENOENT;
@@ -381,7 +382,7 @@ rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr
 void
 rc_qp_path_changed(struct rc_worker *w, uint32_t qpn, uint16_t port, const struct port_attr *attr)
 {
-	struct rc_qp *qp = rc_qp_find(w, qpn);
+	struct rc_qp *qp = rc_qp_at(w, qpn);
 
 	if (qp != NULL)
 		path_changed(qp, port, attr);

@@ -219,7 +219,6 @@ rc_charge(struct rc_qp *qp, const struct packet *pkt)
 }
 
 /* qp.c */
-struct rc_qp *rc_qp_find(const struct rc_worker *w, uint32_t qpn);
 /**
  * Move the QP to ERR: flush both queues (WR_FLUSH_ERR), disarm timers. The responder still sends
  * the responses that rc_forget_answers() keeps. With an SRQ: EVENT_QP_LAST_WQE_REACHED.
@@ -229,7 +228,7 @@ void rc_qp_error(struct rc_qp *qp);
 void rc_qp_fail(struct rc_qp *qp, struct qp_failure why);
 void rc_qp_free(struct rc_qp *qp);
 
-/* qp_modify.c */
+/* qp_path.c */
 void rc_qp_path(struct rc_qp *qp); /* build qp.path from the address vector */
 /*
  * Update qp.known and qp.bth after a change of state, path, P_Key, peer's QPN or migration state.
@@ -252,8 +251,10 @@ void rc_migrate(struct rc_qp *qp);
  */
 void rc_migration_refused(struct rc_qp *qp);
 
-/* worker.c */
+/* event.c */
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
+
+/* worker.c */
 void rc_cq_overruns(struct rc_worker *w); /* move the QPs of overrun CQs to ERR */
 
 /* requester.c, requester_life.c, sq.c, completer.c */

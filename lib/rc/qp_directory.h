@@ -89,7 +89,7 @@ rc_qp_there(const struct rc_worker *w, uint32_t qpn)
 	return likely(rc_slot_owner(dev, slot) == w->id) ? dev->qps[slot] : NULL;
 }
 
-/** This worker's QP of that number, or NULL: rc_qp_find() inline. */
+/** This worker's QP of that number, or NULL. */
 static inline struct rc_qp *
 rc_qp_at(const struct rc_worker *w, uint32_t qpn)
 {

@@ -13,7 +13,6 @@
 
 #include "rc/check.h"
 #include "rc/qp_directory.h"
-#include "wire/put.h"
 
 struct transition {
 	bool allowed;
@@ -203,39 +202,6 @@ check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, stru
 
 /* --- effects --- */
 
-void
-rc_qp_path(struct rc_qp *qp)
-{
-	struct av av = qp->attr.av;
-
-	/* congestion 1: switches mark only packets with an ECN-capable codepoint */
-	if (qp->rp != NULL && av.encap <= ENCAP_ROCEV2_IPV6 && (av.traffic_class & ECN_MASK) == 0)
-		av.traffic_class |= ECN_ECT0;
-	path_init(&qp->path, &av, qp->qpn, qp->dest_qpn);
-	qp->path.neighbour = qp->attr.neighbour;
-}
-
-#define ENCAP_NONE UINT32_MAX
-
-/*
- * Update qp.known, the word of P_Key, port and encapsulation that packet_known() compares. It is
- * valid only for an RC QP in RTS or SQD on RoCE in MIGRATED whose P_Key is a full member's; for
- * others ENCAP_NONE matches no packet, and unknown_admitted() checks all (worker.c). Also update
- * qp.bth.
- */
-void
-rc_qp_known(struct rc_qp *qp)
-{
-	const struct av *av = &qp->path.av;
-	bool plain = qp->type == QPT_RC && (qp->state == QPS_RTS || qp->state == QPS_SQD) &&
-		qp->mig_state == MIG_MIGRATED && av->encap != ENCAP_IB && qp->pkey > PKEY_FULL;
-
-	qp->bth = bth_common(qp->migreq ? BTH_M : 0, qp->pkey, qp->dest_qpn);
-	qp->port = av->port;
-	rc_choose_totals(qp);
-	qp->encap = plain ? av->encap : ENCAP_NONE;
-}
-
 #define TAKE(bit, field)                                                                           \
 	do {                                                                                       \
 		if (mask & A(bit))                                                                 \
@@ -324,7 +290,7 @@ int
 rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint32_t mask,
 	struct error *err)
 {
-	struct rc_qp *qp = rc_qp_find(w, qpn);
+	struct rc_qp *qp = rc_qp_at(w, qpn);
 	enum qp_state from, to;
 	int rc;
 

@@ -47,7 +47,7 @@ move_check(const struct rc_worker *w, const struct rc_qp *qp, unsigned int to, s
 int
 rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err)
 {
-	const struct rc_qp *qp = rc_qp_find(w, qpn);
+	const struct rc_qp *qp = rc_qp_at(w, qpn);
 
 	if (qp == NULL)
 		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker",
@@ -100,7 +100,7 @@ rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *e
 
 	if (rc != 0 || to == w->id)
 		return rc;
-	qp = rc_qp_find(w, qpn);
+	qp = rc_qp_at(w, qpn);
 	n = cqs_of(qp, cqs);
 	for (i = 0; i < n; i++) {
 		rc = rc_cq_fence_reserve(cqs[i], to, err);

@@ -3,8 +3,8 @@
  */
 
 /*
- * Requester: sends SQ WQEs as request packets, in order. Responses: completer.c. Start, timer and
- * retries: requester_life.c.
+ * Requester: sends SQ WQEs as request packets, in order. Responses: completer.c. Timer and retries:
+ * retry.c. Start: requester_life.c.
  */
 
 #include <string.h>

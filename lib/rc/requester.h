@@ -229,7 +229,7 @@ void rc_sq_settle(struct rc_qp *qp);
  */
 void rc_sq_fail(struct rc_qp *qp, enum wc_status status);
 
-/* requester_life.c: used by completer and sq.c */
+/* retry.c: used by completer.c, and by qp.c the timer */
 
 /** Expiry of the transport timer or of an RNR wait. */
 void rc_requester_timer(struct timer *t, uint64_t now);

@@ -3,13 +3,10 @@
  */
 
 /*
- * Requester: start, state changes, migration, retry and timer. Sending: requester.c.
+ * Requester: start, state changes and migration. Sending: requester.c. Retry and timer: retry.c.
  */
 
-#include "rc/check.h"
 #include "rc/qp_directory.h"
-
-/* --- states and paths --- */
 
 static uint64_t
 ack_timeout(const struct rc_qp *qp)
@@ -72,58 +69,4 @@ rc_requester_reset(struct rc_qp *qp)
 	/* nothing is left to flush, so no completion is written */
 	req->tail = req->ack = req->head;
 	rc_requester_flush(qp);
-}
-
-/* --- retry --- */
-
-void
-rc_rewind(struct rc_qp *qp)
-{
-	struct rc_requester *req = &qp->req;
-
-	rc_count(qp, completer_retry_err, 1);
-	req->send = req->ack;
-	req->send_psn = req->round_psn = req->una;
-	req->timing = false; /* until something is sent again */
-	rc_want(qp, WORK_REQUEST);
-}
-
-bool
-rc_retry(struct rc_qp *qp)
-{
-	struct rc_requester *req = &qp->req;
-
-	/* seed 001: migration is tried before giving up, and reloads the counter */
-	if (req->retry_left == 0 && qp->mig_state == MIG_ARMED) {
-		rc_migrate(qp);
-		rc_rewind(qp);
-		return true;
-	}
-	if (req->retry_left == 0) {
-		rc_count(qp, retry_exceeded_err, 1);
-		rc_sq_fail(qp, WC_RETRY_EXC_ERR);
-		return false;
-	}
-	req->retry_left--;
-	rc_rewind(qp);
-	return true;
-}
-
-void
-rc_requester_timer(struct timer *t, uint64_t now)
-{
-	struct rc_requester *req =
-		(struct rc_requester *)((char *)t - offsetof(struct rc_requester, timer));
-	struct rc_qp *qp = (struct rc_qp *)((char *)req - offsetof(struct rc_qp, req));
-
-	qp->worker->now = now;
-	if (req->rnr_wait == RC_RNR_WAIT) {
-		req->rnr_wait = RC_RNR_PROBE;
-		rc_want(qp, WORK_REQUEST);
-	} else if (req->timing) {
-		req->timing = false;
-		rc_count(qp, local_ack_timeout_err, 1);
-		rc_retry(qp);
-	}
-	rc_qp_check(qp);
 }

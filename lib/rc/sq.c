@@ -283,7 +283,6 @@ rc_requester_create(struct rc_qp *qp, uint8_t *wqes)
 	req->max_wr = qp->init.cap.max_send_wr;
 	req->max_sge = (uint8_t)qp->init.cap.max_send_sge;
 	req->wqes = wqes;
-	timer_init(&req->timer, rc_requester_timer);
 }
 
 static void

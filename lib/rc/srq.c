@@ -177,12 +177,3 @@ rc_srq_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *srqn)
 	}
 	return false;
 }
-
-void
-rc_srq_taken(struct rc_srq *srq)
-{
-	if (srq->limit == 0 || rc_rq_posted(&srq->rq) >= srq->limit)
-		return;
-	srq->limit = 0; /* disarm: the event is raised once */
-	rc_event(srq->worker, EVENT_SRQ_LIMIT_REACHED, srq->srqn);
-}

@@ -71,15 +71,6 @@ rc_worker_destroy(struct rc_worker *w)
 }
 
 void
-rc_event(struct rc_worker *w, enum event_type type, uint32_t element)
-{
-	struct event ev = { .type = type, .element = element };
-
-	if (w->event != NULL)
-		w->event(w->event_arg, &ev);
-}
-
-void
 rc_worker_counters(const struct rc_worker *w, int port, struct rc_counters *sum)
 {
 	uint64_t *to = (uint64_t *)sum;
@@ -97,12 +88,6 @@ uint32_t
 rc_worker_qps(const struct rc_worker *w)
 {
 	return __atomic_load_n(&w->num_qps, __ATOMIC_RELAXED);
-}
-
-struct rc_qp *
-rc_qp_find(const struct rc_worker *w, uint32_t qpn)
-{
-	return rc_qp_at(w, qpn);
 }
 
 /* --- receive: rc-transport 5 --- */

@@ -15,7 +15,7 @@
 
 #include "engine/verbs_private.h"
 #include "node.h"
-#include "rc/qp.h"
+#include "rc/qp_directory.h"
 
 static struct engine *engine; /* of the test, not started */
 static struct worker *w[2];
@@ -136,7 +136,7 @@ test_qp_moves_to_where_its_packets_arrive(void **state)
 	(void)state;
 	by_hand(true);
 	pair_create(engine, &p, 0, 1);
-	rc_qp_find(w[0]->rc, p.a.qpn)->init.pinned = true;
+	rc_qp_at(w[0]->rc, p.a.qpn)->init.pinned = true;
 	for (i = 0; i < 10000 && rehome_worker_of(&p.a) != rehome_worker_of(&p.b); i++) {
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 256 * 1024, i), 1);
 		turn_until(&p.a, 1);

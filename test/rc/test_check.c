@@ -92,7 +92,7 @@ test_damage_is_found(void **state)
 		damage_saved, damage_message, damage_rq, damage_work, damage_ring, damage_ring_tail,
 		damage_ring_fences, damage_ring_notify };
 	struct peer *p = peer_create(&(struct peer_config){ .psn = FIRST_PSN });
-	struct rc_qp *qp = rc_qp_find(p->w, p->qpn);
+	struct rc_qp *qp = rc_qp_at(p->w, p->qpn);
 	unsigned int i;
 
 	(void)state;

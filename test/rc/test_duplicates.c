@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "peer.h"
-#include "rc/qp.h"
+#include "rc/qp_directory.h"
 
 /* A duplicate Send is not executed again; the ACK has the newest PSN, ePSN - 1. */
 static void
@@ -404,7 +404,7 @@ test_duplicate_region_is_half_of_the_psns(void **state)
 static void
 advance(struct peer *p, uint32_t to)
 {
-	struct rc_qp *qp = rc_qp_find(p->w, p->qpn);
+	struct rc_qp *qp = rc_qp_at(p->w, p->qpn);
 
 	qp->resp.epsn = (to - 1) & PSN_MASK;
 	assert_int_equal(in_write(p, RC_WRITE_ONLY, to - 1, 0x1000, 8, 8), VERDICT_REQUEST);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * What a queue pair derives from its address vector and state: the headers of its packets, and the
+ * word that received packets are compared with.
+ */
+
+#include "rc/qp.h"
+#include "wire/put.h"
+
+void
+rc_qp_path(struct rc_qp *qp)
+{
+	struct av av = qp->attr.av;
+
+	/* congestion 1: switches mark only packets with an ECN-capable codepoint */
+	if (qp->rp != NULL && av.encap <= ENCAP_ROCEV2_IPV6 && (av.traffic_class & ECN_MASK) == 0)
+		av.traffic_class |= ECN_ECT0;
+	path_init(&qp->path, &av, qp->qpn, qp->dest_qpn);
+	qp->path.neighbour = qp->attr.neighbour;
+}
+
+#define ENCAP_NONE UINT32_MAX
+
+/*
+ * Update qp.known, the word of P_Key, port and encapsulation that packet_known() compares. It is
+ * valid only for an RC QP in RTS or SQD on RoCE in MIGRATED whose P_Key is a full member's; for
+ * others ENCAP_NONE matches no packet, and unknown_admitted() checks all (worker.c). Also update
+ * qp.bth.
+ */
+void
+rc_qp_known(struct rc_qp *qp)
+{
+	const struct av *av = &qp->path.av;
+	bool plain = qp->type == QPT_RC && (qp->state == QPS_RTS || qp->state == QPS_SQD) &&
+		qp->mig_state == MIG_MIGRATED && av->encap != ENCAP_IB && qp->pkey > PKEY_FULL;
+
+	qp->bth = bth_common(qp->migreq ? BTH_M : 0, qp->pkey, qp->dest_qpn);
+	qp->port = av->port;
+	rc_choose_totals(qp);
+	qp->encap = plain ? av->encap : ENCAP_NONE;
+}

@@ -12,6 +12,7 @@
 
 #include "cm.h"
 #include "commands.h"
+#include "config.h"
 #include "events.h"
 #include "methods.h"
 #include "ping.h"
@@ -337,6 +338,7 @@ static const struct {
 		json_t *params);
 } runs[] = {
 	{ "cm", cm_command_run },
+	{ "config", config_run },
 	{ "events", events_run },
 	{ "live", live_run },
 	{ "ping", ping_command_run },
@@ -361,7 +363,8 @@ commands_run(const struct options *o, struct connection *c, const json_t *comman
  * Methods with their own function: they compute the exit status, or wait longer, from the
  * parameters.
  */
-static const char *const own_methods[] = { "live_ping", "smp_get", "smp_set", "stats_metrics" };
+static const char *const own_methods[] = { "config_diff", "config_reload", "live_ping", "smp_get",
+	"smp_set", "stats_metrics" };
 
 bool
 commands_own(const json_t *method)

@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,58 @@ apply_log(const struct config *c)
 	config_apply_log(c, &ignored); /* reload_reload_check_log() has found all components */
 }
 
+/* The level that a component has under a configuration. */
+static uint32_t
+level_under(const struct config *c, unsigned int component)
+{
+	uint32_t level = noted[component].level;
+	unsigned int i;
+
+	for (i = 0; i < c->num_log; i++)
+		if (fnmatch(c->log[i].component, noted[component].component, 0) == 0)
+			level = c->log[i].level;
+	return level;
+}
+
+struct level_resets {
+	const struct config *was, *now;
+	config_change_fn fn;
+	void *arg;
+};
+
+static const char *
+level_text(uint32_t level, char buf[32])
+{
+	const struct table_word *w = level_words;
+
+	while (w->name != NULL && w->value != level)
+		w++;
+	snprintf(buf, 32, "\"%s\"", w->name != NULL ? w->name : "none");
+	return buf;
+}
+
+/* Report a level that log_level_set() has changed since, and that the reload sets again. */
+static bool
+report_level(void *arg, const char *component, const char *level)
+{
+	const struct table_word *word = table_find_word(level_words, level, strlen(level));
+	const struct level_resets *r = arg;
+	char path[160], old[32], new[32];
+	struct config_change c = { .path = path, .was = old, .now = new };
+	unsigned int i;
+
+	for (i = 0; i < num_noted && strcmp(noted[i].component, component) != 0; i++)
+		;
+	if (i == num_noted || word == NULL || word->value == level_under(r->was, i) ||
+		word->value == level_under(r->now, i))
+		return true;
+	snprintf(path, sizeof(path), "log[%s].level", component);
+	level_text(word->value, old);
+	level_text(level_under(r->now, i), new);
+	r->fn(r->arg, &c);
+	return true;
+}
+
 /* --- services --- */
 
 static bool
@@ -96,6 +149,16 @@ has_service(const struct config *c, const struct config_service *s)
 	return found;
 }
 
+/* True if the two listen in the same place: a service without an ID is found by its TCP port. */
+static bool
+same_place(const struct svc_config *a, const struct svc_config *b)
+{
+	if (strcmp(a->kind, b->kind) != 0 || a->service_id != b->service_id)
+		return false;
+	return a->service_id != 0 ||
+		(a->tcp_port == b->tcp_port && strcmp(a->tcp_address, b->tcp_address) == 0);
+}
+
 /* The number of the service that listens as configured; 0: somebody has ended it. */
 static uint32_t
 service_number(struct engine *e, const struct svc_config *s)
@@ -104,14 +167,46 @@ service_number(struct engine *e, const struct svc_config *s)
 	uint64_t cursor = 0;
 
 	while (engine_service_next(e, &cursor, &info))
-		if (info.listening && info.config.service_id == s->service_id)
+		if (info.listening && same_place(&info.config, s))
 			return info.id;
 	return 0;
 }
 
-/* Stop what c has and other has not. Its connections stay. */
+/* True if both configurations have the service, but cm_unlisten has ended it since. */
+static bool
+service_ended(struct engine *e, const struct config *was, const struct config *now, unsigned int i)
+{
+	return has_service(was, &now->service[i]) &&
+		service_number(e, &now->engine.service[i]) == 0;
+}
+
 static void
-stop_services(struct engine *e, const struct config *c, const struct config *other)
+report_ended_services(struct engine *e, const struct config *was, const struct config *now,
+	config_change_fn fn, void *arg)
+{
+	struct config_change c = { .was = "ended" };
+	unsigned int i;
+	char path[32];
+	json_t *s;
+	char *text;
+
+	for (i = 0; i < now->num_services; i++) {
+		if (!service_ended(e, was, now, i))
+			continue;
+		s = table_encode(config_service_keys, &now->service[i]);
+		text = s != NULL ? json_dumps(s, JSON_COMPACT) : NULL;
+		snprintf(path, sizeof(path), "services[%u]", i);
+		c.path = path;
+		c.now = text != NULL ? text : "it listens";
+		fn(arg, &c);
+		free(text);
+		json_decref(s);
+	}
+}
+
+/* Stop what c has and other has not. Its connections stay. @param stopped  [num_services] */
+static void
+stop_services(struct engine *e, const struct config *c, const struct config *other, bool *stopped)
 {
 	struct error ignored;
 	unsigned int i;
@@ -120,24 +215,41 @@ stop_services(struct engine *e, const struct config *c, const struct config *oth
 	for (i = 0; i < c->num_services; i++) {
 		id = has_service(other, &c->service[i]) ? 0
 							: service_number(e, &c->engine.service[i]);
-		if (id != 0)
+		stopped[i] = id != 0;
+		if (stopped[i])
 			engine_cm_unlisten(e, id, false, &ignored);
 	}
 }
 
-/* Start what c has and other has not. @param ids  [num_services], 0: nothing was started */
+/* Undo stop_services(). */
+static void
+resume_services(struct engine *e, const struct config *c, const bool *stopped)
+{
+	struct error ignored;
+	unsigned int i;
+	uint32_t id;
+
+	for (i = 0; i < c->num_services; i++)
+		if (stopped[i])
+			engine_cm_listen(e, &c->engine.service[i], &id, &ignored);
+}
+
+/*
+ * Start what now has and was has not, and what has ended. @param ids  [num_services], 0: nothing
+ * was started
+ */
 static int
-start_services(struct engine *e, const struct config *c, const struct config *other, uint32_t *ids,
+start_services(struct engine *e, const struct config *was, const struct config *now, uint32_t *ids,
 	struct error *err)
 {
 	struct error why = { "" };
 	unsigned int i;
 	int ret;
 
-	for (i = 0; i < c->num_services; i++) {
-		if (has_service(other, &c->service[i]))
+	for (i = 0; i < now->num_services; i++) {
+		if (has_service(was, &now->service[i]) && !service_ended(e, was, now, i))
 			continue;
-		ret = engine_cm_listen(e, &c->engine.service[i], &ids[i], &why);
+		ret = engine_cm_listen(e, &now->engine.service[i], &ids[i], &why);
 		if (ret != 0)
 			return error_set(err, -ret, "services[%u]: %.230s", i, why.text);
 	}
@@ -148,19 +260,20 @@ static int
 apply_services(struct engine *e, const struct config *was, const struct config *now,
 	struct error *err)
 {
-	uint32_t ids[ENGINE_SERVICES_MAX] = { 0 }, again[ENGINE_SERVICES_MAX];
+	uint32_t ids[ENGINE_SERVICES_MAX] = { 0 };
+	bool stopped[ENGINE_SERVICES_MAX];
 	struct error ignored;
 	unsigned int i;
 	int ret;
 
-	stop_services(e, was, now);
-	ret = start_services(e, now, was, ids, err);
+	stop_services(e, was, now, stopped);
+	ret = start_services(e, was, now, ids, err);
 	if (ret == 0)
 		return 0;
 	for (i = 0; i < now->num_services; i++)
 		if (ids[i] != 0)
 			engine_cm_unlisten(e, ids[i], false, &ignored);
-	start_services(e, was, now, again, &ignored);
+	resume_services(e, was, stopped);
 	return ret;
 }
 
@@ -250,6 +363,7 @@ reload_errors(const struct config_errors *errs, struct error *err)
 /* Collects the lines to log, and passes the changes on. */
 struct reload_report {
 	FILE *lines, *restarts;
+	unsigned int num; /* changes so far */
 	config_change_fn fn; /* may be NULL */
 	void *arg;
 };
@@ -258,9 +372,9 @@ static void
 report_change(void *arg, const struct config_change *c)
 {
 	struct reload_report *r = arg;
-
 	FILE *to = c->restart ? r->restarts : r->lines;
 
+	r->num++;
 	if (to != NULL)
 		fprintf(to, "polca: reload: %s: %s -> %s%s\n", c->path, c->was, c->now,
 			c->restart ? ": needs a restart" : "");
@@ -274,6 +388,7 @@ reload_from_file(struct config_reload *r, bool apply, config_change_fn fn, void 
 {
 	static struct config_errors errs;
 	static struct config next;
+	struct level_resets resets = { r->running, &next, fn, arg };
 	int ret;
 
 	if (r->file == NULL)
@@ -288,6 +403,8 @@ reload_from_file(struct config_reload *r, bool apply, config_change_fn fn, void 
 	ret = config_diff(r->running, &next, fn, arg);
 	if (ret != 0)
 		return error_set(err, -ret, "no memory for the configuration's changes");
+	report_ended_services(r->e, r->running, &next, fn, arg);
+	log_components(report_level, &resets);
 	return apply ? apply_all(r, &next, err) : 0;
 }
 
@@ -317,7 +434,9 @@ config_reload(void *reload, bool apply, config_change_fn fn, void *arg, struct e
 	} else {
 		log_say(RTE_LOG_NOTICE, text != NULL ? text : "");
 		log_say(RTE_LOG_WARNING, restarts != NULL ? restarts : "");
-		log_say(RTE_LOG_NOTICE, "polca: reload: done");
+		log_say(RTE_LOG_NOTICE,
+			report.num > 0 ? "polca: reload: done"
+				       : "polca: reload: done, there was nothing to change");
 	}
 	free(text);
 	free(restarts);

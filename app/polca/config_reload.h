@@ -32,7 +32,8 @@ struct config_reload {
 };
 
 /**
- * Compare the file with what is in effect. A reload is logged: each change, or why there is none.
+ * Compare the file with what is in effect, and with services that have ended and log levels that
+ * were set since. A reload is logged: each change, or why there is none.
  *
  * @param reload  struct config_reload
  * @param apply  take over what can change, all of it or nothing

@@ -21,8 +21,10 @@ struct changes_reply {
 #define CHANGE(field, t, text) ROW(struct change_row, field, t, text)
 
 static const struct table_row change_rows[] = {
-	CHANGE(path, TABLE_STRING, "of the value in the file"),
-	CHANGE(was, TABLE_STRING, "in effect, as JSON; none: its default"),
+	CHANGE(path, TABLE_STRING,
+		"of the value in the file; log[COMPONENT].level: log_level_set has changed it, and a reload sets it again"),
+	CHANGE(was, TABLE_STRING,
+		"in effect, as JSON; none: its default; ended: a service of the file that no longer listens, and that a reload starts again"),
 	CHANGE(now, TABLE_STRING, "in the file"),
 	CHANGE(restart, TABLE_BOOL, "it takes effect with a restart only"),
 	ROW_END,

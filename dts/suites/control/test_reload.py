@@ -127,3 +127,54 @@ def test_one_service_that_cannot_listen_undoes_the_others(polca, edit):
         assert services(polca) == ['echo'] and level(polca) == 'info'
     finally:
         polca.rpc('cm_unlisten', service=taken)
+
+
+def test_a_reload_without_changes_says_so(polca, edit):
+    assert polca.ctl('config', 'diff').stdout == 'no difference: the file says what is in effect\n'
+    assert polca.ctl('config', 'reload').stdout == 'nothing to change: the file says what is in effect\n'
+    assert reloads(polca)[-1].endswith('polca: reload: done, there was nothing to change')
+    edit(limits={**polca.config['limits'], 'max_cq': 300})
+    r = polca.ctl('config', 'reload').stdout
+    assert 'limits.max_cq' in r and r.endswith('\nnothing has changed: all of this needs a restart\n')
+
+
+def test_levels_that_were_set_are_set_again_and_named(polca, edit):
+    polca.rpc('log_level_set', component='polca.engine', level='debug')
+    expected = {'log[polca.engine].level': ('"debug"', '"info"', False)}
+    assert changes(polca, 'config_diff') == expected and level(polca) == 'debug'
+    assert changes(polca, 'config_reload') == expected and level(polca) == 'info'
+    assert changes(polca, 'config_reload') == {}
+    # the file's own level is no reset
+    edit(log=[{'component': 'polca.eng*', 'level': 'debug'}])
+    assert list(changes(polca, 'config_reload')) == ['log[0]'] and changes(polca, 'config_diff') == {}
+
+
+PERFTEST = [{'kind': 'perftest', 'tcp_port': 18515}, {'kind': 'perftest', 'tcp_port': 18516}]
+
+
+def numbers(polca):
+    return {s['tcp_port'] or s['service_id']: s['service'] for s in polca.rpc('service_list')['services']}
+
+
+def test_services_that_ended_start_again(polca, edit):
+    edit(services=[RPING] + PERFTEST)
+    polca.rpc('config_reload')
+    before = numbers(polca)
+    assert len(before) == 3 and changes(polca, 'config_reload') == {} and numbers(polca) == before
+    polca.rpc('cm_unlisten', service=before[18516])
+    wait_until(lambda: len(numbers(polca)) == 2)
+    was, now, restart = changes(polca, 'config_diff')['services[2]']
+    assert was == 'ended' and json.loads(now)['tcp_port'] == 18516 and not restart
+    assert list(changes(polca, 'config_reload')) == ['services[2]']
+    after = numbers(polca)
+    assert after[18516] != before[18516] and {**after, 18516: before[18516]} == before
+
+
+def test_the_service_that_is_left_out_stops_and_no_other_one(polca, edit):
+    """Services without an ID are told apart by where they listen."""
+    edit(services=PERFTEST)
+    polca.rpc('config_reload')
+    before = numbers(polca)
+    edit(services=PERFTEST[:1])
+    polca.rpc('config_reload')
+    wait_until(lambda: numbers(polca) == {18515: before[18515]})

@@ -77,6 +77,8 @@ const struct table_row config_sa_keys[] = {
 		"Directory of the database, made when only it is missing. Default: memory only."),
 	SA(map_mb, 1, 1 << 24,
 		"The most that the database may grow to, MiB, in memory and on disk."),
+	SA(max_import_mb, 1, 4096,
+		"The largest file that is imported, MiB; it is read into memory as a whole."),
 	ROW_NAMED(struct config, "sm_key", engine.sa.server.sm_key, TABLE_UINT,
 		"SM_Key of trusted requesters. The default, 1, is opensm's and saquery's, "
 		"which everybody knows: who gives it sees everything but keys, and "

@@ -51,7 +51,7 @@ static const engine_sa_parser parsers[] = {
 
 static const struct table_row import_params[] = {
 	ROW(struct import_args, file, TABLE_FILE,
-		.help = "read from its beginning to its end, at most 4 GiB; it or text is required"),
+		.help = "read from its beginning to its end, at most sa.max_import_mb; it or text is required"),
 	ROW(struct import_args, text, TABLE_STRING, "what such a file holds", .max = 1 << 20),
 	ROW(struct import_args, format, TABLE_ENUM,
 		"json: as sa export and sa table --json write it; ibnetdiscover: that tool's output, LIDs included, and dump_fts's behind it or alone",

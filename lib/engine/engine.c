@@ -44,6 +44,7 @@ const struct engine_config engine_config_default = {
 	.sa = {
 		.enabled = true,
 		.map_mb = 4096,
+		.max_import_mb = 256,
 		.max_versions = 1024,
 		.old_mb = 256,
 		.max_result_mb = 16,

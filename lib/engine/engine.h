@@ -40,6 +40,7 @@ struct engine_sa_config {
 	bool enabled; /**< serve an SA; queries to other SAs work without */
 	char path[256]; /**< directory of the database; "": memory only */
 	uint32_t map_mb; /**< largest size of the database */
+	uint32_t max_import_mb; /**< largest file that is imported */
 	uint32_t max_versions; /**< versions of the database that transfers may hold at one time */
 	uint32_t old_mb; /**< memory that old versions may occupy */
 	/**

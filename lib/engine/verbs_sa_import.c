@@ -20,8 +20,6 @@
 
 #include "engine/verbs_private.h"
 
-#define FILE_MAX (UINT64_C(1) << 32)
-
 struct sa_import {
 	struct engine *engine;
 	pthread_t thread;
@@ -48,15 +46,16 @@ struct sa_import {
 static int
 import_read_file(struct sa_import *i)
 {
+	const uint64_t most = (uint64_t)i->engine->config.sa.max_import_mb << 20;
 	struct stat st;
 	ssize_t n = 1;
 
 	if (fstat(i->fd, &st) != 0)
 		return error_set(&i->err, errno, "file: %s", strerror(errno));
-	if (st.st_size <= 0 || (uint64_t)st.st_size > FILE_MAX)
+	if (st.st_size <= 0 || (uint64_t)st.st_size > most)
 		return error_set(&i->err, EINVAL,
-			"file: got %" PRId64 " bytes, allowed: 1..%" PRIu64, (int64_t)st.st_size,
-			FILE_MAX);
+			"file: got %" PRId64 " bytes, allowed: 1..%" PRIu64 " (sa.max_import_mb)",
+			(int64_t)st.st_size, most);
 	i->text = malloc((size_t)st.st_size + 1);
 	if (i->text == NULL)
 		return error_set(&i->err, ENOMEM, "no memory for the file");

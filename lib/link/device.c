@@ -219,19 +219,13 @@ device_plug(struct link_port *p, struct error *err)
 	return 0;
 }
 
-int
-device_attach(struct link_port *p, struct error *err)
+/* The device may be EAL's already, from its arguments. */
+static int
+device_find(struct link_port *p, struct error *err)
 {
 	char name[PCI_PRI_STR_SIZE];
 	struct rte_pci_addr addr;
 
-	if (p->cfg.device[0] == '\0')
-		return error_set(err, EINVAL,
-			"%s: device is missing: a PCI address or a vdev, or "
-			"back_to_back with the name of another port",
-			p->cfg.name);
-	if (strncmp(p->cfg.device, "net_memif", 9) == 0 && memif_trust(p, err) != 0)
-		return -EPERM;
 	if (rte_eth_dev_get_port_by_name(p->cfg.device, &p->ethdev) == 0)
 		return clear_socket_of(p, err);
 	if (pci_address_parse(p->cfg.device, &addr)) { /* 01:00.0 is short for 0000:01:00.0 */
@@ -240,6 +234,25 @@ device_attach(struct link_port *p, struct error *err)
 			return 0;
 	}
 	return device_plug(p, err);
+}
+
+int
+device_attach(struct link_port *p, struct error *err)
+{
+	bool memif = strncmp(p->cfg.device, "net_memif", 9) == 0;
+	int rc;
+
+	if (p->cfg.device[0] == '\0')
+		return error_set(err, EINVAL,
+			"%s: device is missing: a PCI address or a vdev, or "
+			"back_to_back with the name of another port",
+			p->cfg.name);
+	if (memif && memif_trust(p, err) != 0)
+		return -EPERM;
+	rc = device_find(p, err);
+	if (rc == 0 && memif)
+		memif_watch(p);
+	return rc;
 }
 
 void

@@ -57,38 +57,58 @@ link_unmapping(void)
  */
 static struct {
 	struct code_range driver;
-	char line[512]; /* what to write before the process ends, a line for each port */
+	/* [ethdev]: what to write before the process ends; "": no memif port */
+	char line[RTE_MAX_ETHPORTS][160];
 } crash;
 
+__thread uint16_t ethdev_in_burst = RTE_MAX_ETHPORTS;
+
+static void
+write_line(uint16_t ethdev)
+{
+	ssize_t rc = write(STDERR_FILENO, crash.line[ethdev], strlen(crash.line[ethdev]));
+
+	RTE_SET_USED(rc); /* the process ends either way */
+}
+
+/*
+ * The address says nothing about the port, because a wrong descriptor may lead anywhere. But a
+ * worker runs the driver's code in bursts only. Other threads run it too, when a peer comes or
+ * leaves: then any memif port may be the one.
+ */
 static bool
 memif_fault(const struct fault *f)
 {
-	ssize_t rc = 0;
+	uint16_t i;
 
-	if (f->ip >= crash.driver.from && f->ip < crash.driver.to)
-		rc = write(STDERR_FILENO, crash.line, strlen(crash.line));
-	RTE_SET_USED(rc); /* the process ends either way */
+	if (f->ip < crash.driver.from || f->ip >= crash.driver.to)
+		return false;
+	if (ethdev_in_burst < RTE_MAX_ETHPORTS)
+		write_line(ethdev_in_burst);
+	else
+		for (i = 0; i < RTE_MAX_ETHPORTS; i++)
+			write_line(i);
 	return false;
 }
 
 int
 memif_trust(const struct link_port *p, struct error *err)
 {
-	size_t n = strlen(crash.line);
-	char line[160];
-
 	if (!p->cfg.trusted)
 		return error_set(err, EPERM,
 			"%s: trusted: a memif peer can crash this process. Set \"trusted\": true if "
 			"you trust it, or else use net_vhost, which checks what its peer writes",
 			p->cfg.name);
+	return 0;
+}
+
+void
+memif_watch(const struct link_port *p)
+{
 	crash.driver = code_of_object("rte_net_memif");
 	fault_add(memif_fault);
-	snprintf(line, sizeof(line),
+	snprintf(crash.line[p->ethdev], sizeof(crash.line[0]),
 		"polca: %s: the memif peer gave a descriptor outside its memory, or took the memory "
 		"away: the process ends\n",
 		p->cfg.name);
-	if (strstr(crash.line, line) == NULL) /* not opened before */
-		snprintf(crash.line + n, sizeof(crash.line) - n, "%s", line);
-	return 0;
 }

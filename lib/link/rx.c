@@ -432,6 +432,7 @@ link_rx(struct link_worker *w, uint64_t now, struct packet **pkts)
 			w->cursor = 0;
 		if (unlikely(q->stopped))
 			continue;
+		ethdev_in_burst = q->port->ethdev;
 		n = rte_eth_rx_burst(q->port->ethdev, q->queue, mbufs, LINK_BURST);
 		if (n > 0)
 			got = rx_burst(w, q->port, mbufs, n, pkts);

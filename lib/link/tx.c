@@ -88,8 +88,10 @@ tx_moves(struct link_worker *w, struct tx_port *t)
 static unsigned int
 tx_offer(struct tx_port *t)
 {
-	if (likely(t->way == TX_QUEUE))
+	if (likely(t->way == TX_QUEUE)) {
+		ethdev_in_burst = t->ethdev;
 		return rte_eth_tx_burst(t->ethdev, t->queue, t->mbuf, t->num);
+	}
 	return tx_elsewhere(t);
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "node.h"
@@ -23,7 +24,7 @@ static char dir[64];
 static int
 sa_start(void **state)
 {
-	node_config();
+	node_config()->sa.max_import_mb = 2;
 	*state = node_start();
 	return 0;
 }
@@ -542,15 +543,27 @@ test_a_bad_file_changes_nothing(void **state)
 {
 	struct engine *e = *state;
 	uint64_t n = records_in(e);
+	int big = memfd_create("import", MFD_CLOEXEC);
 	struct engine_sa_imported done;
 	struct error err = { "" };
+	char path[64];
 
 	done = import(e, NULL, "Switch\t4 \"S-1\"\n[1]\tnonsense\n", &err);
 	assert_true(done.result < 0);
 	assert_true(strlen(err.text) > 10);
 	done = import(e, "/dev/null", NULL, &err); /* files in /proc are without bytes, too */
 	assert_int_equal(done.result, -EINVAL);
-	assert_string_equal(err.text, "file: got 0 bytes, allowed: 1..4294967296");
+	assert_string_equal(err.text, "file: got 0 bytes, allowed: 1..2097152 (sa.max_import_mb)");
+	assert_int_equal(ftruncate(big, (2 << 20) + 1), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", big);
+	done = import(e, path, NULL, &err);
+	assert_int_equal(done.result, -EINVAL);
+	assert_string_equal(err.text,
+		"file: got 2097153 bytes, allowed: 1..2097152 (sa.max_import_mb)");
+	assert_int_equal(ftruncate(big, 2 << 20), 0); /* as large as may be, and no fabric */
+	done = import(e, path, NULL, &err);
+	assert_null(strstr(err.text, "max_import_mb"));
+	close(big);
 	assert_int_equal(records_in(e), n);
 }
 

@@ -63,57 +63,23 @@ always(void)
 }
 
 /* slowest first */
-static const struct kernel {
-	const char *name;
-	uint32_t (*update)(uint32_t crc, const void *buf, size_t len);
-	bool (*supported)(void);
-	uint32_t (*packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks,
-		const void *from, uint32_t len);
-	uint32_t (*masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
-	bool (*ipv4_ok)(const uint8_t *ip, uint32_t len);
-	uint32_t (*send)(const struct path *p, uint8_t *bth, const uint8_t words[12],
-		const void *from, uint32_t len, uint16_t ip_id);
-	uint32_t (
-		*ack)(const struct path *p, uint8_t *bth, const uint8_t words[16], uint16_t ip_id);
-	uint32_t (*atomic)(const struct path *p, uint8_t *bth, const uint8_t words[24],
-		uint16_t ip_id);
-	size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
-} kernels[] = {
-	{ "portable", crc32_portable, always, crc32_packet_portable, crc32_masked_portable,
+static const struct crc_kernel kernels[] = {
+	{ "portable", always, crc32_portable, crc32_packet_portable, crc32_masked_portable,
 		icrc_ipv4_ok_portable, path_finish_send_portable, path_finish_ack_portable,
 		path_finish_atomic_portable, NULL },
 #ifdef WIRE_CRC32_PCLMUL
-	{ "pclmul", crc32_pclmul, crc32_pclmul_supported, crc32_packet_pclmul, crc32_masked_pclmul,
+	{ "pclmul", crc32_pclmul_supported, crc32_pclmul, crc32_packet_pclmul, crc32_masked_pclmul,
 		icrc_ipv4_ok_pclmul, path_finish_send_pclmul, path_finish_ack_pclmul,
 		path_finish_atomic_pclmul, vcrc_fold_pclmul },
 #endif
 #ifdef WIRE_CRC32_VPCLMUL
-	{ "vpclmul", crc32_vpclmul, crc32_vpclmul_supported, crc32_packet_vpclmul,
+	{ "vpclmul", crc32_vpclmul_supported, crc32_vpclmul, crc32_packet_vpclmul,
 		crc32_masked_vpclmul, icrc_ipv4_ok_vpclmul, path_finish_send_vpclmul,
 		path_finish_ack_pclmul, path_finish_atomic_pclmul, vcrc_fold_pclmul },
 #endif
 };
 
-uint32_t (*crc32_update)(uint32_t crc, const void *buf, size_t len) = crc32_portable;
-uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks,
-	const void *from, uint32_t len) = crc32_packet_portable;
-uint32_t (*crc32_masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks,
-	uint32_t len) = crc32_masked_portable;
-bool (*icrc_ipv4_ok)(const uint8_t *ip, uint32_t len) = icrc_ipv4_ok_portable;
-uint32_t (*path_finish_send)(const struct path *p, uint8_t *bth, const uint8_t words[12],
-	const void *from, uint32_t len, uint16_t ip_id) = path_finish_send_portable;
-uint32_t (*path_finish_ack)(const struct path *p, uint8_t *bth, const uint8_t words[16],
-	uint16_t ip_id) = path_finish_ack_portable;
-uint32_t (*path_finish_atomic)(const struct path *p, uint8_t *bth, const uint8_t words[24],
-	uint16_t ip_id) = path_finish_atomic_portable;
-size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
-static const char *in_use = "portable";
-
-const char *
-crc32_kernel(void)
-{
-	return in_use;
-}
+const struct crc_kernel *crc_kernel = &kernels[0];
 
 int
 crc32_use(const char *name)
@@ -125,15 +91,7 @@ crc32_use(const char *name)
 			continue;
 		if (!kernels[i].supported())
 			return -ENOTSUP;
-		crc32_update = kernels[i].update;
-		crc32_packet = kernels[i].packet;
-		crc32_masked = kernels[i].masked;
-		icrc_ipv4_ok = kernels[i].ipv4_ok;
-		path_finish_send = kernels[i].send;
-		path_finish_ack = kernels[i].ack;
-		path_finish_atomic = kernels[i].atomic;
-		vcrc_fold = kernels[i].vcrc_fold;
-		in_use = kernels[i].name;
+		crc_kernel = &kernels[i];
 		return 0;
 	}
 	return -ENOTSUP;

@@ -162,8 +162,8 @@ wire_vcrc(const uint8_t *lrh, uint32_t len)
 	uint8_t block[16];
 	uint32_t n;
 
-	if (len >= VCRC_FOLD_MIN && vcrc_fold != NULL) {
-		n = (uint32_t)vcrc_fold(crc, lrh, len, block);
+	if (len >= VCRC_FOLD_MIN && crc_kernel->vcrc_fold != NULL) {
+		n = (uint32_t)crc_kernel->vcrc_fold(crc, lrh, len, block);
 		crc = vcrc_table(0, block, sizeof(block));
 		lrh += n;
 		len -= n;

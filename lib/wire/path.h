@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "wire/crc32.h"
 #include "wire/packet.h"
 
 /** Enough for Ethernet + VLAN + IPv6 + UDP and for Ethernet + LRH + GRH. */
@@ -94,26 +95,38 @@ uint32_t path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, 
 /**
  * path_finish_copy() for a BTH without extension headers. It writes the BTH itself, from @p words:
  * the caller stored them as eight and four bytes, and loading them is faster than loading bytes
- * just written to the packet. crc32_use() sets this pointer and the next two with the CRC kernel.
+ * just written to the packet. The CRC kernel does this function's work, and that of the next two.
+ *
+ * @param words  BTH_LEN bytes
  */
-extern uint32_t (*path_finish_send)(const struct path *p, uint8_t *bth, const uint8_t words[12],
-	const void *from, uint32_t len, uint16_t ip_id);
+static inline uint32_t
+path_finish_send(const struct path *p, uint8_t *bth, const uint8_t *words, const void *from,
+	uint32_t len, uint16_t ip_id)
+{
+	return crc_kernel->send(p, bth, words, from, len, ip_id);
+}
 
 /**
  * path_finish_send() for a BTH and four more bytes, such as an Ack; no payload.
  *
  * @param words  BTH_LEN + 4 bytes, stored as eight, four and four
  */
-extern uint32_t (*path_finish_ack)(const struct path *p, uint8_t *bth, const uint8_t words[16],
-	uint16_t ip_id);
+static inline uint32_t
+path_finish_ack(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip_id)
+{
+	return crc_kernel->ack(p, bth, words, ip_id);
+}
 
 /**
  * path_finish_send() for a BTH and twelve more bytes: an Atomic Acknowledge.
  *
  * @param words  BTH_LEN + 12 bytes, stored as eight, four, four and eight
  */
-extern uint32_t (*path_finish_atomic)(const struct path *p, uint8_t *bth, const uint8_t words[24],
-	uint16_t ip_id);
+static inline uint32_t
+path_finish_atomic(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip_id)
+{
+	return crc_kernel->atomic(p, bth, words, ip_id);
+}
 
 /**
  * path_finish_copy() with zeros instead of the ICRC, for links whose both ends do not check it. On

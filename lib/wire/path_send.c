@@ -27,7 +27,7 @@
 #define ATOMIC_LEN (ACK_LEN + 8)
 
 uint32_t
-path_finish_send_portable(const struct path *p, uint8_t *bth, const uint8_t words[12],
+path_finish_send_portable(const struct path *p, uint8_t *bth, const uint8_t *words,
 	const void *from, uint32_t len, uint16_t ip_id)
 {
 	memcpy(bth, words, BTH_LEN);
@@ -35,15 +35,14 @@ path_finish_send_portable(const struct path *p, uint8_t *bth, const uint8_t word
 }
 
 uint32_t
-path_finish_ack_portable(const struct path *p, uint8_t *bth, const uint8_t words[16],
-	uint16_t ip_id)
+path_finish_ack_portable(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip_id)
 {
 	memcpy(bth, words, ACK_LEN);
 	return path_finish_copy(p, bth, ACK_LEN, NULL, 0, ip_id);
 }
 
 uint32_t
-path_finish_atomic_portable(const struct path *p, uint8_t *bth, const uint8_t words[24],
+path_finish_atomic_portable(const struct path *p, uint8_t *bth, const uint8_t *words,
 	uint16_t ip_id)
 {
 	memcpy(bth, words, ATOMIC_LEN);
@@ -148,7 +147,7 @@ put_icrc(const struct path *p, uint8_t *bth, uint32_t bth_len, uint32_t icrc)
 
 /* @param copy  copies the payload and continues the CRC x, such as copy_pclmul() */
 static TARGET_PCLMUL __rte_always_inline uint32_t
-finish_send(const struct path *p, uint8_t *bth, const uint8_t words[12], const void *from,
+finish_send(const struct path *p, uint8_t *bth, const uint8_t *words, const void *from,
 	uint32_t len, uint16_t ip_id,
 	uint32_t (*copy)(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len))
 {
@@ -162,14 +161,14 @@ finish_send(const struct path *p, uint8_t *bth, const uint8_t words[12], const v
 }
 
 TARGET_PCLMUL uint32_t
-path_finish_send_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[12],
-	const void *from, uint32_t len, uint16_t ip_id)
+path_finish_send_pclmul(const struct path *p, uint8_t *bth, const uint8_t *words, const void *from,
+	uint32_t len, uint16_t ip_id)
 {
 	return finish_send(p, bth, words, from, len, ip_id, copy_pclmul);
 }
 
 TARGET_PCLMUL uint32_t
-path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[16], uint16_t ip_id)
+path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip_id)
 {
 	const __m128i ones = _mm_set_epi32(0, 0, 0xFF /* resv8a */, 0);
 	uint32_t total_id = ipv4_total_id(ACK_L3_LEN, ip_id);
@@ -189,8 +188,7 @@ path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[1
 
 /* The head of a Send and twelve bytes; these and the last four bytes of the head form one block. */
 TARGET_PCLMUL uint32_t
-path_finish_atomic_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[24],
-	uint16_t ip_id)
+path_finish_atomic_pclmul(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip_id)
 {
 	int32_t aeth;
 	__m128i x, tail;
@@ -219,8 +217,8 @@ path_init_states(struct path *p)
 #ifdef WIRE_CRC32_VPCLMUL
 
 TARGET_VPCLMUL uint32_t
-path_finish_send_vpclmul(const struct path *p, uint8_t *bth, const uint8_t words[12],
-	const void *from, uint32_t len, uint16_t ip_id)
+path_finish_send_vpclmul(const struct path *p, uint8_t *bth, const uint8_t *words, const void *from,
+	uint32_t len, uint16_t ip_id)
 {
 	return finish_send(p, bth, words, from, len, ip_id, copy_vpclmul);
 }

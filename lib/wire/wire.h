@@ -56,8 +56,7 @@ qpn_ordinary(uint32_t qpn)
 bool wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 	enum verdict *why);
 
-/* Private to lib/wire: the ICRC checks of IPv4 without options (by kernel) and of all others */
-extern bool (*icrc_ipv4_ok)(const uint8_t *ip, uint32_t len);
+/* Private to lib/wire: all ICRC checks but that of IPv4 without options */
 bool wire_other_crc_ok(const struct packet *pkt, enum verdict *why);
 
 /** True if the ICRC, and on native IB the VCRC, of a parsed packet is right; else *why is set. */
@@ -66,7 +65,7 @@ wire_crc_ok(const struct packet *pkt, enum verdict *why)
 {
 	*why = VERDICT_ICRC;
 	if (likely(pkt->encap == ENCAP_ROCEV2_IPV4 && pkt->l3[0] == 0x45))
-		return icrc_ipv4_ok(pkt->l3, pkt->icrc_len);
+		return crc_kernel->ipv4_ok(pkt->l3, pkt->icrc_len);
 	return wire_other_crc_ok(pkt, why);
 }
 

@@ -105,7 +105,14 @@ static json_t *
 parse_config(const char *text, size_t len, struct config_errors *errs)
 {
 	json_error_t je;
-	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
+	json_t *root;
+
+	if (strspn(text, " \t\r\n") == len) {
+		config_error_at(errs, 1, 1,
+			"the file is empty, allowed: a JSON object such as {\"ports\": [...]}; examples are in config/");
+		return NULL;
+	}
+	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
 
 	if (root == NULL)
 		config_error_at(errs, je.line, je.column, je.text);

@@ -217,25 +217,53 @@ kinds_that_listen(char *buf, size_t size)
 	return buf;
 }
 
+/* True if the value of this member could not be read: no other error follows from it. */
+static bool
+service_member_is_wrong(const struct config_errors *errs, unsigned int i, const char *member)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "services[%u].%s", i, member);
+	return config_errors_below(errs, path);
+}
+
+/* True if the item of the list is no object: there are no members to check. */
+static bool
+service_is_wrong(const struct config_errors *errs, unsigned int i)
+{
+	unsigned int k, kept = RTE_MIN(errs->values, (unsigned int)CONFIG_ERRORS_MAX);
+	char text[64];
+
+	snprintf(text, sizeof(text), "services[%u]:", i);
+	for (k = 0; k < kept; k++)
+		if (strncmp(errs->error[k].text, text, strlen(text)) == 0)
+			return true;
+	return false;
+}
+
 /* Somewhere to listen, and only one thing there. */
 static void
 check_service(const struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_service *s = &c->service[i];
 	const struct svc_config *all = c->engine.service;
+	bool place_known = !service_member_is_wrong(errs, i, "port") &&
+		!service_member_is_wrong(errs, i, "service_id") &&
+		!service_member_is_wrong(errs, i, "tcp_port");
 	char kinds[256];
 	unsigned int k;
 
-	if (svc_kind(s->svc.kind) == NULL || !svc_kind(s->svc.kind)->server)
+	if (!service_member_is_wrong(errs, i, "kind") &&
+		(svc_kind(s->svc.kind) == NULL || !svc_kind(s->svc.kind)->server))
 		config_error(errs, "services[%u].kind: got \"%s\", allowed: %s", i, s->svc.kind,
 			kinds_that_listen(kinds, sizeof(kinds)));
 	if (s->port != 0 && s->svc.service_id != 0)
 		config_error(errs,
 			"services[%u]: got both port and service_id, allowed: one of them", i);
-	if (s->port == 0 && s->svc.service_id == 0 && s->svc.tcp_port == 0)
+	if (place_known && s->port == 0 && s->svc.service_id == 0 && s->svc.tcp_port == 0)
 		config_error(errs,
 			"services[%u]: got neither port nor service_id, allowed: one of them", i);
-	if (s->svc.local_port >= c->num_ports)
+	if (!service_member_is_wrong(errs, i, "local_port") && s->svc.local_port >= c->num_ports)
 		config_error(errs,
 			"services[%u].local_port: got %u, there are %u ports, counted from 0", i,
 			s->svc.local_port, c->num_ports);
@@ -400,7 +428,6 @@ check_metrics(const struct config *c, struct config_errors *errs)
 void
 config_check(const struct config *c, struct config_errors *errs)
 {
-	char path[32];
 	unsigned int i;
 
 	errs->values = errs->num;
@@ -417,9 +444,7 @@ config_check(const struct config *c, struct config_errors *errs)
 	for (i = 0; i < c->num_ports; i++)
 		if (!port_is_wrong(errs, i))
 			check_port_config(c, i, errs);
-	for (i = 0; i < c->num_services; i++) {
-		snprintf(path, sizeof(path), "services[%u]", i);
-		if (!config_errors_below(errs, path))
+	for (i = 0; i < c->num_services; i++)
+		if (!service_is_wrong(errs, i))
 			check_service(c, i, errs);
-	}
 }

@@ -102,7 +102,7 @@ static const struct table_row mr_register_params[] = {
 #define REGION(field, t, ...) ROW(struct mem_mr_info, field, t, __VA_ARGS__)
 
 static const struct table_row region_rows[] = {
-	REGION(key, TABLE_UINT),
+	REGION(key, TABLE_UINT, .flags = TABLE_SECRET),
 	REGION(pd, TABLE_UINT),
 	REGION(va, TABLE_UINT, "address of its first byte in work requests"),
 	REGION(length, TABLE_UINT),
@@ -254,12 +254,13 @@ struct window_row {
 #define WINDOW(field, t, ...) ROW_NAMED(struct window_row, #field, info.field, t, __VA_ARGS__)
 
 static const struct table_row window_rows[] = {
-	WINDOW(key, TABLE_UINT),
+	WINDOW(key, TABLE_UINT, .flags = TABLE_SECRET),
 	WINDOW(pd, TABLE_UINT),
 	WINDOW(type, TABLE_ENUM, .words = words_mw_type),
 	WINDOW(bound, TABLE_BOOL),
 	SERVICE_NAME_ROW(struct window_row),
-	WINDOW(mr_key, TABLE_UINT, "this and what follows: of those bound", .bit = WINDOW_BOUND),
+	WINDOW(mr_key, TABLE_UINT, "this and what follows: of those bound", .bit = WINDOW_BOUND,
+		.flags = TABLE_SECRET),
 	ROW_NAMED(struct window_row, "qp_num", info.qpn, TABLE_UINT, "TYPE_2",
 		.bit = WINDOW_BOUND_QP),
 	WINDOW(va, TABLE_UINT, .bit = WINDOW_BOUND),

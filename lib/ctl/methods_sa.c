@@ -237,6 +237,34 @@ query_of_args(struct rpc_call *call, const struct sa_query_args *a, struct sa_qu
 	return query_fields(call, a, q);
 }
 
+/*
+ * On the monitoring socket: reads of the own SA, without a key. It sees what a stranger sees, and
+ * sends nothing to others.
+ */
+static int
+query_may_be_asked(struct rpc_call *call, const struct sa_query_args *a)
+{
+	if (!call->monitoring)
+		return 0;
+	if (a->op != SA_OP_GET && a->op != SA_OP_TABLE && a->op != SA_OP_BULK)
+		return error_set(&call->err, EPERM,
+			"op: the monitoring socket has only get, table and bulk; use the control socket");
+	if (query_given(a, SA_TO | AH_DMAC) || a->ah.dlid != 0)
+		return error_set(&call->err, EPERM,
+			"to: the monitoring socket asks this appliance's own SA only; use the control socket");
+	if (query_given(a, SA_SM_KEY))
+		return error_set(&call->err, EPERM,
+			"sm_key: the monitoring socket asks as a stranger does, without a key; use the control socket");
+	return 0;
+}
+
+/* The key of who asks for no other. */
+static uint64_t
+query_own_key(const struct rpc_call *call, bool own)
+{
+	return own && !call->monitoring ? engine_sa_key(call->e) : 0;
+}
+
 static const struct table_row sa_query_results[] = {
 	NUMBER_ROW("query", "its number, for sa_result and sa_cancel"),
 	ROW_END,
@@ -253,18 +281,21 @@ sa_query(struct rpc_call *call)
 		.pkey_index = a->pkey_index,
 		.timeout_ms = a->timeout_ms,
 		.worker = query_given(a, SA_WORKER) ? (int)a->worker : -1,
+		.monitoring = call->monitoring,
 	};
 	struct number_args *reply = call->reply;
 	int rc;
 
-	rc = query_of_args(call, a, &q.query);
+	rc = query_may_be_asked(call, a);
+	if (rc == 0)
+		rc = query_of_args(call, a, &q.query);
 	if (rc == 0 && !q.own)
 		rc = make_ah(call, &a->ah, a->ah.port, &ah);
 	if (rc != 0)
 		return rc;
 	if (!q.own && !hop_known(call, &ah) && !waited(call, NEXT_HOP_WAIT_MS))
 		return RPC_WAIT;
-	q.query.sm_key = query_given(a, SA_SM_KEY) ? a->sm_key : q.own ? engine_sa_key(call->e) : 0;
+	q.query.sm_key = query_given(a, SA_SM_KEY) ? a->sm_key : query_own_key(call, q.own);
 	return engine_sa_query(call->e, &q, &reply->number, &call->err);
 }
 
@@ -413,6 +444,18 @@ static const struct table_row sa_result_results[] = {
 	ROW_END,
 };
 
+/* How a query goes. The monitoring socket knows its own queries only: others may have keys. */
+static int
+query_progress(struct rpc_call *call, uint32_t query, struct engine_sa_progress *p)
+{
+	int rc = engine_sa_progress(call->e, query, p, &call->err);
+
+	if (rc == 0 && call->monitoring && !p->monitoring)
+		return error_set(&call->err, ENOENT,
+			"query: there is no query %u of the monitoring socket (any more)", query);
+	return rc;
+}
+
 static void
 fill_progress(struct sa_result_reply *r)
 {
@@ -443,7 +486,7 @@ sa_result(struct rpc_call *call)
 	uint64_t cursor = a->cursor;
 	int rc;
 
-	rc = engine_sa_progress(call->e, a->query, &reply->progress, &call->err);
+	rc = query_progress(call, a->query, &reply->progress);
 	if (rc != 0)
 		return rc;
 	if (!p->done && p->records < a->cursor + (a->max > 0 ? a->max : 1) &&
@@ -465,21 +508,23 @@ static int
 sa_cancel(struct rpc_call *call)
 {
 	const struct sa_result_args *a = call->args;
+	struct engine_sa_progress p;
+	int rc = query_progress(call, a->query, &p);
 
-	return engine_sa_cancel(call->e, a->query, &call->err);
+	return rc != 0 ? rc : engine_sa_cancel(call->e, a->query, &call->err);
 }
 
 const struct rpc_method methods_sa[] = {
 	{ "sa_query", sa_query, query_params, sizeof(struct sa_query_args),
-		"Ask a subnet administrator, this appliance's own or another. The reply comes at once; sa_result brings the records.",
+		"Ask a subnet administrator, this appliance's own or another. The reply comes at once; sa_result brings the records. On the monitoring socket only get, table and bulk of the own SA, without a key: what a stranger sees.",
 		"polca-ctl sa query --op table --record path sgid=fe80::1 dgid=fe80::2",
-		RESULTS(sa_query_results, struct number_args) },
+		RESULTS(sa_query_results, struct number_args), .reads = true },
 	{ "sa_result", sa_result, result_params, sizeof(struct sa_result_args),
 		"How a query goes, and records that it brought, page by page. What it brought is kept until sa_cancel, or until nobody has asked for five minutes.",
 		"polca-ctl sa result 33 --timeout-ms 1000",
-		RESULTS(sa_result_results, struct sa_result_reply) },
+		RESULTS(sa_result_results, struct sa_result_reply), .reads = true },
 	{ "sa_cancel", sa_cancel, cancel_params, sizeof(struct sa_result_args),
 		"End a query, if it still runs, and forget what it brought.",
-		"polca-ctl sa cancel 33" },
+		"polca-ctl sa cancel 33", .reads = true },
 	{ NULL },
 };

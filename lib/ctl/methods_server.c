@@ -188,6 +188,7 @@ static const struct table_row event_rows[] = {
 		.offset = offsetof(struct event_row, smp),
 		.fields = rows_sm_smp,
 		.bit = EVENT_SMP_KEPT,
+		.flags = TABLE_SECRET,
 	},
 	ROW_END,
 };

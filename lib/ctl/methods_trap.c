@@ -57,7 +57,7 @@ static const struct table_row trap_rows[] = {
 	ROW(struct trap_row, age_ms, TABLE_UINT),
 	TRAP(tid, TABLE_UINT, .digits = 16),
 	ROW(struct trap_row, notice, TABLE_MAP, "with notice: object of its components",
-		.flags = TABLE_OPTIONAL),
+		.flags = TABLE_OPTIONAL | TABLE_SECRET),
 	ROW_END,
 };
 

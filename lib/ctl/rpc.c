@@ -263,6 +263,7 @@ fail_errno(struct rpc_call *call, int eno)
 void
 rpc_only_read(struct rpc_call *call)
 {
+	call->monitoring = true;
 	if (call->method == NULL || call->method->reads)
 		return;
 	call->done = true;
@@ -275,7 +276,8 @@ rpc_only_read(struct rpc_call *call)
 static void
 encode_result(struct rpc_call *call)
 {
-	call->result = table_encode(rpc_results(call->method), call->reply);
+	call->result = table_encode_without(rpc_results(call->method), call->reply,
+		call->monitoring ? TABLE_SECRET : 0);
 	if (call->result == NULL)
 		fail(call, RPC_INTERNAL_ERROR, "out of memory");
 }

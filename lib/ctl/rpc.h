@@ -92,6 +92,7 @@ struct rpc_call {
 	uint64_t until; /**< the handler's own when it waits: it must be called by then */
 	uint64_t progress; /**< the handler's own, between slices */
 	struct arena arena;
+	bool monitoring; /**< it came by the monitoring socket: it may change nothing, see no key */
 	uint64_t *next_event; /**< number of the first event that this reader has not read yet */
 
 	/* rpc.c's own */
@@ -132,7 +133,10 @@ const struct rpc_method *rpc_find(const char *name);
  * @return a call, done already if it was refused; NULL: no memory
  */
 struct rpc_call *rpc_open(struct rpc_state *s, const char *line, size_t len, int *fd, uint64_t now);
-/** The client may only read: refuse the call if its method changes anything. */
+/**
+ * The call came by the monitoring socket: refuse it if its method changes anything, and leave
+ * secret rows out of its result.
+ */
 void rpc_only_read(struct rpc_call *call);
 /** A call that is refused before its line could be read. */
 struct rpc_call *rpc_refuse(enum rpc_code code, const char *text);

@@ -31,6 +31,7 @@ struct engine_sa_query {
 	uint16_t pkey_index;
 	uint32_t timeout_ms; /**< in all; 0: the protocol's timeouts and retries */
 	int worker; /**< -1: round robin */
+	bool monitoring; /**< who asks sees no keys, and no queries of others */
 };
 
 /** Start a query; the records of a Config request are copied. */
@@ -39,6 +40,7 @@ int engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_
 
 struct engine_sa_progress {
 	bool done;
+	bool monitoring; /**< as asked */
 	/* valid while it runs, and after */
 	uint64_t records;
 	uint64_t bytes; /**< of records in the buffer */

@@ -333,7 +333,7 @@ may_be_left_out(const struct table_row *row)
 {
 	if ((row->flags & TABLE_NULL) != 0)
 		return false;
-	return row->bit != 0 || (row->flags & (TABLE_OPTIONAL | TABLE_NOTED)) != 0 ||
+	return row->bit != 0 || (row->flags & (TABLE_OPTIONAL | TABLE_NOTED | TABLE_SECRET)) != 0 ||
 		(row->type == TABLE_UINT && (row->min > 0 || row->max != 0));
 }
 

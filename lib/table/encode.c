@@ -63,8 +63,10 @@ table_empty(const struct table_row *row, const void *base)
 	}
 }
 
+static json_t *encode_object(const struct table_row *rows, const void *base, uint32_t hidden);
+
 static json_t *
-encode_list(const struct table_row *row, const void *base)
+encode_list(const struct table_row *row, const void *base, uint32_t hidden)
 {
 	bool in_place = (row->flags & TABLE_INLINE) != 0;
 	const void *field = (const char *)base + row->offset;
@@ -78,7 +80,7 @@ encode_list(const struct table_row *row, const void *base)
 		if ((row->flags & TABLE_VALUES) != 0)
 			v = table_encode_value(&row->fields[0], items + i * row->item_size);
 		else
-			v = table_encode(row->fields, items + i * row->item_size);
+			v = encode_object(row->fields, items + i * row->item_size, hidden);
 		if ((row->flags & TABLE_ONE_ALONE) != 0 && json_object_size(v) == 1) {
 			json_t *alone = json_incref(json_object_get(v, row->fields[0].name));
 
@@ -93,8 +95,8 @@ encode_list(const struct table_row *row, const void *base)
 	return array;
 }
 
-json_t *
-table_encode_value(const struct table_row *row, const void *base)
+static json_t *
+encode_value(const struct table_row *row, const void *base, uint32_t hidden)
 {
 	const void *field = (const char *)base + row->offset;
 	const struct table_bytes *bytes = field;
@@ -126,9 +128,9 @@ table_encode_value(const struct table_row *row, const void *base)
 	case TABLE_FORM:
 		return json_string(row->form->print(field, text));
 	case TABLE_OBJECT:
-		return table_encode(row->fields, field);
+		return encode_object(row->fields, field, hidden);
 	case TABLE_LIST:
-		return encode_list(row, base);
+		return encode_list(row, base, hidden);
 	case TABLE_MAP:
 	case TABLE_MAPS:
 	case TABLE_COUNTS:
@@ -140,22 +142,30 @@ table_encode_value(const struct table_row *row, const void *base)
 	return NULL;
 }
 
+json_t *
+table_encode_value(const struct table_row *row, const void *base)
+{
+	return encode_value(row, base, 0);
+}
+
 static int
-encode_members(const struct table_row *rows, const void *base, json_t *obj)
+encode_members(const struct table_row *rows, const void *base, json_t *obj, uint32_t hidden)
 {
 	json_t *v;
 	int rc = 0;
 
 	for (; rows->name != NULL && rc == 0; rows++) {
-		if (rows->type == TABLE_INCLUDE && table_empty(rows, base)) {
+		if ((rows->flags & hidden) != 0 ||
+			(rows->type == TABLE_INCLUDE && table_empty(rows, base))) {
 			continue;
 		} else if (rows->type == TABLE_INCLUDE) {
-			rc = encode_members(rows->fields, (const char *)base + rows->offset, obj);
+			rc = encode_members(rows->fields, (const char *)base + rows->offset, obj,
+				hidden);
 		} else if (rows->type == TABLE_MEMBERS) {
 			v = *(json_t *const *)((const char *)base + rows->offset);
 			rc = v == NULL ? 0 : json_object_update(obj, v);
 		} else if (!table_empty(rows, base)) {
-			rc = json_object_set_new(obj, rows->name, table_encode_value(rows, base));
+			rc = json_object_set_new(obj, rows->name, encode_value(rows, base, hidden));
 		} else if ((rows->flags & TABLE_NULL) != 0) {
 			rc = json_object_set_new(obj, rows->name, json_null());
 		}
@@ -163,13 +173,25 @@ encode_members(const struct table_row *rows, const void *base, json_t *obj)
 	return rc;
 }
 
-json_t *
-table_encode(const struct table_row *rows, const void *base)
+static json_t *
+encode_object(const struct table_row *rows, const void *base, uint32_t hidden)
 {
 	json_t *obj = json_object();
 
-	if (encode_members(rows, base, obj) == 0)
+	if (encode_members(rows, base, obj, hidden) == 0)
 		return obj;
 	json_decref(obj);
 	return NULL;
+}
+
+json_t *
+table_encode(const struct table_row *rows, const void *base)
+{
+	return encode_object(rows, base, 0);
+}
+
+json_t *
+table_encode_without(const struct table_row *rows, const void *base, uint32_t hidden)
+{
+	return encode_object(rows, base, hidden);
 }

@@ -56,7 +56,8 @@ enum table_type {
 #define TABLE_RELOAD 0x200 /**< configuration: may change while polca runs */
 /** LIST of a port in the configuration: may get more items at its end while polca runs */
 #define TABLE_RELOAD_MORE 0x800
-#define TABLE_SECRET      0x400 /**< configuration: never shown in messages */
+/** configuration: never shown in messages; results: not shown on the monitoring socket */
+#define TABLE_SECRET 0x400
 
 struct table_word {
 	const char *name;
@@ -186,6 +187,8 @@ const struct table_word *table_find_word(const struct table_word *words, const c
 
 /** @return a new object; NULL: no memory */
 json_t *table_encode(const struct table_row *rows, const void *base);
+/** The same without rows that have one of the flags @p hidden, at any depth. */
+json_t *table_encode_without(const struct table_row *rows, const void *base, uint32_t hidden);
 /** The value of one row. @return NULL: it is left out, or no memory */
 json_t *table_encode_value(const struct table_row *row, const void *base);
 /** True if the value is left out, or null, when encoded. */

@@ -57,6 +57,7 @@ struct fake_sa {
 	uint16_t pkey_index;
 	uint32_t timeout_ms;
 	int worker;
+	bool monitoring;
 	uint8_t records[4][SA_RECORD_MAX]; /* of a Config */
 	uint32_t rids[4];
 	uint32_t id; /* of the query there is; 0: none */

@@ -49,6 +49,7 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *q, uint32_t *id,
 	sa->pkey_index = q->pkey_index;
 	sa->timeout_ms = q->timeout_ms;
 	sa->worker = q->worker;
+	sa->monitoring = q->monitoring;
 	for (i = 0; i < q->query.num_records && i < 4; i++) {
 		memcpy(sa->records[i], q->query.records + i * SA_RECORD_MAX, SA_RECORD_MAX);
 		sa->rids[i] = q->query.rids[i];
@@ -68,6 +69,7 @@ engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, 
 	if (sa->id == 0 || id != sa->id)
 		return error_set(err, ENOENT, "query: there is no query %u (any more)", id);
 	p->done = !sa->running && !sa_is_silent(sa);
+	p->monitoring = sa->monitoring;
 	p->records = no_services(sa) || sa_is_silent(sa) ? 0 : sa->num;
 	p->segment = sa->running ? 3 : 4;
 	p->segments = 4;

@@ -1005,7 +1005,7 @@ test_the_monitoring_socket_only_reads(void **state)
 		" cm_list cm_show cq_list lid_list pd_list mr_list mw_list port_list neighbour_list"
 		" worker_list qp_list qp_show sa_sessions sa_stats version_get rpc_list"
 		" log_level_get events service_list service_kinds srq_list stats_get stats_describe stats_metrics trap_list"
-		" config_diff ";
+		" config_diff sa_query sa_result sa_cancel ";
 	struct house *h = *state;
 	struct error err = { "" };
 	const struct rpc_method *m;
@@ -1032,6 +1032,128 @@ test_the_monitoring_socket_only_reads(void **state)
 				fail_msg("%s: %s", m->name, line);
 		}
 	close(fd);
+	strcpy(h->path, control);
+	assert_alive(h);
+}
+
+/* Say a line on a socket. @return the reply */
+static const char *
+ask_on(struct house *h, int fd, const char *method, const char *params)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":{%s}}\n", method,
+		params);
+	socket_say(h, fd, text);
+	return hear(h, fd);
+}
+
+/* The SA is asked as a stranger asks, without a key; results of the control socket are not seen. */
+static void
+test_the_monitoring_socket_is_a_stranger_to_the_sa(void **state)
+{
+	static const char *const refused[] = {
+		"\"op\":\"set\",\"record\":\"service\"",
+		"\"op\":\"delete\",\"record\":\"service\"",
+		"\"op\":\"config_add\",\"record\":\"node\",\"records\":[{}]",
+		"\"record\":\"node\",\"sm_key\":1",
+		"\"record\":\"node\",\"to\":\"10.0.0.2\"",
+		"\"record\":\"node\",\"dlid\":2",
+	};
+	struct house *h = *state;
+	struct fake_sa *sa = &h->e->sa;
+	struct error err = { "" };
+	char control[108], text[160];
+	const char *line;
+	int all, fd;
+	size_t i;
+
+	sa->num = 1;
+	all = socket_dial(h);
+	strcpy(control, h->path);
+	snprintf(text, sizeof(text), "%s.monitor", h->path);
+	assert_int_equal(ctl_monitor(h->ctl, text, (gid_t)-1, &err), 0);
+	strcpy(h->path, text);
+	fd = socket_dial(h);
+	ask_on(h, all, "sa_query", "\"record\":\"node\"");
+	assert_int_equal(sa->asked.sm_key, engine_sa_key(h->e));
+	snprintf(text, sizeof(text), "\"query\":%u", sa->id);
+	assert_non_null(strstr(ask_on(h, fd, "sa_result", text), "ENOENT"));
+	assert_non_null(strstr(ask_on(h, fd, "sa_cancel", text), "ENOENT"));
+	assert_non_null(strstr(ask_on(h, all, "sa_result", text), "\"records\""));
+	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		line = ask_on(h, fd, "sa_query", refused[i]);
+		if (strstr(line, "EPERM") == NULL)
+			fail_msg("%s: %s", refused[i], line);
+	}
+	assert_int_equal(sa->asked.sm_key, engine_sa_key(h->e));
+	assert_non_null(strstr(ask_on(h, fd, "sa_query", "\"record\":\"node\""), "\"query\""));
+	assert_int_equal(sa->asked.sm_key, 0);
+	snprintf(text, sizeof(text), "\"query\":%u", sa->id);
+	assert_non_null(strstr(ask_on(h, fd, "sa_result", text), "\"records\""));
+	assert_null(strstr(ask_on(h, fd, "sa_cancel", text), "error"));
+	close(fd);
+	close(all);
+	strcpy(h->path, control);
+	assert_alive(h);
+}
+
+/* A region, a window, a trap to send and one that has come in. */
+static void
+make_keys(struct engine *e)
+{
+	struct mem_mr_attr attr = { .length = 4096 };
+	struct engine_sm_smp *smp = &e->sma.smp;
+	struct mem_mr_info info;
+	struct error err;
+	uint32_t key;
+
+	assert_int_equal(engine_pd_alloc(e, &attr.pd, &err), 0);
+	assert_int_equal(engine_mr_register(e, &attr, 0, &info, &err), 0);
+	assert_int_equal(engine_mw_alloc(e, attr.pd, MEM_MW_TYPE_2, &key, &err), 0);
+	e->sma.traps = 1;
+	*smp = (struct engine_sm_smp){ .number = 9 };
+	memcpy(smp->mad, "\1\1\1\5\0\0\0\0\0\0\0\0\0\0\xA\xBC\0\2", 18);
+	fake_event(e, EVENT_SM_SMP, 9);
+}
+
+/* Keys of regions and windows, and contents of SMPs and traps, are for the control socket. */
+static void
+test_the_monitoring_socket_shows_no_keys(void **state)
+{
+	static const struct {
+		const char *method, *params, *shown, *hidden;
+	} lists[] = {
+		{ "mr_list", "", "\"length\"", "\"key\"" },
+		{ "mw_list", "", "\"bound\"", "key\"" },
+		{ "trap_list", "\"notice\":true", "\"raised\"", "\"notice\"" },
+		{ "events", "\"since\":1", "SM_SMP", "\"data\"" },
+	};
+	struct house *h = *state;
+	struct error err = { "" };
+	char control[108], text[160];
+	const char *line;
+	int all, fd;
+	size_t i;
+
+	make_keys(h->e);
+	all = socket_dial(h);
+	strcpy(control, h->path);
+	snprintf(text, sizeof(text), "%s.monitor", h->path);
+	assert_int_equal(ctl_monitor(h->ctl, text, (gid_t)-1, &err), 0);
+	strcpy(h->path, text);
+	fd = socket_dial(h);
+	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		line = ask_on(h, all, lists[i].method, lists[i].params);
+		if (strstr(line, lists[i].hidden) == NULL)
+			fail_msg("control socket: %s", line);
+		line = ask_on(h, fd, lists[i].method, lists[i].params);
+		if (strstr(line, lists[i].shown) == NULL || strstr(line, lists[i].hidden) != NULL)
+			fail_msg("monitoring socket: %s", line);
+	}
+	close(fd);
+	close(all);
 	strcpy(h->path, control);
 	assert_alive(h);
 }
@@ -1157,6 +1279,8 @@ main(void)
 		T(test_another_user_is_refused),
 		T(test_mode_and_group_admit_others),
 		T(test_the_monitoring_socket_only_reads),
+		T(test_the_monitoring_socket_is_a_stranger_to_the_sa),
+		T(test_the_monitoring_socket_shows_no_keys),
 		T(test_a_socket_in_use_is_not_taken),
 		T(test_a_stale_socket_is_replaced_and_a_file_is_not),
 		T(test_paths_that_cannot_be_are_explained),

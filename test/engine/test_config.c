@@ -93,7 +93,8 @@ test_syntax_error_names_line_and_column(void **state)
 {
 	(void)state;
 	file_refused("{\n  \"ports\": [,]\n}\n", "polca: FILE:2:13: unexpected token near ','\n");
-	file_refused("", "polca: FILE:1: '[' or '{' expected near end of file\n");
+	file_refused("",
+		"polca: FILE:1:1: the file is empty, allowed: a JSON object such as {\"ports\": [...]}; examples are in config/\n");
 }
 
 static void
@@ -915,6 +916,40 @@ test_services_are_checked(void **state)
 		"services[0].local_port: got 2, there are 2 ports, counted from 0");
 }
 
+/* All errors of a service are told at once, and none that only follows from another. */
+static void
+test_all_errors_of_a_service_are_told(void **state)
+{
+	static struct config_errors errs;
+	static struct config c;
+
+	(void)state;
+	assert_int_equal(config_load(&c, NULL, SERVICES("{\"port\": 70000, \"local_port\": 9}, 7"),
+				 &errs),
+		-EINVAL);
+	assert_int_equal(errs.num, 4);
+	assert_string_equal(errs.error[0].text,
+		"services[0].kind: missing, allowed: text of at most 31 bytes");
+	assert_string_equal(errs.error[1].text,
+		"services[0].port: got 70000, allowed: integer 1..65535");
+	assert_non_null(strstr(errs.error[2].text, "services[1]: got 7, allowed: "));
+	assert_string_equal(errs.error[3].text,
+		"services[0].local_port: got 9, there are 2 ports, counted from 0");
+}
+
+static void
+test_an_empty_configuration_is_told_as_such(void **state)
+{
+	static struct config_errors errs;
+	static struct config c;
+
+	(void)state;
+	assert_int_equal(config_load(&c, NULL, " \n\t\n", &errs), -EINVAL);
+	assert_int_equal(errs.num, 1);
+	assert_int_equal(errs.error[0].line, 1);
+	assert_non_null(strstr(errs.error[0].text, "the file is empty, allowed: a JSON object"));
+}
+
 static void
 test_congestion(void **state)
 {
@@ -1061,6 +1096,8 @@ main(void)
 		cmocka_unit_test(test_services_arrive),
 		cmocka_unit_test(test_partitions),
 		cmocka_unit_test(test_services_are_checked),
+		cmocka_unit_test(test_all_errors_of_a_service_are_told),
+		cmocka_unit_test(test_an_empty_configuration_is_told_as_such),
 		cmocka_unit_test(test_missing_keys_have_their_default),
 		cmocka_unit_test(test_printed_configuration_reads_back),
 		cmocka_unit_test(test_both_names_of_log_levels),

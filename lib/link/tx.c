@@ -359,22 +359,12 @@ sink_commit(struct tx_sink *sink)
 		tx_queue(w, t, m, len);
 }
 
-/* The general case of sink_send(): a full batch, no cached mbuf, an own or unresolved address. */
+/* For a full batch, no cached mbuf, an own or unresolved address. */
 static bool __rte_noinline
-tx_send_by_steps(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
+sink_send_by_steps(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
 	uint32_t headers_len, const void *from, uint32_t len)
 {
-	uint32_t pad = wire_pad(len);
-	uint8_t *bth = sink_reserve(sink, path, headers_len + len + pad);
-
-	if (bth == NULL)
-		return false;
-	memcpy(bth, headers->bytes, headers_len);
-	if (len > 0)
-		memcpy(bth + headers_len, from, len);
-	memset(bth + headers_len + len, 0, pad);
-	sink_commit(sink);
-	return true;
+	return tx_send_by_steps(sink, path, headers, headers_len, from, len);
 }
 
 static bool
@@ -389,10 +379,10 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 
 	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR ||
 		    !tx_has_room(t, path, headers_len + len + 3)))
-		return tx_send_by_steps(sink, path, headers, headers_len, from, len);
+		return sink_send_by_steps(sink, path, headers, headers_len, from, len);
 	mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
 	if (unlikely((mac ^ NEIGH_VALID) >= NEIGH_SELF)) /* not valid, or the port itself */
-		return tx_send_by_steps(sink, path, headers, headers_len, from, len);
+		return sink_send_by_steps(sink, path, headers, headers_len, from, len);
 	m = t->cache[--t->num_cached];
 	bth = tx_bth(m);
 	if (unlikely(w->icrc_off)) {

@@ -12,8 +12,8 @@
 #include "wire/bytes.h"
 #include "wire/crc32.h"
 #include "wire/crc32_kernels.h"
+#include "wire/icrc_masks.h"
 #include "wire/layout.h"
-#include "wire/variant.h"
 #include "wire/wire.h"
 
 /* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
@@ -21,68 +21,71 @@
 
 #define HEAD_MAX (IPV4_LEN_MAX + UDP_LEN + BTH_LEN)
 
-/* Mask of the variant fields, from the layer-3 header through the BTH, and its length. */
-struct variant {
-	uint8_t ones[HEAD_MAX];
-	uint32_t len;
+#define FRONT [ICRC_FRONT - 4] = 0xFF, 0xFF, 0xFF, 0xFF
+/* clang-format off */
+#define IPV4_ONES [ICRC_FRONT + IPV4_TOS] = 0xFF, [ICRC_FRONT + IPV4_TTL] = 0xFF, \
+	[ICRC_FRONT + IPV4_CHECKSUM] = 0xFF, 0xFF
+/* clang-format on */
+/* an IPv6 header or a GRH */
+#define IPV6_ONES    [ICRC_FRONT] = 0x0F, 0xFF, 0xFF, 0xFF, [ICRC_FRONT + IPV6_HOP_LIMIT] = 0xFF
+#define UDP_ONES(at) [ICRC_FRONT + (at) + UDP_CHECKSUM] = 0xFF, 0xFF
+#define BTH_ONES(at) [ICRC_FRONT + (at) + BTH_RESV8A] = 0xFF
+
+const uint8_t icrc_masks[][ICRC_FRONT + ICRC_REST] = {
+	[ENCAP_ROCEV2_IPV4] = { FRONT, IPV4_ONES, UDP_ONES(IPV4_LEN),
+		BTH_ONES(IPV4_LEN + UDP_LEN) },
+	[ENCAP_ROCEV2_IPV6] = { FRONT, IPV6_ONES, UDP_ONES(IPV6_LEN),
+		BTH_ONES(IPV6_LEN + UDP_LEN) },
+	[ENCAP_ROCEV1] = { FRONT, IPV6_ONES, BTH_ONES(GRH_LEN) },
+	[ENCAP_IB] = { FRONT, [ICRC_FRONT] = 0xF0 /* VL */, BTH_ONES(LRH_LEN) },
 };
 
-static const struct variant rocev2_ipv4 = {
-	{ IPV4_ONES(0), UDP_ONES(IPV4_LEN), BTH_ONES(IPV4_LEN + UDP_LEN) },
-	IPV4_LEN + UDP_LEN + BTH_LEN,
-};
-static const struct variant rocev2_ipv6 = {
-	{ IPV6_ONES(0), UDP_ONES(IPV6_LEN), BTH_ONES(IPV6_LEN + UDP_LEN) },
-	IPV6_LEN + UDP_LEN + BTH_LEN,
-};
-static const struct variant rocev1 = {
-	{ IPV6_ONES(0), BTH_ONES(GRH_LEN) },
-	GRH_LEN + BTH_LEN,
-};
-static const struct variant ib_local = {
-	{ [0] = 0xF0 /* VL */, BTH_ONES(LRH_LEN) },
-	LRH_LEN + BTH_LEN,
-};
-
+/* The mask of an IPv4 header with options, which are not variant, and what follows it. */
 static void
-variant_with_options(struct variant *v, uint32_t header_len)
+mask_with_options(uint8_t mask[HEAD_MAX], uint32_t header_len)
 {
-	*v = (struct variant){ { IPV4_ONES(0) }, header_len + UDP_LEN + BTH_LEN };
-	memset(v->ones + header_len + UDP_CHECKSUM, 0xFF, 2);
-	v->ones[header_len + UDP_LEN + BTH_RESV8A] = 0xFF;
+	const uint8_t *plain = icrc_mask(ENCAP_ROCEV2_IPV4);
+
+	memcpy(mask, plain, IPV4_LEN);
+	memset(mask + IPV4_LEN, 0, header_len - IPV4_LEN);
+	memcpy(mask + header_len, plain + IPV4_LEN, UDP_LEN + BTH_LEN);
 }
 
-/* For short packets and those with an LRH or IP options: mask the head in a buffer. */
+/*
+ * For short packets and those with an LRH or IP options: mask the head, from layer 3 through the
+ * BTH, in a buffer.
+ */
 static uint32_t __rte_noinline
-icrc_of_copy(uint32_t crc, const uint8_t *l3, uint32_t len, const struct variant *v)
+icrc_of_copy(uint32_t crc, const uint8_t *l3, uint32_t len, const uint8_t *mask, uint32_t head_len)
 {
 	uint8_t head[HEAD_MAX];
 	uint32_t i;
 
-	for (i = 0; i < v->len; i++)
-		head[i] = l3[i] | v->ones[i];
-	crc = crc32_update(crc, head, v->len);
-	return crc32_update(crc, l3 + v->len, len - v->len);
+	for (i = 0; i < head_len; i++)
+		head[i] = l3[i] | mask[i];
+	crc = crc32_update(crc, head, head_len);
+	return crc32_update(crc, l3 + head_len, len - head_len);
 }
 
-/* Blocks of 16 bytes that cover eight bytes 0xFF and `bits` bytes with all variant fields. */
-#define BLOCKS(bits) (((bits) + 8 + 15) / 16)
-
 static __rte_always_inline uint32_t
-masked_crc(const uint8_t *l3, uint32_t len, const struct variant *v, uint32_t blocks)
+masked_crc(const uint8_t *l3, uint32_t len, enum encap encap, uint32_t head_len)
 {
+	/* whole blocks of 16 bytes that cover eight bytes 0xFF and all variant fields */
+	uint32_t blocks = (8 + head_len - (BTH_LEN - BTH_RESV8A - 1) + 15) / 16;
+
 	if (unlikely(len < blocks * 16 - 8))
-		return icrc_of_copy(CRC_AFTER_ONES, l3, len, v);
-	return crc32_masked(l3, v->ones, blocks, len);
+		return icrc_of_copy(CRC_AFTER_ONES, l3, len, icrc_mask(encap), head_len);
+	return crc32_masked(l3, icrc_mask(encap), blocks, len);
 }
 
 static uint32_t
 icrc_with_options(const uint8_t *l3, uint32_t len)
 {
-	struct variant options;
+	uint32_t header_len = (l3[0] & 0x0F) * 4;
+	uint8_t mask[HEAD_MAX];
 
-	variant_with_options(&options, (l3[0] & 0x0F) * 4);
-	return icrc_of_copy(CRC_AFTER_ONES, l3, len, &options);
+	mask_with_options(mask, header_len);
+	return icrc_of_copy(CRC_AFTER_ONES, l3, len, mask, header_len + UDP_LEN + BTH_LEN);
 }
 
 static inline uint32_t
@@ -90,21 +93,19 @@ icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 {
 	if (likely(encap <= ENCAP_ROCEV2_IPV6)) {
 		if (likely(l3[0] == 0x45))
-			return masked_crc(l3, len, &rocev2_ipv4,
-				BLOCKS(IPV4_LEN + UDP_LEN + BTH_RESV8A + 1));
+			return masked_crc(l3, len, ENCAP_ROCEV2_IPV4, IPV4_LEN + UDP_LEN + BTH_LEN);
 		if (l3[0] >> 4 == 6)
-			return masked_crc(l3, len, &rocev2_ipv6,
-				BLOCKS(IPV6_LEN + UDP_LEN + BTH_RESV8A + 1));
+			return masked_crc(l3, len, ENCAP_ROCEV2_IPV6, IPV6_LEN + UDP_LEN + BTH_LEN);
 		return icrc_with_options(l3, len);
 	}
 	if (encap == ENCAP_IB) {
 		if ((l3[1] & LRH_LNH_MASK) == LRH_LNH_LOCAL)
-			return icrc_of_copy(0, l3, len, &ib_local);
+			return icrc_of_copy(0, l3, len, icrc_mask(ENCAP_IB), LRH_LEN + BTH_LEN);
 		/* with a GRH the whole LRH counts as ones; the rest is like RoCEv1 */
 		l3 += LRH_LEN;
 		len -= LRH_LEN;
 	}
-	return masked_crc(l3, len, &rocev1, BLOCKS(GRH_LEN + BTH_RESV8A + 1));
+	return masked_crc(l3, len, ENCAP_ROCEV1, GRH_LEN + BTH_LEN);
 }
 
 uint32_t

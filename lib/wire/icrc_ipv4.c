@@ -10,39 +10,32 @@
 #include "wire/bytes.h"
 #include "wire/crc32.h"
 #include "wire/crc32_kernels.h"
-#include "wire/variant.h"
+#include "wire/icrc_masks.h"
+#include "wire/layout.h"
 #include "wire/wire.h"
 
 #define HEAD_LEN (IPV4_LEN + UDP_LEN + BTH_LEN)
 #define BLOCK    16
-#define FRONT    8 /* bytes of ones before layer 3 */
-#define HEAD     (FRONT + HEAD_LEN) /* three blocks */
-
-/* The CRC register starts with ones, which cancel the first four of the eight bytes of ones. */
-static const uint8_t ones[HEAD] __rte_aligned(BLOCK) = {
-	[4] = 0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	IPV4_ONES(FRONT),
-	UDP_ONES(FRONT + IPV4_LEN),
-	BTH_ONES(FRONT + IPV4_LEN + UDP_LEN),
-};
+#define BLOCKS   3 /* of the head and the eight bytes before it, FRONT */
+#define FRONT    8
 
 bool
 icrc_ipv4_ok_portable(const uint8_t *ip, uint32_t len)
 {
-	return crc32_masked_portable(ip, ones + FRONT, HEAD / BLOCK, len) == get_le32(ip + len);
+	return crc32_masked_portable(ip, icrc_mask(ENCAP_ROCEV2_IPV4), BLOCKS, len) ==
+		get_le32(ip + len);
 }
 
 #ifdef WIRE_CRC32_PCLMUL
 
 #include "wire/crc32_fold.h"
 
+#define MASK (icrc_masks[ENCAP_ROCEV2_IPV4] + ICRC_FRONT - FRONT)
+
 static TARGET_PCLMUL __rte_always_inline __m128i
 load_ipv4_masked(const uint8_t *ip, uint32_t at)
 {
-	return _mm_or_si128(fold_load(ip + at - FRONT), fold_load(ones + at));
+	return _mm_or_si128(fold_load(ip + at - FRONT), fold_load(MASK + at));
 }
 
 static TARGET_PCLMUL __rte_always_inline __m128i
@@ -50,7 +43,7 @@ fold_ipv4_head(const uint8_t *ip)
 {
 	__m128i x = _mm_loadl_epi64((const __m128i *)(const void *)ip);
 
-	x = _mm_or_si128(_mm_slli_si128(x, FRONT), fold_load(ones));
+	x = _mm_or_si128(_mm_slli_si128(x, FRONT), fold_load(MASK));
 	x = fold(x, K(FOLD_128), load_ipv4_masked(ip, BLOCK));
 	return fold(x, K(FOLD_128), load_ipv4_masked(ip, 2 * BLOCK));
 }
@@ -84,21 +77,18 @@ icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len)
  * Steps of 64 bytes, aligned to the end of the packet, so that there is no tail; the first step is
  * filled with leading zeros, which have no effect on a register of zero. The register after the
  * eight bytes of ones (0xDEBB20E3, rc-transport 9) is XORed into the packet's first four bytes
- * instead.
+ * instead, and the mask's ones before the packet are cancelled.
  */
-static const uint8_t late_ones[3 * STEP] = {
-	IPV4_ONES(STEP),
-	UDP_ONES(STEP + IPV4_LEN),
-	BTH_ONES(STEP + IPV4_LEN + UDP_LEN),
-};
-static const uint8_t late_register[3 * STEP] = { [STEP] = 0xE3, 0x20, 0xBB, 0xDE };
+static const uint8_t
+	late_register[3 * STEP] = { [STEP - 4] = 0xFF, 0xFF, 0xFF, 0xFF, 0xE3, 0x20, 0xBB, 0xDE };
+_Static_assert(ICRC_FRONT >= STEP && ICRC_REST >= 2 * STEP, "late_register's bytes have masks");
 
 /* @param at  bytes of the packet through this step */
 static TARGET_VPCLMUL __rte_always_inline __m512i
 masked_late(__m512i y, uint32_t at)
 {
-	return _mm512_ternarylogic_epi64(load512(late_register + at), y, load512(late_ones + at),
-		0x1E); /* a ^ (b | c) */
+	return _mm512_ternarylogic_epi64(load512(late_register + at), y,
+		load512(icrc_mask(ENCAP_ROCEV2_IPV4) - STEP + at), 0x1E); /* a ^ (b | c) */
 }
 
 TARGET_VPCLMUL bool

@@ -16,7 +16,7 @@
 #define ETHERTYPE_IPV6    0x86DD
 #define ETHERTYPE_VLAN    0x8100
 #define IPV4_DF           0x4000
-#define IPPROTO_UDP       17
+#define IP_PROTO_UDP      17
 #define HOP_LIMIT_DEFAULT 64
 
 uint16_t
@@ -77,7 +77,7 @@ put_ipv4(uint8_t *h, const struct av *av)
 	h[IPV4_TOS] = av->traffic_class;
 	put_be16(h + IPV4_FRAG, IPV4_DF);
 	h[IPV4_TTL] = hop_limit(av);
-	h[IPV4_PROTO] = IPPROTO_UDP;
+	h[IPV4_PROTO] = IP_PROTO_UDP;
 	memcpy(h + IPV4_SRC, av->sgid.raw + 12, 4);
 	memcpy(h + IPV4_DST, av->dgid.raw + 12, 4);
 	for (i = 0; i < IPV4_LEN; i += 2)
@@ -137,7 +137,7 @@ path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn)
 		p->udp_sport = rocev2_sport(av->flow_label, lqpn, rqpn);
 		h = put_ethernet(h, av, ETHERTYPE_IPV6);
 		p->l3_off = h - p->header;
-		h = put_udp(put_ipv6(h, av, IPPROTO_UDP), p->udp_sport);
+		h = put_udp(put_ipv6(h, av, IP_PROTO_UDP), p->udp_sport);
 		break;
 	case ENCAP_ROCEV1:
 		h = put_ethernet(h, av, ETHERTYPE_ROCEV1);

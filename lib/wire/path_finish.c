@@ -12,10 +12,10 @@
 #include "base/copy.h"
 #include "wire/bytes.h"
 #include "wire/crc32.h"
+#include "wire/icrc_masks.h"
 #include "wire/layout.h"
 #include "wire/path.h"
 #include "wire/path_ipv4.h"
-#include "wire/variant.h"
 #include "wire/wire.h"
 
 static void __rte_noinline
@@ -68,10 +68,9 @@ path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id
 }
 
 /*
- * Masks of a packet's head for crc32_packet(), from 16 bytes before layer 3 on. The ICRC starts
- * with eight bytes of ones before layer 3 (rc-transport 9); the register's initial ones cancel the
- * first four. Before the other four only zeros count, which have no effect. So the head may begin
- * anywhere there, and begins where it has a whole number of blocks.
+ * What crc32_packet() keeps of a packet's head, from 16 bytes before layer 3 on: nothing before
+ * layer 3, where the mask has ones (icrc_masks.h). The head begins there so that it has a whole
+ * number of blocks.
  */
 #define BLOCK         16
 #define IN_FRONT      16
@@ -94,16 +93,6 @@ static const uint8_t keep[IN_FRONT + BLOCK] = { [IN_FRONT] = 0xFF,
 	0xFF,
 	0xFF };
 
-#define FRONT_ONES [IN_FRONT - ONES_IN_FRONT] = 0xFF, 0xFF, 0xFF, 0xFF
-
-static const uint8_t ones[][CRC32_HEAD_MAX] = {
-	[ENCAP_ROCEV2_IPV4] = { FRONT_ONES, IPV4_ONES(IN_FRONT), UDP_ONES(IN_FRONT + IPV4_LEN),
-		BTH_ONES(IN_FRONT + IPV4_LEN + UDP_LEN) },
-	[ENCAP_ROCEV2_IPV6] = { FRONT_ONES, IPV6_ONES(IN_FRONT), UDP_ONES(IN_FRONT + IPV6_LEN),
-		BTH_ONES(IN_FRONT + IPV6_LEN + UDP_LEN) },
-	[ENCAP_ROCEV1] = { FRONT_ONES, IPV6_ONES(IN_FRONT), BTH_ONES(IN_FRONT + GRH_LEN) },
-};
-
 uint32_t
 path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
 	uint32_t len, uint16_t ip_id)
@@ -123,8 +112,8 @@ path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 	}
 	path_put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
 	put_le32(bth + bth_len,
-		crc32_packet(at - blocks * BLOCK, keep + skip, ones[encap] + skip, blocks, from,
-			len));
+		crc32_packet(at - blocks * BLOCK, keep + skip, icrc_mask(encap) - IN_FRONT + skip,
+			blocks, from, len));
 	return p->header_len + bth_len + ICRC_LEN;
 }
 

@@ -18,9 +18,9 @@
 #include "wire/bytes.h"
 #include "wire/crc32_copy.h"
 #include "wire/crc32_kernels.h"
+#include "wire/icrc_masks.h"
 #include "wire/layout.h"
 #include "wire/path_ipv4.h"
-#include "wire/variant.h"
 #include "wire/wire.h"
 
 #define ACK_LEN    (BTH_LEN + 4)
@@ -54,20 +54,17 @@ path_finish_atomic_portable(const struct path *p, uint8_t *bth, const uint8_t *w
 #define ACK_L3_LEN (IPV4_LEN + UDP_LEN + ACK_LEN + ICRC_LEN)
 
 /*
- * Bytes before layer 3 in the first block. They count as ones, but the register's initial ones
- * cancel the first four of eight. They are chosen so that the third block ends with the BTH and
+ * Bytes before layer 3 in the first block (icrc_masks.h). They are chosen so that the third block ends with the BTH and
  * begins with the UDP length (Send), or begins with the BTH and ends with the AETH (Ack).
  */
 #define SEND_FRONT 8
 #define ACK_FRONT  4
 
-static const uint8_t send_ones[2 * BLOCK] = { [4] = 0xFF, 0xFF, 0xFF, 0xFF, IPV4_ONES(SEND_FRONT) };
-static const uint8_t ack_ones[2 * BLOCK] = { 0xFF, 0xFF, 0xFF, 0xFF, IPV4_ONES(ACK_FRONT),
-	UDP_ONES(ACK_FRONT + IPV4_LEN) };
+#define IPV4_MASK (icrc_masks[ENCAP_ROCEV2_IPV4] + ICRC_FRONT)
 
 /* Write the CRC of two blocks, moved ahead so that it can be added to the third block. */
 static TARGET_PCLMUL void
-put_state(const uint8_t blocks[2 * BLOCK], const uint8_t ones[2 * BLOCK], uint8_t state[BLOCK])
+put_state(const uint8_t blocks[2 * BLOCK], const uint8_t *ones, uint8_t state[BLOCK])
 {
 	__m128i x = _mm_or_si128(fold_load(blocks), fold_load(ones));
 
@@ -85,12 +82,12 @@ path_init_states(struct path *p)
 	if (!crc32_pclmul_supported())
 		return;
 	memcpy(blocks + SEND_FRONT, l3, sizeof(blocks) - SEND_FRONT);
-	put_state(blocks, send_ones, p->icrc_state);
+	put_state(blocks, IPV4_MASK - SEND_FRONT, p->icrc_state);
 	memset(blocks, 0, sizeof(blocks));
 	memcpy(blocks + ACK_FRONT, l3, sizeof(blocks) - ACK_FRONT);
 	put_be16(blocks + ACK_FRONT + IPV4_TOTAL, ACK_L3_LEN);
 	put_be16(blocks + ACK_FRONT + IPV4_LEN + UDP_LENGTH, ACK_L3_LEN - IPV4_LEN);
-	put_state(blocks, ack_ones, p->icrc_ack);
+	put_state(blocks, IPV4_MASK - ACK_FRONT, p->icrc_ack);
 }
 
 /*
@@ -126,7 +123,7 @@ static TARGET_PCLMUL __rte_always_inline __m128i
 head_of_send(const struct path *p, uint8_t *bth, const uint8_t words[BTH_LEN], uint32_t bth_len,
 	uint16_t ip_id)
 {
-	const __m128i ones = _mm_set_epi32(0, 0xFF /* resv8a */, 0, -0x10000 /* UDP checksum */);
+	const __m128i ones = fold_load(IPV4_MASK + 2 * BLOCK - SEND_FRONT);
 	uint32_t l3_len = IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN;
 	uint32_t total_id = ipv4_total_id(l3_len, ip_id);
 	__m128i third = _mm_insert_epi16(_mm_slli_si128(load_bth(words), BLOCK - BTH_LEN),
@@ -170,7 +167,7 @@ path_finish_send_pclmul(const struct path *p, uint8_t *bth, const uint8_t *words
 TARGET_PCLMUL uint32_t
 path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip_id)
 {
-	const __m128i ones = _mm_set_epi32(0, 0, 0xFF /* resv8a */, 0);
+	const __m128i ones = fold_load(IPV4_MASK + 2 * BLOCK - ACK_FRONT);
 	uint32_t total_id = ipv4_total_id(ACK_L3_LEN, ip_id);
 	int32_t last;
 	__m128i third, x;

@@ -53,6 +53,24 @@ tx_commit(struct tx_sink *s)
 	s->commit(s);
 }
 
+/** tx_send() with reserve() and commit(), for any sink. */
+static inline bool
+tx_send_by_steps(struct tx_sink *s, const struct path *path, const struct tx_headers *headers,
+	uint32_t headers_len, const void *from, uint32_t len)
+{
+	uint32_t pad = -len & 3;
+	uint8_t *bth = tx_reserve(s, path, headers_len + len + pad);
+
+	if (bth == NULL)
+		return false;
+	memcpy(bth, headers->bytes, headers_len);
+	if (len > 0)
+		memcpy(bth + headers_len, from, len);
+	memset(bth + headers_len + len, 0, pad);
+	tx_commit(s);
+	return true;
+}
+
 /**
  * Send a packet: BTH and extension headers, a payload that is copied, and its padding.
  *
@@ -64,20 +82,9 @@ static inline bool
 tx_send(struct tx_sink *s, const struct path *path, const struct tx_headers *headers,
 	uint32_t headers_len, const void *from, uint32_t len)
 {
-	uint32_t pad = -len & 3;
-	uint8_t *bth;
-
 	if (likely(s->send != NULL))
 		return s->send(s, path, headers, headers_len, from, len);
-	bth = s->reserve(s, path, headers_len + len + pad);
-	if (bth == NULL)
-		return false;
-	memcpy(bth, headers->bytes, headers_len);
-	if (len > 0)
-		memcpy(bth + headers_len, from, len);
-	memset(bth + headers_len + len, 0, pad);
-	s->commit(s);
-	return true;
+	return tx_send_by_steps(s, path, headers, headers_len, from, len);
 }
 
 #endif

@@ -18,6 +18,7 @@
 #include "vectors.h"
 #include "wire/bytes.h"
 #include "wire/layout.h"
+#include "wire/parse_plain.h"
 
 /* Parse from a heap block of exactly len bytes, so that AddressSanitizer detects reads outside. */
 static bool
@@ -150,6 +151,51 @@ test_every_opcode_on_every_carrier_comes_back(void **state)
 			assert_true(wire_parse(s.av.encap, s.l3, s.l3_len + 7, &pkt, &why));
 			expect_fields(&s, &pkt);
 		}
+	}
+}
+
+/* lib/link parses frames that match a template with wire_parse_plain(). */
+static void
+test_plain_packets_have_the_same_view(void **state)
+{
+	struct packet plain, any;
+	enum verdict why;
+	unsigned int op;
+	struct sample s;
+
+	(void)state;
+	for (op = 0; op < 256; op++) {
+		if (opcodes[op].name == NULL)
+			continue;
+		sample_make(&s, &sample_carriers[0], op, sample_payload_len(op));
+		memset(&plain, 0xA5, sizeof(plain));
+		memset(&any, 0xA5, sizeof(any));
+		assert_true(wire_parse_plain(s.l3, s.l3_len, &plain));
+		assert_true(wire_parse(ENCAP_ROCEV2_IPV4, s.l3, s.l3_len, &any, &why));
+		assert_memory_equal(&plain, &any, sizeof(any));
+		assert_false(wire_parse_plain(s.l3, s.l3_len - 1, &plain));
+		s.l3[IPV4_CHECKSUM] ^= 1;
+		assert_false(wire_parse_plain(s.l3, s.l3_len, &plain));
+		s.l3[IPV4_CHECKSUM] ^= 1;
+		put_be16(s.l3 + IPV4_LEN + UDP_LENGTH, s.l3_len);
+		assert_false(wire_parse_plain(s.l3, s.l3_len, &plain));
+	}
+}
+
+static void
+test_plain_packet_shorter_than_its_headers(void **state)
+{
+	struct packet pkt;
+	struct sample s;
+	uint32_t total;
+
+	(void)state;
+	for (total = 0; total < WIRE_PLAIN_LEN; total++) {
+		sample_make(&s, &sample_carriers[0], RC_SEND_ONLY, 64);
+		put_be16(s.l3 + IPV4_TOTAL, total);
+		put_be16(s.l3 + IPV4_LEN + UDP_LENGTH, total - IPV4_LEN);
+		sample_fix_ipv4(s.l3);
+		assert_false(wire_parse_plain(s.l3, s.l3_len, &pkt));
 	}
 }
 
@@ -580,6 +626,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_opcode_on_every_carrier_comes_back),
+		cmocka_unit_test(test_plain_packets_have_the_same_view),
+		cmocka_unit_test(test_plain_packet_shorter_than_its_headers),
 		cmocka_unit_test(test_either_rocev2_value_takes_both_ip_versions),
 		cmocka_unit_test(test_no_cut_packet_parses),
 		cmocka_unit_test(test_short_packets_are_refused_by_length),

@@ -15,6 +15,8 @@
 
 #include "limits/skeleton.h"
 #include "wire/crc32.h"
+#include "wire/icrc_masks.h"
+#include "wire/packet.h"
 
 #define ROCE_PORT 4791
 #define POOL_SIZE 1023 /* a small pool stays in the cache */
@@ -25,27 +27,12 @@
 
 /* --- packets --- */
 
-/*
- * The bytes that the ICRC covers, from eight bytes before the IP header. The first eight are ones
- * (IBA: a masked LRH); inverting the CRC register makes zeros of the first four. Fields that
- * routers change are masked with ones.
- */
+/* The ICRC covers whole blocks from eight bytes before the IP header (wire/icrc_masks.h). */
 #define FRONT 8
 #define HEAD  (FRONT + 20 + 8 + 12)
 #define BLOCK 16
 
 static const uint8_t keep[BLOCK] = { [FRONT] = 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF };
-static const uint8_t ones[HEAD + BLOCK] = { [4] = 0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	[FRONT + 1] = 0xFF,
-	[FRONT + 8] = 0xFF,
-	[FRONT + 10] = 0xFF,
-	0xFF,
-	[FRONT + 26] = 0xFF,
-	0xFF,
-	[FRONT + 32] = 0xFF };
 
 uint32_t
 skeleton_finish(const struct skeleton_endpoint *s, struct skeleton_headers *h, uint32_t extension,
@@ -60,8 +47,9 @@ skeleton_finish(const struct skeleton_endpoint *s, struct skeleton_headers *h, u
 	h->ip.hdr_checksum = 0;
 	h->ip.hdr_checksum = rte_ipv4_cksum(&h->ip);
 	if (s->config.icrc)
-		crc = crc32_packet((uint8_t *)&h->ip - FRONT, keep, ones,
-			(HEAD + extension) / BLOCK, payload, length);
+		crc = crc32_packet((uint8_t *)&h->ip - FRONT, keep,
+			icrc_mask(ENCAP_ROCEV2_IPV4) - FRONT, (HEAD + extension) / BLOCK, payload,
+			length);
 	else if (length > 0)
 		memcpy(at, payload, length);
 	memcpy(at + length, &crc, sizeof(crc));
@@ -75,8 +63,8 @@ skeleton_icrc_ok(const struct skeleton_headers *h, uint32_t ip_length, uint32_t 
 
 	memcpy(&crc, (const uint8_t *)&h->ip + length, sizeof(crc));
 	return crc ==
-		crc32_masked((const uint8_t *)&h->ip, ones + FRONT, (HEAD + extension) / BLOCK,
-			length);
+		crc32_masked((const uint8_t *)&h->ip, icrc_mask(ENCAP_ROCEV2_IPV4),
+			(HEAD + extension) / BLOCK, length);
 }
 
 /* --- queues --- */

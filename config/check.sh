@@ -17,7 +17,7 @@
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-CHECKS="format names includes citations documents spelling shell python commits tidy units"
+CHECKS="format names includes cycles citations documents spelling shell python commits tidy units"
 KNOWN="$CHECKS cppcheck"
 
 # clang-tidy and the unit suites are bounded so that all checks together end within two minutes.
@@ -105,6 +105,8 @@ check_format() {
 check_names() { /usr/bin/python3 test/check_source.py names; }
 
 check_includes() { /usr/bin/python3 test/check_source.py includes; }
+
+check_cycles() { /usr/bin/python3 test/check_cycles.py; }
 
 check_citations() { /usr/bin/python3 test/check_conformance.py; }
 

@@ -20,7 +20,8 @@ import check_source  # noqa: E402
 
 # A tree with what the checks need of ours, and one module with one unit test.
 OURS = ("config/check.sh", "config/common.sh", "config/codespell-words.txt", "config/cppcheck.h",
-        "config/cppcheck-suppressions.txt", "test/check_source.py", ".clang-tidy", ".clang-format")
+        "config/cppcheck-suppressions.txt", "test/check_source.py", "test/check_cycles.py",
+        ".clang-tidy", ".clang-format")
 TREE = {
     "meson.build": "project('small', 'c')\ninclude = include_directories('lib')\n"
                    "wire = static_library('wire', 'lib/wire/half.c', include_directories: include)\n"
@@ -122,6 +123,35 @@ class Checks(unittest.TestCase):
         self.write("lib/base/small.h", "")
         self.write("lib/attic/old.c", "")
         self.fails("includes", "lib/attic has no place")
+
+    def test_cycles(self):
+        self.passes("cycles")
+        back = 'unsigned int\nthird(unsigned int of)\n{\n\treturn half(of);\n}\n'
+        self.write("lib/wire/third.c", back)
+        self.passes("cycles")
+        names = [f"part{i}" for i in range(5)]
+        self.write("lib/wire/half.c", TREE["lib/wire/half.c"].replace("of / 2", "part0(of)"))
+        for name, calls in zip(names, (*names[1:], "turn")):
+            self.write(f"lib/wire/{name}.c", back.replace("third", name).replace("half", calls))
+        # the sixth by way of an inline function, the seventh in a comment, as a field, a tag and a variable
+        self.write("lib/wire/half.h", TREE["lib/wire/half.h"] + "static inline unsigned int\nturn(unsigned int of)\n"
+                   "{\n\treturn half(of);\n}\n")
+        self.write("lib/wire/last.c", back.replace("third", "last"))
+        self.write("lib/wire/check.c", back.replace("third", "half_check"))
+        tail = "struct last {\n\tint last;\n};\n\n/* last(1) */\nint\nlook(struct last *s)\n{\n" \
+               "\tint last = s->last;\n\n\treturn last + half_check(last);\n}\n"
+        self.write("lib/wire/half.c", (self.tree / "lib/wire/half.c").read_text() + tail)
+        self.passes("cycles")
+        self.write("lib/wire/part4.c", back.replace("third", "part4").replace("half(", "third("))
+        self.fails("cycles", "lib/wire: 7 files call each other in a circle, allowed: 6: half.c part0.c part1.c")
+
+    def test_cycles_of_a_room_without_limit(self):
+        one = "int\none(void)\n{\n\treturn two();\n}\n"
+        self.write("lib/base/one.c", one)
+        self.write("lib/base/two.c", "int\ntwo(void)\n{\n\treturn 2;\n}\n")
+        self.passes("cycles")
+        self.write("lib/base/two.c", one.replace("two", "twice").replace("one", "two").replace("twice", "one"))
+        self.fails("cycles", "lib/base: 2 files call each other in a circle, allowed: 1: one.c two.c")
 
     def test_spelling(self):
         self.passes("spelling")

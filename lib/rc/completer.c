@@ -105,8 +105,10 @@ must_settle(const struct rc_qp *qp)
 /*
  * una has advanced: reload counters, restart the timer, complete WQEs, resume sending. `calm`, a
  * constant, says that requester_calm() was true and that all WQEs before ack are complete.
+ *
+ * @retval false  the QP failed
  */
-static __rte_always_inline void
+static __rte_always_inline bool
 requester_progress(struct rc_qp *qp, bool calm)
 {
 	struct rc_requester *req = &qp->req;
@@ -122,16 +124,17 @@ requester_progress(struct rc_qp *qp, bool calm)
 			req->send_psn = req->una;
 		}
 	}
-	if (!calm || unlikely(must_settle(qp)))
-		rc_sq_settle(qp);
+	if ((!calm || unlikely(must_settle(qp))) && unlikely(!rc_sq_settle(qp)))
+		return false;
 	if (req->send != req->head)
 		rc_want(qp, WORK_REQUEST);
+	return true;
 }
 
-static void __rte_noinline
+static bool __rte_noinline
 progress_any(struct rc_qp *qp)
 {
-	requester_progress(qp, false);
+	return requester_progress(qp, false);
 }
 
 /* No retry, RNR wait or credit limit is active, and no WQE waits for a grace period. */
@@ -189,7 +192,7 @@ ack_before(struct rc_qp *qp, uint32_t end, bool complete)
 enum reach {
 	REACHED, /* una is the PSN, or both are in the same WQE */
 	REACH_SKIPS, /* an older Read or Atomic has no response yet */
-	REACH_DEAD, /* a locally failed WQE became the oldest: the QP is now in ERR */
+	REACH_FAILED, /* the QP failed: the oldest WQE, or no retry is left */
 };
 
 /* A response to `psn`, which is in flight, implicitly acknowledges all PSNs before it. */
@@ -201,11 +204,8 @@ reach(struct rc_qp *qp, uint32_t psn, bool *moved)
 	bool all = ack_before(qp, psn, false);
 
 	*moved = req->una != una;
-	if (*moved) {
-		progress_any(qp);
-		if (unlikely(qp->state == QPS_ERR))
-			return REACH_DEAD;
-	}
+	if (*moved && unlikely(!progress_any(qp)))
+		return REACH_FAILED;
 	if (all || wqe_holds(rc_sq_at(req, req->ack), psn))
 		return REACHED;
 	return REACH_SKIPS;
@@ -220,8 +220,10 @@ reach(struct rc_qp *qp, uint32_t psn, bool *moved)
  * una's response was lost again. The kinds are compared apart: after an ACK for a duplicate, with
  * the newest PSN, the response of a later Read is lower, and shows no loss. If no lower PSN shows a
  * second loss, the transport timer expires: these packets do not restart it.
+ *
+ * @retval false  no retry is left: the QP failed
  */
-static void
+static bool
 skipped(struct rc_qp *qp, uint32_t psn, enum rc_skip kind)
 {
 	struct rc_requester *req = &qp->req;
@@ -230,13 +232,14 @@ skipped(struct rc_qp *qp, uint32_t psn, enum rc_skip kind)
 	rc_count(qp, implied_nak_seq_err, 1);
 	if (same || req->send_psn == req->una) {
 		req->gap_psn[kind] = psn;
-		return;
+		return true;
 	}
 	if (!rc_retry(qp))
-		return;
+		return false;
 	req->gap_psn[RC_SKIP_ACK] = req->gap_psn[RC_SKIP_RESPONSE] = req->una;
 	req->gap_psn[kind] = psn;
 	req->gap = true;
+	return true;
 }
 
 /* --- Acknowledge packets --- */
@@ -247,7 +250,7 @@ complete_ack(struct rc_qp *qp, const struct packet *pkt, bool common)
 {
 	struct rc_requester *req = &qp->req;
 	uint32_t una = req->una, end = psn_add(pkt->psn, 1);
-	bool credits, all;
+	bool credits, all, alive = true;
 
 	if (unlikely(!psn_in_flight(req, pkt->psn))) {
 		/* a repeat of the newest ACK may carry new credits */
@@ -263,36 +266,31 @@ complete_ack(struct rc_qp *qp, const struct packet *pkt, bool common)
 	}
 	all = ack_before(qp, end, false);
 	if (req->una != una)
-		progress_any(qp);
+		alive = progress_any(qp);
 	else if (credits)
 		rc_want(qp, WORK_REQUEST);
 	if (all)
 		return VERDICT_RESPONSE;
 	/* an ACK never completes a Read or Atomic: its response was lost (rc-transport 4) */
-	if (qp->state != QPS_ERR)
+	if (alive)
 		skipped(qp, pkt->psn, RC_SKIP_ACK);
 	return VERDICT_IMPLIED_NAK;
 }
 
 /*
- * Implicit ACK of a NAK for `psn`, which is in flight. @retval false  the NAK has no further
- * effect, *v is the verdict
+ * Implicit ACK of a NAK for `psn`, which is in flight. Unless it returns REACHED, the NAK is not
+ * for the oldest WQE, and *v is the verdict.
  */
-static bool
+static enum reach
 nak_reaches(struct rc_qp *qp, uint32_t psn, bool *moved, enum verdict *v)
 {
-	switch (reach(qp, psn, moved)) {
-	case REACH_DEAD:
-		*v = VERDICT_RESPONSE;
-		return false;
-	case REACH_SKIPS:
-		skipped(qp, psn, RC_SKIP_ACK);
-		*v = VERDICT_IMPLIED_NAK;
-		return false;
-	case REACHED:
-		break;
-	}
-	return true;
+	enum reach r = reach(qp, psn, moved);
+
+	*v = VERDICT_RESPONSE;
+	if (r != REACH_SKIPS)
+		return r;
+	*v = VERDICT_IMPLIED_NAK;
+	return skipped(qp, psn, RC_SKIP_ACK) ? REACH_SKIPS : REACH_FAILED;
 }
 
 static enum verdict
@@ -305,7 +303,7 @@ sequence_nak(struct rc_qp *qp, const struct packet *pkt)
 	if (!psn_in_flight(req, pkt->psn))
 		return not_in_flight(req, pkt->psn);
 	rc_count(qp, rcvd_seq_err, 1);
-	if (!nak_reaches(qp, pkt->psn, &moved, &v))
+	if (nak_reaches(qp, pkt->psn, &moved, &v) != REACHED)
 		return v;
 	/*
 	 * rc-cases: ignore a NAK for the PSN that the current retransmission began with. It answers
@@ -341,6 +339,7 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_requester *req = &qp->req;
 	enum verdict v;
+	enum reach r;
 	bool moved;
 
 	if (!psn_in_flight(req, pkt->psn))
@@ -348,15 +347,12 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 	rc_count(qp, rcvd_rnr_err, 1);
 	if (req->rnr_wait == RC_RNR_WAIT)
 		return VERDICT_STALE_NAK;
-	if (!nak_reaches(qp, pkt->psn, &moved, &v)) {
-		/*
-		 * the refused request follows the retried Read: both wait for the RNR timer (seed
-		 * 001)
-		 */
-		if (v == VERDICT_IMPLIED_NAK && qp->state != QPS_ERR)
-			wait_rnr(qp, pkt->syndrome);
+	r = nak_reaches(qp, pkt->psn, &moved, &v);
+	/* the refused request follows the retried Read: both wait for the RNR timer (seed 001) */
+	if (r == REACH_SKIPS)
+		wait_rnr(qp, pkt->syndrome);
+	if (r != REACHED)
 		return v;
-	}
 	if (req->rnr_left == 0) {
 		rc_count(qp, rnr_nak_retry_err, 1);
 		rc_sq_fail(qp, WC_RNR_RETRY_EXC_ERR);
@@ -379,7 +375,7 @@ fatal_nak(struct rc_qp *qp, const struct packet *pkt)
 
 	if (!psn_in_flight(req, pkt->psn))
 		return not_in_flight(req, pkt->psn);
-	if (!nak_reaches(qp, pkt->psn, &moved, &v))
+	if (nak_reaches(qp, pkt->psn, &moved, &v) != REACHED)
 		return v;
 	if (pkt->syndrome == AETH_NAK_INVALID_REQUEST) {
 		rc_count(qp, req_remote_invalid_request, 1);
@@ -456,7 +452,7 @@ completer_check_response(struct rc_qp *qp, const struct packet *pkt, bool read, 
 	inside = wqe == rc_sq_at(req, req->ack); /* belongs to the oldest WQE */
 	*v = VERDICT_RESPONSE;
 	r = reach(qp, pkt->psn, &moved);
-	if (r == REACH_DEAD)
+	if (r == REACH_FAILED)
 		return false;
 	if (r == REACH_SKIPS || req->una != pkt->psn) {
 		*v = inside ? VERDICT_READ_OUT_OF_ORDER : VERDICT_IMPLIED_NAK;

@@ -12,6 +12,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "rc/failure.h"
 #include "rc/qp_move.h"
 
 static uint32_t
@@ -320,7 +321,7 @@ cq_overflow(struct rc_cq *cq, struct rc_worker *w)
 {
 	if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELAXED) != 0)
 		return;
-	w->cq_overrun = true;
+	w->errors |= RC_CQ_OVERRUN;
 	rc_event(w, EVENT_CQ_ERR, cq->cqn);
 }
 
@@ -363,7 +364,7 @@ rc_cq_push_any(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool sol
 		 * have rc_cq_overruns() move the QP to ERR, unless it is there and flushing already
 		 */
 		if (qp->state != QPS_ERR)
-			w->cq_overrun = true;
+			w->errors |= RC_CQ_OVERRUN;
 		return;
 	}
 	rc_cq_put(w, cq, r, *wc, solicited || failed);

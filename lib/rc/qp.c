@@ -204,40 +204,6 @@ rc_qp_destroy(struct rc_worker *w, uint32_t qpn, struct error *err)
 	return 0;
 }
 
-void
-rc_qp_error(struct rc_qp *qp)
-{
-	if (qp->state == QPS_ERR)
-		return;
-	qp->state = QPS_ERR;
-	rc_qp_known(qp);
-	qp->work &= ~WORK_REQUEST;
-	rc_requester_flush(qp);
-	rc_responder_flush(qp);
-	if (qp->srq != NULL)
-		rc_event(qp->worker, EVENT_QP_LAST_WQE_REACHED, qp->qpn);
-}
-
-void
-rc_qp_fail(struct rc_qp *qp, struct qp_failure why)
-{
-	struct event ev = { .type = EVENT_QP_ERROR, .element = qp->qpn };
-	const struct av *av = &qp->path.av;
-
-	if (qp->state == QPS_ERR)
-		return;
-	why.port = av->port;
-	why.peer_qpn = qp->attr.dest_qp_num;
-	if (av->encap == ENCAP_IB && !av->grh)
-		why.dlid = av->dlid;
-	else
-		why.peer = av->dgid;
-	ev.failure = why;
-	if (qp->worker->event != NULL)
-		qp->worker->event(qp->worker->event_arg, &ev);
-	rc_qp_error(qp);
-}
-
 int
 rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
 {

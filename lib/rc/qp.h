@@ -99,6 +99,8 @@ struct rc_qp {
 	struct rc_counters counters __attribute__((aligned(CACHE_LINE))); /* hot ones first */
 
 	/* rarely used */
+	struct qp_failure failure; /**< why it fails, or failed last (failure.h) */
+	bool failing; /**< rc_fail() was called, and rc_step_done() not yet */
 	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
 	bool mig_err; /**< EVENT_PATH_MIG_ERR was raised since the last REARM */
 	uint64_t next_cnp; /* earliest time of the next CNP */
@@ -130,7 +132,7 @@ struct rc_worker {
 	struct rc_slots *slots; /**< free QP slots (qp_directory.h) */
 	struct slab *slab; /**< memory of the QPs created on this worker */
 	unsigned int id;
-	bool cq_overrun; /**< a CQ has overrun: rc_cq_overruns() moves its QPs to ERR */
+	uint8_t errors; /**< RC_QP_FAILED, RC_CQ_OVERRUN: somebody must go to ERR (failure.h) */
 	bool icrc_unchecked;
 	void (*event)(void *arg, const struct event *ev);
 	void (*awaited)(void *arg);
@@ -219,13 +221,6 @@ rc_charge(struct rc_qp *qp, const struct packet *pkt)
 }
 
 /* qp.c */
-/**
- * Move the QP to ERR: flush both queues (WR_FLUSH_ERR), disarm timers. The responder still sends
- * the responses that rc_forget_answers() keeps. With an SRQ: EVENT_QP_LAST_WQE_REACHED.
- */
-void rc_qp_error(struct rc_qp *qp);
-/** The QP fails: EVENT_QP_ERROR says why and who the peer is, then rc_qp_error(). */
-void rc_qp_fail(struct rc_qp *qp, struct qp_failure why);
 void rc_qp_free(struct rc_qp *qp);
 
 /* qp_path.c */
@@ -253,9 +248,6 @@ void rc_migration_refused(struct rc_qp *qp);
 
 /* event.c */
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
-
-/* worker.c */
-void rc_cq_overruns(struct rc_worker *w); /* move the QPs of overrun CQs to ERR */
 
 /* requester.c, requester_life.c, sq.c, completer.c */
 enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "rc/check.h"
+#include "rc/failure.h"
 #include "rc/qp_directory.h"
 
 struct transition {

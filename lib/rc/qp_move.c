@@ -12,6 +12,7 @@
 
 #include <errno.h>
 
+#include "rc/failure.h"
 #include "rc/qp_move.h"
 
 /* The QP's CQs: one or two */
@@ -86,7 +87,7 @@ move_put_in(struct rc_worker *w, struct rc_qp *qp)
 		rc_want(qp, 0);
 	/* the old owner may not have handled an overrun yet */
 	if (rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq))
-		w->cq_overrun = true;
+		w->errors |= RC_CQ_OVERRUN;
 }
 
 int

@@ -141,9 +141,18 @@ assign_psns(struct rc_qp *qp, struct rc_sq_wqe *wqe, bool only)
 		req->rd_atomic++;
 }
 
+/* What became of the WQE at req->send */
+enum sent {
+	SENT,
+	SENT_SINK_FULL,
+	SENT_FAILED, /* an lkey or a local operation: wqe->status is set */
+	SENT_NOT_NOW, /* may_go() refuses for now, or the QP failed */
+	SENT_NOTHING, /* a local operation: executed, no packet */
+};
+
 /* --- local operations: executed in SQ order; their completion may wait (sq.c) --- */
 
-static void
+static enum sent
 execute_local(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	struct rc_sq_more *more = rc_sq_more(&qp->req, wqe);
@@ -170,21 +179,13 @@ execute_local(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	if (rc != 0) {
 		more->token = 0;
 		wqe->status = WC_MW_BIND_ERR;
-	} else {
-		qp->req.send++;
+		return SENT_FAILED;
 	}
-	rc_sq_settle(qp);
+	qp->req.send++;
+	return rc_sq_settle(qp) ? SENT_NOTHING : SENT_NOT_NOW;
 }
 
 /* --- packets --- */
-
-enum sent {
-	SENT,
-	SENT_SINK_FULL,
-	SENT_FAILED, /* an lkey does not allow the access: wqe->status is set */
-	SENT_NOT_NOW, /* may_go() refuses for now */
-	SENT_NOTHING, /* a local operation: executed, no packet */
-};
 
 /*
  * AckReq is set on the last packet of a message, on retransmissions, on every ack_interval-th
@@ -413,10 +414,9 @@ send_any(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	if (!may_go(qp, wqe, false))
 		return SENT_NOT_NOW;
 	if (unlikely(rc_wqe_local(wqe))) {
-		if (wqe->assigned) /* executed before a rewind */
-			qp->req.send++;
-		else
-			execute_local(qp, wqe);
+		if (!wqe->assigned)
+			return execute_local(qp, wqe);
+		qp->req.send++; /* executed before a rewind */
 		return SENT_NOTHING;
 	}
 	if (!wqe->assigned)

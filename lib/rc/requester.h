@@ -222,10 +222,13 @@ extern const struct rc_wr_info rc_wr_infos[]; /**< by enum wr_opcode */
 /**
  * Complete the WQEs that are done, in order, up to the first that waits for a grace period. Then
  * fail the QP if the oldest WQE failed locally, or raise EVENT_SQ_DRAINED if it is due.
+ *
+ * @retval false  the QP failed: the caller ends the step
  */
-void rc_sq_settle(struct rc_qp *qp);
+bool rc_sq_settle(struct rc_qp *qp);
 /**
- * Complete the oldest unfinished WQE with the status, move the QP to ERR, flush (rc-transport 8).
+ * Complete the oldest unfinished WQE with the status. The QP fails, and the caller ends the step;
+ * the WQEs after it are flushed when the QP enters ERR (rc-transport 8, failure.h).
  */
 void rc_sq_fail(struct rc_qp *qp, enum wc_status status);
 
@@ -240,7 +243,7 @@ void rc_rewind(struct rc_qp *qp);
  * rc_rewind() if retries are left or an armed alternate path takes over; else fail the oldest WQE
  * with RETRY_EXC_ERR.
  *
- * @retval false it failed
+ * @retval false  the QP failed: the caller ends the step
  */
 bool rc_retry(struct rc_qp *qp);
 

@@ -9,6 +9,7 @@
 
 #include "base/copy.h"
 #include "mem/access.h"
+#include "rc/failure.h"
 #include "rc/qp_directory.h"
 #include "rc/qp.h"
 #include "rc/rq.h"
@@ -141,7 +142,7 @@ count_refusal(struct rc_qp *qp, uint8_t syndrome, enum wc_status status)
 }
 
 /*
- * Refuse a request with NAK 0x61, 0x62 or 0x63: it is not executed, ePSN stays, the QP goes to ERR.
+ * Refuse a request with NAK 0x61, 0x62 or 0x63: it is not executed, ePSN stays, the QP fails.
  * A request that uses a receive WQE completes it with the error; any other raises an affiliated
  * asynchronous event (seed 001). Any other request in the middle of a Send does both, because it
  * also ends the Send's WQE.
@@ -165,7 +166,7 @@ responder_refuse(struct rc_qp *qp, const struct packet *pkt, uint8_t syndrome,
 		rc_event(qp->worker,
 			syndrome == AETH_NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR : EVENT_QP_REQ_ERR,
 			qp->qpn);
-	rc_qp_fail(qp,
+	rc_fail(qp,
 		(struct qp_failure){ .psn = pkt->psn,
 			.syndrome = syndrome,
 			.status = uses ? status : 0,

@@ -5,6 +5,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "rc/failure.h"
 #include "rc/qp.h"
 #include "rc/rq.h"
 #include "wire/put.h"
@@ -254,7 +255,7 @@ send_atomic(struct answer *a, struct rc_saved *s)
 
 /*
  * A Read's memory is no longer accessible. Send a NAK with the PSN of the missing response, drop
- * all later responses, and move the QP to ERR (seed 001). A replay just stops: duplicates are never
+ * all later responses, and let the QP fail (seed 001). A replay just stops: duplicates are never
  * NAKed.
  */
 static void
@@ -276,7 +277,7 @@ read_refused(struct rc_qp *qp, struct rc_saved *s)
 	if (qp->state == QPS_ERR)
 		return; /* an earlier fatal NAK, owed after this Read, moved the QP to ERR */
 	rc_event(qp->worker, EVENT_QP_ACCESS_ERR, qp->qpn);
-	rc_qp_fail(qp,
+	rc_fail(qp,
 		(struct qp_failure){ .psn = psn,
 			.syndrome = AETH_NAK_REMOTE_ACCESS,
 			.verdict = VERDICT_NAK_SENT });

@@ -7,6 +7,7 @@
  */
 
 #include "rc/check.h"
+#include "rc/failure.h"
 
 void
 rc_rewind(struct rc_qp *qp)
@@ -57,5 +58,6 @@ rc_requester_timer(struct timer *t, uint64_t now)
 		rc_count(qp, local_ack_timeout_err, 1);
 		rc_retry(qp);
 	}
+	rc_step_done(qp);
 	rc_qp_check(qp);
 }

@@ -22,6 +22,7 @@
 #include <rte_prefetch.h>
 
 #include "rc/check.h"
+#include "rc/failure.h"
 #include "rc/qp_directory.h"
 #include "wire/wire.h"
 
@@ -54,7 +55,7 @@ bool
 rc_pending(const struct rc_worker *w)
 {
 	return !STAILQ_EMPTY(&w->run_queue) || !LIST_EMPTY(&w->grace) || w->notify != NULL ||
-		w->cq_overrun;
+		w->errors != 0;
 }
 
 /* Let one half of the QP, responder or requester, send. */
@@ -67,6 +68,7 @@ serve_half(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, 
 	if ((qp->work & work) == 0 || qp->credit <= 0 || t->packets == 0 || t->full)
 		return;
 	n = half(qp, t->packets);
+	rc_step_done(qp);
 	t->full = (qp->work & work) && n < t->packets && qp->credit > 0;
 	t->packets -= n;
 }
@@ -143,6 +145,7 @@ check_grace_list(struct rc_worker *w)
 	for (qp = LIST_FIRST(&w->grace); qp != NULL; qp = next) {
 		next = LIST_NEXT(qp, grace_link);
 		rc_requester_grace(qp);
+		rc_step_done(qp);
 		rc_qp_check(qp);
 	}
 }
@@ -176,7 +179,7 @@ rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
 		w->little = LITTLE_TURNS;
 	else if (w->little > 0)
 		w->little--;
-	if (unlikely(w->cq_overrun))
+	if (unlikely(w->errors & RC_CQ_OVERRUN))
 		rc_cq_overruns(w);
 	rc_cq_notify(w);
 	return budget - t.packets;

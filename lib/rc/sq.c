@@ -13,6 +13,7 @@
 #include <rte_common.h>
 
 #include "rc/check.h"
+#include "rc/failure.h"
 #include "rc/qp_directory.h"
 #include "rc/sq.h"
 #include "wire/opcode.h"
@@ -385,7 +386,7 @@ pass_local(struct rc_requester *req)
 	}
 }
 
-void
+bool
 rc_sq_settle(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
@@ -395,10 +396,13 @@ rc_sq_settle(struct rc_qp *qp)
 	sq_retire(qp);
 	/* a local failure waits until all earlier WQEs completed; a NAK does not (rc_sq_fail()) */
 	if (req->ack != req->head && req->tail == req->ack &&
-		unlikely(rc_sq_at(req, req->ack)->status != WC_SUCCESS))
+		unlikely(rc_sq_at(req, req->ack)->status != WC_SUCCESS)) {
 		rc_sq_fail(qp, rc_sq_at(req, req->ack)->status);
-	else if (unlikely(qp->state == QPS_SQD))
+		return false;
+	}
+	if (unlikely(qp->state == QPS_SQD))
 		tell_drained(qp);
+	return true;
 }
 
 void
@@ -454,7 +458,7 @@ rc_sq_fail(struct rc_qp *qp, enum wc_status status)
 	sq_retire_held(qp);
 	sq_complete(qp, rc_sq_at(req, req->ack++), status);
 	req->tail = req->ack;
-	rc_qp_fail(qp, why);
+	rc_fail(qp, why);
 }
 
 void

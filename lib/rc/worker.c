@@ -11,6 +11,7 @@
 #include <rte_branch_prediction.h>
 
 #include "rc/check.h"
+#include "rc/failure.h"
 #include "rc/owner.h"
 #include "rc/qp_directory.h"
 #include "wire/layout.h"
@@ -177,24 +178,6 @@ migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 	return true;
 }
 
-/* QPs whose send or receive CQ has overrun go to ERR. */
-void
-rc_cq_overruns(struct rc_worker *w)
-{
-	struct rc_qp *qp;
-
-	w->cq_overrun = false;
-	LIST_FOREACH(qp, &w->qps, link) {
-		if (qp->state == QPS_RESET || qp->state == QPS_ERR ||
-			!(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
-			continue;
-		rc_event(w, EVENT_QP_FATAL, qp->qpn);
-		rc_qp_fail(qp, (struct qp_failure){ .verdict = VERDICT_COUNT, .cq_overrun = true });
-		rc_qp_check(qp);
-	}
-	w->cq_overrun = false; /* flushed completions that found no room may have set it again */
-}
-
 /* The opcode is not of the QP's service class: process a CNP (congestion 2), drop others. */
 static enum verdict
 receive_cnp(struct rc_qp *qp, const struct packet *pkt)
@@ -329,8 +312,11 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 			qp_established(qp);
 		v = rc_respond(qp, pkt);
 	}
-	if (unlikely(w->cq_overrun))
-		rc_cq_overruns(w);
+	if (unlikely(w->errors != 0)) {
+		rc_step_done(qp);
+		if (w->errors & RC_CQ_OVERRUN)
+			rc_cq_overruns(w);
+	}
 	rc_qp_check(qp);
 	return v;
 }

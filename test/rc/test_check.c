@@ -10,6 +10,7 @@
 #include "../checked.h"
 #include "peer.h"
 #include "rc/check.h"
+#include "rc/failure.h"
 
 static void
 damage_sq_order(struct rc_qp *qp)
@@ -79,6 +80,12 @@ damage_ring_notify(struct rc_qp *qp)
 }
 
 static void
+damage_failure(struct rc_qp *qp)
+{
+	rc_fail(qp, (struct qp_failure){ .verdict = VERDICT_COUNT });
+}
+
+static void
 damage_qp_and_check(void *qp, void *damage)
 {
 	(*(void (**)(struct rc_qp *))damage)(qp);
@@ -90,7 +97,7 @@ test_damage_is_found(void **state)
 {
 	static void (*damages[])(struct rc_qp * qp) = { damage_sq_order, damage_psns, damage_timer,
 		damage_saved, damage_message, damage_rq, damage_work, damage_ring, damage_ring_tail,
-		damage_ring_fences, damage_ring_notify };
+		damage_ring_fences, damage_ring_notify, damage_failure };
 	struct peer *p = peer_create(&(struct peer_config){ .psn = FIRST_PSN });
 	struct rc_qp *qp = rc_qp_at(p->w, p->qpn);
 	unsigned int i;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* How a queue pair enters ERR (failure.h). */
+
+#include "rc/check.h"
+#include "rc/cq.h"
+#include "rc/failure.h"
+
+void
+rc_qp_error(struct rc_qp *qp)
+{
+	if (qp->state == QPS_ERR)
+		return;
+	qp->state = QPS_ERR;
+	rc_qp_known(qp);
+	qp->work &= ~WORK_REQUEST;
+	rc_requester_flush(qp);
+	rc_responder_flush(qp);
+	if (qp->srq != NULL)
+		rc_event(qp->worker, EVENT_QP_LAST_WQE_REACHED, qp->qpn);
+}
+
+void
+rc_qp_failed(struct rc_qp *qp)
+{
+	struct event ev = { .type = EVENT_QP_ERROR, .element = qp->qpn };
+	struct qp_failure *why = &qp->failure;
+	const struct av *av = &qp->path.av;
+
+	qp->worker->errors &= ~RC_QP_FAILED;
+	qp->failing = false;
+	why->port = av->port;
+	why->peer_qpn = qp->attr.dest_qp_num;
+	if (av->encap == ENCAP_IB && !av->grh)
+		why->dlid = av->dlid;
+	else
+		why->peer = av->dgid;
+	ev.failure = *why;
+	if (qp->worker->event != NULL)
+		qp->worker->event(qp->worker->event_arg, &ev);
+	rc_qp_error(qp);
+}
+
+void
+rc_cq_overruns(struct rc_worker *w)
+{
+	struct rc_qp *qp;
+
+	w->errors &= ~RC_CQ_OVERRUN;
+	LIST_FOREACH(qp, &w->qps, link) {
+		if (qp->state == QPS_RESET || qp->state == QPS_ERR ||
+			!(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
+			continue;
+		rc_event(w, EVENT_QP_FATAL, qp->qpn);
+		rc_fail(qp, (struct qp_failure){ .verdict = VERDICT_COUNT, .cq_overrun = true });
+		rc_step_done(qp);
+		rc_qp_check(qp);
+	}
+	/* flushed completions that found no room may have set it again */
+	w->errors &= ~RC_CQ_OVERRUN;
+}

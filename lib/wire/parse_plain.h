@@ -74,9 +74,9 @@ word32(const uint8_t *p)
 }
 
 /*
- * One's complement sum: 2^16 is 1 modulo 2^16 - 1, so words of any size may be added. They are added
- * in host byte order: swapping bytes multiplies by 2^8, so a sum of 0 stays 0. The version field is
- * not zero, so a sum of all zeros cannot pass.
+ * One's complement sum: 2^16 is 1 modulo 2^16 - 1, so words of any size may be added. They are
+ * added in host byte order: swapping bytes multiplies by 2^8, so a sum of 0 stays 0. The version
+ * field is not zero, so a sum of all zeros cannot pass.
  */
 static __rte_always_inline bool
 ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)

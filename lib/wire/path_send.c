@@ -54,8 +54,9 @@ path_finish_atomic_portable(const struct path *p, uint8_t *bth, const uint8_t *w
 #define ACK_L3_LEN (IPV4_LEN + UDP_LEN + ACK_LEN + ICRC_LEN)
 
 /*
- * Bytes before layer 3 in the first block (icrc_masks.h). They are chosen so that the third block ends with the BTH and
- * begins with the UDP length (Send), or begins with the BTH and ends with the AETH (Ack).
+ * Bytes before layer 3 in the first block (icrc_masks.h). They are chosen so that the third block
+ * ends with the BTH and begins with the UDP length (Send), or begins with the BTH and ends with the
+ * AETH (Ack).
  */
 #define SEND_FRONT 8
 #define ACK_FRONT  4

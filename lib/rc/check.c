@@ -124,7 +124,7 @@ rc_qp_check(const struct rc_qp *qp)
 	RTE_ASSERT(qp->worker->dev->worker[qp->worker->id] == qp->worker);
 	RTE_ASSERT(qp->totals == &qp->worker->counters[qp->port]);
 	/* a failure noted in a step has moved the QP to ERR at its end */
-	RTE_ASSERT(!qp->failing && !(qp->worker->errors & RC_QP_FAILED));
+	RTE_ASSERT(!(qp->worker->errors & RC_QP_FAILED));
 	/* a QP with work waits on the run queue, or for a timer to allow it to send */
 	RTE_ASSERT(qp->work == 0 || qp->on_run_queue || qp->limited);
 	RTE_ASSERT(qp->state != QPS_RESET || qp->work == 0);

@@ -30,7 +30,6 @@ rc_qp_failed(struct rc_qp *qp)
 	const struct av *av = &qp->path.av;
 
 	qp->worker->errors &= ~RC_QP_FAILED;
-	qp->failing = false;
 	why->port = av->port;
 	why->peer_qpn = qp->attr.dest_qp_num;
 	if (av->encap == ENCAP_IB && !av->grh)

@@ -28,9 +28,8 @@
 static inline void
 rc_fail(struct rc_qp *qp, struct qp_failure why)
 {
-	if (qp->state == QPS_ERR || qp->failing)
+	if (qp->state == QPS_ERR || (qp->worker->errors & RC_QP_FAILED))
 		return;
-	qp->failing = true;
 	qp->failure = why;
 	qp->worker->errors |= RC_QP_FAILED;
 }

@@ -100,7 +100,6 @@ struct rc_qp {
 
 	/* rarely used */
 	struct qp_failure failure; /**< why it fails, or failed last (failure.h) */
-	bool failing; /**< rc_fail() was called, and rc_step_done() not yet */
 	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
 	bool mig_err; /**< EVENT_PATH_MIG_ERR was raised since the last REARM */
 	uint64_t next_cnp; /* earliest time of the next CNP */

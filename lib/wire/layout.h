@@ -35,6 +35,8 @@
 #define GRH_LEN        IPV6_LEN
 #define GRH_NEXT_IBA   0x1B
 
+#define IP_PROTO_UDP 17 /* IPv4's protocol, IPv6's next header */
+
 #define UDP_LEN      8
 #define UDP_SPORT    0
 #define UDP_DPORT    2

@@ -25,8 +25,7 @@
 #include "wire/layout.h"
 #include "wire/wire.h"
 
-#define TVER_MASK    0x0F
-#define IP_PROTO_UDP 17
+#define TVER_MASK 0x0F
 
 /* more fragments, or an offset: everything but DF and the reserved bit */
 #define IPV4_FRAGMENT_BITS 0x3FFF

@@ -16,7 +16,6 @@
 #define ETHERTYPE_IPV6    0x86DD
 #define ETHERTYPE_VLAN    0x8100
 #define IPV4_DF           0x4000
-#define IP_PROTO_UDP      17
 #define HOP_LIMIT_DEFAULT 64
 
 uint16_t

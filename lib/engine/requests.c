@@ -10,6 +10,8 @@
 #include "engine/requests.h"
 #include "engine/verbs_private.h"
 
+#define MONITORING_SHARE 4 /* of so many places of a table one is for the monitoring socket */
+
 bool
 request_is_done(const struct request *r)
 {
@@ -84,18 +86,30 @@ request_unseen(const struct request *r, uint64_t now, uint32_t seconds)
 	return now > r->seen && now - r->seen > seconds * r->engine->hz;
 }
 
+/*
+ * A place that is free, or whose request is done and unseen for long, the longest first. Requests
+ * of the monitoring socket replace only each other.
+ */
 static struct request *
-request_free_place(struct requests *all)
+request_free_place(struct requests *all, bool monitoring, uint32_t most)
 {
-	struct request *r, *oldest = NULL;
-	uint32_t i;
+	struct request *r, *oldest = NULL, *free = NULL;
+	uint32_t i, used = 0;
 
-	for (i = 0; i < all->kind->num; i++)
-		if (!request_at(all, i)->used)
-			return request_at(all, i);
-	for (r = request_next(all, NULL); r != NULL; r = request_next(all, r))
+	for (i = 0; i < all->kind->num; i++) {
+		r = request_at(all, i);
+		if (!r->used) {
+			free = free == NULL ? r : free;
+			continue;
+		}
+		if (monitoring && !r->monitoring)
+			continue;
+		used++;
 		if (request_is_done(r) && (oldest == NULL || r->seen < oldest->seen))
 			oldest = r;
+	}
+	if (free != NULL && used < most)
+		return free;
 	if (oldest == NULL || !request_unseen(oldest, rte_get_tsc_cycles(), all->kind->replace_s))
 		return NULL;
 	request_forget(all, oldest);
@@ -104,9 +118,11 @@ request_free_place(struct requests *all)
 
 void *
 request_new(struct requests *all, const struct request_kind *kind, struct engine *e,
-	struct error *err)
+	bool monitoring, struct error *err)
 {
-	struct request *r, begin = { .used = true, .engine = e, .done = 1 };
+	struct request *r,
+		begin = { .used = true, .monitoring = monitoring, .engine = e, .done = 1 };
+	uint32_t most = monitoring ? kind->num / MONITORING_SHARE : kind->num;
 
 	all->kind = kind;
 	if (all->places == NULL)
@@ -115,9 +131,9 @@ request_new(struct requests *all, const struct request_kind *kind, struct engine
 		error_set(err, ENOMEM, "no memory for requests");
 		return NULL;
 	}
-	r = request_free_place(all);
+	r = request_free_place(all, monitoring, most);
 	if (r == NULL) {
-		error_set(err, ENOSPC, kind->full, kind->num);
+		error_set(err, ENOSPC, kind->full, most);
 		return NULL;
 	}
 	begin.generation = r->generation;

@@ -18,6 +18,7 @@
 struct request {
 	bool used;
 	bool timed_out;
+	bool monitoring; /**< of a client of the monitoring socket */
 	uint32_t generation;
 	struct engine *engine;
 	unsigned int worker;
@@ -45,9 +46,15 @@ struct requests {
 	unsigned int turn; /**< round robin over the workers */
 };
 
-/** A zeroed request, not started. @return NULL: there is no place, or no memory; err says so */
+/**
+ * A zeroed request, not started.
+ *
+ * @param monitoring  of a client of the monitoring socket; all of these share a quarter of the
+ *                    places, so that operators find one
+ * @return NULL: there is no place, or no memory; err says so
+ */
 void *request_new(struct requests *all, const struct request_kind *kind, struct engine *e,
-	struct error *err);
+	bool monitoring, struct error *err);
 /** Let @p worker begin it: @p fn sets .handle. @return what @p fn does */
 int request_start(struct request *r, unsigned int worker, worker_fn fn, void *arg);
 uint32_t request_id(const struct requests *all, const struct request *r);

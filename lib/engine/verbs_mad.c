@@ -177,7 +177,7 @@ engine_mad_ask(struct engine *e, const struct engine_mad_ask *ask, uint32_t *id,
 	ret = mad_ask_peer(e, ask, &call.to, err);
 	if (ret != 0)
 		return ret;
-	a = request_new(&e->asks, &mad_ask_kind, e, err);
+	a = request_new(&e->asks, &mad_ask_kind, e, false, err);
 	if (a == NULL)
 		return -ENOSPC;
 	a->r.timeout = (uint64_t)ask->total_ms * (e->hz / 1000);

@@ -29,7 +29,6 @@ struct query_entry {
 
 struct query {
 	struct request r;
-	bool monitoring;
 	/* used by the control thread only */
 	uint64_t page; /* number of the record after the last page read */
 	uint64_t page_at; /* its offset in .buf */
@@ -226,10 +225,9 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *i
 	ret = query_fill_peer(e, ask, &query.to, err);
 	if (ret != 0)
 		return ret;
-	q = request_new(&e->queries, &query_kind, e, err);
+	q = request_new(&e->queries, &query_kind, e, ask->monitoring, err);
 	if (q == NULL)
 		return -ENOSPC;
-	q->monitoring = ask->monitoring;
 	q->size = e->config.sa.query_mb * (UINT64_C(1) << 20);
 	q->buf = query_map(q->size);
 	ret = q->buf != NULL ? query_keep_records(q, &query, err)
@@ -263,7 +261,7 @@ engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, 
 	if (q == NULL)
 		return -ENOENT;
 	p->done = request_is_done(&q->r);
-	p->monitoring = q->monitoring;
+	p->monitoring = q->r.monitoring;
 	p->bytes = __atomic_load_n(&q->filled, __ATOMIC_ACQUIRE);
 	p->records = relaxed(&q->records);
 	if (!p->done) {

@@ -345,6 +345,34 @@ test_queries_are_bounded_and_forgotten(void **state)
 	assert_int_not_equal(id, first); /* the number is not used again */
 }
 
+/* Clients of the monitoring socket leave places for others, whose results they do not replace. */
+static void
+test_queries_of_monitoring_have_a_share(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = { .port = 0 };
+	struct engine_sa_query ask = {
+		.query = query(SA_OP_GET, SA_V2, SA_NODE),
+		.own = true,
+		.ah = &ah,
+		.worker = -1,
+		.monitoring = true,
+	};
+	struct error err = { "" };
+	uint32_t id;
+	int i;
+
+	for (i = 0; i < ENGINE_SA_QUERIES / 4; i++)
+		assert_ok(engine_sa_query(e, &ask, &id, &err));
+	assert_int_equal(engine_sa_query(e, &ask, &id, &err), -ENOSPC);
+	assert_string_equal(err.text,
+		"there are 8 SA queries already: cancel one (sa_cancel) or wait");
+	for (; i < ENGINE_SA_QUERIES; i++)
+		expect_records(e, query(SA_OP_TABLE, SA_V2, SA_NODE), true, -1, 2);
+	ask.monitoring = false;
+	assert_int_equal(engine_sa_query(e, &ask, &id, &err), -ENOSPC);
+}
+
 /* If nobody answers, the query ends after its timeout. */
 static void
 test_a_timeout_ends_a_query(void **state)
@@ -647,6 +675,7 @@ main(void)
 		T(test_counters_of_all_and_of_each_worker),
 		BARE(test_table_larger_than_its_memory_is_an_error),
 		T(test_queries_are_bounded_and_forgotten),
+		T(test_queries_of_monitoring_have_a_share),
 		T(test_a_timeout_ends_a_query),
 		T(test_config_adds_and_deletes_many_at_once),
 		T(test_a_fabric_is_imported_beside_the_workers),

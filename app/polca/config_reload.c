@@ -76,7 +76,7 @@ apply_log(const struct config *c)
 
 	for (i = 0; i < num_noted; i++)
 		rte_log_set_level_pattern(noted[i].component, noted[i].level);
-	config_apply_log(c, &ignored); /* reload_reload_check_log() has found all components */
+	config_apply_log(c, &ignored); /* reload_check_log() has found all components */
 }
 
 /* The level that a component has under a configuration. */
@@ -125,7 +125,7 @@ report_level(void *arg, const char *component, const char *level)
 		word->value == level_under(r->now, i))
 		return true;
 	snprintf(path, sizeof(path), "log[%s].level", component);
-	level_text(word->value, old);
+	snprintf(old, sizeof(old), "\"%s\"", level);
 	level_text(level_under(r->now, i), new);
 	r->fn(r->arg, &c);
 	return true;

@@ -997,6 +997,23 @@ test_another_user_is_refused(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* Open the monitoring socket. @return a connection to it */
+static int
+monitor_dial(struct house *h)
+{
+	struct error err = { "" };
+	char control[108], path[160];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.monitor", h->path);
+	assert_int_equal(ctl_monitor(h->ctl, path, (gid_t)-1, &err), 0);
+	strcpy(control, h->path);
+	strcpy(h->path, path);
+	fd = socket_dial(h);
+	strcpy(h->path, control);
+	return fd;
+}
+
 /* of all methods only those that change nothing are carried out; parameters do not matter */
 static void
 test_the_monitoring_socket_only_reads(void **state)
@@ -1007,19 +1024,14 @@ test_the_monitoring_socket_only_reads(void **state)
 		" log_level_get events service_list service_kinds srq_list stats_get stats_describe stats_metrics trap_list"
 		" config_diff sa_query sa_result sa_cancel ";
 	struct house *h = *state;
-	struct error err = { "" };
 	const struct rpc_method *m;
 	const struct rpc_area *a;
-	char control[108], text[160], name[64];
+	char text[160], name[64];
 	const char *line;
 	bool refused;
 	int fd;
 
-	strcpy(control, h->path);
-	snprintf(text, sizeof(text), "%s.monitor", h->path);
-	assert_int_equal(ctl_monitor(h->ctl, text, (gid_t)-1, &err), 0);
-	strcpy(h->path, text);
-	fd = socket_dial(h);
+	fd = monitor_dial(h);
 	for (a = rpc_areas; a->title != NULL; a++)
 		for (m = a->methods; m->name != NULL; m++) {
 			snprintf(text, sizeof(text),
@@ -1032,7 +1044,6 @@ test_the_monitoring_socket_only_reads(void **state)
 				fail_msg("%s: %s", m->name, line);
 		}
 	close(fd);
-	strcpy(h->path, control);
 	assert_alive(h);
 }
 
@@ -1063,19 +1074,14 @@ test_the_monitoring_socket_is_a_stranger_to_the_sa(void **state)
 	};
 	struct house *h = *state;
 	struct fake_sa *sa = &h->e->sa;
-	struct error err = { "" };
-	char control[108], text[160];
+	char text[160];
 	const char *line;
 	int all, fd;
 	size_t i;
 
 	sa->num = 1;
 	all = socket_dial(h);
-	strcpy(control, h->path);
-	snprintf(text, sizeof(text), "%s.monitor", h->path);
-	assert_int_equal(ctl_monitor(h->ctl, text, (gid_t)-1, &err), 0);
-	strcpy(h->path, text);
-	fd = socket_dial(h);
+	fd = monitor_dial(h);
 	ask_on(h, all, "sa_query", "\"record\":\"node\"");
 	assert_int_equal(sa->asked.sm_key, engine_sa_key(h->e));
 	snprintf(text, sizeof(text), "\"query\":%u", sa->id);
@@ -1095,7 +1101,6 @@ test_the_monitoring_socket_is_a_stranger_to_the_sa(void **state)
 	assert_null(strstr(ask_on(h, fd, "sa_cancel", text), "error"));
 	close(fd);
 	close(all);
-	strcpy(h->path, control);
 	assert_alive(h);
 }
 
@@ -1131,19 +1136,13 @@ test_the_monitoring_socket_shows_no_keys(void **state)
 		{ "events", "\"since\":1", "SM_SMP", "\"data\"" },
 	};
 	struct house *h = *state;
-	struct error err = { "" };
-	char control[108], text[160];
 	const char *line;
 	int all, fd;
 	size_t i;
 
 	make_keys(h->e);
 	all = socket_dial(h);
-	strcpy(control, h->path);
-	snprintf(text, sizeof(text), "%s.monitor", h->path);
-	assert_int_equal(ctl_monitor(h->ctl, text, (gid_t)-1, &err), 0);
-	strcpy(h->path, text);
-	fd = socket_dial(h);
+	fd = monitor_dial(h);
 	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		line = ask_on(h, all, lists[i].method, lists[i].params);
 		if (strstr(line, lists[i].hidden) == NULL)
@@ -1154,7 +1153,6 @@ test_the_monitoring_socket_shows_no_keys(void **state)
 	}
 	close(fd);
 	close(all);
-	strcpy(h->path, control);
 	assert_alive(h);
 }
 

@@ -60,8 +60,9 @@ neighbour_text(const struct engine *e, const struct event *ev, const char *what,
 	char mac[RTE_ETHER_ADDR_FMT_SIZE], gid[GID_STRLEN];
 
 	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)ev->mac);
-	snprintf(buf, size, "%s: %s %s %s", port_name(e, ev->element), gid_print(&ev->gid, gid),
-		what, ev->type == EVENT_NEIGHBOUR_LOST ? "" : mac);
+	snprintf(buf, size, "%s: %s %s%s%s", port_name(e, ev->element), gid_print(&ev->gid, gid),
+		what, ev->type == EVENT_NEIGHBOUR_LOST ? "" : " ",
+		ev->type == EVENT_NEIGHBOUR_LOST ? "" : mac);
 }
 
 static const char *
@@ -384,7 +385,7 @@ read_limits(struct engine *e, uint64_t now[LIMIT_COUNT])
 	read_port_limits(e, now);
 }
 
-/* Where a worker notes whom a limit affected; NULL: it does not, or its line is about no address. */
+/* Where a worker notes whom a limit affected; NULL: nowhere. */
 static struct limit_peer *
 limit_note(struct worker *w, enum limit which)
 {

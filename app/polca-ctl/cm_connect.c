@@ -10,39 +10,16 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "cm.h"
+#include "connection.h"
 #include "methods.h"
 #include "stopped.h"
 #include "table.h"
 
 #define CONNECT_MS 20000 /* default of the method's timeout_ms */
-#define LOOK_MS    50 /* between two calls of service_list */
+#define WAIT_MS    10000 /* of one service_wait */
 #define ENDING_MS  5000 /* how long a connection may take to end after cm_disconnect */
-
-static void
-sleep_ms(long ms)
-{
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-
-	nanosleep(&ts, NULL);
-}
-
-/* The service that drives a connection of ours; NULL: the list does not have it. */
-static json_t *
-client_row(const json_t *result, json_int_t connection)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(result, "services"), i, row) {
-		if (json_object_get(row, "connection") != NULL &&
-			member_int(row, "connection") == connection)
-			return json_incref(row);
-	}
-	return NULL;
-}
 
 static void
 end_connection(struct connection *c, json_int_t connection)
@@ -62,38 +39,79 @@ service_row_ended(const json_t *row)
 	return row != NULL && strcmp(method_text(row, "state"), "ENDED") == 0;
 }
 
+/* The service that drives a connection of ours. */
+struct driven {
+	json_int_t connection;
+	json_t *row; /* as last seen; NULL: it was never seen */
+	bool gone; /* polca does not know it any more */
+};
+
+/* Wait for its end, ms at most. @return 0; -1: no reply, errno says why; else the exit status */
+static int
+wait_once(const struct options *o, struct connection *c, struct driven *d, int ms)
+{
+	json_t *params = json_pack("{s: I, s: i}", "connection", d->connection, "timeout_ms", ms);
+	json_t *result = NULL, *error = NULL;
+	const char *eno;
+	int rc = connection_call(c, "service_wait", params, o->wait_ms + (unsigned int)ms, &result,
+		&error);
+
+	json_decref(params);
+	if (rc == 0) {
+		json_decref(d->row);
+		d->row = result;
+	} else if (rc > 0) {
+		eno = method_text(json_object_get(error, "data"), "errno");
+		d->gone = strcmp(eno, "ENOENT") == 0;
+		rc = d->gone ? 0 : server_error(o, error, "cm connect");
+	}
+	json_decref(error);
+	return rc;
+}
+
+/* End the connection, and wait for its end. */
+static int
+end_and_wait(const struct options *o, struct connection *c, struct driven *d)
+{
+	int rc;
+
+	end_connection(c, d->connection);
+	rc = wait_once(o, c, d, ENDING_MS);
+	return rc < 0 ? no_reply(errno) : rc;
+}
+
+/* The same on a new socket: on the old one the reply to an interrupted call may still come. */
+static int
+end_on_new_socket(const struct options *o, struct driven *d)
+{
+	struct connection *c = connection_open(o->socket);
+	int rc;
+
+	if (c == NULL)
+		return no_reply(errno);
+	rc = end_and_wait(o, c, d);
+	connection_close(c);
+	return rc;
+}
+
 /*
  * Wait until the service is done or the peer disconnects. A signal ends the connection, and with it
- * the wait. *row is the service as last seen, or NULL if it was never seen; service_row_ended()
- * tells whether its end was seen.
+ * the wait. service_row_ended() tells whether the end was seen.
  */
 static int
-wait_for_end(const struct options *o, struct connection *c, json_int_t connection, json_t **row)
+wait_for_end(const struct options *o, struct connection *c, struct driven *d)
 {
-	json_t *result, *seen;
-	int rc = 0, left_ms = ENDING_MS;
-	bool ending = false;
+	int rc = 0;
 
-	while (left_ms > 0) {
-		if (stopped != 0 && !ending) {
-			end_connection(c, connection);
-			ending = true;
-		}
-		left_ms -= ending ? LOOK_MS : 0;
-		rc = cm_all_services(o, c, "cm connect", &result);
-		if (rc != 0)
-			break;
-		seen = client_row(result, connection);
-		json_decref(result);
-		if (seen == NULL)
-			break;
-		json_decref(*row);
-		*row = seen;
-		if (service_row_ended(seen))
-			break;
-		sleep_ms(LOOK_MS);
-	}
-	return rc;
+	connection_interruptible(c, &stopped);
+	while (rc == 0 && stopped == 0 && !d->gone && !service_row_ended(d->row))
+		rc = wait_once(o, c, d, WAIT_MS);
+	connection_interruptible(c, NULL);
+	if (stopped != 0 && rc == 0 && !d->gone && !service_row_ended(d->row))
+		return end_and_wait(o, c, d);
+	if (stopped != 0 && rc < 0)
+		return end_on_new_socket(o, d);
+	return rc < 0 ? no_reply(errno) : rc;
 }
 
 /* Print the service's counters. @param count  0: none was given. @return the exit status */
@@ -119,7 +137,7 @@ print_service_end(const struct options *o, const json_t *row, json_int_t count)
 	return good ? EXIT_DONE : EXIT_STATUS;
 }
 
-/* The service is no longer in service_list, or it did not end in time after a signal. */
+/* Polca does not know the service any more, or it did not end in time after a signal. */
 static int
 unseen_end(json_int_t connection, const json_t *row)
 {
@@ -151,7 +169,7 @@ static int
 print_established(const struct options *o, struct connection *c, json_t *result, json_int_t count,
 	bool attached)
 {
-	json_t *row = NULL;
+	struct driven d = { .connection = member_int(result, "connection") };
 	int rc = 0, end = EXIT_DONE;
 
 	if (!o->json) {
@@ -165,16 +183,16 @@ print_established(const struct options *o, struct connection *c, json_t *result,
 		fprintf(stderr,
 			"connected; Ctrl-C disconnects (--detach leaves the connection to the server)\n");
 	if (attached)
-		rc = wait_for_end(o, c, member_int(result, "connection"), &row);
-	if (row != NULL) {
-		json_object_set(result, "counters", row);
-		end = print_service_end(o, row, count);
+		rc = wait_for_end(o, c, &d);
+	if (d.row != NULL) {
+		json_object_set(result, "counters", d.row);
+		end = print_service_end(o, d.row, count);
 	}
-	if (attached && rc == 0 && !service_row_ended(row))
-		end = unseen_end(member_int(result, "connection"), row);
+	if (attached && rc == 0 && !service_row_ended(d.row))
+		end = unseen_end(d.connection, d.row);
 	if (o->json)
 		print_json(result);
-	json_decref(row);
+	json_decref(d.row);
 	return rc != 0 ? rc : end;
 }
 

@@ -44,8 +44,9 @@ start_environment(const struct config *c, const char *extra, struct error *err)
 
 	memcpy(argv, args.argv, sizeof(argv));
 	eal_output_hold();
-	log_to_stderr_only();
+	log_hold();
 	failed = rte_eal_init(args.argc, argv) < 0;
+	log_take_over();
 	refused = eal_output_release(failed, reason, sizeof(reason));
 	if (failed && eal_explain_host(err) != 0)
 		return -ENOENT;
@@ -81,7 +82,6 @@ eal_start(const struct config *c, const char *extra, struct error *err)
 	ret = start_environment(c, extra, err);
 	if (ret != 0)
 		return ret;
-	log_take_over();
 	shares_memory = c->multi_process;
 	if (shares_memory)
 		serve_captures();

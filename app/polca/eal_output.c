@@ -17,8 +17,10 @@
 #include <unistd.h>
 
 #include <rte_common.h>
+#include <rte_log.h>
 
 #include "eal_output.h"
+#include "log.h"
 
 static const int ends[] = { SIGABRT, SIGSEGV, SIGBUS, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
@@ -26,20 +28,44 @@ static int held = -1; /* the memory file; -1: nothing is held back */
 static int kept_stdout, kept_stderr;
 static struct sigaction before[RTE_DIM(ends)];
 
-/* Print the held text. Async-signal-safe. */
+static void
+restore_output(void)
+{
+	dup2(kept_stdout, STDOUT_FILENO);
+	dup2(kept_stderr, STDERR_FILENO);
+}
+
+/* Remove level and component of lines of the log. @param field  of a line, kept between calls */
+static size_t
+strip_held(char *text, size_t n, unsigned int *field)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		if (text[i] == LOG_HELD)
+			*field = 2;
+		else if (*field > 0)
+			*field -= text[i] == LOG_HELD_END;
+		else
+			text[kept++] = text[i];
+	}
+	return kept;
+}
+
+/* Print the held text without levels: the process ends. Async-signal-safe. */
 static void
 print_held(void)
 {
+	unsigned int field = 0;
 	char text[512];
 	ssize_t n;
 
 	if (held < 0)
 		return;
-	dup2(kept_stdout, STDOUT_FILENO);
-	dup2(kept_stderr, STDERR_FILENO);
+	restore_output();
 	lseek(held, 0, SEEK_SET);
 	while ((n = read(held, text, sizeof(text))) > 0)
-		if (write(STDERR_FILENO, text, (size_t)n) < 0)
+		if (write(STDERR_FILENO, text, strip_held(text, (size_t)n, &field)) < 0)
 			break;
 	held = -1;
 }
@@ -102,19 +128,50 @@ static bool
 find_bad_argument(FILE *text, char *reason, size_t size)
 {
 	bool bad = false, found = false;
-	char line[256];
+	struct log_held line;
+	char *buf = NULL;
+	size_t len = 0;
 
-	while (fgets(line, sizeof(line), text) != NULL) {
-		bad |= strstr(line, "command line") != NULL;
-		if (found || !is_reason(line))
+	while (getline(&buf, &len, text) >= 0) {
+		log_held_line(buf, &line);
+		bad |= strstr(line.text, "command line") != NULL;
+		if (found || !is_reason(line.text))
 			continue;
-		line[strcspn(line, "\n")] = '\0';
-		snprintf(reason, size, "%s", strchr(line, ' ') + 1);
+		snprintf(reason, size, "%.*s", (int)strcspn(line.text, "\n"), line.text);
+		memmove(reason, strchr(reason, ' ') + 1, strlen(strchr(reason, ' ')));
 		found = true;
 	}
+	free(buf);
 	if (bad && !found)
 		snprintf(reason, size, "an argument is invalid");
 	return bad;
+}
+
+/* DPDK prints its last word twice: as "EAL: FATAL: text" to stderr, and as "EAL: text" to the log. */
+static bool
+is_second_copy(const char *line)
+{
+	return strncmp(line, "EAL: FATAL: ", strlen("EAL: FATAL: ")) == 0;
+}
+
+/* Log what was held back. What DPDK only prints has no level of its own. */
+static void
+log_held_text(FILE *text)
+{
+	struct log_held line;
+	char *buf = NULL;
+	size_t len = 0;
+
+	while (getline(&buf, &len, text) >= 0) {
+		if (!log_held_line(buf, &line)) {
+			line.level = RTE_LOG_NOTICE;
+			line.component = "lib.eal";
+			if (is_second_copy(line.text))
+				continue;
+		}
+		log_say_held(&line);
+	}
+	free(buf);
 }
 
 bool
@@ -123,27 +180,26 @@ eal_output_release(bool failed, char *reason, size_t size)
 	bool bad = false;
 	unsigned int i;
 	FILE *text;
-	int file;
 
 	if (held < 0)
 		return false;
 	fflush(stdout);
 	for (i = 0; i < RTE_DIM(ends); i++)
 		sigaction(ends[i], &before[i], NULL);
-	if (failed) {
-		file = fcntl(held, F_DUPFD_CLOEXEC, 0);
-		text = file >= 0 ? fdopen(file, "r") : NULL;
-		if (text != NULL) {
-			rewind(text);
-			bad = find_bad_argument(text, reason, size);
-			fclose(text);
-		}
+	text = fdopen(held, "r");
+	if (text == NULL) {
+		print_held();
+		return false;
 	}
-	file = held;
-	if (bad && ftruncate(file, 0) != 0)
-		bad = false;
-	print_held();
-	close(file);
+	restore_output();
+	held = -1;
+	rewind(text);
+	if (failed)
+		bad = find_bad_argument(text, reason, size);
+	rewind(text);
+	if (!bad)
+		log_held_text(text);
+	fclose(text);
 	close(kept_stdout);
 	close(kept_stderr);
 	return bad;

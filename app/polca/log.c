@@ -5,6 +5,7 @@
 #include "log.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,8 @@ static const char *const format_names[] = {
 	[LOG_JOURNAL] = "journal",
 	[LOG_JSON] = "json",
 };
+
+#define LOG_LINE_MAX 65536 /* a longer message becomes several lines */
 
 static enum log_format format;
 
@@ -132,34 +135,98 @@ log_print_lines(uint32_t level, const char *component, const char *text, size_t 
 	}
 }
 
-/* DPDK writes and flushes one message at a time. */
-static ssize_t
-log_write(void *cookie, const char *text, size_t size)
-{
-	char component[64] = "";
+/* --- lines held back --- */
 
-	RTE_SET_USED(cookie);
-	if (format == LOG_JSON)
-		log_component_name((uint32_t)rte_log_cur_msg_logtype(), component,
-			sizeof(component));
-	log_print_lines((uint32_t)rte_log_cur_msg_loglevel(), component, text, size);
-	return (ssize_t)size;
+static bool holding;
+
+static void
+log_print_held(uint32_t level, const char *component, const char *text, size_t size)
+{
+	fprintf(stderr, "%c%u%c%s%c%.*s", LOG_HELD, level, LOG_HELD_END, component, LOG_HELD_END,
+		(int)size, text);
+}
+
+bool
+log_held_line(char *line, struct log_held *held)
+{
+	char *end, *component, *text;
+
+	*held = (struct log_held){ .text = line };
+	if (line[0] != LOG_HELD)
+		return false;
+	held->level = (uint32_t)strtoul(line + 1, &end, 10);
+	component = *end == LOG_HELD_END ? end + 1 : NULL;
+	text = component != NULL ? strchr(component, LOG_HELD_END) : NULL;
+	if (text == NULL)
+		return false;
+	*text = '\0';
+	held->component = component;
+	held->text = text + 1;
+	return true;
 }
 
 void
-log_to_stderr_only(void)
+log_say_held(const struct log_held *held)
 {
-	rte_openlog_stream(stderr);
+	log_print_lines(held->level, held->component, held->text, strlen(held->text));
+}
+
+/* --- DPDK's log --- */
+
+/*
+ * Called within a thread's call of vfprintf(), which holds the stream's lock, so that level and
+ * component of the current message are those of the text.
+ */
+static ssize_t
+log_write(void *cookie, const char *text, size_t size)
+{
+	uint32_t level = (uint32_t)rte_log_cur_msg_loglevel();
+	char component[64] = "";
+
+	RTE_SET_USED(cookie);
+	if (format == LOG_JSON || holding)
+		log_component_name((uint32_t)rte_log_cur_msg_logtype(), component,
+			sizeof(component));
+	if (holding)
+		log_print_held(level, component, text, size);
+	else
+		log_print_lines(level, component, text, size);
+	return (ssize_t)size;
+}
+
+/*
+ * DPDK prints a message to the stream and then flushes it, in two calls. A line is written by the
+ * first of them, because the stream is flushed at each newline: with a flush of its own another
+ * thread would write the line with the level of its own message.
+ */
+static void
+log_open(void)
+{
+	static char buffer[LOG_LINE_MAX];
+	cookie_io_functions_t io = { .write = log_write };
+	static FILE *stream;
+
+	if (stream == NULL) {
+		stream = fopencookie(NULL, "w", io);
+		if (stream != NULL)
+			setvbuf(stream, buffer, _IOLBF, sizeof(buffer));
+	}
+	/* with stderr DPDK would log without formats, but still only once */
+	rte_openlog_stream(stream != NULL ? stream : stderr);
+}
+
+void
+log_hold(void)
+{
+	holding = true;
+	log_open();
 }
 
 void
 log_take_over(void)
 {
-	cookie_io_functions_t io = { .write = log_write };
-	FILE *stream = fopencookie(NULL, "w", io);
-
-	/* with stderr DPDK would log without formats, but still only once */
-	rte_openlog_stream(stream != NULL ? stream : stderr);
+	holding = false;
+	log_open();
 }
 
 void

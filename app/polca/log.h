@@ -11,6 +11,7 @@
  * own copy to syslog is switched off. Messages of several lines become several lines of the log.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -32,11 +33,32 @@ enum log_format {
  */
 int log_choose(const char *name, struct error *err);
 
-/** Before rte_eal_init(): DPDK logs to stderr only, and not to syslog, too. */
-void log_to_stderr_only(void);
+/**
+ * Take over DPDK's log, which is Polca's, too, but write it in a form that keeps level and
+ * component apart from the text: for eal_output.c, which holds it back while DPDK starts. The form
+ * of a line is LOG_HELD, level, LOG_HELD_END, component, LOG_HELD_END, text.
+ */
+void log_hold(void);
+#define LOG_HELD     '\x1e' /* ASCII's record separator */
+#define LOG_HELD_END '\x1f' /* its unit separator */
 
-/** After rte_eal_init(): take over DPDK's log, which is Polca's, too. */
+/** Take over DPDK's log, with the chosen format. */
 void log_take_over(void);
+
+/** A line that was held back. */
+struct log_held {
+	uint32_t level;
+	const char *component;
+	const char *text;
+};
+/**
+ * Read a line of the form of log_hold(); @p line is changed and must outlive @p held.
+ *
+ * @return false: it has another form, and .text is the line
+ */
+bool log_held_line(char *line, struct log_held *held);
+/** Log it now. */
+void log_say_held(const struct log_held *held);
 
 /**
  * Log @p lines of this program itself, also before log_take_over().

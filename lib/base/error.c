@@ -24,6 +24,14 @@ replace_bytes_that_are_no_text(uint8_t *p)
 	}
 }
 
+static void
+error_print(struct error *err, bool limit, const char *fmt, va_list ap)
+{
+	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	replace_bytes_that_are_no_text((uint8_t *)err->text);
+	err->limit = limit;
+}
+
 int
 error_set(struct error *err, int eno, const char *fmt, ...)
 {
@@ -31,9 +39,21 @@ error_set(struct error *err, int eno, const char *fmt, ...)
 
 	if (err != NULL) {
 		va_start(ap, fmt);
-		vsnprintf(err->text, sizeof(err->text), fmt, ap);
+		error_print(err, false, fmt, ap);
 		va_end(ap);
-		replace_bytes_that_are_no_text((uint8_t *)err->text);
+	}
+	return -eno;
+}
+
+int
+error_set_limit(struct error *err, int eno, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (err != NULL) {
+		va_start(ap, fmt);
+		error_print(err, true, fmt, ap);
+		va_end(ap);
 	}
 	return -eno;
 }

@@ -11,8 +11,11 @@
  * values allowed. Never used on the fast path.
  */
 
+#include <stdbool.h>
+
 struct error {
 	char text[1024]; /**< empty if no reason was given */
+	bool limit; /**< with a text: a limit of the configuration or of Polca was reached */
 };
 
 /**
@@ -24,6 +27,10 @@ struct error {
  * @return -eno
  */
 int error_set(struct error *err, int eno, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** The same, if a limit was reached; the text names the option that changes it. It is logged. */
+int error_set_limit(struct error *err, int eno, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #endif

@@ -137,6 +137,7 @@ int
 cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id, struct error *err)
 {
 	struct cm_conn *c;
+	union gid addr;
 	int ret;
 
 	ret = cm_check_connect(cm, what, err);
@@ -144,7 +145,8 @@ cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id
 		return ret;
 	c = active_conn_new(cm, what, now);
 	if (c == NULL) {
-		cm_count(cm, no_resources);
+		addr = cm_address(&what->path.av);
+		cm_count_no_resources(cm, &addr);
 		return error_set(err, ENOSPC,
 			"worker %u has no more connections for this peer "
 			"(cm.max_connections %u, cm.max_connections_per_peer %u)",
@@ -154,7 +156,7 @@ cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id
 	*id = c->id;
 	ret = cm_qp_create(c, &what->param, err);
 	if (ret != 0) {
-		cm_count(cm, no_resources);
+		cm_count_no_resources(cm, &c->peer->addr);
 		active_conn_drop(c);
 		return ret;
 	}
@@ -241,7 +243,7 @@ cm_active_rep(struct cm_conn *c, struct cm_rx *rx)
 	take_rep(c, rx);
 	c->state = CM_STATE_REP_RCVD;
 	if (cm_qp_connect(c, &err) != 0) {
-		cm_count(c->cm, no_resources);
+		cm_count_no_resources(c->cm, &c->peer->addr);
 		refuse_rep(c, rx, CM_REJ_NO_RESOURCES);
 		return;
 	}

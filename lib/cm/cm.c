@@ -243,3 +243,9 @@ cm_counters(const struct cm *cm)
 {
 	return &cm->counters;
 }
+
+struct cm_limited *
+cm_limited(struct cm *cm)
+{
+	return &cm->limited;
+}

@@ -28,6 +28,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/limit_peer.h"
 #include "base/timer_wheel.h"
 #include "cm/codes.h"
 #include "mad/mad.h"
@@ -403,5 +404,14 @@ struct cm_counter_info {
 #define CM_COUNTER_COUNT (offsetof(struct cm_counters, received) / sizeof(uint64_t))
 extern const struct cm_counter_info cm_counter_infos[CM_COUNTER_COUNT];
 const struct cm_counters *cm_counters(const struct cm *cm);
+/** Whom limits affected: its cm_address(). */
+struct cm_limited {
+	struct limit_peer half_open; /**< half_open_limit */
+	struct limit_peer evicted; /**< half_open_evicted */
+	struct limit_peer no_place;
+	struct limit_peer no_resources;
+};
+/** Control thread: for limit_peer_take(). */
+struct cm_limited *cm_limited(struct cm *cm);
 
 #endif

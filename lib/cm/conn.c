@@ -143,6 +143,7 @@ cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64
 	if (!c->active && !take_seat(c)) {
 		if (cm_lives(c, id) && c->state == CM_STATE_ESTABLISHED) {
 			cm_count(c->cm, no_place);
+			limit_peer_note(&c->cm->limited.no_place, c->peer->addr.raw);
 			cm_send_dreq(c, NULL, 0, now);
 		}
 		return;

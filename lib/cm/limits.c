@@ -247,6 +247,7 @@ half_open_end(struct cm_conn *c, uint64_t now)
 	};
 
 	cm_count(c->cm, half_open_evicted);
+	limit_peer_note(&c->cm->limited.evicted, c->peer->addr.raw);
 	cm_reject(c, &full);
 	cm_end_idle(c, CM_END_TIMEOUT, 0, NULL, 0, now);
 }
@@ -340,6 +341,7 @@ cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now)
 	if (p != NULL && p->half_open.count >= cm->limits.max_half_open_per_peer &&
 		!evict_own_oldest(cm, p, now)) {
 		cm_count(cm, half_open_limit);
+		limit_peer_note(&cm->limited.half_open, addr.raw);
 		return false;
 	}
 	if (cm->everyone.count >= cm->limits.max_half_open)

@@ -178,7 +178,7 @@ cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
 	c = cm_full(rx->cm) || !cm_prefix_room(rx->cm, rx->peer) ? NULL
 								 : passive_conn_new(rx, &req);
 	if (c == NULL) {
-		cm_count(rx->cm, no_resources);
+		cm_count_no_resources(rx->cm, &addr);
 		passive_refuse_reason(rx, CM_REJ_NO_RESOURCES);
 		return;
 	}
@@ -258,7 +258,7 @@ cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t n
 	if (ret == 0)
 		ret = cm_qp_connect(c, &err);
 	if (ret != 0) {
-		cm_count(cm, no_resources);
+		cm_count_no_resources(cm, &c->peer->addr);
 		cm_refuse(cm, id, c->has_qp ? CM_REJ_NO_RESOURCES : CM_REJ_NO_QP, NULL, 0, now);
 		return ret;
 	}

@@ -209,6 +209,7 @@ struct cm {
 	struct token_bucket stranger_events; /* cm_tell_of_stranger() */
 	uint32_t unreported; /* what strangers caused since the last event about one */
 	struct cm_counters counters;
+	struct cm_limited limited;
 };
 
 /* A message received. */
@@ -222,6 +223,13 @@ struct cm_rx {
 
 #define cm_count(cm, name)                                                                         \
 	__atomic_store_n(&(cm)->counters.name, (cm)->counters.name + 1, __ATOMIC_RELAXED)
+
+static inline void
+cm_count_no_resources(struct cm *cm, const union gid *peer)
+{
+	cm_count(cm, no_resources);
+	limit_peer_note(&cm->limited.no_resources, peer->raw);
+}
 
 /* --- id.c --- */
 

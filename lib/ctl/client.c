@@ -3,6 +3,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +98,10 @@ client_destroy(struct client *cl)
 
 RTE_LOG_REGISTER(ctl_logtype, polca.ctl, INFO);
 
+/* So many lines about limits at once, and one each time this passes; the others are counted. */
+#define LIMIT_LINES   20
+#define LIMIT_LINE_MS 1000
+
 /* The name of an errno value or, of an error of JSON-RPC, the number. */
 static const char *
 call_outcome(const struct rpc_call *call, char *buf, size_t size)
@@ -109,15 +114,44 @@ call_outcome(const struct rpc_call *call, char *buf, size_t size)
 	return name != NULL ? name : buf;
 }
 
+void
+ctl_log_limit(struct rpc_state *state, const struct client *cl, const char *what, const char *text,
+	uint64_t now)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+	char others[64] = "";
+
+	if (state->limit_lines.interval == 0)
+		token_bucket_init(&state->limit_lines, LIMIT_LINE_MS, LIMIT_LINES);
+	if (!token_bucket_take(&state->limit_lines, now)) {
+		state->limit_suppressed++;
+		return;
+	}
+	if (state->limit_suppressed > 0)
+		snprintf(others, sizeof(others), "; %" PRIu64 " such lines were not logged",
+			state->limit_suppressed);
+	state->limit_suppressed = 0;
+	getsockopt(cl->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	rte_log(RTE_LOG_WARNING, (uint32_t)ctl_logtype,
+		"ctl: limit reached: %s by user %u, process %d: %s%s\n", what,
+		(unsigned int)peer.uid, (int)peer.pid, text, others);
+}
+
 /* Debug: who has called what. Parameters are not told, as they may be keys. */
 static void
-log_call(const struct client *cl, const struct rpc_call *call)
+log_call(const struct client *cl, struct rpc_state *state, const struct rpc_call *call,
+	uint64_t now)
 {
 	struct ucred peer = { .pid = 0 };
 	socklen_t len = sizeof(peer);
 	char outcome[32];
 
-	if (call->method == NULL || !rte_log_can_log((uint32_t)ctl_logtype, RTE_LOG_DEBUG))
+	if (call->method == NULL)
+		return;
+	if (call->code != 0 && call->err.limit)
+		ctl_log_limit(state, cl, call->method->name, call->err.text, now);
+	if (!rte_log_can_log((uint32_t)ctl_logtype, RTE_LOG_DEBUG))
 		return;
 	getsockopt(cl->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	rte_log(RTE_LOG_DEBUG, (uint32_t)ctl_logtype, "ctl: %s by user %u, process %d: %s\n",
@@ -370,7 +404,7 @@ answer_some(struct client *cl, struct rpc_state *state, uint64_t now)
 		cl->waiting = rpc_step(cl->call, now);
 		if (cl->waiting != 0)
 			break;
-		log_call(cl, cl->call);
+		log_call(cl, state, cl->call, now);
 		append_reply(cl, cl->call, now);
 		if (rpc_can_undo(cl->call))
 			cl->answered = cl->call;

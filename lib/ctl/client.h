@@ -66,5 +66,8 @@ void client_destroy(struct client *cl);
 enum client_want client_run(struct client *cl, struct rpc_state *state, uint64_t now);
 /** Say why, and close once it is written. */
 void client_refuse(struct client *cl, enum rpc_code code, const char *text);
+/** Log that this client ran into a limit. Beyond a rate lines are only counted. */
+void ctl_log_limit(struct rpc_state *state, const struct client *cl, const char *what,
+	const char *text, uint64_t now);
 
 #endif

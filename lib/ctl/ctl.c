@@ -226,6 +226,8 @@ accept_some(struct ctl *c, struct ctl_door *d, uint64_t now)
 			turn_client_away(cl, c, "only root and the server's own user may connect",
 				now);
 		} else if (!make_reply_room(c, now)) {
+			ctl_log_limit(&c->state, cl, "a connection",
+				"there are as many clients as the sockets take", now);
 			turn_client_away(cl, c, "too many clients: close one that is not needed",
 				now);
 		} else {

@@ -225,15 +225,12 @@ static const struct table_row service_list_results[] = {
 	ROW_END,
 };
 
-static int
-next_service(struct rpc_call *call, uint64_t *cursor, void *item)
+static void
+fill_service_row(struct rpc_call *call, struct service_row *row)
 {
 	struct counter_sink s = counter_sink(call, false);
-	struct service_row *row = item;
 	const struct engine_service_info *info = &row->info;
 
-	if (!engine_service_next(call->e, cursor, &row->info))
-		return 0;
 	row->state = state_word(info);
 	if (info->client)
 		row->present = SERVICE_CLIENT;
@@ -241,7 +238,52 @@ next_service(struct rpc_call *call, uint64_t *cursor, void *item)
 		row->id = service_id_info(info->config.service_id);
 	counters_svc(&info->counters, counter_take, &s);
 	row->counters = s.obj;
+}
+
+static int
+next_service(struct rpc_call *call, uint64_t *cursor, void *item)
+{
+	struct service_row *row = item;
+
+	if (!engine_service_next(call->e, cursor, &row->info))
+		return 0;
+	fill_service_row(call, row);
 	return 1;
+}
+
+/* --- service_wait --- */
+
+struct service_wait_args {
+	uint32_t connection;
+	uint32_t timeout_ms;
+};
+
+static const struct table_row service_wait_params[] = {
+	ROW(struct service_wait_args, connection, TABLE_UINT,
+		"of ours: what cm_connect with a service has returned", .flags = TABLE_REQUIRED),
+	ROW(struct service_wait_args, timeout_ms, TABLE_UINT,
+		"wait so long for its end, then tell how it stands", .max = 60000),
+	ROW_END,
+};
+
+static int
+service_wait(struct rpc_call *call)
+{
+	const struct service_wait_args *a = call->args;
+	struct service_row *row = call->reply;
+	uint64_t cursor = 0;
+
+	while (engine_service_next(call->e, &cursor, &row->info)) {
+		if (!row->info.client || row->info.connection != a->connection)
+			continue;
+		if (!client_ended(&row->info) && !waited(call, a->timeout_ms))
+			return RPC_WAIT;
+		fill_service_row(call, row);
+		return 0;
+	}
+	return error_set(&call->err, ENOENT,
+		"connection: no service of ours drives connection 0x%x, or it ended more than a minute ago",
+		a->connection);
 }
 
 /* --- service_kinds --- */
@@ -299,6 +341,10 @@ const struct rpc_method methods_service[] = {
 	{ "service_list", page_list, params_page, sizeof(struct page_args),
 		"List services: those that listen, and those that drive connections of ours, until a minute after their end.",
 		"polca-ctl service list", PAGES(service_list_results, next_service) },
+	{ "service_wait", service_wait, service_wait_params, sizeof(struct service_wait_args),
+		"Wait until a service that drives a connection of ours has ended, and tell its counters.",
+		"polca-ctl service wait --connection 0x12345678 --timeout-ms 10000",
+		RESULTS(service_rows, struct service_row), .reads = true },
 	{ "service_kinds", service_kinds, params_none, 0, "List the kinds of services there are.",
 		"polca-ctl service kinds", RESULTS(service_kinds_results, struct kinds_reply),
 		.reads = true },

@@ -114,6 +114,17 @@ static const struct node_row node_rc[] = {
 		"Sends answered by an RNR NAK: no receive was posted" },
 	{ "local_ack_timeout_errors_total", OF_RC(local_ack_timeout_err),
 		"times the transport timer expired" },
+	{ "req_remote_access_errors_total", OF_RC(req_remote_access_errors),
+		"work requests that the peer refused for key, range or rights" },
+	{ "req_remote_invalid_request_errors_total", OF_RC(req_remote_invalid_request),
+		"work requests that the peer refused as invalid" },
+	{ "resp_local_length_errors_total", OF_RC(resp_local_length_error),
+		"Sends longer than the buffers posted for them" },
+	{ "resp_remote_access_errors_total", OF_RC(resp_remote_access_errors),
+		"requests refused for their R_Key, range or rights" },
+	{ "rx_atomic_requests_total", OF_RC(rx_atomic_requests), "Atomics executed" },
+	{ "rx_read_requests_total", OF_RC(rx_read_requests), "Read requests executed" },
+	{ "rx_write_requests_total", OF_RC(rx_write_requests), "Writes executed" },
 	{ "implied_nak_seq_errors_total", OF_RC(implied_nak_seq_err),
 		"responses that skipped a Read or an Atomic" },
 	{ "req_cqes_errors_total", OF_RC(req_cqe_error), "send completions in error" },
@@ -128,6 +139,35 @@ static const struct node_row node_rc[] = {
 		"congestion notifications that reduced a rate" },
 	{ "rp_cnp_ignored_packets_received_total", OF_RC(rp_cnp_ignored),
 		"congestion notifications without effect" },
+	{ NULL, 0, NULL },
+};
+
+#define OF_PMA(counter) offsetof(struct pma_totals, value[PMA_##counter])
+
+static const struct node_row node_pma[] = {
+	{ "link_downed_total", OF_PMA(LINK_DOWNED), "times the link went down" },
+	{ "port_errors_received_total", OF_PMA(RCV_ERRORS),
+		"packets received damaged or malformed, or without a buffer" },
+	{ "port_discards_transmitted_total", OF_PMA(XMIT_DISCARDS),
+		"packets not sent: queue full, next hop unknown, or port not active" },
+	{ "port_transmit_wait_total", OF_PMA(XMIT_WAIT),
+		"ticks of 4 ns that packets waited for a full queue" },
+	{ "unicast_packets_received_total", OF_PMA(UNICAST_RCV), "unicast packets received" },
+	{ "unicast_packets_transmitted_total", OF_PMA(UNICAST_XMIT), "unicast packets sent" },
+	{ "multicast_packets_received_total", OF_PMA(MULTICAST_RCV), "multicast packets received" },
+	{ "multicast_packets_transmitted_total", OF_PMA(MULTICAST_XMIT),
+		"multicast packets sent: none" },
+	{ NULL, 0, NULL },
+};
+
+/* What only native InfiniBand has. */
+static const struct node_row node_pma_ib[] = {
+	{ "excessive_buffer_overrun_errors_total", OF_PMA(EXCESSIVE_OVERRUN),
+		"times that received packets found no buffer again and again" },
+	{ "local_link_integrity_errors_total", OF_PMA(LOCAL_INTEGRITY),
+		"times that errors of the link exceeded LocalPhyErrors" },
+	{ "vl15_dropped_total", OF_PMA(VL15_DROPPED),
+		"SMPs dropped: the VL15 buffer of the port was full" },
 	{ NULL, 0, NULL },
 };
 
@@ -179,6 +219,7 @@ static void
 port_metrics(struct metrics *m, struct engine *e, unsigned int port)
 {
 	struct link_counters link;
+	struct pma_totals pma;
 	struct rc_counters rc;
 	char labels[32];
 
@@ -196,6 +237,16 @@ port_metrics(struct metrics *m, struct engine *e, unsigned int port)
 	m->prefix = "polca_rc_";
 	counters_rc(&rc, counter_metric, m);
 	node_counters(m, node_link, &link, port);
+	/* of the device and of the hand-off to other workers: congestion here */
+	node_metric(m, "port_discards_received_total",
+		"packets received and dropped: a receive queue or hand-off ring was full, or no buffer",
+		port,
+		(double)(link.drops.rx_missed + link.drops.rx_nombuf +
+			link.verdict[VERDICT_HANDOFF_FULL] + link.verdict[VERDICT_NO_MBUF]));
+	engine_pma_totals(e, port, &pma);
+	node_counters(m, node_pma, &pma, port);
+	if (link_port_attr(engine_link(e), port)->ib)
+		node_counters(m, node_pma_ib, &pma, port);
 	node_counters(m, node_rc, &rc, port);
 	m->prefix = "polca_sma_";
 	if (engine_sma_managed(e, port))
@@ -308,6 +359,10 @@ add_all(struct metrics *m, struct engine *e)
 
 	metric_add(m, "polca_build_info", "the program's version; always 1",
 		"version=\"" POLCA_VERSION "\"", 1);
+	metric_add(m, "node_infiniband_info", "the device; always 1",
+		"device=\"polca\",board_id=\"\",firmware_version=\"" POLCA_VERSION
+		"\",hca_type=\"Polca\"",
+		1);
 	metric_add(m, "polca_workers", "workers", "", engine_workers(e));
 	neighbour_metrics(m, e);
 	for (i = 0; i < link_num_ports(engine_link(e)); i++)

@@ -9,7 +9,9 @@
  */
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <rte_cycles.h>
 #include <rte_ether.h>
@@ -17,6 +19,9 @@
 #include "engine/connections.h"
 #include "engine/verbs.h"
 #include "engine/verbs_cm.h"
+#include "engine/verbs_mad.h"
+#include "engine/verbs_sa.h"
+#include "wire/bytes.h"
 
 /* After this many lines at once, so many a second; the others are counted. */
 #define EVENT_LINES        100
@@ -55,8 +60,9 @@ neighbour_text(const struct engine *e, const struct event *ev, const char *what,
 	char mac[RTE_ETHER_ADDR_FMT_SIZE], gid[GID_STRLEN];
 
 	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)ev->mac);
-	snprintf(buf, size, "%s: %s %s %s", port_name(e, ev->element), gid_print(&ev->gid, gid),
-		what, ev->type == EVENT_NEIGHBOUR_LOST ? "" : mac);
+	snprintf(buf, size, "%s: %s %s%s%s", port_name(e, ev->element), gid_print(&ev->gid, gid),
+		what, ev->type == EVENT_NEIGHBOUR_LOST ? "" : " ",
+		ev->type == EVENT_NEIGHBOUR_LOST ? "" : mac);
 }
 
 static const char *
@@ -206,20 +212,148 @@ events_log(struct engine *e, const struct event *ev)
 		events_log_line(e, level, text);
 }
 
-/* Limits that workers run into, and what to do about it. */
-static const char *const limit_texts[EVENTS_LIMITS] = {
-	"requests to connect were dropped: raise cm.max_half_open, or find who sends them",
-	"management requests were refused: raise mad.max_sessions or mad.max_bytes",
-	"packets found the ring to another worker full: raise workers.handoff_ring, or use more workers",
-	"events were lost, and not logged",
-	"connections were refused for lack of a QP or connection: raise cm.max_connections or limits.max_qp",
-	"changes of SA records were refused: strangers have their share; import their ports, or find who sends them",
-	"connections to services were refused: their address has its share; raise max_connections_per_peer of the service",
+/* --- limits reached --- */
+
+#define LIMIT_OPTIONS 4
+#define LIMIT_OPTION(key, field)                                                                   \
+	{                                                                                          \
+		key, offsetof(struct engine_config, field),                                        \
+			sizeof(((struct engine_config *)0)->field)                                 \
+	}
+
+/* What is counted when a limit is reached, and the options that change the limit. */
+static const struct limit_info {
+	const char *text;
+	struct {
+		const char *key;
+		size_t offset, size; /* of its value */
+	} option[LIMIT_OPTIONS];
+} limit_infos[LIMIT_COUNT] = {
+	[LIMIT_HALF_OPEN] = { "requests to connect were dropped: too many of one peer are half open",
+		{ LIMIT_OPTION("cm.max_half_open_per_peer", cm.max_half_open_per_peer) } },
+	[LIMIT_HALF_OPEN_EVICTED] = { "half-open connections were ended for newer ones",
+		{ LIMIT_OPTION("cm.max_half_open", cm.max_half_open),
+			LIMIT_OPTION("cm.max_half_open_per_peer", cm.max_half_open_per_peer) } },
+	[LIMIT_CONNECTIONS] = { "connections were refused for lack of a QP or connection",
+		{ LIMIT_OPTION("cm.max_connections", cm.max_connections),
+			LIMIT_OPTION("cm.max_connections_per_peer", cm.max_connections_per_peer),
+			LIMIT_OPTION("limits.max_qp", limits.max_qp) } },
+	[LIMIT_SERVICE] = { "connections were ended as they were established: cm.max_connections is reached, or their service's max_connections",
+		{ LIMIT_OPTION("cm.max_connections", cm.max_connections) } },
+	[LIMIT_SERVICE_PEER] = { "connections to services were refused: their address has its share; raise the service's max_connections_per_peer" },
+	[LIMIT_SESSIONS] = { "management requests were refused: no session or memory is free",
+		{ LIMIT_OPTION("mad.max_sessions", mad.max_sessions),
+			LIMIT_OPTION("mad.max_sessions_per_peer", mad.max_sessions_per_peer),
+			LIMIT_OPTION("mad.max_bytes", mad.max_bytes),
+			LIMIT_OPTION("mad.max_bytes_per_peer", mad.max_bytes_per_peer) } },
+	[LIMIT_RECLAIMED] = { "management sessions were ended to make room for other addresses",
+		{ LIMIT_OPTION("mad.max_sessions", mad.max_sessions),
+			LIMIT_OPTION("mad.max_bytes", mad.max_bytes) } },
+	[LIMIT_HANDOFF] = { "packets found the ring to another worker full; more workers help, too",
+		{ LIMIT_OPTION("workers.handoff_ring", handoff_ring) } },
+	[LIMIT_EVENTS] = { "events were lost, and not logged: they came faster than they are read" },
+	[LIMIT_SA_SHARE] = { "changes of SA records were refused: strangers have their share; import their ports, or find who sends them",
+		{ LIMIT_OPTION("sa.map_mb", sa.map_mb) } },
+	[LIMIT_SA_STRANGERS] = { "SA changes and queries were refused: strangers have their share of those under way",
+		{ LIMIT_OPTION("sa.max_writes", sa.server.max_writes),
+			LIMIT_OPTION("sa.max_queries", sa.server.max_queries) } },
+	[LIMIT_SA_GAVE_WAY] = { "SA queries and results were ended to make room for other addresses",
+		{ LIMIT_OPTION("sa.max_queries", sa.server.max_queries),
+			LIMIT_OPTION("sa.max_result_mb", sa.max_result_mb) } },
+	[LIMIT_SA_RESOURCES] = { "SA requests were answered \"no resources\" or \"busy\"",
+		{ LIMIT_OPTION("sa.max_writes", sa.server.max_writes),
+			LIMIT_OPTION("sa.max_queries", sa.server.max_queries),
+			LIMIT_OPTION("sa.max_results", sa.server.max_results),
+			LIMIT_OPTION("sa.map_mb", sa.map_mb) } },
+	[LIMIT_SA_VERSIONS] = { "SA transfers were ended: their version of the database was given up",
+		{ LIMIT_OPTION("sa.max_versions", sa.max_versions),
+			LIMIT_OPTION("sa.old_mb", sa.old_mb) } },
+	[LIMIT_SA_NOTICES] = { "notices of the SA were sent to nobody: too many at one time",
+		{ LIMIT_OPTION("sa.notices_max", sa.server.notices_max) } },
+	[LIMIT_LIVE_RATE] = { "requests of ping were dropped: their source sent too many",
+		{ LIMIT_OPTION("live.rate", live.rate), LIMIT_OPTION("live.burst", live.burst) } },
+	[LIMIT_VL15] = { "SMPs were dropped: the VL15 buffer of their port was full",
+		{ LIMIT_OPTION("sma.vl15_buffer", sma.vl15_buffer) } },
+	[LIMIT_NEIGHBOURS] = { "neighbours were refused: their table, or strangers' share of it, is full" },
 };
 
-static void
-read_limits(const struct engine *e, uint64_t now[EVENTS_LIMITS])
+static uint64_t
+limit_value(const struct engine_config *c, size_t offset, size_t size)
 {
+	const char *at = (const char *)c + offset;
+
+	return size == sizeof(uint64_t) ? *(const uint64_t *)at : *(const uint32_t *)at;
+}
+
+/* The options of a limit and their values: " (cm.max_half_open is 1024)". */
+static void
+limit_options_text(const struct engine_config *c, const struct limit_info *limit, char *buf,
+	size_t size)
+{
+	size_t len = 0;
+	unsigned int i;
+
+	buf[0] = '\0';
+	for (i = 0; i < LIMIT_OPTIONS && limit->option[i].key != NULL && len < size; i++)
+		len += (size_t)snprintf(buf + len, size - len, "%s%s is %" PRIu64,
+			i == 0 ? " (" : ", ", limit->option[i].key,
+			limit_value(c, limit->option[i].offset, limit->option[i].size));
+	if (i > 0 && len < size)
+		snprintf(buf + len, size - len, ")");
+}
+
+/* A GID, or a LID in the form of lib/sa (::ffff:ffff:ffff:lid) or of lib/mad and lib/cm (::lid). */
+static void
+limit_peer_text(const union gid *peer, char *buf, size_t size)
+{
+	static const uint8_t ff[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff }, zero[14];
+	char gid[GID_STRLEN];
+
+	if (memcmp(peer->raw, zero, 14) == 0 ||
+		(memcmp(peer->raw, zero, 8) == 0 && memcmp(peer->raw + 8, ff, 6) == 0))
+		snprintf(buf, size, ", the first of lid:%u", get_be16(peer->raw + 14));
+	else
+		snprintf(buf, size, ", the first of %s", gid_print(peer, gid));
+}
+
+static void
+limit_log(const struct engine *e, enum limit which, uint64_t times, const union gid *peer)
+{
+	char options[256], who[GID_STRLEN + 16] = "";
+
+	limit_options_text(&e->config, &limit_infos[which], options, sizeof(options));
+	if (peer != NULL)
+		limit_peer_text(peer, who, sizeof(who));
+	ENGINE_LOG(WARNING, "limit reached: %" PRIu64 " %s%s%s", times, limit_infos[which].text,
+		who, options);
+}
+
+/* What @p all counts without what @p part, read before it, counts already. */
+static uint64_t
+without(uint64_t all, uint64_t part)
+{
+	return all > part ? all - part : 0;
+}
+
+static void
+read_port_limits(struct engine *e, uint64_t now[LIMIT_COUNT])
+{
+	struct link_neighbour_counts neighbours;
+	struct link_counters link;
+	unsigned int i;
+
+	link_neighbour_counts(e->link, &neighbours);
+	now[LIMIT_NEIGHBOURS] = neighbours.refused;
+	for (i = 0; i < e->config.link.num_ports; i++) {
+		engine_port_counters(e, i, -1, &link);
+		now[LIMIT_VL15] += link.verdict[VERDICT_VL15_DROPPED];
+	}
+}
+
+static void
+read_limits(struct engine *e, uint64_t now[LIMIT_COUNT])
+{
+	struct live_counters live;
 	struct mad_counters mad;
 	struct cm_counters cm;
 	struct sa_counters sa;
@@ -228,17 +362,74 @@ read_limits(const struct engine *e, uint64_t now[EVENTS_LIMITS])
 	engine_sa_counters(e, -1, &sa);
 	engine_cm_counters(e, -1, &cm);
 	engine_mad_counters(e, -1, &mad);
-	now[0] = cm.half_open_limit;
-	now[1] = mad.sessions_refused;
-	now[2] = 0;
-	now[4] = cm.no_resources;
-	now[5] = sa.share_full;
-	now[6] = services_peer_limit(e);
-	now[3] = e->control_lost;
+	engine_live_counters(e, -1, &live);
+	now[LIMIT_HALF_OPEN] = cm.half_open_limit;
+	now[LIMIT_HALF_OPEN_EVICTED] = cm.half_open_evicted;
+	now[LIMIT_CONNECTIONS] = cm.no_resources;
+	now[LIMIT_SERVICE] = cm.no_place;
+	now[LIMIT_SERVICE_PEER] = services_peer_limit(e);
+	now[LIMIT_SESSIONS] = mad.sessions_refused;
+	now[LIMIT_RECLAIMED] = without(mad.sessions_reclaimed, sa.gave_way);
+	now[LIMIT_SA_SHARE] = sa.share_full;
+	now[LIMIT_SA_STRANGERS] = sa.strangers_busy;
+	now[LIMIT_SA_GAVE_WAY] = sa.gave_way;
+	now[LIMIT_SA_RESOURCES] = without(sa.no_resources, sa.share_full + sa.strangers_busy);
+	now[LIMIT_SA_VERSIONS] = sa.stale;
+	now[LIMIT_SA_NOTICES] = sa.events_lost;
+	now[LIMIT_LIVE_RATE] = live.rate_limited;
+	now[LIMIT_EVENTS] = e->control_lost;
 	for (i = 0; i < e->num_workers; i++) {
-		now[2] += relaxed(&e->worker[i]->stats.handoff_full);
-		now[3] += relaxed(&e->worker[i]->stats.events_lost);
+		now[LIMIT_HANDOFF] += relaxed(&e->worker[i]->stats.handoff_full);
+		now[LIMIT_EVENTS] += relaxed(&e->worker[i]->stats.events_lost);
 	}
+	read_port_limits(e, now);
+}
+
+/* Where a worker notes whom a limit affected; NULL: nowhere. */
+static struct limit_peer *
+limit_note(struct worker *w, enum limit which)
+{
+	struct sa_limited *sa = w->sa != NULL ? sa_worker_limited(w->sa) : NULL;
+
+	switch (which) {
+	case LIMIT_HALF_OPEN:
+		return &cm_limited(w->cm)->half_open;
+	case LIMIT_HALF_OPEN_EVICTED:
+		return &cm_limited(w->cm)->evicted;
+	case LIMIT_CONNECTIONS:
+		return &cm_limited(w->cm)->no_resources;
+	case LIMIT_SERVICE:
+		return &cm_limited(w->cm)->no_place;
+	case LIMIT_SESSIONS:
+		return &mad_worker_limited(w->mad)->refused;
+	case LIMIT_RECLAIMED:
+		return &mad_worker_limited(w->mad)->reclaimed;
+	case LIMIT_SA_SHARE:
+		return sa != NULL ? &sa->share_full : NULL;
+	case LIMIT_SA_STRANGERS:
+		return sa != NULL ? &sa->strangers_busy : NULL;
+	case LIMIT_SA_GAVE_WAY:
+		return sa != NULL ? &sa->gave_way : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* Take the notes of all workers. @return false: there was none */
+static bool
+limit_take_peer(const struct engine *e, enum limit which, union gid *peer)
+{
+	struct limit_peer *note;
+	bool found = false;
+	union gid other;
+	unsigned int i;
+
+	for (i = 0; i < e->num_workers; i++) {
+		note = limit_note(e->worker[i], which);
+		if (note != NULL && limit_peer_take(note, found ? other.raw : peer->raw))
+			found = true;
+	}
+	return found;
 }
 
 /* A line that sums up what others changed in the SA's database. */
@@ -257,22 +448,24 @@ watch_sa(struct engine *e)
 	e->events_log.sa_conflicts = sa.write_conflicts;
 }
 
-/* A line for each limit that was reached since the last look, with how often. */
+/* A line for each limit that was reached since the last look, with how often, and by whom. */
 static void
 watch_limits(struct engine *e)
 {
-	uint64_t now[EVENTS_LIMITS], tsc = rte_get_tsc_cycles();
+	uint64_t now[LIMIT_COUNT] = { 0 }, tsc = rte_get_tsc_cycles();
+	union gid peer;
 	unsigned int i;
+	bool known;
 
 	if (tsc < e->events_log.limits_next)
 		return;
 	e->events_log.limits_next = tsc + LIMITS_S * e->hz;
 	watch_sa(e);
 	read_limits(e, now);
-	for (i = 0; i < EVENTS_LIMITS; i++) {
+	for (i = 0; i < LIMIT_COUNT; i++) {
+		known = limit_take_peer(e, i, &peer);
 		if (now[i] > e->events_log.limits[i])
-			ENGINE_LOG(WARNING, "limit reached: %" PRIu64 " %s",
-				now[i] - e->events_log.limits[i], limit_texts[i]);
+			limit_log(e, i, now[i] - e->events_log.limits[i], known ? &peer : NULL);
 		e->events_log.limits[i] = now[i];
 	}
 }

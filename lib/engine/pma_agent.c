@@ -7,11 +7,13 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include <rte_ether.h>
 
 #include "engine/pma_agent.h"
 #include "engine/subnet.h"
+#include "engine/verbs_mad.h"
 #include "wire/path.h"
 #include "wire/wire.h"
 
@@ -50,11 +52,10 @@ receive_errors(const struct link_counters *c, uint64_t missed)
 }
 
 static void
-pma_agent_totals(void *worker, uint16_t port, struct pma_totals *t)
+pma_agent_fill(const struct engine *e, uint16_t port, struct pma_totals *t)
 {
-	const struct worker *w = worker;
-	const struct engine *e = w->engine;
-	const struct sma_counters *sma = w->sma != NULL ? sma_counters(w->sma, port) : NULL;
+	const struct sma *s = e->worker[0]->sma;
+	const struct sma_counters *sma = s != NULL ? sma_counters(s, port) : NULL;
 	const struct port_attr *attr = link_port_attr(e->link, port);
 	uint64_t missed = relaxed(&e->drops[port].rx_missed);
 	struct link_counters c;
@@ -76,6 +77,24 @@ pma_agent_totals(void *worker, uint16_t port, struct pma_totals *t)
 	t->value[PMA_MULTICAST_RCV] = c.verdict[VERDICT_MULTICAST];
 	t->value[PMA_UNICAST_RCV] = c.rx_packets - c.verdict[VERDICT_MULTICAST];
 	t->value[PMA_XMIT_WAIT] = c.tx_wait / PMA_TICK_NS;
+}
+
+static void
+pma_agent_totals(void *worker, uint16_t port, struct pma_totals *t)
+{
+	const struct worker *w = worker;
+
+	pma_agent_fill(w->engine, port, t);
+}
+
+void
+engine_pma_totals(const struct engine *e, unsigned int port, struct pma_totals *t)
+{
+	memset(t, 0, sizeof(*t));
+	if (port >= link_num_ports(e->link))
+		return;
+	pma_agent_fill(e, (uint16_t)port, t);
+	t->value[PMA_LINK_DOWNED] = pma_link_downed(e->worker[0]->pma, (uint16_t)port);
 }
 
 static uint32_t

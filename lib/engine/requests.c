@@ -133,7 +133,7 @@ request_new(struct requests *all, const struct request_kind *kind, struct engine
 	}
 	r = request_free_place(all, monitoring, most);
 	if (r == NULL) {
-		error_set(err, ENOSPC, kind->full, most);
+		error_set_limit(err, ENOSPC, kind->full, most);
 		return NULL;
 	}
 	begin.generation = r->generation;

@@ -203,7 +203,7 @@ service_place(struct engine *e, struct error *err)
 	}
 	if (oldest != NULL && remove_service(e, oldest, REMOVE_TRIES) == 0)
 		return oldest;
-	error_set(err, ENOSPC, "there are %u services already", ENGINE_SERVICE_PLACES);
+	error_set_limit(err, ENOSPC, "there are %u services already", ENGINE_SERVICE_PLACES);
 	return NULL;
 }
 

@@ -213,7 +213,8 @@ attempt_place(struct engine *e, struct error *err)
 		attempt_forget(e, oldest);
 		return oldest;
 	}
-	error_set(err, ENOSPC, "%d connections are being made already: wait", ENGINE_CM_ATTEMPTS);
+	error_set_limit(err, ENOSPC, "%d connections are being made already: wait",
+		ENGINE_CM_ATTEMPTS);
 	return NULL;
 }
 

@@ -113,5 +113,7 @@ void engine_sm_watch(struct engine *e);
 void engine_sma_counters(const struct engine *e, unsigned int port, struct sma_counters *c);
 /** Sum over the workers, or the counters of one worker (>= 0). */
 void engine_live_counters(const struct engine *e, int worker, struct live_counters *sum);
+/** What performance management counts at a port since the start; a Set does not clear these. */
+void engine_pma_totals(const struct engine *e, unsigned int port, struct pma_totals *t);
 
 #endif

@@ -72,7 +72,7 @@ begin_walk(struct engine *e, uint64_t *cursor, struct error *err)
 	while (i < SA_WALKS && e->walk[i].version != NULL)
 		i++;
 	if (i == SA_WALKS)
-		return error_set(err, ENOSPC, "%d exports are under way already", SA_WALKS);
+		return error_set_limit(err, ENOSPC, "%d exports are under way already", SA_WALKS);
 	sa_data_online(e);
 	v = store_current(sa_data_reader(e));
 	ret = store_hold(sa_data_reader(e), v);

@@ -52,13 +52,33 @@ struct event_record {
 _Static_assert(sizeof(struct event_record) % 4 == 0, "element of a ring");
 
 /* --- events_log.c --- */
-#define EVENTS_LIMITS 7
+enum limit {
+	LIMIT_HALF_OPEN,
+	LIMIT_HALF_OPEN_EVICTED,
+	LIMIT_CONNECTIONS,
+	LIMIT_SERVICE,
+	LIMIT_SERVICE_PEER,
+	LIMIT_SESSIONS,
+	LIMIT_RECLAIMED,
+	LIMIT_HANDOFF,
+	LIMIT_EVENTS,
+	LIMIT_SA_SHARE,
+	LIMIT_SA_STRANGERS,
+	LIMIT_SA_GAVE_WAY,
+	LIMIT_SA_RESOURCES,
+	LIMIT_SA_VERSIONS,
+	LIMIT_SA_NOTICES,
+	LIMIT_LIVE_RATE,
+	LIMIT_VL15,
+	LIMIT_NEIGHBOURS,
+	LIMIT_COUNT
+};
 struct events_log {
 	struct token_bucket lines;
 	uint64_t suppressed; /* lines since the last one that was logged */
 	uint64_t held; /* events_held of all workers, as last told */
 	uint64_t limits_next; /* TSC of the next look at the limits */
-	uint64_t limits[EVENTS_LIMITS]; /* how often each was reached, as last told */
+	uint64_t limits[LIMIT_COUNT]; /* how often each was reached, as last told */
 	uint64_t sa_writes; /* of all workers, as last told */
 	uint64_t sa_conflicts;
 };

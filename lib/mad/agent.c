@@ -231,7 +231,7 @@ mad_session_request(struct mad_session *s)
 static enum verdict
 refuse_session(const struct mad_rx *rx, const struct mad_agent *agent)
 {
-	mad_count(rx->w, sessions_refused, 1);
+	mad_count_refused(rx->w, &rx->key);
 	mad_protocol_of(agent->protocol)->refuse(rx);
 	return VERDICT_MAD_REFUSED;
 }
@@ -296,7 +296,7 @@ mad_later(struct mad_request *req)
 		return req->handle;
 	s = agent_open_session(l->rx, l->agent, l->method);
 	if (s == NULL) {
-		mad_count(l->rx->w, sessions_refused, 1);
+		mad_count_refused(l->rx->w, &l->rx->key);
 		return 0;
 	}
 	if (s->protocol->start_request != NULL)

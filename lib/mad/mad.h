@@ -30,6 +30,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/limit_peer.h"
 #include "base/timer_wheel.h"
 #include "base/unproven.h"
 #include "base/verdict.h"
@@ -399,6 +400,13 @@ struct mad_counter_info {
 #define MAD_COUNTER_COUNT (sizeof(struct mad_counters) / sizeof(uint64_t))
 extern const struct mad_counter_info mad_counter_infos[MAD_COUNTER_COUNT];
 const struct mad_counters *mad_worker_counters(const struct mad_worker *w);
+/** Whom limits affected: a GID, or ::lid for an IB peer without GRH. */
+struct mad_limited {
+	struct limit_peer refused; /**< sessions_refused */
+	struct limit_peer reclaimed; /**< sessions_reclaimed */
+};
+/** Control thread: for limit_peer_take(). */
+struct mad_limited *mad_worker_limited(struct mad_worker *w);
 /** P_Key and Q_Key violations that this worker saw on a port's QP1; NULL: no such port. */
 const struct port_violations *mad_worker_violations(const struct mad_worker *w, uint16_t port);
 /** ABORTs and STOPs with this RMPP status: sent (@p received 0) or received (1). */

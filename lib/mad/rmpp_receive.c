@@ -203,7 +203,7 @@ rmpp_take_segment(struct mad_session *s, const uint8_t *data)
 	} else if (data != NULL) {
 		rc = write_body(s, n, data);
 		if (rc != 0) {
-			mad_count(s->w, sessions_refused, 1);
+			mad_count_refused(s->w, &s->key);
 			rmpp_close(s, RMPP_STOP, RMPP_STATUS_RESX, MAD_END_REFUSED, rc);
 			return false;
 		}

@@ -523,6 +523,7 @@ struct mad_worker {
 	struct path reply_path; /* path of the single answer being sent */
 	uint8_t smp[MAD_LEN]; /* the SMP being received, with its directed route advanced */
 	struct mad_counters counters;
+	struct mad_limited limited;
 	uint64_t aborts[2][256]; /* [0] sent, [1] received; by RMPP status */
 	struct port_violations violations[MAD_PORTS_MAX];
 };
@@ -535,6 +536,13 @@ mad_timeout(const struct mad_worker *w, uint8_t code)
 
 #define mad_count(w, name, n)                                                                      \
 	__atomic_store_n(&(w)->counters.name, (w)->counters.name + (n), __ATOMIC_RELAXED)
+
+static inline void
+mad_count_refused(struct mad_worker *w, const struct mad_key *key)
+{
+	mad_count(w, sessions_refused, 1);
+	limit_peer_note(&w->limited.refused, key->addr.raw);
+}
 
 /* Count an RMPP ABORT or STOP. @param received  0: sent, 1: received */
 static inline void

@@ -315,6 +315,7 @@ mad_session_reclaim(struct mad_session *s)
 	static const struct mad_result reclaimed = { .end = MAD_END_REFUSED, .error = -ENOSPC };
 
 	mad_count(s->w, sessions_reclaimed, 1);
+	limit_peer_note(&s->w->limited.reclaimed, s->key.addr.raw);
 	mad_session_end(s, &reclaimed);
 }
 

@@ -227,7 +227,7 @@ v1_too_long(const struct mad_session *s)
 static enum verdict
 no_room(struct mad_session *s)
 {
-	mad_count(s->w, sessions_refused, 1);
+	mad_count_refused(s->w, &s->key);
 	v1_close(s, SA_STATUS_NO_RESOURCES);
 	return VERDICT_MAD_REFUSED;
 }

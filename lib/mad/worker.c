@@ -111,6 +111,12 @@ mad_worker_counters(const struct mad_worker *w)
 	return &w->counters;
 }
 
+struct mad_limited *
+mad_worker_limited(struct mad_worker *w)
+{
+	return &w->limited;
+}
+
 uint8_t
 mad_resp_time(const struct mad_worker *w)
 {

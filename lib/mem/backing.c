@@ -165,7 +165,7 @@ open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 	b->watched = lost_watch(map, b->map_len, page);
 	if (b->watched == 0) {
 		munmap(map, b->map_len);
-		return error_set(err, ENOSPC, "path: too many regions of files");
+		return error_set_limit(err, ENOSPC, "path: too many regions of files");
 	}
 	b->map = map;
 	b->base = map;

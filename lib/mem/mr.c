@@ -116,7 +116,8 @@ mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_i
 	if (rc != 0)
 		goto close_backing;
 	if (!index_get(&mem->free_mr, &index)) {
-		rc = error_set(err, ENOMEM, "mr: all %u memory regions are in use", mem->max_mr);
+		rc = error_set_limit(err, ENOMEM,
+			"mr: all %u memory regions are in use (limits.max_mr)", mem->max_mr);
 		goto close_backing;
 	}
 	mr = &mem->mrs[index];

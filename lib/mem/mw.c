@@ -76,7 +76,8 @@ mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key,
 		return error_set(err, ENOENT, "pd: no protection domain %u", pd);
 	if (!index_get(&mem->free_mw, &i)) {
 		mem_pd_release(mem, pd);
-		return error_set(err, ENOMEM, "mw: all %u memory windows are in use", mem->max_mw);
+		return error_set_limit(err, ENOMEM,
+			"mw: all %u memory windows are in use (limits.max_mw)", mem->max_mw);
 	}
 	mw = &mem->mws[i];
 	mw->type = type;

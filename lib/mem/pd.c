@@ -20,8 +20,8 @@ pd_alloc(struct mem *mem, bool (*get)(struct index_fifo *, uint32_t *), uint32_t
 	uint32_t index;
 
 	if (!get(&mem->free_pd, &index))
-		return error_set(err, ENOMEM, "pd: all %u protection domains are in use",
-			mem->max_pd);
+		return error_set_limit(err, ENOMEM,
+			"pd: all %u protection domains are in use (limits.max_pd)", mem->max_pd);
 	__atomic_store_n(&mem->pd_refs[index], 0, __ATOMIC_RELEASE);
 	*pd = index + 1;
 	return 0;

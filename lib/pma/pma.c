@@ -63,9 +63,17 @@ pma_link(struct pma *p, uint16_t port, bool up)
 		return;
 	pp = &p->port[port];
 	if (pp->known && pp->up && !up)
-		pp->link_downed++;
+		__atomic_store_n(&pp->link_downed, pp->link_downed + 1, __ATOMIC_RELAXED);
 	pp->known = true;
 	pp->up = up;
+}
+
+uint64_t
+pma_link_downed(const struct pma *p, uint16_t port)
+{
+	return port < p->config.num_ports
+		? __atomic_load_n(&p->port[port].link_downed, __ATOMIC_RELAXED)
+		: 0;
 }
 
 /*

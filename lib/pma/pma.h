@@ -80,5 +80,7 @@ struct pma *pma_create(const struct pma_config *config);
 void pma_destroy(struct pma *p);
 /** Call often with the link state of each port: counts PMA_LINK_DOWNED. */
 void pma_link(struct pma *p, uint16_t port, bool up);
+/** Any thread: PMA_LINK_DOWNED of a port since the start. */
+uint64_t pma_link_downed(const struct pma *p, uint16_t port);
 
 #endif

@@ -65,8 +65,8 @@ cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, struct error *e
 		return error_set(err, EINVAL, "cqe: got %u, allowed: 1 to %u", depth,
 			dev->limits.max_cqe);
 	if (n == dev->limits.max_cq)
-		return error_set(err, ENOSPC, "all %u completion queues are in use",
-			dev->limits.max_cq);
+		return error_set_limit(err, ENOSPC,
+			"all %u completion queues are in use (limits.max_cq)", dev->limits.max_cq);
 	cq = mem_zalloc(dev->alloc, sizeof(*cq) + dev->workers * sizeof(cq->rings[0]), CACHE_LINE);
 	if (cq == NULL)
 		return error_set(err, ENOMEM, "no memory for a completion queue");

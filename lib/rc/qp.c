@@ -159,7 +159,8 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	}
 	rc = rc_slot_take(w, qp);
 	if (rc != 0) {
-		error_set(err, ENOSPC, "all %u queue pairs of worker %u are in use (limits.max_qp)",
+		error_set_limit(err, ENOSPC,
+			"all %u queue pairs of worker %u are in use (limits.max_qp)",
 			w->slots->size, w->id);
 		goto fail;
 	}

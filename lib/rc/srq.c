@@ -83,7 +83,8 @@ rc_srq_create(struct rc_worker *w, uint32_t pd, uint32_t max_wr, uint32_t max_sg
 		return error_set(err, EINVAL, "max_sge: got %u, allowed 0..%u", max_sge,
 			dev->limits.max_sge);
 	if (!srq_claim(dev, &n))
-		return error_set(err, ENOMEM, "srq: all %u SRQs are in use", dev->limits.max_srq);
+		return error_set_limit(err, ENOMEM, "srq: all %u SRQs are in use (limits.max_srq)",
+			dev->limits.max_srq);
 	if (mem_pd_hold(w->mem, pd) < 0) {
 		srq_set_owner(dev, n, RC_NO_OWNER);
 		return error_set(err, ENOENT, "pd: no protection domain %u", pd);

@@ -138,10 +138,13 @@ list_gives_way(struct result *r, bool proven)
 {
 	struct sa_worker *w = r->w;
 	struct query *q = r->queued;
+	uint8_t owner[LIMIT_PEER_LEN];
 
+	memcpy(owner, r->owner, sizeof(owner)); /* the session may release the result */
 	if (mad_give_way(w->mad, r->handle, proven) == -EBUSY)
 		return false;
 	w->counters.gave_way++;
+	limit_peer_note(&w->limited.gave_way, owner);
 	if (q != NULL) /* otherwise the session has released the result */
 		query_abandon(q);
 	return true;
@@ -226,6 +229,7 @@ give_way_for_query(const struct query *q)
 	victim = QUERY_OF_ITEM(TAILQ_FIRST(&most->items));
 	mad_give_way(w->mad, victim->handle, true);
 	w->counters.gave_way++;
+	limit_peer_note(&w->limited.gave_way, victim->who.gid.raw);
 	query_abandon(victim);
 	return true;
 }

@@ -291,7 +291,10 @@ query_has_place(const struct query *fresh)
 		return true;
 	if (give_way_for_query(fresh))
 		return true;
-	w->counters.strangers_busy += limited;
+	if (limited) {
+		w->counters.strangers_busy++;
+		limit_peer_note(&w->limited.strangers_busy, fresh->who.gid.raw);
+	}
 	return false;
 }
 

@@ -92,6 +92,7 @@ result_new(const struct query *q, enum result_kind kind)
 	r->type = q->type;
 	r->class_version = q->version;
 	r->handle = q->handle;
+	memcpy(r->owner, q->who.gid.raw, sizeof(r->owner));
 	r->address = q->address;
 	r->at_index = UINT64_MAX;
 	return r;

@@ -53,6 +53,7 @@ struct result {
 	struct path_common common;
 	/* give_way.c */
 	mad_handle handle; /**< the request */
+	uint8_t owner[LIMIT_PEER_LEN]; /**< GID of the requester */
 	struct query *queued; /**< the query that still fills it, if that was put off */
 	struct give_way_address *address; /**< NULL: it never gives way */
 	struct share_item share;

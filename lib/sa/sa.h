@@ -19,6 +19,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/limit_peer.h"
 #include "mad/mad.h"
 #include "port/allow_list.h"
 #include "sa/record.h"
@@ -193,5 +194,13 @@ struct sa_counter_info {
 #define SA_COUNTER_COUNT (sizeof(struct sa_counters) / sizeof(uint64_t))
 extern const struct sa_counter_info sa_counter_infos[SA_COUNTER_COUNT];
 const struct sa_counters *sa_worker_counters(const struct sa_worker *w);
+/** Whom limits affected: the owner of its records, as a GID, or ::ffff:ffff:ffff:LID. */
+struct sa_limited {
+	struct limit_peer share_full;
+	struct limit_peer strangers_busy;
+	struct limit_peer gave_way; /**< its query or result was ended */
+};
+/** Control thread: for limit_peer_take(). */
+struct sa_limited *sa_worker_limited(struct sa_worker *w);
 
 #endif

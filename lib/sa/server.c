@@ -237,6 +237,12 @@ sa_worker_counters(const struct sa_worker *w)
 	return &w->counters;
 }
 
+struct sa_limited *
+sa_worker_limited(struct sa_worker *w)
+{
+	return &w->limited;
+}
+
 /* --- what both class versions share --- */
 
 uint64_t
@@ -337,6 +343,7 @@ sa_submit(struct sa_worker *w, struct mad_request *req, const struct requester *
 	if (sa_is_limited(who) &&
 		w->writes_of_strangers >= sa_share_of_strangers(w->config->max_writes)) {
 		w->counters.strangers_busy++;
+		limit_peer_note(&w->limited.strangers_busy, who->gid.raw);
 		return sa_refuse(w, req->reply, MAD_STATUS_BUSY);
 	}
 	if (write == NULL)
@@ -371,6 +378,8 @@ sa_write_done(struct sa_worker *w, struct sa_write *write, uint64_t now)
 	if (write->status != MAD_STATUS_OK) {
 		w->counters.write_conflicts++;
 		w->counters.share_full += write->share_full;
+		if (write->share_full)
+			limit_peer_note(&w->limited.share_full, write->who.gid.raw);
 		sa_refuse(w, write->reply, write->status);
 	} else if (write->kind == WRITE_SUBSCRIBE) {
 		memcpy(data, write->rec, t->len);

@@ -63,6 +63,7 @@ struct sa_worker {
 	uint32_t writes_of_strangers; /**< under way */
 	struct sa_notices *notices;
 	struct sa_counters counters;
+	struct sa_limited limited;
 };
 
 /**

@@ -54,12 +54,13 @@ no_place(struct svc_worker *w, int64_t why, struct error *err)
 
 	if (why == -EDQUOT) {
 		svc_count(w->counters, peer_limit, 1);
-		error_set(err, ENOSPC,
+		error_set_limit(err, ENOSPC,
 			"service %s: the address has its share of the connections, %u in all",
 			c->name, c->max_connections);
 	} else {
-		error_set(err, ENOSPC, "service %s: no place for one more connection, it has %u",
-			c->name, c->max_connections);
+		error_set_limit(err, ENOSPC,
+			"service %s: no place for one more connection, it has %u", c->name,
+			c->max_connections);
 	}
 }
 

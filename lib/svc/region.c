@@ -47,7 +47,7 @@ svc_region(struct svc *s, uint64_t length, uint32_t access, struct svc_region *r
 	int ret;
 
 	if (s->num_keys == SVC_REGIONS_MAX)
-		return error_set(err, ENOSPC, "%s: all %u regions of a service are in use",
+		return error_set_limit(err, ENOSPC, "%s: all %u regions of a service are in use",
 			s->ops->name, SVC_REGIONS_MAX);
 	ret = svc_pd_need(s, err);
 	if (ret != 0)

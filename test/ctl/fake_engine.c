@@ -563,6 +563,14 @@ engine_port_counters(const struct engine *e, unsigned int port, int worker,
 }
 
 void
+engine_pma_totals(const struct engine *e, unsigned int port, struct pma_totals *t)
+{
+	(void)e;
+	memset(t, 0, sizeof(*t));
+	t->value[PMA_LINK_DOWNED] = port + 1;
+}
+
+void
 engine_rc_counters(const struct engine *e, int port, int worker, struct rc_counters *sum)
 {
 	(void)e, (void)worker;

@@ -1091,7 +1091,7 @@ struct one_client {
 	/* the reply to cm_connect comes together with SIGINT, and the client disconnects */
 	bool signal;
 	unsigned int services; /* already there when the client connects */
-	int looks; /* after so many calls of service_list the list is empty; -1: never */
+	int looks; /* after so many calls of service_wait there is no service; -1: never */
 };
 
 static void
@@ -1104,6 +1104,7 @@ serve_one(int fd, struct one_client how)
 	size_t len;
 	int c = accept(fd, NULL, NULL);
 	struct rpc_call *call;
+	uint64_t now;
 
 	in = fdopen(dup(c), "r");
 	if (in == NULL || rpc_state_init(&state, e) != 0)
@@ -1112,10 +1113,10 @@ serve_one(int fd, struct one_client how)
 	for (; e->cm.services < how.services; e->cm.services++)
 		e->cm.service[e->cm.services].id = e->cm.services + 1;
 	while (fgets(line, sizeof(line), in) != NULL) {
-		if (strstr(line, "\"service_list\"") != NULL && how.looks-- == 0)
+		if (strstr(line, "\"service_wait\"") != NULL && how.looks-- == 0)
 			e->cm.services = 0;
 		call = rpc_open(&state, line, strlen(line), &(int){ -1 }, 0);
-		while (rpc_step(call, 0) != 0)
+		for (now = 0; rpc_step(call, now) != 0; now += 1000)
 			;
 		reply = rpc_reply(call, 1 << 20, &len);
 		if (how.signal && strstr(line, "\"cm_connect\"") != NULL)

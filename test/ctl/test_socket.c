@@ -27,6 +27,8 @@
 
 #include <cmocka.h>
 
+#include <rte_log.h>
+
 #include "ctl/ctl.h"
 #include "ctl/rpc.h"
 #include "fake_engine.h"
@@ -830,18 +832,76 @@ test_long_work_keeps_nobody_waiting(void **state)
 	close(other);
 }
 
+/* What is logged between log_start() and log_stop(). */
+struct log_text {
+	char *text;
+	size_t size;
+	FILE *file;
+};
+
 static void
-test_too_many_clients_are_told(void **state)
+log_start(struct log_text *log)
+{
+	log->text = NULL;
+	log->file = open_memstream(&log->text, &log->size);
+	assert_non_null(log->file);
+	rte_openlog_stream(log->file);
+}
+
+static void
+log_stop(struct log_text *log)
+{
+	rte_openlog_stream(NULL);
+	fclose(log->file);
+}
+
+/* Twenty lines at once; the next one, a second later, says how many there would have been. */
+static void
+test_lines_about_clients_are_limited(void **state)
 {
 	struct house *h = *state;
+	struct log_text log;
 	int i, fd[5];
 
 	for (i = 0; i < 4; i++)
 		fd[i] = socket_dial(h);
 	turn(h);
+	log_start(&log);
+	for (i = 0; i < 26; i++) {
+		if (i == 25)
+			usleep(1100 * 1000); /* a token of the bucket takes a second */
+		fd[4] = socket_dial(h);
+		assert_says(h, fd[4], "-32600", "too many clients");
+		close(fd[4]);
+	}
+	log_stop(&log);
+	assert_non_null(strstr(log.text, " such lines were not logged\n"));
+	free(log.text);
+	for (i = 0; i < 4; i++)
+		close(fd[i]);
+}
+
+static void
+test_too_many_clients_are_told(void **state)
+{
+	struct house *h = *state;
+	struct log_text log;
+	char line[160];
+	int i, fd[5];
+
+	for (i = 0; i < 4; i++)
+		fd[i] = socket_dial(h);
+	turn(h);
+	log_start(&log);
 	fd[4] = socket_dial(h);
 	assert_says(h, fd[4], "-32600", "too many clients");
 	assert_null(hear(h, fd[4]));
+	log_stop(&log);
+	snprintf(line, sizeof(line),
+		"ctl: limit reached: a connection by user %u, process %d: there are as many clients as the sockets take\n",
+		(unsigned int)getuid(), (int)getpid());
+	assert_string_equal(log.text, line);
+	free(log.text);
 	for (i = 0; i < 4; i++) {
 		socket_say(h, fd[i], PING);
 		assert_string_equal(hear(h, fd[i]), PONG);
@@ -1021,7 +1081,7 @@ test_the_monitoring_socket_only_reads(void **state)
 	static const char reads[] =
 		" cm_list cm_show cq_list lid_list pd_list mr_list mw_list port_list neighbour_list"
 		" worker_list qp_list qp_show sa_sessions sa_stats version_get rpc_list"
-		" log_level_get events service_list service_kinds srq_list stats_get stats_describe stats_metrics trap_list"
+		" log_level_get events service_list service_wait service_kinds srq_list stats_get stats_describe stats_metrics trap_list"
 		" config_diff sa_query sa_result sa_cancel ";
 	struct house *h = *state;
 	const struct rpc_method *m;
@@ -1269,6 +1329,7 @@ main(void)
 		T(test_a_connection_whose_reply_was_read_stays),
 		T(test_long_work_keeps_nobody_waiting),
 		STRICT(test_too_many_clients_are_told),
+		STRICT(test_lines_about_clients_are_limited),
 		cmocka_unit_test_setup_teardown(test_the_one_idle_for_longest_makes_room,
 			setup_evicting, socket_teardown),
 		T(test_ten_thousand_connects_disturb_nobody),

@@ -196,7 +196,7 @@ test_srq_attributes_are_checked(void **state)
 	for (i = 2; i < 64; i++)
 		assert_int_equal(rc_srq_create(p->w, p->pd, 1, 1, &srqn, &err), 0);
 	assert_int_equal(rc_srq_create(p->w, p->pd, 1, 1, &srqn, &err), -ENOMEM);
-	assert_string_equal(err.text, "srq: all 64 SRQs are in use");
+	assert_string_equal(err.text, "srq: all 64 SRQs are in use (limits.max_srq)");
 }
 
 /* A destroyed SRQ frees its number, and its reference to the protection domain. */

@@ -3,6 +3,7 @@
 """One alert names the queue pair, its peer and the reason: as a line of the log, and as an event."""
 
 import json
+import signal
 import subprocess
 from datetime import datetime, timezone
 
@@ -83,3 +84,33 @@ def test_events_can_be_followed(polca, failing):
     for reader in (polca.client(), polca.client()):
         with reader as c:
             assert event in c('events', since=event['seq'])['events']
+
+
+def test_connect_waits_without_polling(polca):
+    """However long its exchanges take, polca-ctl asks for the service's end once, which a signal interrupts."""
+    service = polca.rpc('cm_listen', kind='rping', port=7195)['service']
+    polca.rpc('log_level_set', component='polca.ctl', level='debug')
+    with open(polca.log) as f:
+        before = len(f.read())
+
+    def calls(method, pid):
+        with open(polca.log) as f:
+            return f.read()[before:].count('ctl: %s by user 0, process %d:' % (method, pid))
+
+    argv = [CTL_PROGRAM, '-s', polca.socket, 'cm', 'connect', B, '7195', '--service', 'rping']
+    try:
+        with subprocess.Popen(argv + ['--count', '20000'], stdout=subprocess.PIPE, text=True) as p:
+            said = p.communicate(timeout=120)[0]
+        assert p.returncode == 0 and 'rping: 20000 of 20000 exchanges' in said
+        assert (calls('service_wait', p.pid), calls('service_list', p.pid)) == (1, 0)
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+            assert 'Ctrl-C disconnects' in p.stderr.readline()
+            wait_until(lambda: [s for s in polca.rpc('service_list')['services']
+                                if s['state'] == 'CONNECTED' and s['exchanges'] > 100])
+            p.send_signal(signal.SIGINT)
+            said = p.communicate(timeout=60)[0]
+        assert p.returncode == 0 and ', 0 mismatches, 0 errors;' in said
+        assert calls('cm_disconnect', p.pid) == 1
+    finally:
+        polca.rpc('log_level_set', component='polca.ctl', level='info')
+        polca.rpc('cm_unlisten', service=service)

@@ -11,13 +11,45 @@ import pytest
 
 from conn import wait_until
 from hca import Hca
-from polca import CTL_PROGRAM
+from polca import CTL_PROGRAM, Polca
 from polcapair import A, B, PolcaPair
 
 MONITORING = os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../../config/monitoring')
 RETRY_EXC_ERR = 12  # IBV_WC_RETRY_EXC_ERR
 DASHBOARD = os.path.join(MONITORING, 'dashboard.json')
 ALERTS = os.path.join(MONITORING, 'alerts.yml')
+
+# prometheus/node_exporter: collector/infiniband_linux.go, as of its release 1.11. All have the labels device and port,
+# but info; a name in _total is a counter, and the others are gauges.
+NODE_EXPORTER = set('''
+    info state_id physical_state_id rate_bytes_per_second
+    link_downed_total multicast_packets_received_total multicast_packets_transmitted_total
+    port_data_received_bytes_total port_data_transmitted_bytes_total port_discards_received_total
+    port_discards_transmitted_total port_errors_received_total port_packets_received_total
+    port_packets_transmitted_total port_transmit_wait_total unicast_packets_received_total
+    unicast_packets_transmitted_total
+    duplicate_requests_packets_total implied_nak_seq_errors_total local_ack_timeout_errors_total
+    np_cnp_packets_sent_total np_ecn_marked_roce_packets_received_total out_of_buffer_drops_total
+    out_of_sequence_packets_received_total packet_sequence_errors_total req_cqes_errors_total
+    req_cqes_flush_errors_total req_remote_access_errors_total req_remote_invalid_request_errors_total
+    resp_cqes_errors_total resp_cqes_flush_errors_total resp_local_length_errors_total
+    resp_remote_access_errors_total rnr_nak_retry_packets_received_total rp_cnp_packets_handled_total
+    rp_cnp_ignored_packets_received_total rx_atomic_requests_total rx_read_requests_total
+    rx_write_requests_total rx_icrc_encapsulated_errors_total'''.split())
+# at native IB ports
+NODE_EXPORTER_IB = set('''
+    excessive_buffer_overrun_errors_total local_link_integrity_errors_total vl15_dropped_total'''.split())
+# what Polca cannot know, or does not have: docs/operator-guide.md says why
+NODE_EXPORTER_NEVER = set('''
+    legacy_multicast_packets_received_total legacy_multicast_packets_transmitted_total
+    legacy_data_received_bytes_total legacy_packets_received_total legacy_unicast_packets_received_total
+    legacy_unicast_packets_transmitted_total legacy_data_transmitted_bytes_total
+    legacy_packets_transmitted_total link_error_recovery_total port_constraint_errors_received_total
+    port_constraint_errors_transmitted_total port_receive_remote_physical_errors_total
+    port_receive_switch_relay_errors_total symbol_error_total lifespan_seconds roce_adp_retransmits_total
+    roce_adp_retransmits_timeout_total roce_slow_restart_used_total roce_slow_restart_cnps_total
+    roce_slow_restart_total rx_dct_connect_requests_total'''.split())
+GUIDE = os.path.join(MONITORING, '../../docs/operator-guide.md')
 
 
 def promtool(*args, text=None):
@@ -64,6 +96,49 @@ def test_metrics_are_the_counters(polca, traffic):
     assert sum(p['rc']['sent_pkts'] for p in stats['ports']) == stats['rc']['sent_pkts']
     assert told['node_infiniband_state_id{device="polca",port="1"}'] == 4
     assert told['polca_worker_stalled{worker="0"}'] == 0
+
+
+def node_exporter_metrics(polca):
+    """{name: type}, without the prefix."""
+    found = re.findall(r'^# TYPE node_infiniband_(\w+) (\w+)$', metrics(polca), re.M)
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def test_names_and_types_are_node_exporters(polca):
+    found = node_exporter_metrics(polca)
+    assert set(found) == NODE_EXPORTER
+    for name, kind in found.items():
+        assert kind == ('counter' if name.endswith('_total') else 'gauge'), name
+    for sample in samples(metrics(polca)):
+        if sample.startswith('node_infiniband_info'):
+            assert re.fullmatch(r'\w+{device="polca",board_id="",firmware_version="[^"]+",hca_type="Polca"}', sample)
+        elif sample.startswith('node_infiniband_'):
+            assert re.fullmatch(r'\w+{device="polca",port="[12]"}', sample), sample
+
+
+def test_native_infiniband_has_more_of_them(sockets):
+    ports = [{'name': 'port%d' % i, 'back_to_back': 'port%d' % (1 - i), 'encapsulation': 'ib'} for i in range(2)]
+    with Polca(sockets, ports, name='native') as native:
+        assert set(node_exporter_metrics(native)) == NODE_EXPORTER | NODE_EXPORTER_IB
+
+
+def test_names_that_polca_does_not_have_are_explained():
+    with open(GUIDE) as f:
+        text = f.read()
+    for name in NODE_EXPORTER_NEVER:
+        assert re.search(r'`(%s|%s_\*)`' % (name, name.split('_')[0]), text) or \
+            re.search(r'`%s_\*`' % '_'.join(name.split('_')[:2]), text) or \
+            re.search(r'`%s_\*`' % '_'.join(name.split('_')[:3]), text), name
+
+
+def test_units_are_bytes_and_ticks(polca, traffic):
+    """Bytes, where performance management has words of four."""
+    before = samples(metrics(polca))
+    traffic.move('write', 100000, seed=3)
+    after, stats = samples(metrics(polca)), polca.rpc('stats_get')['ports'][0]
+    name = 'node_infiniband_port_data_transmitted_bytes_total{device="polca",port="1"}'
+    assert after[name] == stats['tx_bytes'] and after[name] - before[name] > 100000
 
 
 def test_alert_rules():

@@ -4,11 +4,15 @@
 behind: no runtime directory, no hugepages."""
 
 import concurrent.futures
+import contextlib
 import fcntl
 import json
 import os
+import pty
+import re
 import shutil
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -169,6 +173,69 @@ def test_too_few_hugepages_are_counted(place):
         'polca: DPDK does not start (Cannot allocate memory): %d MiB of hugepages are needed, %d MiB of '
         '%d MiB are free. Reserve more: config/setup-host.sh --hugepages %d' % (
             2 * free, free, total, total + free))
+
+
+@contextlib.contextmanager
+def syslog():
+    """A socket where programs of this host find syslog; yields what reads all that came."""
+    assert not os.path.exists('/dev/log'), 'a syslog runs here'
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as s:
+        s.bind('/dev/log')
+
+        def read():
+            lines = []
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    lines.append(s.recv(65536).decode(errors='replace'))
+            return lines
+        try:
+            yield read
+        finally:
+            os.unlink('/dev/log')
+
+
+@pytest.mark.parametrize('form', ['journal', 'json', 'plain'])
+def test_why_dpdk_has_no_memory_is_logged_once(place, form):
+    """DPDK's own lines have its priorities, and neither syslog nor a second form of them has them again."""
+    with hugepages.free(20), syslog() as told:
+        free = 2 * hugepages.count()['Free']
+        r = run(*place(back_to_back(), eal={'hugepages': True, 'memory_mb': 2 * free}), '--log-format', form,
+                env=place.env)
+        assert [line for line in told() if 'EAL' in line or 'polca' in line] == []
+    assert r.returncode == 1
+    lines = r.stdout.splitlines()
+    if form == 'json':
+        lines = [json.loads(line) for line in lines]
+        level = {'error': 3, 'warning': 4, 'notice': 5, 'info': 6}
+        lines = ['<%d>%s' % (level[line['level']], line['text']) for line in lines]
+    if form == 'plain':
+        lines = ['<3>' + line for line in lines]
+    assert all(re.match(r'<[3-6]>(EAL|polca): ', line) for line in lines), r.stdout
+    texts = [line[3:].replace('FATAL: ', '') for line in lines]
+    assert sorted(texts) == sorted(set(texts)), r.stdout
+    # DPDK says why at the level of an error, and polca's advice is the last line
+    assert any(line.startswith('<3>EAL: ') for line in lines), r.stdout
+    assert lines[-1].startswith('<3>polca: DPDK does not start (Cannot allocate memory)'), r.stdout
+
+
+def test_lines_on_a_terminal_have_the_time(place):
+    """Also those of DPDK; without a terminal there is none."""
+    argv = place([port('port0', 'net_af_packet0,iface=nosuch0', '10.0.0.1/24')])
+    ours, theirs = pty.openpty()
+    try:
+        r = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, timeout=100, env=place.env,
+                           cwd='/')
+        os.close(theirs)
+        text = b''
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while True:
+                text += os.read(ours, 65536)
+    finally:
+        os.close(ours)
+    lines = text.decode().splitlines()
+    assert r.returncode == 1 and lines
+    assert all(re.match(r'\d\d:\d\d:\d\d\.\d{3} \S', line) for line in lines), lines
+    assert not re.match(r'\d\d:', run(*argv, env=place.env).stdout.splitlines()[-1])
 
 
 # ---- nothing is left behind

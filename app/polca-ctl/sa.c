@@ -393,9 +393,10 @@ run_import(struct query *q, json_t *params)
 		return usage_error("%s: --every: allowed: 0 to 86400", q->words);
 	if (file[0] == '\0')
 		return run_sweep(q, params);
-	fd = file_to_pass(file);
+	fd = file_to_pass(file, q->words,
+		"records as sa export writes them, or with the output of ibnetdiscover");
 	if (fd < 0)
-		return file_error(file);
+		return EXIT_USAGE;
 	connection_attach(q->c, fd);
 	if (json_object_get(params, "format") == NULL)
 		json_object_set_new(params, "format", json_string(format_of(fd)));

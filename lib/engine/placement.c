@@ -77,14 +77,14 @@ placement_check_port(const struct placement *p, const struct placement_port *por
 	if (!p->hugepages)
 		placement_say(r,
 			"%s is a network card, and eal.hugepages is false: every packet pays for it, "
-			"and under uio_pci_generic nothing arrives. Reserve some with %s and set "
-			"eal.hugepages",
-			port->name, setup_host_script());
+			"and under uio_pci_generic nothing arrives. Reserve some with %s "
+			"--hugepages %u and set eal.hugepages",
+			port->name, setup_host_script(), SETUP_HOST_MIB);
 	if (placement_nodes_differ(port->node, port->memory_node))
 		placement_say(r,
 			"%s is on NUMA node %d, its packet buffers are on node %d: node %d has too few "
-			"free hugepages. Reserve more with %s --node %d --hugepages MIB, or set "
-			"ports[].mbufs lower",
+			"free hugepages. Reserve more with %s --node %d --hugepages MIB (--status "
+			"shows how many there are), or set ports[].mbufs lower",
 			port->name, port->node, port->memory_node, port->node, setup_host_script(),
 			port->node);
 	n = placement_remote_pollers(p, port, workers, sizeof(workers));
@@ -125,7 +125,7 @@ placement_check(const struct placement *p, placement_warn_fn warn, void *arg)
 			placement_say(&r,
 				"worker %u runs on NUMA node %d (CPU %d), its memory is on node %d: node "
 				"%d has too few free hugepages. Reserve more with %s --node %d "
-				"--hugepages MIB",
+				"--hugepages MIB (--status shows how many there are)",
 				i, w->node, w->cpu, w->memory_node, w->node, setup_host_script(),
 				w->node);
 	}

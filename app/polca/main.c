@@ -23,6 +23,7 @@
 #include <rte_log.h>
 #include <rte_version.h>
 
+#include "base/installed.h"
 #include "config.h"
 #include "config_reload.h"
 #include "ctl/ctl.h"
@@ -69,7 +70,7 @@ polca_help(void)
 	       "\n"
 	       "Without -c it needs no NIC, no hugepages and no privileges: two ports, 192.0.2.1 and\n"
 	       "192.0.2.2, are joined back to back inside the process. With -c, FILE selects the NICs,\n"
-	       "addresses, CPUs and limits to use; the files in config/ are examples to start from.\n"
+	       "addresses, CPUs and limits to use. Examples to start from are in %s/.\n"
 	       "\n"
 	       "  -c, --config FILE   JSON configuration\n"
 	       "  -s, --socket PATH   control socket, instead of the configuration's\n"
@@ -89,7 +90,7 @@ polca_help(void)
 	       "SIGTERM and SIGINT stop polca: requests under way may finish for up to %d s. SIGHUP reads\n"
 	       "FILE again, as polca-ctl config reload does.\n"
 	       "Exit codes: 0 stopped by a signal, 1 cannot start or continue, 2 wrong usage.\n",
-		POLCA_VERSION, DRAIN_MS / 1000);
+		POLCA_VERSION, example_directory(), DRAIN_MS / 1000);
 }
 
 static void

@@ -1104,7 +1104,7 @@ test_the_monitoring_socket_is_a_stranger_to_the_sa(void **state)
 	assert_alive(h);
 }
 
-/* A region, a window, a trap to send and one that has come in. */
+/* A region, a window, a queue pair, a trap to send and one that has come in. */
 static void
 make_keys(struct engine *e)
 {
@@ -1112,18 +1112,21 @@ make_keys(struct engine *e)
 	struct engine_sm_smp *smp = &e->sma.smp;
 	struct mem_mr_info info;
 	struct error err;
-	uint32_t key;
+	const struct qp_init_attr qp = { .qp_type = QPT_RC };
+	uint32_t key, qpn;
 
 	assert_int_equal(engine_pd_alloc(e, &attr.pd, &err), 0);
 	assert_int_equal(engine_mr_register(e, &attr, 0, &info, &err), 0);
 	assert_int_equal(engine_mw_alloc(e, attr.pd, MEM_MW_TYPE_2, &key, &err), 0);
+	assert_int_equal(engine_qp_create(e, 0, &qp, &qpn, &err), 0);
+	assert_int_equal(qpn, 256);
 	e->sma.traps = 1;
 	*smp = (struct engine_sm_smp){ .number = 9 };
 	memcpy(smp->mad, "\1\1\1\5\0\0\0\0\0\0\0\0\0\0\xA\xBC\0\2", 18);
 	fake_event(e, EVENT_SM_SMP, 9);
 }
 
-/* Keys of regions and windows, and contents of SMPs and traps, are for the control socket. */
+/* Keys of regions and windows, PSNs, and contents of SMPs and traps are for the control socket. */
 static void
 test_the_monitoring_socket_shows_no_keys(void **state)
 {
@@ -1134,6 +1137,8 @@ test_the_monitoring_socket_shows_no_keys(void **state)
 		{ "mw_list", "", "\"bound\"", "key\"" },
 		{ "trap_list", "\"notice\":true", "\"raised\"", "\"notice\"" },
 		{ "events", "\"since\":1", "SM_SMP", "\"data\"" },
+		{ "qp_show", "\"qp_num\":256", "\"qp_state\"", "\"sq_psn\"" },
+		{ "qp_show", "\"qp_num\":256", "\"qp_state\"", "\"rq_psn\"" },
 	};
 	struct house *h = *state;
 	const char *line;

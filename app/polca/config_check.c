@@ -20,6 +20,7 @@
 
 #include "base/log_level.h"
 #include "base/pci_address.h"
+#include "base/plural.h"
 #include "ctl/metrics_http.h"
 #include "config.h"
 
@@ -336,7 +337,7 @@ check_host(const struct config *c, struct config_errors *errs)
 	if (c->lcores[0] != '\0' && largest_cpu(c->lcores) >= cpus)
 		config_error(errs,
 			"eal.lcores: got \"%.64s\", but this host has %lu CPU%s, counted from 0",
-			c->lcores, cpus, cpus == 1 ? "" : "s");
+			c->lcores, cpus, plural(cpus));
 	if (c->memory_mb > mib)
 		config_error(errs, "eal.memory_mb: got %u, but this host has %" PRIu64 " MiB",
 			c->memory_mb, mib);

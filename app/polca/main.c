@@ -24,6 +24,7 @@
 #include <rte_version.h>
 
 #include "base/installed.h"
+#include "base/plural.h"
 #include "config.h"
 #include "config_reload.h"
 #include "ctl/ctl.h"
@@ -388,7 +389,9 @@ polca_serve(struct config_reload *reload, struct error *err)
 	const char *socket = c->socket;
 	struct ctl *ctl = ctl_create(e, socket, err);
 	struct metrics_http *metrics = NULL;
+	unsigned int ports = link_num_ports(engine_link(e)), workers = engine_workers(e);
 	struct polca_events events;
+	char status[256];
 	int ret = 0;
 
 	if (ctl == NULL)
@@ -412,10 +415,10 @@ polca_serve(struct config_reload *reload, struct error *err)
 		return ret;
 	}
 	ctl_telemetry(e);
-	APP_LOG(NOTICE, "ready: %u ports, %u workers, control socket %s",
-		link_num_ports(engine_link(e)), engine_workers(e), socket);
-	notify("READY=1\nSTATUS=%u ports, %u workers, control socket %s",
-		link_num_ports(engine_link(e)), engine_workers(e), socket);
+	snprintf(status, sizeof(status), "%u port%s, %u worker%s, control socket %s", ports,
+		plural(ports), workers, plural(workers), socket);
+	APP_LOG(NOTICE, "ready: %s", status);
+	notify("READY=1\nSTATUS=%s", status);
 	while (stop_signal == 0 && ret == 0)
 		ret = ctl_run_once(ctl, -1);
 	remove_events(&events);

@@ -3,6 +3,7 @@
  */
 
 #include <errno.h>
+#include <pwd.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,13 +116,17 @@ log_call(const struct client *cl, const struct rpc_call *call)
 {
 	struct ucred peer = { .pid = 0 };
 	socklen_t len = sizeof(peer);
-	char outcome[32];
+	const struct passwd *pw;
+	char outcome[32], user[64];
 
 	if (call->method == NULL || !rte_log_can_log((uint32_t)ctl_logtype, RTE_LOG_DEBUG))
 		return;
 	getsockopt(cl->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-	rte_log(RTE_LOG_DEBUG, (uint32_t)ctl_logtype, "ctl: %s by user %u, process %d: %s\n",
-		call->method->name, (unsigned int)peer.uid, (int)peer.pid,
+	pw = getpwuid(peer.uid);
+	snprintf(user, sizeof(user), "%s%s%u%s", pw != NULL ? pw->pw_name : "",
+		pw != NULL ? " (" : "", (unsigned int)peer.uid, pw != NULL ? ")" : "");
+	rte_log(RTE_LOG_DEBUG, (uint32_t)ctl_logtype, "ctl: %s by user %s, process %d: %s\n",
+		call->method->name, user, (int)peer.pid,
 		call_outcome(call, outcome, sizeof(outcome)));
 }
 

@@ -16,6 +16,7 @@
 #include <rte_eal.h>
 
 #include "base/installed.h"
+#include "base/plural.h"
 #include "engine/placement.h"
 #include "engine/worker.h"
 
@@ -92,7 +93,7 @@ placement_check_port(const struct placement *p, const struct placement_port *por
 		placement_say(r,
 			"%s is on NUMA node %d, but is polled from another node, by worker%s %s. Give "
 			"workers CPUs of node %d%s%s%s (eal.lcores), or put the card into a slot of theirs",
-			port->name, port->node, n > 1 ? "s" : "", workers, port->node,
+			port->name, port->node, plural(n), workers, port->node,
 			port->cpus[0] != '\0' ? " (" : "", port->cpus,
 			port->cpus[0] != '\0' ? ")" : "");
 }
@@ -106,7 +107,7 @@ placement_check_cpus(const struct placement *p, struct report *r)
 		"%u workers run on %u CPU%s: those that share one wait for each other, some "
 		"milliseconds at a time, and packets are lost meanwhile. Set workers.count to %u, or "
 		"run polca on more CPUs (eal.lcores, taskset, CPUAffinity= of its service)",
-		p->num_workers, p->num_cpus, p->num_cpus > 1 ? "s" : "", p->num_cpus);
+		p->num_workers, p->num_cpus, plural(p->num_cpus), p->num_cpus);
 }
 
 unsigned int

@@ -25,6 +25,7 @@
 
 #include "base/installed.h"
 #include "base/pci_address.h"
+#include "base/plural.h"
 #include "link/device_cause.h"
 #include "link/device_value.h"
 #include "link/private.h"
@@ -178,7 +179,7 @@ no_xdp_queue(const char *device, char *text, size_t size)
 	snprintf(text, size,
 		"start_queue=%.11s, queue_count=%.11s: %s has %u queue%s, from 0 on; ethtool -l "
 		"%s shows them",
-		first, count, name, have, have == 1 ? "" : "s", name);
+		first, count, name, have, plural(have), name);
 	return EINVAL;
 }
 
@@ -350,7 +351,8 @@ device_error(const char *port, const char *device, int rc, struct error *err)
 	if (eno != 0)
 		return error_set(err, eno, "%s: device %.64s: %s", port, device, text);
 	if (rc == -ENOMEM)
-		snprintf(how, sizeof(how), "reserve more hugepages on its NUMA node: %s --node NODE --hugepages MIB "
+		snprintf(how, sizeof(how),
+			"reserve more hugepages on its NUMA node: %s --node NODE --hugepages MIB "
 			"(--status shows its node and how many there are)",
 			setup_host_script());
 	else

@@ -753,6 +753,8 @@ test_sa_commands_have_help_and_completion(void **state)
 	(void)state;
 	cli_gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
 	cli_gives("sa import --help", 0, "(default: what the file looks");
+	cli_gives("mr register --help", 0,
+		"K, M or G behind a number stand for 2^10, 2^20 and 2^30");
 	cli_gives("--help", 0,
 		"4 (sa, smp, cm connect) the peer refused or did not answer. For ping and live ping, 1 means no answer; for live watch, 1 means that not all endports are up.");
 	cli_gives("sa table --help", 0, "--class-version");

@@ -96,6 +96,7 @@ take_option(struct bench_options *o, const struct option_row *opt, const char *t
 {
 	void *field = (char *)o + opt->row.offset;
 	struct table_decoder d = { .arena = NULL };
+	uint64_t n;
 	int ret = 0;
 	json_t *v;
 
@@ -111,7 +112,10 @@ take_option(struct bench_options *o, const struct option_row *opt, const char *t
 		ret = table_decode_value(&d, &opt->row, v, o);
 		json_decref(v);
 	}
-	return ret == 0 ? 0 : error_set(err, EINVAL, "%s", d.err.text);
+	if (ret == 0)
+		return 0;
+	return error_set(err, EINVAL, "%s%s", d.err.text,
+		opt->row.type == TABLE_UINT && !number_parse(text, &n) ? "; " NUMBER_SUFFIXES : "");
 }
 
 /* @param word  without its "--" */
@@ -258,4 +262,5 @@ options_help(unsigned int takes)
 			at = printf("\n") - 1;
 		options_explain(at, opt->row.help);
 	}
+	printf("\n" NUMBER_SUFFIXES ".\n");
 }

@@ -11,6 +11,7 @@
 #include <rte_common.h>
 
 #include "base/pci_address.h"
+#include "base/plural.h"
 #include "options.h"
 
 #define ALL_SIZES_MAX (8u << 20)
@@ -249,7 +250,7 @@ options_complete(struct bench_options *o, struct error *err)
 	if (o->workers > o->qps)
 		return error_set(err, EINVAL,
 			"-w, --workers: got %u for %u queue pair%s: more with -q", o->workers,
-			o->qps, o->qps == 1 ? "" : "s");
+			o->qps, plural(o->qps));
 	if (check_paired(o, err) != 0 || check_perftest(o, err) != 0 || check_given(o, err) != 0)
 		return -EINVAL;
 	if (o->connect != NULL && check_connect(o, err) != 0)

@@ -20,7 +20,7 @@ parse_integer(struct args_parser *a, const char *text)
 
 	if (!number_parse_sum(text, &v)) {
 		args_error(a,
-			"%s: got \"%s\", wanted a number (4096, 0x1000, 4K) or a sum (0x7f00+1K)",
+			"%s: got \"%s\", wanted a number (4096, 0x1000, 4K) or a sum (0x7f00+1K); " NUMBER_SUFFIXES,
 			a->label, text);
 		return NULL;
 	}

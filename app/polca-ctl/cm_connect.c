@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cm.h"
 #include "connection.h"
 #include "methods.h"
@@ -118,21 +119,22 @@ wait_for_end(const struct options *o, struct connection *c, struct driven *d)
 static int
 print_service_end(const struct options *o, const json_t *row, json_int_t count)
 {
+	json_int_t exchanges = member_int(row, "exchanges");
+	json_int_t mismatches = member_int(row, "mismatches");
+	json_int_t errors = member_int(row, "errors") + member_int(row, "violations");
+	json_int_t messages = member_int(row, "messages_out"), bytes = member_int(row, "bytes_out");
+	bool good = exchanges >= count && mismatches == 0 && errors == 0;
 	char of[32] = "";
-
-	bool good = member_int(row, "exchanges") >= count && member_int(row, "mismatches") == 0 &&
-		member_int(row, "errors") == 0 && member_int(row, "violations") == 0;
 
 	if (count > 0)
 		snprintf(of, sizeof(of), " of %lld", (long long)count);
 	if (!o->json)
-		printf("\n%s: %lld%s exchanges, %lld mismatches, %lld errors; %lld messages and %lld bytes out, %lld and %lld in\n",
-			method_text(row, "kind"), (long long)member_int(row, "exchanges"), of,
-			(long long)member_int(row, "mismatches"),
-			(long long)(member_int(row, "errors") + member_int(row, "violations")),
-			(long long)member_int(row, "messages_out"),
-			(long long)member_int(row, "bytes_out"),
-			(long long)member_int(row, "messages_in"),
+		printf("\n%s: %lld%s exchange%s, %lld mismatch%s, %lld error%s; %lld message%s and %lld byte%s out, %lld and %lld in\n",
+			method_text(row, "kind"), (long long)exchanges, of,
+			plural((uint64_t)(count > 0 ? count : exchanges)), (long long)mismatches,
+			mismatches == 1 ? "" : "es", (long long)errors, plural((uint64_t)errors),
+			(long long)messages, plural((uint64_t)messages), (long long)bytes,
+			plural((uint64_t)bytes), (long long)member_int(row, "messages_in"),
 			(long long)member_int(row, "bytes_in"));
 	return good ? EXIT_DONE : EXIT_STATUS;
 }

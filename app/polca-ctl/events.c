@@ -36,7 +36,8 @@ print_missed(const struct options *o, json_int_t missed)
 	if (o->json)
 		printf("{\"missed\":%" JSON_INTEGER_FORMAT "}\n", missed);
 	else
-		printf("%" JSON_INTEGER_FORMAT " events were missed\n", missed);
+		printf("%" JSON_INTEGER_FORMAT " event%s missed\n", missed,
+			missed == 1 ? " was" : "s were");
 }
 
 /* Wait until polca runs again. @return a new connection; NULL: a signal came */

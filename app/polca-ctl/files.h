@@ -19,12 +19,14 @@
 int file_error(const char *name);
 
 /**
- * Open a file to read. What is not a file, as a pipe or "-" for standard input, is copied into one
- * in memory.
+ * Open a file to read. A pipe, or "-" for standard input, is copied into a file in memory. Anything
+ * else that is no regular file is rejected, as the server would do.
  *
- * @return a descriptor, or -1: errno is set
+ * @param words    the command, for errors
+ * @param content  what the file must hold, for errors
+ * @return a descriptor, or -1 after an error was printed
  */
-int file_to_pass(const char *name);
+int file_to_pass(const char *name, const char *words, const char *content);
 
 /**
  * Open the files that @p params names, by the types in @p method, and attach them to the next

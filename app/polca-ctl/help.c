@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "args.h"
 #include "help.h"
 #include "methods.h"
@@ -40,7 +41,8 @@ static const char tail[] =
 	"  polca-ctl cq poll 0 --timeout-ms 1000\n"
 	"  polca-ctl cm listen rping --port 7471     # or let both ends negotiate all this: rping -c connects here\n"
 	"\n"
-	"Numbers may be written 4096, 0x1000 or 4K, and added: 0x7f0000000000+1K. The first values on a line stand for the required parameters.\n"
+	"Numbers may be written 4096, 0x1000 or 4K, and added: 0x7f0000000000+1K. " NUMBER_SUFFIXES
+	". The first values on a line stand for the required parameters.\n"
 	"\n"
 	"Exit status: 0 done; 1 the server refused or failed; 2 the command line is wrong; 3 no connection, or no reply;\n"
 	"4 (sa, smp, cm connect) the peer refused or did not answer. For ping and live ping, 1 means no answer; for live watch, 1 means that not all endports are up.\n";
@@ -200,7 +202,7 @@ help_method(const json_t *method)
 {
 	json_t *p, *params = json_object_get(method, "params");
 	char words[128];
-	bool nested = false;
+	bool nested = false, numbers = false;
 	size_t i;
 
 	print_wrapped(method_text(method, "help"), 0, 0);
@@ -220,7 +222,10 @@ help_method(const json_t *method)
 	json_array_foreach(params, i, p) {
 		help_param(p, "", 2);
 		nested |= json_object_get(p, "fields") != NULL;
+		numbers |= strcmp(method_text(p, "type"), "integer") == 0;
 	}
+	if (numbers)
+		printf("\n" NUMBER_SUFFIXES ".\n");
 	if (nested)
 		printf("\nFields of an object are options too, if their name is unambiguous, or are given together: --sg-list "
 		       "key=0x1a2b,length=4K.\nRepeat an option marked ... for each further item, or give JSON.\n");

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "clock.h"
 #include "files.h"
 #include "methods.h"
@@ -88,8 +89,8 @@ print_progress(struct query *q, const json_t *page)
 	if (n == 0)
 		fprintf(stderr, "no answer yet, %llu s", (unsigned long long)ms / 1000);
 	else
-		fprintf(stderr, "%" JSON_INTEGER_FORMAT " records, %" JSON_INTEGER_FORMAT "/s", n,
-			n * 1000 / (json_int_t)ms);
+		fprintf(stderr, "%" JSON_INTEGER_FORMAT " record%s, %" JSON_INTEGER_FORMAT "/s", n,
+			plural((uint64_t)n), n * 1000 / (json_int_t)ms);
 	if (n > 0 && percent != NULL)
 		fprintf(stderr, ", %" JSON_INTEGER_FORMAT "%%", json_integer_value(percent));
 	q->shown = q->on_terminal;
@@ -242,7 +243,7 @@ run_config(struct query *q, json_t *params)
 	json_object_del(params, "file");
 	rc = run_query(q, params);
 	if (rc == EXIT_DONE && q->printer.form != SA_JSON)
-		printf("%zu record%s %s\n", n, n == 1 ? "" : "s",
+		printf("%zu record%s %s\n", n, plural(n),
 			op[7] == 'a'           ? "added"
 				: op[7] == 'e' ? "edited"
 					       : "deleted");
@@ -265,12 +266,14 @@ format_of(int fd)
 static void
 print_import(const struct query *q, const json_t *result)
 {
+	json_int_t records = member_int(result, "records");
+
 	if (q->o->json) {
 		json_dumpf(result, stdout, JSON_INDENT(2));
 		putchar('\n');
 		return;
 	}
-	printf("%" JSON_INTEGER_FORMAT " records in %.3f s\n", member_int(result, "records"),
+	printf("%" JSON_INTEGER_FORMAT " record%s in %.3f s\n", records, plural((uint64_t)records),
 		(double)member_int(result, "elapsed_us") / 1e6);
 }
 
@@ -393,9 +396,10 @@ run_import(struct query *q, json_t *params)
 		return usage_error("%s: --every: allowed: 0 to 86400", q->words);
 	if (file[0] == '\0')
 		return run_sweep(q, params);
-	fd = file_to_pass(file);
+	fd = file_to_pass(file, q->words,
+		"records as sa export writes them, or with the output of ibnetdiscover");
 	if (fd < 0)
-		return file_error(file);
+		return EXIT_USAGE;
 	connection_attach(q->c, fd);
 	if (json_object_get(params, "format") == NULL)
 		json_object_set_new(params, "format", json_string(format_of(fd)));
@@ -453,7 +457,8 @@ run_export(struct query *q, json_t *params)
 	if (rc == 0 && bad != 0)
 		return file_error(file);
 	if (rc == 0)
-		printf("%llu records\n", (unsigned long long)q->printer.records);
+		printf("%llu record%s\n", (unsigned long long)q->printer.records,
+			plural(q->printer.records));
 	return rc;
 }
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/installed.h"
 #include "base/log_level.h"
 #include "base/pci_address.h"
 #include "config.h"
@@ -105,11 +106,15 @@ static json_t *
 parse_config(const char *text, size_t len, struct config_errors *errs)
 {
 	json_error_t je;
+	char empty[256];
 	json_t *root;
 
 	if (strspn(text, " \t\r\n") == len) {
-		config_error_at(errs, 1, 1,
-			"the file is empty, allowed: a JSON object such as {\"ports\": [...]}; examples are in config/");
+		snprintf(empty, sizeof(empty),
+			"the file is empty, allowed: a JSON object such as {\"ports\": [...]}; "
+			"examples are in %s/",
+			example_directory());
+		config_error_at(errs, 1, 1, empty);
 		return NULL;
 	}
 	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);

@@ -205,7 +205,7 @@ static const struct table_word port_space_words[] = {
 const struct table_row config_service_keys[] = {
 	ROW_NAMED(struct config_service, "kind", svc.kind, TABLE_CHARS,
 		"What answers: memory, echo, sink, rping, ...; polca-ctl cm listen --help tells all.",
-		.flags = TABLE_REQUIRED),
+		.flags = TABLE_REQUIRED, .texts = svc_kinds_that_listen),
 	TEXT(struct config_service, svc.name, "name",
 		"The operator's name for it. Default: the kind."),
 	UINT(struct config_service, port, "port", 1, 65535,

@@ -20,6 +20,7 @@
 
 #include "base/log_level.h"
 #include "base/pci_address.h"
+#include "base/plural.h"
 #include "ctl/metrics_http.h"
 #include "config.h"
 
@@ -202,21 +203,6 @@ check_port_config(const struct config *c, unsigned int port, struct config_error
 	}
 }
 
-/* The kinds that listen, as "memory, echo". @return buf */
-static const char *
-kinds_that_listen(char *buf, size_t size)
-{
-	const struct svc_ops *const *kind;
-	size_t len = 0;
-
-	buf[0] = '\0';
-	for (kind = svc_kinds; *kind != NULL && len < size; kind++)
-		if ((*kind)->server)
-			len += (size_t)snprintf(buf + len, size - len, "%s%s", len > 0 ? ", " : "",
-				(*kind)->name);
-	return buf;
-}
-
 /* True if the value of this member could not be read: no other error follows from it. */
 static bool
 service_member_is_wrong(const struct config_errors *errs, unsigned int i, const char *member)
@@ -250,13 +236,14 @@ check_service(const struct config *c, unsigned int i, struct config_errors *errs
 	bool place_known = !service_member_is_wrong(errs, i, "port") &&
 		!service_member_is_wrong(errs, i, "service_id") &&
 		!service_member_is_wrong(errs, i, "tcp_port");
-	char kinds[256];
+	char kinds[256] = "";
 	unsigned int k;
 
+	svc_kinds_that_listen(kinds, sizeof(kinds));
 	if (!service_member_is_wrong(errs, i, "kind") &&
 		(svc_kind(s->svc.kind) == NULL || !svc_kind(s->svc.kind)->server))
 		config_error(errs, "services[%u].kind: got \"%s\", allowed: %s", i, s->svc.kind,
-			kinds_that_listen(kinds, sizeof(kinds)));
+			kinds);
 	if (s->port != 0 && s->svc.service_id != 0)
 		config_error(errs,
 			"services[%u]: got both port and service_id, allowed: one of them", i);
@@ -350,7 +337,7 @@ check_host(const struct config *c, struct config_errors *errs)
 	if (c->lcores[0] != '\0' && largest_cpu(c->lcores) >= cpus)
 		config_error(errs,
 			"eal.lcores: got \"%.64s\", but this host has %lu CPU%s, counted from 0",
-			c->lcores, cpus, cpus == 1 ? "" : "s");
+			c->lcores, cpus, plural(cpus));
 	if (c->memory_mb > mib)
 		config_error(errs, "eal.memory_mb: got %u, but this host has %" PRIu64 " MiB",
 			c->memory_mb, mib);

@@ -15,6 +15,7 @@
 
 #include <rte_common.h>
 
+#include "base/plural.h"
 #include "config.h"
 
 /* A position in JSON text that jansson has accepted. */
@@ -257,7 +258,7 @@ config_errors_join(const struct config_errors *errs, char *buf, size_t size)
 	}
 	if (errs->num > i)
 		snprintf(buf + len, size - len, "; and %u more error%s", errs->num - i,
-			errs->num - i == 1 ? "" : "s");
+			plural(errs->num - i));
 }
 
 void
@@ -276,5 +277,6 @@ config_errors_print(const struct config_errors *errs, FILE *f)
 		fprintf(f, " %s\n", e->text);
 	}
 	if (errs->num > n)
-		fprintf(f, "polca: %s: and %u more errors\n", errs->file, errs->num - n);
+		fprintf(f, "polca: %s: and %u more error%s\n", errs->file, errs->num - n,
+			plural(errs->num - n));
 }

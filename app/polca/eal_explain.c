@@ -82,8 +82,8 @@ explain_hugepages(const struct eal_args *a, const char *why, struct error *err)
 	if (all == 0)
 		return error_set(err, ENOMEM,
 			"DPDK does not start (%s): there are no hugepages. Reserve some with "
-			"%s, or set eal.hugepages to false",
-			why, setup_host_script());
+			"%s --hugepages %" PRIu64 ", or set eal.hugepages to false",
+			why, setup_host_script(), wanted > 0 ? wanted : SETUP_HOST_MIB);
 	if (free == 0 || free < wanted)
 		return error_set(err, ENOMEM,
 			"DPDK does not start (%s): %" PRIu64

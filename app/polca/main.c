@@ -23,6 +23,8 @@
 #include <rte_log.h>
 #include <rte_version.h>
 
+#include "base/installed.h"
+#include "base/plural.h"
 #include "config.h"
 #include "config_reload.h"
 #include "ctl/ctl.h"
@@ -69,7 +71,7 @@ polca_help(void)
 	       "\n"
 	       "Without -c it needs no NIC, no hugepages and no privileges: two ports, 192.0.2.1 and\n"
 	       "192.0.2.2, are joined back to back inside the process. With -c, FILE selects the NICs,\n"
-	       "addresses, CPUs and limits to use; the files in config/ are examples to start from.\n"
+	       "addresses, CPUs and limits to use. Examples to start from are in %s/.\n"
 	       "\n"
 	       "  -c, --config FILE   JSON configuration\n"
 	       "  -s, --socket PATH   control socket, instead of the configuration's\n"
@@ -89,7 +91,7 @@ polca_help(void)
 	       "SIGTERM and SIGINT stop polca: requests under way may finish for up to %d s. SIGHUP reads\n"
 	       "FILE again, as polca-ctl config reload does.\n"
 	       "Exit codes: 0 stopped by a signal, 1 cannot start or continue, 2 wrong usage.\n",
-		POLCA_VERSION, DRAIN_MS / 1000);
+		POLCA_VERSION, example_directory(), DRAIN_MS / 1000);
 }
 
 static void
@@ -387,7 +389,9 @@ polca_serve(struct config_reload *reload, struct error *err)
 	const char *socket = c->socket;
 	struct ctl *ctl = ctl_create(e, socket, err);
 	struct metrics_http *metrics = NULL;
+	unsigned int ports = link_num_ports(engine_link(e)), workers = engine_workers(e);
 	struct polca_events events;
+	char status[256];
 	int ret = 0;
 
 	if (ctl == NULL)
@@ -411,10 +415,10 @@ polca_serve(struct config_reload *reload, struct error *err)
 		return ret;
 	}
 	ctl_telemetry(e);
-	APP_LOG(NOTICE, "ready: %u ports, %u workers, control socket %s",
-		link_num_ports(engine_link(e)), engine_workers(e), socket);
-	notify("READY=1\nSTATUS=%u ports, %u workers, control socket %s",
-		link_num_ports(engine_link(e)), engine_workers(e), socket);
+	snprintf(status, sizeof(status), "%u port%s, %u worker%s, control socket %s", ports,
+		plural(ports), workers, plural(workers), socket);
+	APP_LOG(NOTICE, "ready: %s", status);
+	notify("READY=1\nSTATUS=%s", status);
 	while (stop_signal == 0 && ret == 0)
 		ret = ctl_run_once(ctl, -1);
 	remove_events(&events);

@@ -153,8 +153,8 @@ numa_check_hugepages(const struct config *c, const char *sys, numa_warn_fn warn,
 			continue;
 		snprintf(text, sizeof(text),
 			"%s is on NUMA node %d, which has no free hugepages: some drivers do not "
-			"start so. Reserve some there with %s --node %d --hugepages MIB",
-			port->name, node, setup_host_script(), node);
+			"start so. Reserve some there with %s --node %d --hugepages %u",
+			port->name, node, setup_host_script(), node, SETUP_HOST_MIB);
 		warn(arg, text);
 		warnings++;
 	}

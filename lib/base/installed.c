@@ -9,15 +9,21 @@
 #include "base/installed.h"
 
 const char *
-setup_host_script_at(const char *installed)
+installed_or(const char *installed, const char *in_tree)
 {
-	return access(installed, F_OK) == 0 ? installed : "config/setup-host.sh";
+	return access(installed, F_OK) == 0 ? installed : in_tree;
 }
 
 const char *
 setup_host_script(void)
 {
-	return setup_host_script_at(POLCA_DATA "/setup-host.sh");
+	return installed_or(POLCA_DATA "/setup-host.sh", "config/setup-host.sh");
+}
+
+const char *
+example_directory(void)
+{
+	return installed_or(POLCA_DATA "/examples", "config");
 }
 
 const char *

@@ -12,10 +12,15 @@
 
 #include <stddef.h>
 
+/** MiB of hugepages that setup-host.sh reserves on each node unless it is told how many. */
+#define SETUP_HOST_MIB 1024
+
 /** The path of setup-host.sh: the installed one, or else where the source tree has it. */
 const char *setup_host_script(void);
-/** The same, with the path where it would be installed. */
-const char *setup_host_script_at(const char *installed);
+/** The directory of example configurations, likewise. */
+const char *example_directory(void);
+/** @return @p installed if there is such a file, else @p in_tree */
+const char *installed_or(const char *installed, const char *in_tree);
 
 /**
  * What to type so that the systemd service of this process has a drop-in such as "af_packet.conf".

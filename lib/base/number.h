@@ -55,6 +55,9 @@ number_digits(const char *text, size_t len, uint64_t max, uint64_t *value)
 	return true;
 }
 
+/** What number_parse() takes beyond digits, for help and errors. */
+#define NUMBER_SUFFIXES "K, M or G behind a number stand for 2^10, 2^20 and 2^30: 4K is 4096"
+
 /**
  * Parse a number with an optional suffix K, M or G (powers of 1024) in either case. All of @p text
  * must belong to it.

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,13 +115,29 @@ call_outcome(const struct rpc_call *call, char *buf, size_t size)
 	return name != NULL ? name : buf;
 }
 
+/* Who calls: the user by name and number, and the process. */
+static const char *
+caller_text(const struct client *cl, char *buf, size_t size)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+	const struct passwd *pw;
+
+	getsockopt(cl->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	pw = getpwuid(peer.uid);
+	if (pw != NULL)
+		snprintf(buf, size, "user %s (%u), process %d", pw->pw_name,
+			(unsigned int)peer.uid, (int)peer.pid);
+	else
+		snprintf(buf, size, "user %u, process %d", (unsigned int)peer.uid, (int)peer.pid);
+	return buf;
+}
+
 void
 ctl_log_limit(struct rpc_state *state, const struct client *cl, const char *what, const char *text,
 	uint64_t now)
 {
-	struct ucred peer = { .pid = 0 };
-	socklen_t len = sizeof(peer);
-	char others[64] = "";
+	char others[64] = "", caller[96];
 
 	if (state->limit_lines.interval == 0)
 		token_bucket_init(&state->limit_lines, LIMIT_LINE_MS, LIMIT_LINES);
@@ -132,10 +149,8 @@ ctl_log_limit(struct rpc_state *state, const struct client *cl, const char *what
 		snprintf(others, sizeof(others), "; %" PRIu64 " such lines were not logged",
 			state->limit_suppressed);
 	state->limit_suppressed = 0;
-	getsockopt(cl->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-	rte_log(RTE_LOG_WARNING, (uint32_t)ctl_logtype,
-		"ctl: limit reached: %s by user %u, process %d: %s%s\n", what,
-		(unsigned int)peer.uid, (int)peer.pid, text, others);
+	rte_log(RTE_LOG_WARNING, (uint32_t)ctl_logtype, "ctl: limit reached: %s by %s: %s%s\n",
+		what, caller_text(cl, caller, sizeof(caller)), text, others);
 }
 
 /* Debug: who has called what. Parameters are not told, as they may be keys. */
@@ -143,9 +158,7 @@ static void
 log_call(const struct client *cl, struct rpc_state *state, const struct rpc_call *call,
 	uint64_t now)
 {
-	struct ucred peer = { .pid = 0 };
-	socklen_t len = sizeof(peer);
-	char outcome[32];
+	char outcome[32], caller[96];
 
 	if (call->method == NULL)
 		return;
@@ -153,9 +166,8 @@ log_call(const struct client *cl, struct rpc_state *state, const struct rpc_call
 		ctl_log_limit(state, cl, call->method->name, call->err.text, now);
 	if (!rte_log_can_log((uint32_t)ctl_logtype, RTE_LOG_DEBUG))
 		return;
-	getsockopt(cl->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-	rte_log(RTE_LOG_DEBUG, (uint32_t)ctl_logtype, "ctl: %s by user %u, process %d: %s\n",
-		call->method->name, (unsigned int)peer.uid, (int)peer.pid,
+	rte_log(RTE_LOG_DEBUG, (uint32_t)ctl_logtype, "ctl: %s by %s: %s\n", call->method->name,
+		caller_text(cl, caller, sizeof(caller)),
 		call_outcome(call, outcome, sizeof(outcome)));
 }
 

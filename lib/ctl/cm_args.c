@@ -68,11 +68,13 @@ no_such_kind(struct rpc_call *call, const char *what, const char *kind, bool act
 	for (i = 0; (ops = svc_kinds[i]) != NULL; i++) {
 		if (active ? !ops->client : !ops->server)
 			continue;
-		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
-			json_array_size(names) > 0 ? ", " : "", ops->name);
 		json_array_append_new(names, json_string(ops->name));
 		nearest_try(&near, ops->name);
 	}
+	if (active)
+		svc_kinds_that_connect(list, sizeof(list));
+	else
+		svc_kinds_that_listen(list, sizeof(list));
 	call->data = json_object();
 	json_set(call->data, "kinds", names);
 	return error_set(&call->err, EINVAL, "%s: got \"%.32s\", which %s, allowed: %s%s%s%s", what,

@@ -61,8 +61,8 @@ static const struct table_row connect_params[] = {
 	AH_ROW_NAMED(AH, "local_port", port, TABLE_UINT,
 		"local port to connect from, counted from 0", .max = LINK_PORTS_MAX - 1),
 	ROW(struct connect_args, service, TABLE_STRING,
-		"kind of client that uses the connection (polca-ctl service kinds lists all)",
-		.max = SVC_NAME_MAX - 1,
+		"kind of client that uses the connection (polca-ctl service kinds explains each)",
+		.max = SVC_NAME_MAX - 1, .texts = svc_kinds_that_connect,
 		.def_text =
 			"none: the caller uses the queue pair, by post_send, post_recv and cq_poll"),
 	SERVICE_ROWS(SVC),

@@ -174,8 +174,9 @@ static const struct table_row shown_info[] = {
 	ATTR(qp_access_flags, TABLE_FLAGS, .words = words_access),
 	ATTR(dest_qp_num, TABLE_UINT),
 	ATTR(path_mtu, TABLE_UINT),
-	ATTR(sq_psn, TABLE_UINT, "the next to be sent"),
-	ATTR(rq_psn, TABLE_UINT, "the next expected"),
+	/* who knows them can forge packets that the QP takes: docs/security.md */
+	ATTR(sq_psn, TABLE_UINT, "the next to be sent", .flags = TABLE_SECRET),
+	ATTR(rq_psn, TABLE_UINT, "the next expected", .flags = TABLE_SECRET),
 	ATTR(timeout, TABLE_UINT),
 	ATTR(retry_cnt, TABLE_UINT),
 	ATTR(rnr_retry, TABLE_UINT),

@@ -69,8 +69,8 @@ struct listen_args {
 
 static const struct table_row listen_params[] = {
 	ROW(struct listen_args, kind, TABLE_STRING,
-		"kind of service: memory, echo, rping, ... (polca-ctl service kinds lists all)",
-		.flags = TABLE_REQUIRED, .max = SVC_NAME_MAX - 1),
+		"kind of service (polca-ctl service kinds explains each)", .flags = TABLE_REQUIRED,
+		.max = SVC_NAME_MAX - 1, .texts = svc_kinds_that_listen),
 	SERVICE_ID_ROWS(offsetof(struct listen_args, id)),
 	ROW(struct listen_args, service_mask, TABLE_UINT, "bits of the service ID that count",
 		.def = UINT64_MAX, .def_text = "all"),

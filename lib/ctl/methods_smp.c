@@ -20,6 +20,16 @@
 #define TIMEOUT_MAX_MS 60000
 #define RETRIES_MAX    7
 
+static void
+append_attributes(char *buf, size_t size)
+{
+	const struct smp_attribute *t;
+
+	for (t = smp_attributes; t->name != NULL; t++)
+		table_append(buf, size, "%s, ", t->name);
+	table_append(buf, size, "or a number up to 0xffff");
+}
+
 struct smp_args {
 	uint32_t present;
 	uint16_t port;
@@ -48,7 +58,7 @@ struct smp_args {
 #define SMP_ROWS                                                                                   \
 	ROW(struct smp_args, attribute, TABLE_STRING,                                              \
 		"attribute by name (PortInfo, NodeInfo, ... or as smpquery has it: pkeys, sl2vl, ...) or number", \
-		.flags = TABLE_REQUIRED, .max = 32),                                               \
+		.flags = TABLE_REQUIRED, .max = 32, .texts = append_attributes),                       \
 	ROW(struct smp_args, modifier, TABLE_UINT,                                                 \
 		"attribute modifier: of PortInfo the port, 0 being the one asked; of tables the block"), \
 	ROW(struct smp_args, dlid, TABLE_UINT, "ask the port of this LID", .bit = SMP_DLID,        \
@@ -83,13 +93,10 @@ static const struct table_row set_params[] = {
 static int
 no_such_attribute(struct rpc_call *call, const char *name)
 {
-	const struct smp_attribute *t;
-	char list[200] = "";
+	char list[256] = "";
 
-	for (t = smp_attributes; t->name != NULL; t++)
-		snprintf(list + strlen(list), sizeof(list) - strlen(list), ", %s", t->name);
-	return error_set(&call->err, EINVAL,
-		"attribute: got \"%.32s\", allowed: a number up to 0xffff%s", name, list);
+	append_attributes(list, sizeof(list));
+	return error_set(&call->err, EINVAL, "attribute: got \"%.32s\", allowed: %s", name, list);
 }
 
 static int

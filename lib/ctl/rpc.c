@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_kind.h"
 #include "ctl/event_log.h"
 #include "ctl/forms.h"
 #include "ctl/rpc.h"
@@ -118,16 +119,6 @@ fail_params(struct rpc_call *call, const struct table_error *e)
 		json_set(call->data, "got", json_string(e->got));
 	if (e->allowed[0] != '\0')
 		json_set(call->data, "allowed", json_string(e->allowed));
-}
-
-static const char *
-file_kind(mode_t mode)
-{
-	return S_ISDIR(mode)                     ? "a directory"
-		: S_ISFIFO(mode)                 ? "a pipe"
-		: S_ISSOCK(mode)                 ? "a socket"
-		: S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
-						 : "no file";
 }
 
 /*

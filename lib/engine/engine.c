@@ -14,6 +14,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include "base/plural.h"
 #include "base/tsan.h"
 #include "engine/connections.h"
 #include "engine/live_agent.h"
@@ -441,11 +442,12 @@ engine_drain(struct engine *e, unsigned int ms)
 	if (busy > 0)
 		busy = engine_wait_while(e, engine_worker_is_busy, start + time);
 	if (busy > 0)
-		ENGINE_LOG(WARNING, "%u workers still had work under way after %u ms", busy, ms);
+		ENGINE_LOG(WARNING, "%u worker%s still had work under way after %u ms", busy,
+			plural(busy), ms);
 	if (standing > 0)
 		ENGINE_LOG(WARNING,
-			"on %u workers peers did not confirm the end of connections within %u ms",
-			standing, ms);
+			"on %u worker%s peers did not confirm the end of connections within %u ms",
+			standing, plural(standing), ms);
 }
 
 void

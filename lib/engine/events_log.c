@@ -16,6 +16,7 @@
 #include <rte_cycles.h>
 #include <rte_ether.h>
 
+#include "base/plural.h"
 #include "engine/connections.h"
 #include "engine/verbs.h"
 #include "engine/verbs_cm.h"
@@ -92,7 +93,8 @@ connection_text(const struct engine *e, const struct event *ev, char *buf, size_
 	else
 		gid_print(&c->peer, peer);
 	if (c->unreported != 0)
-		snprintf(others, sizeof(others), "; %u others were not reported", c->unreported);
+		snprintf(others, sizeof(others), "; %u other%s not reported", c->unreported,
+			c->unreported == 1 ? " was" : "s were");
 	snprintf(buf, size,
 		"connection of QP 0x%x on %s with %s QP 0x%x, service ID 0x%" PRIx64 " %s%s%s%s%s",
 		ev->element, port_name(e, c->port), peer, c->peer_qpn, c->service_id,
@@ -193,8 +195,8 @@ events_log_line(struct engine *e, uint32_t level, const char *text)
 	}
 	if (log->suppressed > 0)
 		ENGINE_LOG(NOTICE,
-			"%" PRIu64 " lines were not logged: polca-ctl events shows those of events",
-			log->suppressed);
+			"%" PRIu64 " line%s not logged: polca-ctl events shows those of events",
+			log->suppressed, log->suppressed == 1 ? " was" : "s were");
 	log->suppressed = 0;
 	rte_log(level, (uint32_t)engine_logtype, "engine: %s\n", text);
 }
@@ -441,8 +443,9 @@ watch_sa(struct engine *e)
 	engine_sa_counters(e, -1, &sa);
 	if (sa.writes != e->events_log.sa_writes)
 		ENGINE_LOG(NOTICE,
-			"SA: %" PRIu64 " changes of records, %" PRIu64 " of them refused",
+			"SA: %" PRIu64 " change%s of records, %" PRIu64 " of them refused",
 			sa.writes - e->events_log.sa_writes,
+			plural(sa.writes - e->events_log.sa_writes),
 			sa.write_conflicts - e->events_log.sa_conflicts);
 	e->events_log.sa_writes = sa.writes;
 	e->events_log.sa_conflicts = sa.write_conflicts;
@@ -480,8 +483,7 @@ events_log_watch(struct engine *e)
 	for (i = 0; i < e->num_workers; i++)
 		held += relaxed(&e->worker[i]->stats.events_held);
 	if (held != e->events_log.held)
-		ENGINE_LOG(INFO,
-			"%" PRIu64 " connections made or ended were not reported one by one",
-			held - e->events_log.held);
+		ENGINE_LOG(INFO, "%" PRIu64 " connection%s made or ended, not reported one by one",
+			held - e->events_log.held, plural(held - e->events_log.held));
 	e->events_log.held = held;
 }

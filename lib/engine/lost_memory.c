@@ -7,6 +7,7 @@
  * queue pairs of the region's protection domain go to ERR, so that no peer takes them for good.
  */
 
+#include "base/plural.h"
 #include "engine/verbs.h"
 #include "engine/worker.h"
 
@@ -39,6 +40,6 @@ lost_memory_watch(struct engine *e)
 		ENGINE_LOG(ERR,
 			"memory region 0x%08x: its file was shortened, so bytes are lost: the region "
 			"is closed, and %u queue pair%s of protection domain %u went to ERR",
-			mr.key, n, n == 1 ? "" : "s", mr.pd);
+			mr.key, n, plural(n), mr.pd);
 	}
 }

@@ -16,6 +16,7 @@
 #include <rte_eal.h>
 
 #include "base/installed.h"
+#include "base/plural.h"
 #include "engine/placement.h"
 #include "engine/worker.h"
 
@@ -77,14 +78,14 @@ placement_check_port(const struct placement *p, const struct placement_port *por
 	if (!p->hugepages)
 		placement_say(r,
 			"%s is a network card, and eal.hugepages is false: every packet pays for it, "
-			"and under uio_pci_generic nothing arrives. Reserve some with %s and set "
-			"eal.hugepages",
-			port->name, setup_host_script());
+			"and under uio_pci_generic nothing arrives. Reserve some with %s "
+			"--hugepages %u and set eal.hugepages",
+			port->name, setup_host_script(), SETUP_HOST_MIB);
 	if (placement_nodes_differ(port->node, port->memory_node))
 		placement_say(r,
 			"%s is on NUMA node %d, its packet buffers are on node %d: node %d has too few "
-			"free hugepages. Reserve more with %s --node %d --hugepages MIB, or set "
-			"ports[].mbufs lower",
+			"free hugepages. Reserve more with %s --node %d --hugepages MIB (--status "
+			"shows how many there are), or set ports[].mbufs lower",
 			port->name, port->node, port->memory_node, port->node, setup_host_script(),
 			port->node);
 	n = placement_remote_pollers(p, port, workers, sizeof(workers));
@@ -92,7 +93,7 @@ placement_check_port(const struct placement *p, const struct placement_port *por
 		placement_say(r,
 			"%s is on NUMA node %d, but is polled from another node, by worker%s %s. Give "
 			"workers CPUs of node %d%s%s%s (eal.lcores), or put the card into a slot of theirs",
-			port->name, port->node, n > 1 ? "s" : "", workers, port->node,
+			port->name, port->node, plural(n), workers, port->node,
 			port->cpus[0] != '\0' ? " (" : "", port->cpus,
 			port->cpus[0] != '\0' ? ")" : "");
 }
@@ -106,7 +107,7 @@ placement_check_cpus(const struct placement *p, struct report *r)
 		"%u workers run on %u CPU%s: those that share one wait for each other, some "
 		"milliseconds at a time, and packets are lost meanwhile. Set workers.count to %u, or "
 		"run polca on more CPUs (eal.lcores, taskset, CPUAffinity= of its service)",
-		p->num_workers, p->num_cpus, p->num_cpus > 1 ? "s" : "", p->num_cpus);
+		p->num_workers, p->num_cpus, plural(p->num_cpus), p->num_cpus);
 }
 
 unsigned int
@@ -125,7 +126,7 @@ placement_check(const struct placement *p, placement_warn_fn warn, void *arg)
 			placement_say(&r,
 				"worker %u runs on NUMA node %d (CPU %d), its memory is on node %d: node "
 				"%d has too few free hugepages. Reserve more with %s --node %d "
-				"--hugepages MIB",
+				"--hugepages MIB (--status shows how many there are)",
 				i, w->node, w->cpu, w->memory_node, w->node, setup_host_script(),
 				w->node);
 	}

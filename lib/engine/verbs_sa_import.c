@@ -118,7 +118,8 @@ import_main(void *arg)
 		i->result = store_thread_call(i->engine, import_apply, i);
 	i->ended = rte_get_tsc_cycles();
 	if (i->result == 0)
-		ENGINE_LOG(NOTICE, "SA: %zu records were imported", (size_t)i->num);
+		ENGINE_LOG(NOTICE, "SA: %zu record%s imported", i->num,
+			i->num == 1 ? " was" : "s were");
 	else
 		ENGINE_LOG(WARNING, "SA: an import failed, nothing has changed: %s", i->err.text);
 	__atomic_store_n(&i->done, 1, __ATOMIC_RELEASE);

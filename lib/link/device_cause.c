@@ -25,6 +25,7 @@
 
 #include "base/installed.h"
 #include "base/pci_address.h"
+#include "base/plural.h"
 #include "link/device_cause.h"
 #include "link/device_value.h"
 #include "link/private.h"
@@ -178,7 +179,7 @@ no_xdp_queue(const char *device, char *text, size_t size)
 	snprintf(text, size,
 		"start_queue=%.11s, queue_count=%.11s: %s has %u queue%s, from 0 on; ethtool -l "
 		"%s shows them",
-		first, count, name, have, have == 1 ? "" : "s", name);
+		first, count, name, have, plural(have), name);
 	return EINVAL;
 }
 
@@ -350,11 +351,13 @@ device_error(const char *port, const char *device, int rc, struct error *err)
 	if (eno != 0)
 		return error_set(err, eno, "%s: device %.64s: %s", port, device, text);
 	if (rc == -ENOMEM)
-		snprintf(how, sizeof(how), "reserve more hugepages on its NUMA node (%s)",
+		snprintf(how, sizeof(how),
+			"reserve more hugepages on its NUMA node: %s --node NODE --hugepages MIB "
+			"(--status shows its node and how many there are)",
 			setup_host_script());
 	else
 		snprintf(how, sizeof(how),
-			"give a PCI address bound to vfio-pci (%s), or a vdev such as "
+			"give a PCI address bound to vfio-pci (%s ADDRESS), or a vdev such as "
 			"net_af_packet0,iface=eth0",
 			setup_host_script());
 	return error_set(err, rc == -1 ? ENODEV : -rc, "%s: device %.64s cannot be opened (%s): %s",

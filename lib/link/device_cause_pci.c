@@ -73,7 +73,8 @@ vfio_container_cause(const struct device_host *host, char *text, size_t size)
 }
 
 static int
-vfio_cause(const struct device_host *host, const char *dir, char *text, size_t size)
+vfio_cause(const struct device_host *host, const char *dir, const char *name, char *text,
+	size_t size)
 {
 	char group[32], path[PATH_MAX];
 	int eno = vfio_container_cause(host, text, size);
@@ -83,8 +84,8 @@ vfio_cause(const struct device_host *host, const char *dir, char *text, size_t s
 	if (!link_of(dir, "iommu_group", group, sizeof(group))) {
 		snprintf(text, size,
 			"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
-			"amd_iommu=on, or %s --driver uio_pci_generic",
-			setup_host_script());
+			"amd_iommu=on, or %s --driver uio_pci_generic %s",
+			setup_host_script(), name);
 		return ENODEV;
 	}
 	snprintf(path, sizeof(path), "%s/vfio/%s", host->dev, group);
@@ -139,7 +140,7 @@ device_cause_pci(const struct device_host *host, const char *device, char *text,
 		return ENODEV;
 	}
 	if (strcmp(driver, "vfio-pci") == 0)
-		return vfio_cause(host, dir, text, size);
+		return vfio_cause(host, dir, name, text, size);
 	if (strcmp(driver, "uio_pci_generic") == 0 || strcmp(driver, "igb_uio") == 0) {
 		if (geteuid() == 0)
 			return 0;

@@ -142,7 +142,8 @@ pool_free_all(struct link *l)
 		/* buffers in the kernel's AF_XDP rings are not returned */
 		lost = l->pool[i].own ? 0 : rte_mempool_in_use_count(l->pool[i].mp);
 		if (lost > 0)
-			LINK_LOG(WARNING, "%u packet buffers were not given back", lost);
+			LINK_LOG(WARNING, "%u packet buffer%s not given back", lost,
+				lost == 1 ? " was" : "s were");
 		rte_mempool_free(l->pool[i].mp);
 	}
 }

@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 
+#include "base/plural.h"
 #include "link/private.h"
 
 /* Why there are not more queues; "": the driver or the device's configuration limits them */
@@ -35,8 +36,8 @@ steering_words(const struct link_port *p, unsigned int workers, char *text, size
 			snprintf(who, sizeof(who), "workers 0 to %d hand", p->nrx - 1);
 		snprintf(text, size,
 			"%s: %s has %u receive queue%s for %u workers%s: %s the others their packets",
-			p->cfg.name, p->driver, p->nrx, p->nrx == 1 ? "" : "s", workers,
-			steering_reason(p), who);
+			p->cfg.name, p->driver, p->nrx, plural(p->nrx), workers, steering_reason(p),
+			who);
 		return true;
 	}
 	if (workers > 1 && p->driver_rule->queues == QUEUES_RSS &&

@@ -165,6 +165,9 @@ struct svc_ops {
 
 extern const struct svc_ops *const svc_kinds[]; /**< ends with NULL */
 const struct svc_ops *svc_kind(const char *name);
+/** Append the names of the kinds that listen, or that connect: "memory, echo". */
+void svc_kinds_that_listen(char *buf, size_t size);
+void svc_kinds_that_connect(char *buf, size_t size);
 
 /** The environment of a service; must exist as long as the service. */
 struct svc_env {

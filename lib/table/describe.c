@@ -105,6 +105,11 @@ const char *
 table_allowed(const struct table_row *row, char *buf, size_t size)
 {
 	buf[0] = '\0';
+	if (row->texts != NULL) {
+		table_append(buf, size, "one of ");
+		row->texts(buf, size);
+		return buf;
+	}
 	switch (row->type) {
 	case TABLE_UINT:
 		allowed_number(row, buf, size);

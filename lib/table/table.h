@@ -99,6 +99,8 @@ struct table_row {
 	const char *def_text; /**< how help words the default, where a number does not */
 	const char *unit; /**< of a number: "ms" */
 	const struct table_word *words;
+	/** CHARS, STRING: append the texts that the owner of the value allows; NULL: any text */
+	void (*texts)(char *buf, size_t size);
 	const struct table_row *fields;
 	const struct table_form *form;
 	size_t item_size;

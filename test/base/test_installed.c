@@ -14,11 +14,11 @@
 #include "base/installed.h"
 
 static void
-test_the_script_that_is_installed_is_named(void **state)
+test_what_is_installed_is_named(void **state)
 {
 	(void)state;
-	assert_string_equal(setup_host_script_at("/proc/self/stat"), "/proc/self/stat");
-	assert_string_equal(setup_host_script_at("/nonexistent/setup-host.sh"),
+	assert_string_equal(installed_or("/proc/self/stat", "config/stat"), "/proc/self/stat");
+	assert_string_equal(installed_or("/nonexistent/setup-host.sh", "config/setup-host.sh"),
 		"config/setup-host.sh");
 }
 
@@ -41,7 +41,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_script_that_is_installed_is_named),
+		cmocka_unit_test(test_what_is_installed_is_named),
 		cmocka_unit_test(test_only_a_service_is_told_of_its_drop_in),
 	};
 

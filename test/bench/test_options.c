@@ -78,7 +78,9 @@ test_what_is_wrong_is_said(void **state)
 	(void)state;
 	options_refused("send -s 0", "-s, --size: got 0, allowed: integer 1..1073741824");
 	options_refused("send -s 2G", "-s, --size: got 2147483648, allowed: integer 1..1073741824");
-	options_refused("send -q many", "-q, --qp: got \"many\", allowed: integer 1..1000000");
+	options_refused("send -q many",
+		"-q, --qp: got \"many\", allowed: integer 1..1000000; K, M or G behind a number stand for "
+		"2^10, 2^20 and 2^30: 4K is 4096");
 	options_refused("send -D 0",
 		"-D, --duration: got 0, allowed: number above 0, at most 1000000");
 	options_refused("send -D nan",

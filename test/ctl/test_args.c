@@ -104,7 +104,7 @@ test_numbers(void **state)
 	refuses("mr register 1 --va 0xffffffffffffffff+1", "wanted a number");
 	refuses("mr register --pd -1", "wanted a number");
 	refuses("mr register --pd 1x", "wanted a number");
-	refuses("mr register --pd 1KB", "wanted a number");
+	refuses("mr register --pd 1KB", "K, M or G behind a number stand for 2^10, 2^20 and 2^30");
 	refuses("mr register --pd 18446744073709551616", "wanted a number");
 	refuses("mr register --pd 0xffffffffffffffffK", "wanted a number");
 }

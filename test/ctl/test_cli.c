@@ -723,12 +723,24 @@ test_sa_export_is_what_an_import_reads(void **state)
 	cli_gives("sa import - < /dev/null", 0, "42 records");
 	snprintf(line, sizeof(line), "cat %s/out.json | %s sa import /dev/stdin", dir, program);
 	assert_int_equal(shell(line), 0); /* a pipe */
-	cli_gives("sa import /dev/zero", 1, "file: got a device, allowed: the descriptor");
-	cli_gives("sa import /", 1, "file: got a directory");
+	cli_gives("sa import /dev/zero", 2,
+		"sa import: /dev/zero is a device, allowed: a regular file, a pipe, or - for standard "
+		"input, with records as sa export writes them, or with the output of ibnetdiscover\n");
+	cli_gives("sa import /", 2, "sa import: / is a directory, allowed: a regular file, a pipe");
+	cli_gives("sa import /", 2, "with the output of ibnetdiscover; name one in it\n");
+	cli_gives("sa import - < /", 2, "polca-ctl: -: Is a directory");
 	cli_gives("pd create", 0, "");
 	snprintf(line, sizeof(line), "mr register --pd 1 --file %s/out.json", dir);
 	cli_gives(line, 0, "hugepages");
 	cli_gives("mr register --pd 1 --file /nowhere/f", 2, "/nowhere/f: No such file");
+	cli_gives("mr register --pd 1 --file /", 2,
+		"mr register: / is a directory, allowed: a regular file; name one in it\n");
+	snprintf(line, sizeof(line), "mkfifo %s/fifo", dir);
+	assert_int_equal(shell(line), 0);
+	snprintf(line, sizeof(line), "mr register --pd 1 --file %s/fifo", dir);
+	cli_gives(line, 2, "fifo is a pipe, allowed: a regular file\n");
+	snprintf(line, sizeof(line), "%s/fifo", dir);
+	unlink(line);
 	snprintf(line, sizeof(line), "sa config add node --file %s/out.json", dir);
 	cli_gives(line, 0, "2 records added\n");
 	snprintf(line, sizeof(line), "%s/out.json", dir);
@@ -741,6 +753,8 @@ test_sa_commands_have_help_and_completion(void **state)
 	(void)state;
 	cli_gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
 	cli_gives("sa import --help", 0, "(default: what the file looks");
+	cli_gives("mr register --help", 0,
+		"K, M or G behind a number stand for 2^10, 2^20 and 2^30");
 	cli_gives("--help", 0,
 		"4 (sa, smp, cm connect) the peer refused or did not answer. For ping and live ping, 1 means no answer; for live watch, 1 means that not all endports are up.");
 	cli_gives("sa table --help", 0, "--class-version");

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -886,7 +887,7 @@ test_too_many_clients_are_told(void **state)
 {
 	struct house *h = *state;
 	struct log_text log;
-	char line[160];
+	char line[192];
 	int i, fd[5];
 
 	for (i = 0; i < 4; i++)
@@ -898,8 +899,8 @@ test_too_many_clients_are_told(void **state)
 	assert_null(hear(h, fd[4]));
 	log_stop(&log);
 	snprintf(line, sizeof(line),
-		"ctl: limit reached: a connection by user %u, process %d: there are as many clients as the sockets take\n",
-		(unsigned int)getuid(), (int)getpid());
+		"ctl: limit reached: a connection by user %s (%u), process %d: there are as many clients as the sockets take\n",
+		getpwuid(getuid())->pw_name, (unsigned int)getuid(), (int)getpid());
 	assert_string_equal(log.text, line);
 	free(log.text);
 	for (i = 0; i < 4; i++) {
@@ -1164,7 +1165,7 @@ test_the_monitoring_socket_is_a_stranger_to_the_sa(void **state)
 	assert_alive(h);
 }
 
-/* A region, a window, a trap to send and one that has come in. */
+/* A region, a window, a queue pair, a trap to send and one that has come in. */
 static void
 make_keys(struct engine *e)
 {
@@ -1172,18 +1173,21 @@ make_keys(struct engine *e)
 	struct engine_sm_smp *smp = &e->sma.smp;
 	struct mem_mr_info info;
 	struct error err;
-	uint32_t key;
+	const struct qp_init_attr qp = { .qp_type = QPT_RC };
+	uint32_t key, qpn;
 
 	assert_int_equal(engine_pd_alloc(e, &attr.pd, &err), 0);
 	assert_int_equal(engine_mr_register(e, &attr, 0, &info, &err), 0);
 	assert_int_equal(engine_mw_alloc(e, attr.pd, MEM_MW_TYPE_2, &key, &err), 0);
+	assert_int_equal(engine_qp_create(e, 0, &qp, &qpn, &err), 0);
+	assert_int_equal(qpn, 256);
 	e->sma.traps = 1;
 	*smp = (struct engine_sm_smp){ .number = 9 };
 	memcpy(smp->mad, "\1\1\1\5\0\0\0\0\0\0\0\0\0\0\xA\xBC\0\2", 18);
 	fake_event(e, EVENT_SM_SMP, 9);
 }
 
-/* Keys of regions and windows, and contents of SMPs and traps, are for the control socket. */
+/* Keys of regions and windows, PSNs, and contents of SMPs and traps are for the control socket. */
 static void
 test_the_monitoring_socket_shows_no_keys(void **state)
 {
@@ -1194,6 +1198,8 @@ test_the_monitoring_socket_shows_no_keys(void **state)
 		{ "mw_list", "", "\"bound\"", "key\"" },
 		{ "trap_list", "\"notice\":true", "\"raised\"", "\"notice\"" },
 		{ "events", "\"since\":1", "SM_SMP", "\"data\"" },
+		{ "qp_show", "\"qp_num\":256", "\"qp_state\"", "\"sq_psn\"" },
+		{ "qp_show", "\"qp_num\":256", "\"qp_state\"", "\"rq_psn\"" },
 	};
 	struct house *h = *state;
 	const char *line;

@@ -901,7 +901,7 @@ test_services_are_checked(void **state)
 	config_refused(SERVICES("{\"kind\": \"web\", \"port\": 1}"),
 		"services[0].kind: got \"web\", allowed: memory, echo, sink, rping, ucmatose, rstream, rcopy, perftest");
 	config_refused(SERVICES("{\"port\": 1}"),
-		"services[0].kind: missing, allowed: text of at most 31 bytes");
+		"services[0].kind: missing, allowed: one of memory, echo, sink, rping, ucmatose, rstream, rcopy, perftest");
 	config_refused(SERVICES("{\"kind\": \"echo\"}"),
 		"services[0]: got neither port nor service_id, allowed: one of them");
 	config_refused(SERVICES("{\"kind\": \"echo\", \"port\": 1, \"service_id\": \"0x1\"}"),
@@ -929,7 +929,7 @@ test_all_errors_of_a_service_are_told(void **state)
 		-EINVAL);
 	assert_int_equal(errs.num, 4);
 	assert_string_equal(errs.error[0].text,
-		"services[0].kind: missing, allowed: text of at most 31 bytes");
+		"services[0].kind: missing, allowed: one of memory, echo, sink, rping, ucmatose, rstream, rcopy, perftest");
 	assert_string_equal(errs.error[1].text,
 		"services[0].port: got 70000, allowed: integer 1..65535");
 	assert_non_null(strstr(errs.error[2].text, "services[1]: got 7, allowed: "));

@@ -180,7 +180,7 @@ test_node_of_a_card_without_hugepages(void **state)
 	assert_int_equal(numa_check_hugepages(&c, sys, numa_hear, NULL), 1);
 	assert_string_equal(said,
 		"port1 is on NUMA node 1, which has no free hugepages: some drivers "
-		"do not start so. Reserve some there with config/setup-host.sh --node 1 --hugepages MIB");
+		"do not start so. Reserve some there with config/setup-host.sh --node 1 --hugepages 1024");
 	ports("0000:18:00.0 0000:00:1f.6");
 	assert_int_equal(numa_check_hugepages(&c, sys, numa_hear, NULL), 0);
 	ports("0000:3b:00.0");

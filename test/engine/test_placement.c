@@ -70,7 +70,7 @@ test_packet_buffers_of_another_node(void **state)
 	assert_string_equal(said[0],
 		"port0 is on NUMA node 1, its packet buffers are on node 0: node 1 has too "
 		"few free hugepages. Reserve more with config/setup-host.sh --node 1 "
-		"--hugepages MIB, or set ports[].mbufs lower");
+		"--hugepages MIB (--status shows how many there are), or set ports[].mbufs lower");
 }
 
 static void
@@ -83,7 +83,8 @@ test_memory_of_another_node_than_its_worker(void **state)
 	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
 		"worker 1 runs on NUMA node 1 (CPU 3), its memory is on node 0: node 1 has "
-		"too few free hugepages. Reserve more with config/setup-host.sh --node 1 --hugepages MIB");
+		"too few free hugepages. Reserve more with config/setup-host.sh --node 1 "
+		"--hugepages MIB (--status shows how many there are)");
 }
 
 static void
@@ -129,7 +130,7 @@ test_card_without_hugepages(void **state)
 	assert_string_equal(said[0],
 		"port0 is a network card, and eal.hugepages is false: every packet pays for "
 		"it, and under uio_pci_generic nothing arrives. Reserve some with "
-		"config/setup-host.sh and set eal.hugepages");
+		"config/setup-host.sh --hugepages 1024 and set eal.hugepages");
 }
 
 /* memif, af_packet and other software devices are on no node, whatever their drivers report. */

@@ -345,7 +345,7 @@ test_pci_device_bound_to_vfio(void **state)
 	make_file("dev/vfio/vfio", 0666);
 	device_cause_expect(ADDRESS, -EIO,
 		"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
-		"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
+		"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic " ADDRESS);
 	join_iommu_group(true);
 	make_file("dev/vfio/7", 0600);
 	become_user();
@@ -506,14 +506,15 @@ test_error_of_a_port(void **state)
 		"port0: device net_af_packet0: iface=NAME is missing, such as net_af_packet0,iface=eth0");
 	expect_error("net_null0", -EINVAL, EINVAL,
 		"port0: device net_null0 cannot be opened (Invalid argument): give a "
-		"PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as net_af_packet0,iface=eth0");
+		"PCI address bound to vfio-pci (config/setup-host.sh ADDRESS), or a vdev such as net_af_packet0,iface=eth0");
 	expect_error("net_null0", -1, ENODEV,
 		"port0: device net_null0 cannot be opened (the log says why): give a "
-		"PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as net_af_packet0,iface=eth0");
+		"PCI address bound to vfio-pci (config/setup-host.sh ADDRESS), or a vdev such as net_af_packet0,iface=eth0");
 	/* memory is the cause, whatever the device */
 	expect_error("net_af_packet0", -ENOMEM, ENOMEM,
 		"port0: device net_af_packet0 cannot be opened (Cannot allocate "
-		"memory): reserve more hugepages on its NUMA node (config/setup-host.sh)");
+		"memory): reserve more hugepages on its NUMA node: config/setup-host.sh --node NODE --hugepages MIB "
+		"(--status shows its node and how many there are)");
 }
 
 static void

@@ -9,6 +9,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "base/plural.h"
 #include "limits/limit.h"
 #include "limits/roofline.h"
 #include "median.h"
@@ -224,10 +225,13 @@ roofline_report(const struct roofline *rl, struct report *r)
 	if (rl->skeleton)
 		report_roles(rl, r);
 	for (i = 0; i < LIMITS; i++)
-		report_note(r, "roofline: %s: %.1f ns per packet of %u bytes", limit_names[i],
-			roofline_median(rl, limit_ns, i), rl->limits.payload);
-	report_note(r, "roofline: medians of %u rounds, interleaved", rl->rounds);
+		report_note(r, "roofline: %s: %.1f ns per packet of %u byte%s", limit_names[i],
+			roofline_median(rl, limit_ns, i), rl->limits.payload,
+			plural(rl->limits.payload));
+	report_note(r, "roofline: medians of %u round%s, interleaved", rl->rounds,
+		plural(rl->rounds));
 	if (bad > 0)
 		report_note(r,
-			"roofline: the skeleton saw %lu bad packets: its results are invalid", bad);
+			"roofline: the skeleton saw %lu bad packet%s: its results are invalid", bad,
+			plural(bad));
 }

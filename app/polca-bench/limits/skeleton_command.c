@@ -17,6 +17,7 @@
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 
+#include "base/plural.h"
 #include "command.h"
 #include "limits/skeleton.h"
 #include "median.h"
@@ -114,7 +115,7 @@ run_requester(struct run_of_it *v, double seconds)
 	end = rte_rdtsc() + (uint64_t)(seconds * (double)rte_get_tsc_hz());
 	while (rte_rdtsc() < end && bench_stop == 0) {
 		skeleton_run_slice(v);
-		report_progress("%u slices", (unsigned int)v->slices);
+		report_progress("%u slice%s", (unsigned int)v->slices, plural(v->slices));
 	}
 }
 
@@ -202,13 +203,14 @@ static int
 skeleton_report(struct run_of_it *v, const struct bench_options *o, struct report *r,
 	struct error *err)
 {
+	uint64_t bad = v->end[0].bad + v->end[1].bad;
 	double row[RTE_DIM(columns)], best = 0;
 	unsigned int i;
 
 	if (v->n == 0)
 		return error_set(err, ETIME,
-			"no message was answered in %u slices: is the other process there?",
-			v->slices);
+			"no message was answered in %u slice%s: is the other process there?",
+			v->slices, plural(v->slices));
 	for (i = 0; i < v->n; i++)
 		best = RTE_MAX(best, v->rate[i]);
 	row[0] = o->size;
@@ -218,8 +220,8 @@ skeleton_report(struct run_of_it *v, const struct bench_options *o, struct repor
 	row[4] = median(v->ns[RESPONDER], v->n);
 	report_table(r, "skeleton", columns, RTE_DIM(columns));
 	report_row(r, row);
-	report_note(r, "medians of %u of %u slices; %lu bad packets", v->n, v->slices,
-		v->end[0].bad + v->end[1].bad);
+	report_note(r, "medians of %u of %u slice%s; %lu bad packet%s", v->n, v->slices,
+		plural(v->slices), bad, plural(bad));
 	if (!v->clean)
 		report_note(r, "every slice was interrupted: all of them count");
 	return 0;
@@ -264,9 +266,8 @@ skeleton_run_command(const struct command *c, const struct bench_options *o, str
 		goto out;
 	report_environment(r, o);
 	report_fact(r, "port", "%s, link %s", link->remote ? "net_memif" : "net_ring", o->link);
-	report_fact(r, "queues", "%u queue pair%s, window %u, PMTU %u%s", o->qps,
-		o->qps == 1 ? "" : "s", SKELETON_WINDOW, o->mtu,
-		o->ack_per_packet ? ", an Ack each" : "");
+	report_fact(r, "queues", "%u queue pair%s, window %u, PMTU %u%s", o->qps, plural(o->qps),
+		SKELETON_WINDOW, o->mtu, o->ack_per_packet ? ", an Ack each" : "");
 	if ((unsigned int)o->mode == RESPONDER_ONLY)
 		run_responder(v);
 	else

@@ -11,6 +11,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "base/plural.h"
 #include "peers/exchange.h"
 #include "peers/remote.h"
 
@@ -110,10 +111,11 @@ server_send_figures(struct server *v, struct error *err)
 		l->wrong += memory_check_left(&s->end[RESPONDER], &s->o, s->size,
 			(uint64_t)v->messages);
 	if (s->o.verb == BENCH_SEND)
-		report_note(s->report, "served %u bytes: %lu Sends received, busy %.3f s", s->size,
-			l->received, busy);
+		report_note(s->report, "served %u byte%s: %lu Send%s received, busy %.3f s",
+			s->size, plural(s->size), l->received, plural(l->received), busy);
 	else
-		report_note(s->report, "served %u bytes: busy %.3f s", s->size, busy);
+		report_note(s->report, "served %u byte%s: busy %.3f s", s->size, plural(s->size),
+			busy);
 	return exchange_send(s->exchange,
 		json_pack("{s:s, s:f, s:I, s:I}", "type", "figures", "busy", busy, "wrong",
 			(json_int_t)l->wrong, "done", (json_int_t)l->done),

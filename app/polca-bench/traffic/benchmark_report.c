@@ -10,6 +10,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "base/plural.h"
 #include "traffic/benchmark.h"
 
 #define MIB            1048576.0
@@ -49,7 +50,7 @@ benchmark_report_environment(struct benchmark *s)
 		report_fact(s->report, "service", "%s%s", s->o.connect,
 			s->grant > 0 ? ", memory" : "");
 	report_fact(s->report, "queues", "%u queue pair%s, depth %u, receives %u, PMTU %u%s%s",
-		s->o.qps, s->o.qps == 1 ? "" : "s", s->o.depth, s->o.rx_depth, s->o.mtu,
+		s->o.qps, plural(s->o.qps), s->o.depth, s->o.rx_depth, s->o.mtu,
 		s->o.ack_per_packet ? ", an Ack each" : "",
 		s->o.bidirectional ? ", bidirectional" : "");
 	if (run_counts(&s->run))
@@ -135,12 +136,13 @@ report_words(const struct benchmark *s, double rate, const double ns[ROLES])
 	if (s->o.json || !isfinite(ns[RESPONDER]) || !isfinite(ns[REQUESTER]))
 		return;
 	if (slices_useful(s)) /* a run on two lcores has no slices */
-		snprintf(slices, sizeof(slices), " (%u of %u slices)", r->clean, r->slices);
+		snprintf(slices, sizeof(slices), " (%u of %u slice%s)", r->clean, r->slices,
+			plural(r->slices));
 	report_note(s->report,
 		"%u byte%s: %.2f M messages/s, %.2f Gb/s; requester %.1f ns, "
 		"responder %.1f ns a message%s",
-		s->size, s->size == 1 ? "" : "s", rate / 1e6, rate * s->size * 8 / 1e9,
-		ns[REQUESTER], ns[RESPONDER], slices);
+		s->size, plural(s->size), rate / 1e6, rate * s->size * 8 / 1e9, ns[REQUESTER],
+		ns[RESPONDER], slices);
 	if (slices_useful(s) && r->clean == 0)
 		report_note(s->report,
 			s->o.check
@@ -231,9 +233,9 @@ report_handed(const struct benchmark *s)
 	received = now.received - s->handed.received;
 	report_note(s->report,
 		"handed over between workers: %lu of %lu packets (%.1f %%), before "
-		"that %lu of %lu; %lu queue pairs moved",
+		"that %lu of %lu; %lu queue pair%s moved",
 		out, received, 100.0 * (double)out / (double)RTE_MAX(received, UINT64_C(1)),
-		s->handed.out, s->handed.received, now.moved);
+		s->handed.out, s->handed.received, now.moved, plural(now.moved));
 }
 
 void
@@ -255,8 +257,9 @@ print_live(struct benchmark *s, uint64_t now)
 	if (s->last_live.time < s->run.from.time) /* belongs to the previous size */
 		s->last_live = s->run.from;
 	rate = (double)(mark.done - s->last_live.done) / cycles_to_seconds(now - s->last_live.time);
-	report_live(s->report, " %u bytes: %.3f M messages/s, %.2f MiB/s, %.0f s", s->size,
-		rate / 1e6, rate * s->size / MIB, cycles_to_seconds(now - s->run.from.time));
+	report_live(s->report, " %u byte%s: %.3f M messages/s, %.2f MiB/s, %.0f s", s->size,
+		plural(s->size), rate / 1e6, rate * s->size / MIB,
+		cycles_to_seconds(now - s->run.from.time));
 	s->last_live = mark;
 }
 

@@ -10,6 +10,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "base/plural.h"
 #include "traffic/loss.h"
 #include "traffic/paired.h"
 
@@ -85,9 +86,9 @@ goodput_report(struct benchmark *s, const struct goodput *g, uint32_t size, cons
 	report_table(s->report, "loss", columns, RTE_DIM(columns));
 	report_row(s->report, row);
 	report_note(s->report,
-		"loss: medians of %u interleaved pairs; the totals include every stall, "
+		"loss: medians of %u interleaved pair%s; the totals include every stall, "
 		"the medians only those that most parts have",
-		g->rate.pairs);
+		g->rate.pairs, plural(g->rate.pairs));
 }
 
 int

@@ -14,6 +14,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "base/plural.h"
 #include "traffic/bench.h"
 
 #define POLL_BURST 32
@@ -345,8 +346,9 @@ load_failure(const struct load *l, struct error *err)
 	if (l->failed == 0)
 		return 0;
 	if (wc->status == WC_SUCCESS)
-		return error_set(err, EIO, "%lu work requests could not be posted", l->failed);
+		return error_set(err, EIO, "%lu work request%s could not be posted", l->failed,
+			plural(l->failed));
 	return error_set(err, EIO,
-		"%lu work requests failed, the first with %s, on queue pair 0x%06x", l->failed,
-		wc_status_name(wc->status), wc->qp_num);
+		"%lu work request%s failed, the first with %s, on queue pair 0x%06x", l->failed,
+		plural(l->failed), wc_status_name(wc->status), wc->qp_num);
 }

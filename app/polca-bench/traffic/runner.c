@@ -15,6 +15,7 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include "base/plural.h"
 #include "command.h"
 #include "median.h"
 #include "report.h"
@@ -249,7 +250,8 @@ runner_drain(struct runner *r)
 		done = run_done(r->run);
 		extend_drain(&end, now, done != before, &stopped);
 		if (!r->run->launched)
-			report_progress("waiting for the last %lu messages", runner_pending(r));
+			report_progress("waiting for the last %lu message%s", runner_pending(r),
+				plural(runner_pending(r)));
 		if (!idle && runner_idle(r)) {
 			idle = true;
 			__atomic_sub_fetch(&r->run->draining, 1, __ATOMIC_ACQ_REL);

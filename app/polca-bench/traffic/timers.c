@@ -17,6 +17,7 @@
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 
+#include "base/plural.h"
 #include "median.h"
 #include "traffic/benchmark.h"
 #include "wire/layout.h"
@@ -221,7 +222,7 @@ timers_enough(const struct bed *b, uint64_t start)
 {
 	const struct bench_options *o = &b->s->o;
 
-	report_progress("%u samples", (unsigned int)b->samples);
+	report_progress("%u sample%s", (unsigned int)b->samples, plural(b->samples));
 	if (bench_stop != 0 || b->samples == SAMPLES_MAX)
 		return true;
 	if (o->iterations > 0)

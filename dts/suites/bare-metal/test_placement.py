@@ -49,10 +49,11 @@ def test_node_of_the_cards_has_no_hugepages(bench):
     assert r.status == 1, r
     for port in ('port0', 'port1'):
         assert ('polca: %s is on NUMA node 1, which has no free hugepages: some drivers do not start '
-                'so. Reserve some there with config/setup-host.sh --node 1 --hugepages MIB\n' % port
+                'so. Reserve some there with config/setup-host.sh --node 1 --hugepages 1024\n' % port
                 ) in r.output, r
     assert ('polca: port0: device 0000:3b:00.0 cannot be opened (Cannot allocate memory): reserve more '
-            'hugepages on its NUMA node (config/setup-host.sh)\n') in r.output, r
+            'hugepages on its NUMA node: config/setup-host.sh --node NODE --hugepages MIB (--status shows its node and '
+            'how many there are)\n') in r.output, r
 
 
 def test_node_of_the_cards_has_too_few_hugepages(bench):
@@ -61,8 +62,8 @@ def test_node_of_the_cards_has_too_few_hugepages(bench):
     said = start(bench, '--hugepages 24 --node 1')
     assert [s for s in said if s.startswith('port')] == [
         'port%d is on NUMA node 1, its packet buffers are on node 0: node 1 has too few free '
-        'hugepages. Reserve more with config/setup-host.sh --node 1 --hugepages MIB, or set '
-        'ports[].mbufs lower' % i for i in (0, 1)]
+        'hugepages. Reserve more with config/setup-host.sh --node 1 --hugepages MIB (--status shows '
+        'how many there are), or set ports[].mbufs lower' % i for i in (0, 1)]
     assert nodes(bench, 'port') == [0, 0]
     bench.check('polca-ctl cm listen rping --port 7174')
     bench.peer.check('rping -c -a 10.0.0.1 -p 7174 -V -S 4000 -C 3', 120)
@@ -89,8 +90,8 @@ def test_cards_without_hugepages(bench):
     said = start(bench, '--hugepages 0', hugepages=False)
     assert said == [
         'port%d is a network card, and eal.hugepages is false: every packet pays for it, and under '
-        'uio_pci_generic nothing arrives. Reserve some with config/setup-host.sh and set '
-        'eal.hugepages' % i for i in (0, 1)]
+        'uio_pci_generic nothing arrives. Reserve some with config/setup-host.sh --hugepages 1024 '
+        'and set eal.hugepages' % i for i in (0, 1)]
     bench.check('polca-ctl cm listen rping --port 7174')
     for address in ('10.0.0.1', '10.0.1.1'):
         bench.peer.check('rping -c -a %s -p 7174 -V -S 4000 -C 3' % address, 120)

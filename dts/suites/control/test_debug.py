@@ -22,7 +22,7 @@ def make_qp(polca):
 LINES = {
     'polca.app': (lambda polca: polca.ctl('config', 'reload'), [r'polca: reload: reading .*\.json$']),
     'polca.ctl': (lambda polca: polca.rpc.request('pd_destroy', {'pd': 0xffffff}),
-                  [r'ctl: pd_destroy by user 0, process \d+: (ENOENT|EINVAL)$']),
+                  [r'ctl: pd_destroy by user root \(0\), process \d+: (ENOENT|EINVAL)$']),
     'polca.engine': (make_qp, [r'engine: QP 0x{:x} is made on worker \d+$',
                                r'engine: QP 0x{:x} goes from RESET to RESET$', r'engine: QP 0x{:x} is destroyed$']),
     # its own address, to which nothing was sent before

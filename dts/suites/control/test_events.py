@@ -95,7 +95,7 @@ def test_connect_waits_without_polling(polca):
 
     def calls(method, pid):
         with open(polca.log) as f:
-            return f.read()[before:].count('ctl: %s by user 0, process %d:' % (method, pid))
+            return f.read()[before:].count('ctl: %s by user root (0), process %d:' % (method, pid))
 
     argv = [CTL_PROGRAM, '-s', polca.socket, 'cm', 'connect', B, '7195', '--service', 'rping']
     try:

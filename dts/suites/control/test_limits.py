@@ -35,7 +35,7 @@ def test_a_table_that_is_full(small, method, key):
     if method == 'mr_register':
         params = dict(pd=small.rpc('pd_create')['pd'], length=4096)
     until_refused(small, method, **params)
-    start = 'ctl: limit reached: %s by user 0, process %d: ' % (method, os.getpid())
+    start = 'ctl: limit reached: %s by user root (0), process %d: ' % (method, os.getpid())
     wait_until(lambda: start in small.tail(10000))
     line, = [line for line in small.tail(10000).splitlines() if line.startswith(start)]
     assert line.endswith('in use (limits.%s)' % key) and 'all 16 ' in line, line

@@ -73,6 +73,7 @@ def test_manual_pages_have_the_sections_that_readers_look_for(host):
         assert word.replace('-', r'\-') in daemon, word
     config = page('man5/polca.json.5')
     assert '/etc/polca/polca.json' in config and '\n.SH "EXAMPLE"\n' in config
+    assert 'config/' not in daemon and daemon.count('/usr/share/polca/examples') == 2
     # the heading of a command is what a user types
     assert '\n.SH "polca\\-ctl cm connect"\n' in page('man1/polca-ctl.1')
     for name in ('man8/polca.8', 'man5/polca.json.5', 'man1/polca-ctl.1', 'man1/polca-bench.1'):
@@ -84,19 +85,43 @@ EXPOSURES = {None: 2.4, 'capture': 2.4, 'vfio': 2.4, 'af_packet': 2.6, 'af_xdp':
 DROP_INS = ['%s.conf' % name for name in EXPOSURES if name is not None]
 
 
+WHERE = '/etc/systemd/system/polca.service.d'
+
+
+def remove_drop_ins(host):
+    host('rm -rf %s; systemctl daemon-reload' % WHERE)
+
+
+def add_drop_in(host, drop_in):
+    remove_drop_ins(host)
+    if drop_in is not None:
+        host('mkdir -p %s; cp /usr/share/polca/systemd/%s.conf %s; systemctl daemon-reload' % (WHERE, drop_in, WHERE))
+
+
+def test_an_empty_configuration_is_told_of_the_installed_examples(host):
+    r = host.run('polca --print-config -c /dev/null')
+    assert r.returncode == 1 and 'examples are in /usr/share/polca/examples/' in r.stdout, r
+    assert 'Examples to start from are in /usr/share/polca/examples/.' in host('polca --help')
+
+
 def test_each_drop_in_has_a_limit(host):
     assert sorted(host('ls /usr/share/polca/systemd').split()) == sorted(DROP_INS)
 
 
 @pytest.mark.parametrize('drop_in', EXPOSURES)
+def test_systemd_accepts_the_unit(host, drop_in):
+    """With each drop-in: no unknown name, no wrong value, and no program that is missing."""
+    add_drop_in(host, drop_in)
+    said = host.run('systemd-analyze verify --man=no --recursive-errors=no polca.service')
+    remove_drop_ins(host)
+    assert said.returncode == 0 and not said.stdout.strip(), said.stdout
+
+
+@pytest.mark.parametrize('drop_in', EXPOSURES)
 def test_exposure(host, drop_in):
-    where = '/etc/systemd/system/polca.service.d'
-    host('rm -rf %s' % where)
-    if drop_in is not None:
-        host('mkdir -p %s; cp /usr/share/polca/systemd/%s.conf %s' % (where, drop_in, where))
-    host('systemctl daemon-reload')
+    add_drop_in(host, drop_in)
     text = host('systemd-analyze security polca --no-pager')
-    host('rm -rf %s; systemctl daemon-reload' % where)
+    remove_drop_ins(host)
     exposure = float(re.search(r'Overall exposure level for polca.service: ([\d.]+)', text).group(1))
     assert exposure <= EXPOSURES[drop_in], text
 

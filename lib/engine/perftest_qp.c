@@ -4,7 +4,8 @@
 
 /*
  * QPs for perftest's clients: for each QP that a client announces, one of ours is created and
- * connected to the announced address.
+ * connected to the announced address. All runs on the control thread, between a session's question
+ * and the answer.
  */
 
 #include <errno.h>
@@ -243,28 +244,28 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 	return 0;
 }
 
-bool
-perftest_dest(void *session, const struct perftest_dest *theirs, struct perftest_dest *ours)
+/* Create or reuse a QP for the client's QP s->theirs, and describe it in s->ours. */
+static bool
+perftest_grant_qp(struct perftest_session *s)
 {
-	struct perftest_session *s = session;
 	struct error err = { "" };
 	char line[sizeof(err.text) + 64];
 	unsigned int i;
 
-	for (i = 0; i < s->num_qps && s->qp[i].remote_qpn != theirs->qpn; i++)
+	for (i = 0; i < s->num_qps && s->qp[i].remote_qpn != s->theirs.qpn; i++)
 		;
 	if (i < s->num_qps) {
 		engine_call(s->engine, s->qp[i].worker, perftest_again_here, s->qp[i].conn);
-	} else if (perftest_open_qp(s, theirs, &err) != 0) {
+	} else if (perftest_open_qp(s, &s->theirs, &err) != 0) {
 		snprintf(line, sizeof(line), "perftest: no queue pair for a client: %s", err.text);
 		events_log_line(s->engine, RTE_LOG_WARNING, line);
 		return false;
 	}
-	*ours = s->qp[i].ours;
+	s->ours = s->qp[i].ours;
 	return true;
 }
 
-void
+static void
 perftest_close_qps(struct perftest_session *s)
 {
 	while (s->num_qps > 0) {
@@ -274,7 +275,8 @@ perftest_close_qps(struct perftest_session *s)
 	}
 }
 
-uint64_t
+/* @return packets that the session's queue pairs have received */
+static uint64_t
 perftest_packets(struct perftest_session *s)
 {
 	struct packets_args a = { .session = s };
@@ -283,4 +285,16 @@ perftest_packets(struct perftest_session *s)
 	for (i = 0; i < s->engine->num_workers; i++)
 		engine_call(s->engine, i, add_packets_here, &a);
 	return a.packets;
+}
+
+void
+perftest_answer_question(struct perftest_session *s)
+{
+	if (s->question == PERFTEST_ASK_CLOSE ||
+		__atomic_load_n(&s->abandoned, __ATOMIC_RELAXED) != 0)
+		perftest_close_qps(s);
+	else if (s->question == PERFTEST_ASK_QP)
+		s->granted = perftest_grant_qp(s);
+	else
+		s->counted = perftest_packets(s);
 }

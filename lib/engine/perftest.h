@@ -73,7 +73,7 @@ struct perftest_session {
 
 struct perftest_listener {
 	struct perftest_sockets *sockets;
-	struct allow_list allow;
+	struct allow_list allow; /* set before its sessions begin */
 	bool any_gid;
 	struct event *event; /* NULL: none */
 };

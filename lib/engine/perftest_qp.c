@@ -143,10 +143,27 @@ find_native(const struct engine *e, const struct perftest_dest *theirs, struct e
 	return false;
 }
 
+/* perftest's clients name no P_Key: use the first of the port that the service's list admits. */
 static int
-perftest_find_path(struct engine *e, const struct perftest_dest *theirs, struct qp_attr *attr,
-	const struct port_attr **port, struct error *err)
+perftest_find_pkey(const struct perftest_session *s, const struct port_attr *port, uint16_t *pkey,
+	struct error *err)
 {
+	const struct allow_list *allow = &s->engine->perftest->listener[s->place].allow;
+	unsigned int i;
+
+	for (i = 0; i < port->num_pkeys; i++) {
+		*pkey = port->pkey[i];
+		if (*pkey != 0 && allow_list_admits(allow, &s->peer, *pkey))
+			return 0;
+	}
+	return error_set(err, EPERM, "the service's allow list has no P_Key of our port");
+}
+
+static int
+perftest_find_path(const struct perftest_session *s, const struct perftest_dest *theirs,
+	struct qp_attr *attr, const struct port_attr **port, struct error *err)
+{
+	struct engine *e = s->engine;
 	struct engine_ah ah = { 0 };
 	bool found = theirs->lid != 0 ? find_native(e, theirs, &ah)
 				      : theirs->has_gid && find_ethernet(e, theirs, &ah);
@@ -155,8 +172,9 @@ perftest_find_path(struct engine *e, const struct perftest_dest *theirs, struct 
 		return error_set(err, EINVAL, "no port of ours reaches the client's address");
 	*port = link_port_attr(e->link, ah.port);
 	attr->port = ah.port;
-	attr->pkey = (*port)->pkey[0];
 	attr->sgid_index = ah.sgid_index;
+	if (perftest_find_pkey(s, *port, &attr->pkey, err) != 0)
+		return -EPERM;
 	return ah_resolve(e, &ah, &attr->av, &attr->neighbour, err);
 }
 
@@ -228,7 +246,7 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 	if (!link_neighbour_allowed(e->link, &s->peer))
 		return error_set(err, ENOSPC,
 			"too many addresses that clients named do not answer: try again later");
-	ret = perftest_find_path(e, theirs, &a.attr, &a.port, err);
+	ret = perftest_find_path(s, theirs, &a.attr, &a.port, err);
 	if (ret != 0)
 		return ret;
 	link_neighbour_caused(e->link, a.attr.neighbour, &s->peer);

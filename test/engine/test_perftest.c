@@ -786,6 +786,54 @@ test_paused_address_gets_no_queue_pair(void **state)
 	perftest_expect_refused(e, &theirs);
 }
 
+/* The client's port is in one partition, ours in two, of which the default is the first. */
+static int
+perftest_start_in_a_partition(void **state)
+{
+	struct engine_config *c = node_config();
+
+	c->link.port[0].pkeys[0] = 0xFFFF;
+	c->link.port[0].pkeys[1] = 0x8001;
+	c->link.port[0].num_pkeys = 2;
+	c->link.port[1].pkeys[0] = 0x8001;
+	c->link.port[1].num_pkeys = 1;
+	*state = node_start();
+	return 0;
+}
+
+/* TCP has no partition: the queue pair is in one that the allow list names, or there is none. */
+static void
+test_queue_pair_is_in_an_allowed_partition(void **state)
+{
+	struct svc_config c = {
+		.kind = "perftest",
+		.max_connections = QPS_MAX,
+		.tcp_any_gid = true,
+		.allow = { .pkey = { 0x8001 }, .num_pkeys = 1 },
+	};
+	struct engine *e = *state;
+	struct error err = { "" };
+	struct perftest_dest theirs, ours;
+	struct end end;
+	uint32_t id;
+	int fd;
+
+	end_create(e, &end, -1);
+	theirs = dest_of(e, end.qpn);
+	c.tcp_port = tcp_port = free_port();
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	fd = perftest_greet(e);
+	ours = perftest_tell(e, fd, &theirs);
+	perftest_use_memory(e, &end, &ours);
+	perftest_hang_up(e, fd);
+	end_destroy(e, &end);
+	c.allow.pkey[0] = 0x8002;
+	c.tcp_port = tcp_port = free_port();
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	perftest_expect_refused(e, &theirs);
+	assert_int_equal(perftest_num_qps(e), 0);
+}
+
 static void
 test_address_to_listen_on(void **state)
 {
@@ -1053,6 +1101,8 @@ main(void)
 		T(test_gid_of_another_is_refused),
 		T_IB(test_lid_of_anybody_is_refused),
 		T(test_paused_address_gets_no_queue_pair),
+		cmocka_unit_test_setup_teardown(test_queue_pair_is_in_an_allowed_partition,
+			perftest_start_in_a_partition, perftest_stop),
 		T(test_address_to_listen_on),
 		T(test_at_most_64_sessions),
 		T(test_busy_sessions_of_one_address_give_way),

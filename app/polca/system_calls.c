@@ -51,7 +51,7 @@ static const int allowed_calls[] = {
 	SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres),
 	SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(getrandom), SCMP_SYS(uname),
 	SCMP_SYS(sysinfo), SCMP_SYS(getrlimit), SCMP_SYS(prlimit64), SCMP_SYS(getrusage),
-	SCMP_SYS(capget),
+	SCMP_SYS(capget), SCMP_SYS(capset), /* a thread gives up its capabilities; none gains one */
 	/* waiting */
 	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(select), SCMP_SYS(pselect6),
 	SCMP_SYS(epoll_create), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl),

@@ -386,7 +386,10 @@ engine_start(struct engine *e, struct error *err)
 		}
 	}
 	e->running = true;
-	return 0;
+	ret = perftest_thread_start(e, err);
+	if (ret != 0)
+		engine_stop(e, 0);
+	return ret;
 }
 
 /* True if the worker has pending work. Work requests count only while their QP is in RTS. */
@@ -460,6 +463,7 @@ engine_stop(struct engine *e, unsigned int drain_ms)
 	sa_import_finish(e);
 	if (drain_ms > 0)
 		engine_drain(e, drain_ms);
+	perftest_thread_stop(e);
 	for (i = 0; i < e->num_workers; i++) {
 		__atomic_store_n(&e->worker[i]->stop, 1, __ATOMIC_SEQ_CST);
 		idle_wake(e->worker[i]);
@@ -488,8 +492,8 @@ engine_destroy(struct engine *e)
 	sm_inbox_destroy(e);
 	sa_import_destroy(e);
 	sa_walks_end(e);
-	wakeup_destroy(e);
 	perftest_destroy(e);
+	wakeup_destroy(e);
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
 			connections_destroy(e->worker[i]);

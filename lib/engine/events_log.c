@@ -182,23 +182,28 @@ engine_event_text(const struct engine *e, const struct event *ev, char *buf, siz
 }
 
 void
-events_log_line(struct engine *e, uint32_t level, const char *text)
+log_line(struct log_lines *lines, uint64_t hz, uint32_t level, const char *text)
 {
-	struct events_log *log = &e->events_log;
 	uint64_t now = rte_get_tsc_cycles();
 
-	if (log->lines.interval == 0)
-		token_bucket_init(&log->lines, e->hz / EVENT_LINES_SECOND, EVENT_LINES);
-	if (!token_bucket_take(&log->lines, now)) {
-		log->suppressed++;
+	if (lines->bucket.interval == 0)
+		token_bucket_init(&lines->bucket, hz / EVENT_LINES_SECOND, EVENT_LINES);
+	if (!token_bucket_take(&lines->bucket, now)) {
+		lines->suppressed++;
 		return;
 	}
-	if (log->suppressed > 0)
+	if (lines->suppressed > 0)
 		ENGINE_LOG(NOTICE,
 			"%" PRIu64 " line%s not logged: polca-ctl events shows those of events",
-			log->suppressed, log->suppressed == 1 ? " was" : "s were");
-	log->suppressed = 0;
+			lines->suppressed, lines->suppressed == 1 ? " was" : "s were");
+	lines->suppressed = 0;
 	rte_log(level, (uint32_t)engine_logtype, "engine: %s\n", text);
+}
+
+void
+events_log_line(struct engine *e, uint32_t level, const char *text)
+{
+	log_line(&e->events_log.lines, e->hz, level, text);
 }
 
 void

@@ -4,7 +4,8 @@
 
 /*
  * QPs for perftest's clients: for each QP that a client announces, one of ours is created and
- * connected to the announced address.
+ * connected to the announced address. All runs on the control thread, between a session's question
+ * and the answer.
  */
 
 #include <errno.h>
@@ -142,10 +143,27 @@ find_native(const struct engine *e, const struct perftest_dest *theirs, struct e
 	return false;
 }
 
+/* perftest's clients name no P_Key: use the first of the port that the service's list admits. */
 static int
-perftest_find_path(struct engine *e, const struct perftest_dest *theirs, struct qp_attr *attr,
-	const struct port_attr **port, struct error *err)
+perftest_find_pkey(const struct perftest_session *s, const struct port_attr *port, uint16_t *pkey,
+	struct error *err)
 {
+	const struct allow_list *allow = &s->engine->perftest->listener[s->place].allow;
+	unsigned int i;
+
+	for (i = 0; i < port->num_pkeys; i++) {
+		*pkey = port->pkey[i];
+		if (*pkey != 0 && allow_list_admits(allow, &s->peer, *pkey))
+			return 0;
+	}
+	return error_set(err, EPERM, "the service's allow list has no P_Key of our port");
+}
+
+static int
+perftest_find_path(const struct perftest_session *s, const struct perftest_dest *theirs,
+	struct qp_attr *attr, const struct port_attr **port, struct error *err)
+{
+	struct engine *e = s->engine;
 	struct engine_ah ah = { 0 };
 	bool found = theirs->lid != 0 ? find_native(e, theirs, &ah)
 				      : theirs->has_gid && find_ethernet(e, theirs, &ah);
@@ -154,8 +172,9 @@ perftest_find_path(struct engine *e, const struct perftest_dest *theirs, struct 
 		return error_set(err, EINVAL, "no port of ours reaches the client's address");
 	*port = link_port_attr(e->link, ah.port);
 	attr->port = ah.port;
-	attr->pkey = (*port)->pkey[0];
 	attr->sgid_index = ah.sgid_index;
+	if (perftest_find_pkey(s, *port, &attr->pkey, err) != 0)
+		return -EPERM;
 	return ah_resolve(e, &ah, &attr->av, &attr->neighbour, err);
 }
 
@@ -227,7 +246,7 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 	if (!link_neighbour_allowed(e->link, &s->peer))
 		return error_set(err, ENOSPC,
 			"too many addresses that clients named do not answer: try again later");
-	ret = perftest_find_path(e, theirs, &a.attr, &a.port, err);
+	ret = perftest_find_path(s, theirs, &a.attr, &a.port, err);
 	if (ret != 0)
 		return ret;
 	link_neighbour_caused(e->link, a.attr.neighbour, &s->peer);
@@ -243,28 +262,28 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 	return 0;
 }
 
-bool
-perftest_dest(void *session, const struct perftest_dest *theirs, struct perftest_dest *ours)
+/* Create or reuse a QP for the client's QP s->theirs, and describe it in s->ours. */
+static bool
+perftest_grant_qp(struct perftest_session *s)
 {
-	struct perftest_session *s = session;
 	struct error err = { "" };
 	char line[sizeof(err.text) + 64];
 	unsigned int i;
 
-	for (i = 0; i < s->num_qps && s->qp[i].remote_qpn != theirs->qpn; i++)
+	for (i = 0; i < s->num_qps && s->qp[i].remote_qpn != s->theirs.qpn; i++)
 		;
 	if (i < s->num_qps) {
 		engine_call(s->engine, s->qp[i].worker, perftest_again_here, s->qp[i].conn);
-	} else if (perftest_open_qp(s, theirs, &err) != 0) {
+	} else if (perftest_open_qp(s, &s->theirs, &err) != 0) {
 		snprintf(line, sizeof(line), "perftest: no queue pair for a client: %s", err.text);
 		events_log_line(s->engine, RTE_LOG_WARNING, line);
 		return false;
 	}
-	*ours = s->qp[i].ours;
+	s->ours = s->qp[i].ours;
 	return true;
 }
 
-void
+static void
 perftest_close_qps(struct perftest_session *s)
 {
 	while (s->num_qps > 0) {
@@ -274,7 +293,8 @@ perftest_close_qps(struct perftest_session *s)
 	}
 }
 
-uint64_t
+/* @return packets that the session's queue pairs have received */
+static uint64_t
 perftest_packets(struct perftest_session *s)
 {
 	struct packets_args a = { .session = s };
@@ -283,4 +303,16 @@ perftest_packets(struct perftest_session *s)
 	for (i = 0; i < s->engine->num_workers; i++)
 		engine_call(s->engine, i, add_packets_here, &a);
 	return a.packets;
+}
+
+void
+perftest_answer_question(struct perftest_session *s)
+{
+	if (s->question == PERFTEST_ASK_CLOSE ||
+		__atomic_load_n(&s->abandoned, __ATOMIC_RELAXED) != 0)
+		perftest_close_qps(s);
+	else if (s->question == PERFTEST_ASK_QP)
+		s->granted = perftest_grant_qp(s);
+	else
+		s->counted = perftest_packets(s);
 }

@@ -9,9 +9,9 @@
  * SESSIONS_PER_PEER of the sessions. When all are in use, those of the prefix, then of the address,
  * that has most give way.
  *
- * The sockets belong to the control thread's event loop. They never block, and each of its turns
- * takes a bounded number of connections and one message of each client, so that clients of the
- * control socket wait no longer because of them.
+ * The sockets belong to the event loop of the exchange's thread (perftest_thread.c), on which the
+ * functions run that do not say otherwise. While a session waits for the control thread's answer,
+ * its socket is not read.
  */
 
 #include <arpa/inet.h>
@@ -29,7 +29,6 @@
 #include "engine/connections.h"
 #include "engine/perftest.h"
 
-#define SESSIONS_MAX      64
 #define SESSIONS_PER_PEER 16
 #define ANNOUNCE_S        10 /* time for all that comes before the client's first queue pair */
 #define QUIET_S           60 /* then without a message, or a packet to its queue pairs */
@@ -40,17 +39,6 @@
 #define KEEP_COUNT   3
 
 #define CANNOT_ANSWER "has ended: it sent what cannot be answered"
-
-struct perftest_sockets {
-	struct event_base *base; /* the event loop of the control thread */
-	struct perftest_listener {
-		struct engine *engine;
-		struct allow_list allow;
-		bool any_gid;
-		struct event *event; /* NULL: none */
-	} listener[ENGINE_SERVICE_PLACES]; /* by the service's place */
-	struct perftest_session session[SESSIONS_MAX];
-};
 
 /* Call @p run whenever the socket is readable. @return NULL: no memory; the socket stays open */
 static struct event *
@@ -97,12 +85,12 @@ print_client(const struct sockaddr_storage *from, char *text, size_t size)
 }
 
 static void
-perftest_log(struct engine *e, const char *peer, const char *what)
+perftest_log(struct perftest_sockets *t, const char *peer, const char *what)
 {
 	char text[192];
 
 	snprintf(text, sizeof(text), "perftest: the TCP connection from %s %s", peer, what);
-	events_log_line(e, RTE_LOG_INFO, text);
+	log_line(&t->log, t->engine->hz, RTE_LOG_INFO, text);
 }
 
 /* --- a client --- */
@@ -111,10 +99,37 @@ perftest_log(struct engine *e, const char *peer, const char *what)
 static void
 end_session(struct perftest_session *s, const char *why)
 {
-	perftest_log(s->engine, s->client, why);
-	perftest_close_qps(s);
+	perftest_log(s->engine->perftest, s->client, why);
 	perftest_tcp_close(s->event);
 	s->used = false;
+	if (s->question != PERFTEST_ASK_NOTHING)
+		__atomic_store_n(&s->abandoned, 1, __ATOMIC_RELAXED);
+	else if (s->num_qps > 0)
+		perftest_ask(s, PERFTEST_ASK_CLOSE);
+}
+
+/* Ask the control thread; until its answer, the socket is not read. */
+static void
+ask_for_session(struct perftest_session *s, enum perftest_question question)
+{
+	event_del(s->event);
+	perftest_ask(s, question);
+}
+
+/* Callback perftest_exchange.dest. The second call for a message gets the answer to the first. */
+static int
+perftest_tcp_dest(void *session, const struct perftest_dest *theirs, struct perftest_dest *ours)
+{
+	struct perftest_session *s = session;
+
+	if (!s->answered) {
+		s->theirs = *theirs;
+		ask_for_session(s, PERFTEST_ASK_QP);
+		return -EAGAIN;
+	}
+	s->answered = false;
+	*ours = s->ours;
+	return s->granted ? 0 : -EPERM;
 }
 
 static void
@@ -145,6 +160,8 @@ perftest_tcp_answer(struct perftest_session *s, int fd, size_t len)
 	uint8_t out[PERFTEST_MESSAGE_MAX];
 	int n = perftest_answer(&s->exchange, s->in, len, out);
 
+	if (n == 0)
+		return NULL; /* the control thread was asked: the message stays */
 	if (n < 0)
 		return CANNOT_ANSWER;
 	if (send(fd, out, (size_t)n, MSG_NOSIGNAL) != n)
@@ -156,27 +173,37 @@ perftest_tcp_answer(struct perftest_session *s, int fd, size_t len)
 }
 
 /*
- * Read and answer messages. @return why the session has ended, with success or not; NULL: it goes
- * on
+ * Answer the messages that have come. @return why the session has ended, with success or not; NULL:
+ * it goes on
  */
+static const char *
+perftest_tcp_talk(struct perftest_session *s, int fd)
+{
+	const char *why;
+	int len;
+
+	while ((len = perftest_frame(&s->exchange, s->in, s->len)) > 0) {
+		why = perftest_tcp_answer(s, fd, (size_t)len);
+		if (why != NULL || s->question != PERFTEST_ASK_NOTHING)
+			return why;
+	}
+	if (len < 0)
+		return CANNOT_ANSWER;
+	return s->exchange.step == PERFTEST_DONE ? "has ended: the exchange is complete" : NULL;
+}
+
+/* Read and answer messages. @return as perftest_tcp_talk() */
 static const char *
 perftest_tcp_serve(struct perftest_session *s, int fd)
 {
 	ssize_t got = recv(fd, s->in + s->len, sizeof(s->in) - s->len, 0);
-	const char *why;
-	int len;
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return NULL;
 	if (got <= 0)
 		return got == 0 ? "has ended: closed by the client" : "has ended: it is broken";
 	s->len += (size_t)got;
-	while ((len = perftest_frame(&s->exchange, s->in, s->len)) > 0)
-		if ((why = perftest_tcp_answer(s, fd, (size_t)len)) != NULL)
-			return why;
-	if (len < 0)
-		return CANNOT_ANSWER;
-	return s->exchange.step == PERFTEST_DONE ? "has ended: the exchange is complete" : NULL;
+	return perftest_tcp_talk(s, fd);
 }
 
 static void
@@ -187,6 +214,42 @@ perftest_tcp_run(evutil_socket_t fd, short events, void *session)
 	(void)events;
 	if (why != NULL)
 		end_session(session, why);
+}
+
+/* @return why the session has ended; NULL: it goes on */
+static const char *
+perftest_tcp_counted(struct perftest_session *s)
+{
+	if (s->counted == s->packets)
+		return "has ended: nothing has come from it for a minute";
+	s->packets = s->counted;
+	s->heard = s->counting;
+	return NULL;
+}
+
+void
+perftest_tcp_answered(struct perftest_session *s)
+{
+	enum perftest_question question = s->question;
+	const char *why = NULL;
+
+	s->question = PERFTEST_ASK_NOTHING;
+	if (!s->used) {
+		if (s->num_qps > 0) /* opened after the socket was closed */
+			perftest_ask(s, PERFTEST_ASK_CLOSE);
+		return;
+	}
+	if (question == PERFTEST_ASK_QP) {
+		s->answered = true;
+		s->announced |= s->granted;
+		why = perftest_tcp_talk(s, event_get_fd(s->event));
+	} else {
+		why = perftest_tcp_counted(s);
+	}
+	if (why == NULL && s->question == PERFTEST_ASK_NOTHING && event_add(s->event, NULL) != 0)
+		why = "has ended: no memory to wait for it";
+	if (why != NULL)
+		end_session(s, why);
 }
 
 /* True if both are one address, or with @p prefix of one /24 or /64. */
@@ -205,7 +268,7 @@ perftest_sessions_of(const struct perftest_sockets *t, const union gid *peer, bo
 	const struct perftest_session *s;
 	unsigned int n = 0;
 
-	for (s = t->session; s < t->session + SESSIONS_MAX; s++)
+	for (s = t->session; s < t->session + PERFTEST_PLACES; s++)
 		n += s->used && same_client(&s->peer, peer, prefix);
 	return n;
 }
@@ -221,8 +284,8 @@ oldest_of_most(struct perftest_sockets *t, const union gid *within, unsigned int
 	unsigned int n;
 
 	*most = 0;
-	for (s = t->session; s < t->session + SESSIONS_MAX; s++) {
-		if (within != NULL && !same_client(&s->peer, within, true))
+	for (s = t->session; s < t->session + PERFTEST_PLACES; s++) {
+		if (!s->used || (within != NULL && !same_client(&s->peer, within, true)))
 			continue;
 		n = perftest_sessions_of(t, &s->peer, within == NULL);
 		if (n > *most || (n == *most && s->started < oldest->started)) {
@@ -239,8 +302,8 @@ oldest_silent(struct perftest_sockets *t)
 {
 	struct perftest_session *s, *oldest = NULL;
 
-	for (s = t->session; s < t->session + SESSIONS_MAX; s++)
-		if (s->num_qps == 0 && (oldest == NULL || s->started < oldest->started))
+	for (s = t->session; s < t->session + PERFTEST_PLACES; s++)
+		if (s->used && !s->announced && (oldest == NULL || s->started < oldest->started))
 			oldest = s;
 	return oldest;
 }
@@ -249,9 +312,9 @@ oldest_silent(struct perftest_sockets *t)
  * Anti-exhaustion: all sessions are in use, so the oldest of the prefix that has most gives way,
  * busy or not, if that leaves it no fewer than the new client's prefix; else, within the new
  * client's prefix, that of the address that has most, in the same way; else one that has announced
- * nothing. @return NULL: everybody has a fair share
+ * nothing. @return false: everybody has a fair share
  */
-static struct perftest_session *
+static bool
 give_way(struct perftest_sockets *t, const union gid *peer)
 {
 	struct perftest_session *s;
@@ -267,28 +330,41 @@ give_way(struct perftest_sockets *t, const union gid *peer)
 	}
 	if (s != NULL)
 		end_session(s, "has ended: others need its place");
-	return s;
+	return s != NULL;
+}
+
+/* A place without a socket, and without queue pairs that the control thread has yet to close. */
+static struct perftest_session *
+free_session(struct perftest_sockets *t)
+{
+	struct perftest_session *s;
+
+	for (s = t->session; s < t->session + PERFTEST_PLACES; s++)
+		if (!s->used && s->question == PERFTEST_ASK_NOTHING)
+			return s;
+	return NULL;
 }
 
 /* @return NULL: all are in use, or this address has its share */
 static struct perftest_session *
 find_session(struct perftest_sockets *t, const union gid *peer)
 {
-	struct perftest_session *s;
+	const struct perftest_session *s;
+	unsigned int used = 0;
 
 	if (perftest_sessions_of(t, peer, false) >= SESSIONS_PER_PEER)
 		return NULL;
-	for (s = t->session; s < t->session + SESSIONS_MAX; s++)
-		if (!s->used)
-			return s;
-	return give_way(t, peer);
+	for (s = t->session; s < t->session + PERFTEST_PLACES; s++)
+		used += s->used;
+	if (used >= PERFTEST_SESSIONS && !give_way(t, peer))
+		return NULL;
+	return free_session(t);
 }
 
 static bool
 begin_session(struct perftest_listener *l, const union gid *peer, int fd, const char *client)
 {
-	struct engine *e = l->engine;
-	struct perftest_sockets *t = e->perftest;
+	struct perftest_sockets *t = l->sockets;
 	struct perftest_session *s = find_session(t, peer);
 
 	if (s == NULL)
@@ -298,7 +374,9 @@ begin_session(struct perftest_listener *l, const union gid *peer, int fd, const 
 		return false;
 	set_options(fd);
 	s->used = true;
-	s->engine = e;
+	s->announced = s->answered = false;
+	s->abandoned = 0;
+	s->engine = t->engine;
 	s->place = (unsigned int)(l - t->listener);
 	s->peer = *peer;
 	s->any_gid = l->any_gid;
@@ -309,8 +387,8 @@ begin_session(struct perftest_listener *l, const union gid *peer, int fd, const 
 	s->num_qps = 0;
 	s->exchange = (struct perftest_exchange){
 		.stream = true,
-		.mtu = perftest_mtu(e),
-		.dest = perftest_dest,
+		.mtu = (uint16_t)__atomic_load_n(&t->mtu, __ATOMIC_RELAXED),
+		.dest = perftest_tcp_dest,
 		.arg = s,
 	};
 	return true;
@@ -347,7 +425,7 @@ perftest_tcp_take(struct perftest_listener *l, int fd, const struct sockaddr_sto
 		fd = -1; /* the session's */
 	if (fd >= 0)
 		close(fd);
-	perftest_log(l->engine, client, what);
+	perftest_log(l->sockets, client, what);
 }
 
 static void
@@ -367,41 +445,21 @@ perftest_tcp_accept(evutil_socket_t listener, short events, void *arg)
 		perftest_tcp_take(l, fd, &from);
 }
 
-struct event_base *
-engine_event_base(const struct engine *e)
-{
-	return e->perftest->base;
-}
-
-/* @return true: no message has come for QUIET_S, and no packet since this was asked last */
-static bool
-perftest_is_quiet(struct perftest_session *s, uint64_t now)
-{
-	uint64_t packets;
-
-	if (now < s->heard + QUIET_S * s->engine->hz)
-		return false;
-	packets = perftest_packets(s);
-	if (packets == s->packets)
-		return true;
-	s->packets = packets;
-	s->heard = now;
-	return false;
-}
-
 void
-perftest_watch(struct engine *e, uint64_t now)
+perftest_tcp_watch(struct perftest_sockets *t, uint64_t now)
 {
-	struct perftest_session *s = e->perftest->session;
+	struct perftest_session *s = t->session;
 
-	for (; s < e->perftest->session + SESSIONS_MAX; s++) {
-		if (!s->used)
+	for (; s < t->session + PERFTEST_PLACES; s++) {
+		if (!s->used || s->question != PERFTEST_ASK_NOTHING)
 			continue;
-		if (s->num_qps > 0 && perftest_is_quiet(s, now))
-			end_session(s, "has ended: nothing has come from it for a minute");
-		else if (s->num_qps == 0 && now > s->started &&
-			now - s->started > ANNOUNCE_S * e->hz)
+		if (s->announced && now >= s->heard + QUIET_S * t->engine->hz) {
+			s->counting = now;
+			ask_for_session(s, PERFTEST_ASK_PACKETS);
+		} else if (!s->announced && now > s->started &&
+			now - s->started > ANNOUNCE_S * t->engine->hz) {
 			end_session(s, "has ended: it announced no queue pair in time");
+		}
 	}
 }
 
@@ -440,78 +498,75 @@ open_listener(const char *address, uint16_t port)
 	return ret;
 }
 
+struct perftest_place {
+	unsigned int place;
+	const struct svc_config *config;
+	int fd;
+	bool sessions;
+};
+
+static int
+listen_there(struct perftest_sockets *t, void *arg)
+{
+	const struct perftest_place *a = arg;
+	struct perftest_listener *l = &t->listener[a->place];
+
+	l->allow = a->config->allow;
+	l->any_gid = a->config->tcp_any_gid;
+	l->event = perftest_tcp_add(t, a->fd, perftest_tcp_accept, l);
+	return l->event != NULL ? 0 : -ENOMEM;
+}
+
+static int
+unlisten_there(struct perftest_sockets *t, void *arg)
+{
+	const struct perftest_place *a = arg;
+	struct perftest_listener *l = &t->listener[a->place];
+	struct perftest_session *s;
+
+	if (l->event != NULL)
+		perftest_tcp_close(l->event);
+	l->event = NULL;
+	for (s = t->session; a->sessions && s < t->session + PERFTEST_PLACES; s++)
+		if (s->used && s->place == a->place)
+			end_session(s, "has ended: the service has");
+	return 0;
+}
+
 int
 perftest_listen(struct engine *e, unsigned int place, const struct svc_config *config,
 	struct error *err)
 {
-	struct perftest_sockets *t = e->perftest;
-	int fd;
+	struct perftest_place a = { .place = place, .config = config };
+	int ret;
 
 	if (config->tcp_port == 0)
 		return 0;
 	if (strcmp(config->kind, "perftest") != 0)
 		return error_set(err, EINVAL, "tcp_port: %s does not use TCP", config->kind);
-	fd = open_listener(config->tcp_address, config->tcp_port);
-	if (fd == -EINVAL)
+	a.fd = open_listener(config->tcp_address, config->tcp_port);
+	if (a.fd == -EINVAL)
 		return error_set(err, EINVAL,
 			"tcp_address: got \"%s\", allowed: an IPv4 or IPv6 address of this host",
 			config->tcp_address);
-	if (fd < 0)
-		return error_set(err, -fd, "tcp_port: cannot listen on %u: %s", config->tcp_port,
-			strerror(-fd));
-	t->listener[place].allow = config->allow;
-	t->listener[place].any_gid = config->tcp_any_gid;
-	t->listener[place].event =
-		perftest_tcp_add(t, fd, perftest_tcp_accept, &t->listener[place]);
-	if (t->listener[place].event != NULL)
-		return 0;
-	close(fd);
+	if (a.fd < 0)
+		return error_set(err, -a.fd, "tcp_port: cannot listen on %u: %s", config->tcp_port,
+			strerror(-a.fd));
+	ret = perftest_call(e->perftest, listen_there, &a);
+	if (ret == 0) /* at the start of the engine, its thread starts with the workers */
+		return e->running ? perftest_thread_start(e, err) : 0;
+	close(a.fd);
 	return error_set(err, ENOMEM, "tcp_port: no memory to wait for it");
 }
 
 void
 perftest_unlisten(struct engine *e, unsigned int place, bool sessions)
 {
-	struct perftest_sockets *t = e->perftest;
-	struct perftest_session *s;
-
-	if (t == NULL)
-		return;
-	if (t->listener[place].event != NULL)
-		perftest_tcp_close(t->listener[place].event);
-	t->listener[place].event = NULL;
-	for (s = t->session; sessions && s < t->session + SESSIONS_MAX; s++)
-		if (s->used && s->place == place)
-			end_session(s, "has ended: the service has");
-}
-
-int
-perftest_create(struct engine *e, struct error *err)
-{
-	unsigned int i;
-
-	e->perftest = mem_zalloc(&allocator_malloc, sizeof(*e->perftest), 64);
-	if (e->perftest == NULL)
-		return error_set(err, ENOMEM, "no memory for the sockets of services");
-	for (i = 0; i < ENGINE_SERVICE_PLACES; i++)
-		e->perftest->listener[i].engine = e;
-	e->perftest->base = event_base_new();
-	if (e->perftest->base == NULL)
-		return error_set(err, ENOMEM, "no event loop: no memory or descriptor");
-	return 0;
-}
-
-void
-perftest_destroy(struct engine *e)
-{
-	unsigned int i;
+	struct perftest_place a = { .place = place, .sessions = sessions };
 
 	if (e->perftest == NULL)
 		return;
-	for (i = 0; i < ENGINE_SERVICE_PLACES; i++)
-		perftest_unlisten(e, i, true);
-	if (e->perftest->base != NULL)
-		event_base_free(e->perftest->base);
-	mem_free(&allocator_malloc, e->perftest);
-	e->perftest = NULL;
+	perftest_call(e->perftest, unlisten_there, &a);
+	/* what the service's sessions asked is answered before its place gets another service */
+	perftest_serve(e->perftest, PERFTEST_PLACES);
 }

@@ -448,9 +448,9 @@ services_create(struct engine *e, struct error *err)
 		mem_zalloc(&allocator_malloc, ENGINE_SERVICE_PLACES * sizeof(struct service), 64);
 	if (e->services == NULL)
 		return error_set(err, ENOMEM, "no memory for the table of services");
-	ret = perftest_create(e, err);
+	ret = wakeup_create(e, err);
 	if (ret == 0)
-		ret = wakeup_create(e, err);
+		ret = perftest_create(e, err);
 	return ret != 0 ? ret : listen_from_the_start(e, err);
 }
 

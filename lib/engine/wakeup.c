@@ -28,14 +28,22 @@ wakeup_read(evutil_socket_t fd, short events, void *arg)
 	eventfd_read(fd, &count);
 }
 
+struct event_base *
+engine_event_base(const struct engine *e)
+{
+	return e->base;
+}
+
 int
 wakeup_create(struct engine *e, struct error *err)
 {
+	e->base = event_base_new();
+	if (e->base == NULL)
+		return error_set(err, ENOMEM, "no event loop: no memory or descriptor");
 	e->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wakeup_fd < 0)
 		return error_set(err, errno, "no eventfd: no descriptor");
-	e->wakeup = event_new(engine_event_base(e), e->wakeup_fd, EV_READ | EV_PERSIST, wakeup_read,
-		NULL);
+	e->wakeup = event_new(e->base, e->wakeup_fd, EV_READ | EV_PERSIST, wakeup_read, NULL);
 	if (e->wakeup == NULL || event_add(e->wakeup, NULL) != 0)
 		return error_set(err, ENOMEM, "no event loop: no memory");
 	return 0;
@@ -44,11 +52,14 @@ wakeup_create(struct engine *e, struct error *err)
 void
 wakeup_destroy(struct engine *e)
 {
-	if (e->wakeup == NULL)
-		return;
-	event_free(e->wakeup);
-	close(e->wakeup_fd);
+	if (e->wakeup != NULL) {
+		event_free(e->wakeup);
+		close(e->wakeup_fd);
+	}
+	if (e->base != NULL)
+		event_base_free(e->base);
 	e->wakeup = NULL;
+	e->base = NULL;
 }
 
 bool

@@ -73,9 +73,15 @@ enum limit {
 	LIMIT_NEIGHBOURS,
 	LIMIT_COUNT
 };
-struct events_log {
-	struct token_bucket lines;
+
+/* Lines that others can cause at will; each thread that logs such lines has its own. */
+struct log_lines {
+	struct token_bucket bucket;
 	uint64_t suppressed; /* lines since the last one that was logged */
+};
+
+struct events_log {
+	struct log_lines lines;
 	uint64_t held; /* events_held of all workers, as last told */
 	uint64_t limits_next; /* TSC of the next look at the limits */
 	uint64_t limits[LIMIT_COUNT]; /* how often each was reached, as last told */
@@ -246,6 +252,7 @@ struct engine {
 	struct link_drops drops[LINK_PORTS_MAX]; /* the control thread writes, anyone reads */
 	struct requests asks; /* our MAD requests */
 	struct sm_inbox *sm_inbox;
+	struct event_base *base; /* the event loop of the control thread */
 	struct event *wakeup; /* libevent's; reads .wakeup_fd */
 	int wakeup_fd;
 	bool awaited; /* the control thread waits for a change; atomic */
@@ -432,11 +439,13 @@ void events_put_link(void *worker, const struct link_news *news);
 /* key_guessers.c: control thread; count an event, and pause its peer if there are too many */
 void key_guessers_count(struct engine *e, const struct event *ev);
 
-/* events_log.c: control thread */
+/* events_log.c: control thread, but for log_line() */
+/** Log what a peer can cause at will: lines beyond a rate are only counted. */
+void log_line(struct log_lines *lines, uint64_t hz, uint32_t level, const char *text);
 /** Say how many events the workers did not report one by one. */
 void events_log_watch(struct engine *e);
 void events_log(struct engine *e, const struct event *ev);
-/** Log what a peer can cause at will: lines beyond a rate, over all events, are only counted. */
+/** log_line() with a rate over all events. */
 void events_log_line(struct engine *e, uint32_t level, const char *text);
 
 /* memory.c */

@@ -136,7 +136,7 @@ perftest_shape(struct svc_conn *c, struct cm_conn_param *param)
 	param->initiator_depth = RD_ATOMIC;
 }
 
-static bool
+static int
 exchange_dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
 {
 	struct svc_conn *c = arg;
@@ -151,7 +151,7 @@ exchange_dest(void *arg, const struct perftest_dest *theirs, struct perftest_des
 	 */
 	known.gid = p->peer_gid;
 	/* the client's first message has QPN 0, because its QP does not exist yet */
-	return theirs->qpn == 0 || perftest_target_note(targets_of(c), &known);
+	return theirs->qpn == 0 || perftest_target_note(targets_of(c), &known) ? 0 : -ENOSPC;
 }
 
 static uint16_t

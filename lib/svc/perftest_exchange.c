@@ -2,6 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <errno.h>
 #include <string.h>
 
 #include "svc/perftest_exchange.h"
@@ -56,7 +57,7 @@ perftest_mtu_digit(uint16_t bytes)
 	return digit;
 }
 
-/* --- messages: each fills the answer and returns its length, or -1 --- */
+/* --- messages: each fills the answer and returns its length; 0: not known yet; -1: none --- */
 
 static int
 version(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
@@ -98,13 +99,15 @@ static int
 exchange_swap_dest(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
 	struct perftest_dest theirs, ours = { 0 };
+	int ret;
 
 	if (!x->stream)
 		perftest_bytes_read(m, &theirs);
 	else if (!perftest_text_read(m, len, &theirs))
 		return -1;
-	if (!x->dest(x->arg, &theirs, &ours))
-		return -1;
+	ret = x->dest(x->arg, &theirs, &ours);
+	if (ret != 0)
+		return ret == -EAGAIN ? 0 : -1;
 	ours.has_gid = theirs.has_gid;
 	if (x->stream)
 		return (int)perftest_text_write(&ours, answer);

@@ -51,9 +51,9 @@ struct perftest_exchange {
 	uint16_t mtu; /**< in: ours, bytes; from PERFTEST_TALK on: the smaller of both */
 	/**
 	 * The peer's queue pair: make, find or note ours. A queue pair is told again and again.
-	 * @return false: it cannot be
+	 * @return 0, -EAGAIN: not known yet, or another negative errno: it cannot be
 	 */
-	bool (*dest)(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours);
+	int (*dest)(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours);
 	void *arg;
 };
 
@@ -73,7 +73,8 @@ int perftest_frame(const struct perftest_exchange *x, const uint8_t *bytes, size
 /**
  * Answer a message of the client.
  * @param answer  room for PERFTEST_MESSAGE_MAX bytes
- * @return length of the answer; negative: the message is invalid, or dest() returned false
+ * @return length of the answer; 0: not known yet, so call again with the same message; negative:
+ *         the message is invalid, or dest() refused it
  */
 int perftest_answer(struct perftest_exchange *x, const uint8_t *message, size_t len,
 	uint8_t *answer);

@@ -4,10 +4,12 @@
 
 /*
  * The test acts as a perftest client: it exchanges messages over TCP with an engine's service and
- * uses the QP that the service makes. The service is on port 0, the client's QP on port 1.
+ * uses the QP that the service makes. The service is on port 0, the client's QP on port 1. The
+ * engine reads the sockets on a thread of its own; the test is also its control thread.
  */
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -88,6 +90,22 @@ perftest_stop(void **state)
 {
 	node_stop(*state, 0);
 	return 0;
+}
+
+/*
+ * Let the exchange's thread, and this one for its questions, handle what has come. A call of that
+ * thread returns in a later turn of its event loop than the one before.
+ */
+static void
+perftest_settle(struct engine *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		perftest_unlisten(e, ENGINE_SERVICE_PLACES - 1,
+			false); /* a place without a service */
+		event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
+	}
 }
 
 /* --- a client's socket --- */
@@ -294,7 +312,8 @@ test_client_gets_a_queue_pair(void **state)
 	perftest_say(e, fd, "done", 5, answer, 5);
 	assert_memory_equal(answer, "done", 5);
 	expect_end(e, fd);
-	eventually(perftest_num_qps(e) == 1);
+	perftest_settle(e);
+	assert_int_equal(perftest_num_qps(e), 1);
 	end_destroy(e, &end);
 }
 
@@ -337,7 +356,8 @@ test_at_most_64_queue_pairs_per_client(void **state)
 	assert_int_equal(send(fd, text, perftest_text_write(&theirs, text), MSG_NOSIGNAL),
 		PERFTEST_TEXT);
 	expect_end(e, fd);
-	eventually(perftest_num_qps(e) == 0);
+	perftest_settle(e);
+	assert_int_equal(perftest_num_qps(e), 0);
 }
 
 /* Refused: no port with such an address, a native IB port, no neighbour. */
@@ -429,6 +449,136 @@ test_client_that_names_nobody_is_refused(void **state)
 	perftest_hang_up(e, fd);
 }
 
+/* --- the thread --- */
+
+enum { STRANGERS = 2000 };
+
+/* Read, while the control thread does nothing. @param want  bytes until the end of the stream */
+static void
+hear_only(int fd, void *buf, size_t len, size_t want)
+{
+	const struct timeval patience = { .tv_sec = 30 };
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	assert_int_equal(recv(fd, buf, len, MSG_WAITALL), want);
+}
+
+/* The control thread, which is this one, does nothing: strangers are turned away, others served. */
+static void
+test_strangers_do_not_need_the_control_thread(void **state)
+{
+	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 };
+	uint8_t answer[16];
+	unsigned int i;
+	int fd;
+
+	(void)state;
+	for (i = 0; i < STRANGERS; i++) {
+		fd = perftest_dial_from((uint16_t)(2 + i % 200));
+		assert_true(fd >= 0);
+		assert_int_equal(send(fd, "GET / HTTP/1.1\r\n", 16, MSG_NOSIGNAL), 16);
+		hear_only(fd, answer, 1, 0);
+		close(fd);
+	}
+	fd = perftest_dial();
+	assert_int_equal(send(fd, version, 16, MSG_NOSIGNAL), 16);
+	hear_only(fd, answer, 16, 16);
+	assert_memory_equal(answer, version, 16);
+	assert_int_equal(send(fd, cycle, 4, MSG_NOSIGNAL), 4);
+	hear_only(fd, answer, 4, 4);
+	close(fd);
+}
+
+/* A client that waits for its queue pair, or has gone, keeps no other one waiting. */
+static void
+test_question_keeps_nobody_waiting(void **state)
+{
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	uint8_t text[PERFTEST_TEXT], answer[PERFTEST_TEXT];
+	static const uint8_t version[16] = "6.06";
+	size_t len = perftest_text_write(&theirs, text);
+	int asks = perftest_greet(e), gone = perftest_greet(e), other = perftest_dial();
+
+	assert_int_equal(send(asks, text, len, MSG_NOSIGNAL), len);
+	assert_int_equal(send(gone, text, len, MSG_NOSIGNAL), len);
+	close(gone);
+	assert_int_equal(send(other, version, 16, MSG_NOSIGNAL), 16);
+	hear_only(other, answer, 16, 16);
+	assert_int_equal(perftest_num_qps(e), 0);
+	assert_int_equal(engine_perftest_hear(e, asks, answer, len), len);
+	perftest_settle(e);
+	assert_int_equal(perftest_num_qps(e), 1);
+	close(other);
+	perftest_hang_up(e, asks);
+}
+
+/* The service ends while two questions wait: no queue pair of it is opened later. */
+static void
+test_unlisten_with_questions(void **state)
+{
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	struct error err = { "" };
+	uint8_t text[PERFTEST_TEXT];
+	size_t len = perftest_text_write(&theirs, text);
+	int first = perftest_greet(e), second = perftest_greet(e);
+
+	perftest_tell(e, first, &theirs);
+	assert_int_equal(send(first, text, len, MSG_NOSIGNAL), len);
+	assert_int_equal(send(second, text, len, MSG_NOSIGNAL), len);
+	assert_ok(engine_cm_unlisten(e, service, true, &err));
+	assert_int_equal(perftest_num_qps(e), 0);
+	expect_end(e, first);
+	expect_end(e, second);
+	perftest_settle(e);
+	assert_int_equal(perftest_num_qps(e), 0);
+}
+
+/* Read a file of a thread in /proc. @return false: there is no such thread any more */
+static bool
+read_of_thread(const char *tid, const char *file, char *text, size_t size)
+{
+	char path[300];
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/%s", tid, file);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return false;
+	n = fread(text, 1, size - 1, f);
+	text[n] = '\0';
+	fclose(f);
+	return true;
+}
+
+/* The thread that reads strangers' bytes may do nothing to the host, and gets no signal. */
+static void
+test_thread_has_no_capabilities(void **state)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned int found = 0;
+	struct dirent *d;
+	char text[8192];
+
+	(void)state;
+	assert_non_null(dir);
+	while ((d = readdir(dir)) != NULL) {
+		if (!read_of_thread(d->d_name, "comm", text, sizeof(text)) ||
+			strcmp(text, "polca-perftest\n") != 0)
+			continue;
+		found++;
+		assert_true(read_of_thread(d->d_name, "status", text, sizeof(text)));
+		assert_non_null(strstr(text, "\nCapInh:\t0000000000000000\n"));
+		assert_non_null(strstr(text, "\nCapPrm:\t0000000000000000\n"));
+		assert_non_null(strstr(text, "\nCapEff:\t0000000000000000\n"));
+		assert_non_null(strstr(text, "\nSigBlk:\tfffffff"));
+	}
+	closedir(dir);
+	assert_int_equal(found, 1);
+}
+
 /* --- sockets --- */
 
 static void
@@ -464,6 +614,7 @@ test_silent_client_is_closed(void **state)
 	announced = perftest_greet(e);
 	perftest_tell(e, announced, &theirs);
 	perftest_watch(e, now + 9 * e->hz);
+	perftest_settle(e);
 	assert_int_equal(recv(silent, answer, 1, MSG_DONTWAIT), -1);
 	assert_int_equal(errno, EAGAIN);
 	perftest_watch(e, rte_get_tsc_cycles() + 10 * e->hz + 1);
@@ -503,6 +654,7 @@ test_quiet_client_is_closed(void **state)
 	perftest_tell(e, quiet, &theirs);
 	perftest_use_memory(e, &end, &ours);
 	perftest_watch(e, begun + 59 * second);
+	perftest_settle(e);
 	assert_true(perftest_is_open(quiet));
 	now = rte_get_tsc_cycles() + 60 * second;
 	perftest_watch(e, now);
@@ -510,10 +662,12 @@ test_quiet_client_is_closed(void **state)
 	assert_true(perftest_is_open(fd));
 	/* no packet since then */
 	perftest_watch(e, now + 59 * second);
+	perftest_settle(e);
 	assert_true(perftest_is_open(fd));
 	perftest_watch(e, now + 60 * second);
 	expect_end(e, fd);
-	eventually(perftest_num_qps(e) == 1);
+	perftest_settle(e);
+	assert_int_equal(perftest_num_qps(e), 1);
 	end_destroy(e, &end);
 }
 
@@ -632,6 +786,54 @@ test_paused_address_gets_no_queue_pair(void **state)
 	perftest_expect_refused(e, &theirs);
 }
 
+/* The client's port is in one partition, ours in two, of which the default is the first. */
+static int
+perftest_start_in_a_partition(void **state)
+{
+	struct engine_config *c = node_config();
+
+	c->link.port[0].pkeys[0] = 0xFFFF;
+	c->link.port[0].pkeys[1] = 0x8001;
+	c->link.port[0].num_pkeys = 2;
+	c->link.port[1].pkeys[0] = 0x8001;
+	c->link.port[1].num_pkeys = 1;
+	*state = node_start();
+	return 0;
+}
+
+/* TCP has no partition: the queue pair is in one that the allow list names, or there is none. */
+static void
+test_queue_pair_is_in_an_allowed_partition(void **state)
+{
+	struct svc_config c = {
+		.kind = "perftest",
+		.max_connections = QPS_MAX,
+		.tcp_any_gid = true,
+		.allow = { .pkey = { 0x8001 }, .num_pkeys = 1 },
+	};
+	struct engine *e = *state;
+	struct error err = { "" };
+	struct perftest_dest theirs, ours;
+	struct end end;
+	uint32_t id;
+	int fd;
+
+	end_create(e, &end, -1);
+	theirs = dest_of(e, end.qpn);
+	c.tcp_port = tcp_port = free_port();
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	fd = perftest_greet(e);
+	ours = perftest_tell(e, fd, &theirs);
+	perftest_use_memory(e, &end, &ours);
+	perftest_hang_up(e, fd);
+	end_destroy(e, &end);
+	c.allow.pkey[0] = 0x8002;
+	c.tcp_port = tcp_port = free_port();
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	perftest_expect_refused(e, &theirs);
+	assert_int_equal(perftest_num_qps(e), 0);
+}
+
 static void
 test_address_to_listen_on(void **state)
 {
@@ -724,6 +926,7 @@ test_busy_sessions_of_one_address_give_way(void **state)
 	expect_end(e, fd[16]);
 	refused = perftest_dial_from(99);
 	expect_end(e, refused);
+	perftest_settle(e);
 	assert_int_equal(perftest_num_qps(e), 64);
 	for (i = 0; i < 12; i++)
 		close(more[i]);
@@ -747,6 +950,7 @@ test_busy_sessions_of_one_prefix_give_way(void **state)
 	expect_end(e, refused);
 	other = perftest_greet_from(e, 0x0101);
 	expect_end(e, fd[0]);
+	perftest_settle(e);
 	assert_int_equal(perftest_num_qps(e), 63);
 	close(other);
 	for (i = 1; i < 64; i++)
@@ -774,7 +978,7 @@ test_connections_are_logged(void **state)
 	assert_int_equal(send(bad, "GET / HTTP/1.1\r\n", 16, MSG_NOSIGNAL), 16);
 	expect_end(e, bad);
 	close(fd);
-	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
+	perftest_settle(e);
 	end_log();
 	assert_int_equal(told_lines(peer), 2);
 	assert_int_equal(told_lines("is accepted\n"), 2);
@@ -794,13 +998,12 @@ test_lines_left_out_are_counted(void **state)
 	begin_log();
 	for (i = 0; i < 200; i++) {
 		close(perftest_dial());
-		event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
+		perftest_settle(e);
 	}
 	/* the next line after a pause says how many there were */
 	pause_ms(100);
 	close(perftest_dial());
-	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
-	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
+	perftest_settle(e);
 	end_log();
 	logged = told_lines("perftest: the TCP connection");
 	at = strstr(told.text, " lines were not logged");
@@ -889,11 +1092,17 @@ main(void)
 		T(test_unreachable_client_is_refused),
 		cmocka_unit_test_setup_teardown(test_client_that_names_nobody_is_refused,
 			perftest_start_with_a_hole, perftest_stop),
+		T(test_strangers_do_not_need_the_control_thread),
+		T(test_question_keeps_nobody_waiting),
+		T(test_unlisten_with_questions),
+		T(test_thread_has_no_capabilities),
 		T(test_malformed_message_ends_a_session),
 		T(test_silent_client_is_closed),
 		T(test_gid_of_another_is_refused),
 		T_IB(test_lid_of_anybody_is_refused),
 		T(test_paused_address_gets_no_queue_pair),
+		cmocka_unit_test_setup_teardown(test_queue_pair_is_in_an_allowed_partition,
+			perftest_start_in_a_partition, perftest_stop),
 		T(test_address_to_listen_on),
 		T(test_at_most_64_sessions),
 		T(test_busy_sessions_of_one_address_give_way),

@@ -8,6 +8,8 @@
  * with their lengths. No answer exceeds its buffer, and the session never waits without a reason.
  */
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +17,34 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool
+/* Of every second QPN, ours is known only when it is asked for again. */
+static int
 fuzz_perftest_dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
 {
-	(void)arg;
+	bool *asked = arg;
+
+	if ((theirs->qpn & 1) != 0 && !*asked) {
+		*asked = true;
+		return -EAGAIN;
+	}
+	*asked = false;
 	*ours = *theirs;
-	return theirs->qpn != 0xbad;
+	return theirs->qpn != 0xbad ? 0 : -1;
+}
+
+/* Before the answer to the same message is known, the exchange must not go on. */
+static int
+perftest_answer_at_last(struct perftest_exchange *x, const uint8_t *message, size_t len,
+	uint8_t *answer)
+{
+	struct perftest_exchange before = *x;
+	int n = perftest_answer(x, message, len, answer);
+
+	if (n != 0)
+		return n;
+	if (x->step != before.step || x->numbers != before.numbers || x->mtu != before.mtu)
+		abort();
+	return perftest_answer(x, message, len, answer);
 }
 
 static void
@@ -40,10 +64,10 @@ stream(struct perftest_exchange *x, const uint8_t *data, size_t size)
 			return;
 		if ((size_t)len > room)
 			abort();
-		n = perftest_answer(x, data, (size_t)len, answer);
+		n = perftest_answer_at_last(x, data, (size_t)len, answer);
 		if (n < 0)
 			return;
-		if (n > PERFTEST_MESSAGE_MAX)
+		if (n == 0 || n > PERFTEST_MESSAGE_MAX)
 			abort();
 		data += len;
 		size -= (size_t)len;
@@ -63,7 +87,7 @@ messages(struct perftest_exchange *x, const uint8_t *data, size_t size)
 		if (len > size)
 			return;
 		memcpy(message, data, len);
-		if (perftest_answer(x, message, len, answer) < 0)
+		if (perftest_answer_at_last(x, message, len, answer) < 0)
 			return;
 		data += len;
 		size -= len;
@@ -73,7 +97,8 @@ messages(struct perftest_exchange *x, const uint8_t *data, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct perftest_exchange x = { .mtu = 1024, .dest = fuzz_perftest_dest };
+	bool asked = false;
+	struct perftest_exchange x = { .mtu = 1024, .dest = fuzz_perftest_dest, .arg = &asked };
 
 	if (size == 0)
 		return 0;

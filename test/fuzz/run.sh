@@ -4,8 +4,8 @@
 #
 # run.sh [--keep] SECONDS [TARGET ...] - build the fuzz targets and give each SECONDS, two at a time. What a target
 # finds stays in build-fuzz/found/ with the command that replays it. Targets begin with the inputs that
-# make_corpus.py writes and with those in test/fuzz/corpus; --keep adds the new ones there, without those
-# that reach nothing more.
+# make_corpus.py writes and with those in test/fuzz/corpus; --keep adds the new ones there, and of all keeps
+# few that together reach the same.
 set -u
 . "$(dirname "$0")/../../config/common.sh"
 cd "$ROOT" || exit 1
@@ -25,7 +25,7 @@ keep() {
     local t=$1 least=build-fuzz/least/$1
     rm -rf "$least"
     mkdir -p "$least" test/fuzz/corpus
-    "build-fuzz/test/fuzz/fuzz_$t" -merge=1 -max_len=8192 -rss_limit_mb=4096 "$least" "build-fuzz/corpus/$t" \
+    "build-fuzz/test/fuzz/fuzz_$t" -set_cover_merge=1 -max_len=8192 -rss_limit_mb=4096 "$least" "build-fuzz/corpus/$t" \
         >"build-fuzz/found/$t.merge.log" 2>&1 || return 1
     tar -C "$least" --sort=name --owner=0 --group=0 --mtime=@0 -cf - . | gzip -n9 >"test/fuzz/corpus/$t.tar.gz"
 }

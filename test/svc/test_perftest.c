@@ -7,6 +7,7 @@
  * recorded between client and server of Debian's version 4.5+0.17 on two soft-RoCE adapters.
  */
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,11 +133,11 @@ struct talk {
 	struct perftest_exchange x;
 	unsigned int dests;
 	uint32_t last_qpn;
-	bool refuse;
+	int refuse; /* what on_dest() returns */
 	uint8_t answer[PERFTEST_MESSAGE_MAX];
 };
 
-static bool
+static int
 on_dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
 {
 	struct talk *t = arg;
@@ -151,7 +152,7 @@ on_dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *our
 		.va = 0x100001000,
 	};
 	memcpy(ours->gid.raw, gid, 16);
-	return !t->refuse;
+	return t->refuse;
 }
 
 static int
@@ -279,8 +280,23 @@ test_malformed_messages_are_refused(void **state)
 	assert_int_equal(perftest_frame(&t->x, (const uint8_t *)"dome", 5), -1);
 	line[20] = 'X';
 	assert_true(perftest_answer(&t->x, line, sizeof(line), t->answer) < 0);
-	t->refuse = true;
+	t->refuse = -EPERM;
 	assert_true(svc_perftest_say(t, WRITE_BW, PERFTEST_TEXT) < 0);
+}
+
+/* Our queue pair is not known yet: the same message is answered later. */
+static void
+test_answer_comes_later(void **state)
+{
+	struct talk *t = *state;
+
+	svc_perftest_greet(t, "3");
+	t->refuse = -EAGAIN;
+	assert_int_equal(svc_perftest_say(t, WRITE_BW, PERFTEST_TEXT), 0);
+	assert_int_equal(svc_perftest_say(t, WRITE_BW, PERFTEST_TEXT), 0);
+	t->refuse = 0;
+	assert_int_equal(svc_perftest_say(t, WRITE_BW, PERFTEST_TEXT), PERFTEST_TEXT);
+	assert_memory_equal(t->answer, OURS, PERFTEST_TEXT);
 }
 
 static void
@@ -459,6 +475,7 @@ main(void)
 		cmocka_unit_test_setup(test_smaller_mtu_is_used, perftest_setup),
 		cmocka_unit_test_setup(test_exchange_over_a_connection, perftest_setup),
 		cmocka_unit_test_setup(test_malformed_messages_are_refused, perftest_setup),
+		cmocka_unit_test_setup(test_answer_comes_later, perftest_setup),
 		cmocka_unit_test_setup(test_wrong_mtus_are_refused, perftest_setup),
 		cmocka_unit_test(test_pingpong_is_answered),
 		cmocka_unit_test(test_messages_that_follow_at_once_are_not_answered),

@@ -25,12 +25,12 @@ struct talk {
 	char said[512];
 };
 
-static bool
+static int
 perftest_client_dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
 {
 	(void)arg;
 	*ours = (struct perftest_dest){ .qpn = theirs->qpn + 100, .psn = 7, .rkey = 8, .va = 9 };
-	return true;
+	return 0;
 }
 
 /* Note a message as text: its length, such as "16", or "q1" for the description of QP 1. */

@@ -4,6 +4,8 @@
 
 import collections
 import contextlib
+import os
+import re
 import socket
 import time
 
@@ -17,6 +19,7 @@ from perftest_client import Client
 TCP, VERSION = 18517, b'6.06' + bytes(12)
 SESSIONS, FLOOD = 64, 2000
 PATIENCE = 5  # seconds for an answer; a silent client is closed after 10
+THREAD = 'polca-perftest'  # reads the sockets
 
 
 @pytest.fixture(scope='module')
@@ -70,6 +73,37 @@ def silent_clients(wire):
     while held:
         held.pop().close()
     wait_until(lambda: greeted(wire, 1))
+
+
+def thread_status(wire, tid):
+    with open('/proc/%d/task/%d/status' % (wire.polca.proc.pid, tid)) as f:
+        return dict(re.findall(r'(\w+):\s*(.*)', f.read()))
+
+
+def wake_ups(wire, tid):
+    """How often a thread has slept, and was woken."""
+    return int(thread_status(wire, tid)['voluntary_ctxt_switches'])
+
+
+def test_strangers_do_not_wake_the_control_thread(wire, bystanders):
+    """Another thread reads what they send. It has no capabilities, although the link needs some."""
+    control = wire.polca.proc.pid
+    tids = [int(t) for t in os.listdir('/proc/%d/task' % control)]
+    readers = [t for t in tids if thread_status(wire, t)['Name'] == THREAD]
+    assert len(readers) == 1
+    assert int(thread_status(wire, control)['CapEff'], 16) != 0
+    for which in ('CapInh', 'CapPrm', 'CapEff', 'CapAmb'):
+        assert int(thread_status(wire, readers[0])[which], 16) == 0
+    with bystanders.unharmed():
+        before = wake_ups(wire, control), wake_ups(wire, readers[0])
+        for n in range(FLOOD):
+            with dial(wire, 2 + n % 200) as s:
+                s.sendall(b'GET / HTTP/1.1\r\n')
+                with contextlib.suppress(ConnectionError):
+                    assert s.recv(1) == b''
+        woken = [wake_ups(wire, t) - b for t, b in zip((control, readers[0]), before)]
+    # the control thread has timers, a few a second
+    assert woken[0] < FLOOD / 4 and woken[1] >= FLOOD / 2, woken
 
 
 @pytest.mark.parametrize('victim', ['10.78.0.99', '10.78.0.1', '224.0.0.1'])

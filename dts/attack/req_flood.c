@@ -5,8 +5,8 @@
 /*
  * req_flood INTERFACE RATE COUNT < FRAME: send COUNT REQs, RATE a second. FRAME is one REQ over
  * RoCEv2, a whole Ethernet frame. In each copy the communication ID, CA GUID and queue pair are
- * random, and the source address is: over IPv4 all of it, over IPv6 the half after the /64 of FRAME.
- * The GID and all checksums follow.
+ * random, and so is the source address: over IPv4 all of it, over IPv6 the half after the /64 of
+ * FRAME. The GID and all checksums follow.
  */
 
 #define _GNU_SOURCE

@@ -8,9 +8,9 @@
  * a pool of their own, limited per address, in number and in bytes. When it is full, the oldest
  * one of the address that has most ends for the new one; if no address has more than one, of the
  * prefix that has most; if no prefix has, the oldest of all. An address or a prefix with more than
- * half of the pool comes before all others. So a flood from one prefix takes nothing from others, and
- * one from everywhere shortens the time that a peer has for its RTU, to the time in which the pool
- * fills once; neither keeps anybody out or ends an established connection.
+ * half of the pool comes before all others. So a flood from one prefix takes nothing from others,
+ * and one from everywhere shortens the time that a peer has for its RTU, to the time in which the
+ * pool fills once; neither keeps anybody out or ends an established connection.
  */
 
 #include <errno.h>
@@ -77,7 +77,7 @@ cm_peer_find(const struct cm *cm, const union gid *addr)
 }
 
 static struct cm_prefix *
-prefix_of(const struct cm *cm, const union gid *addr)
+cm_prefix_of(const struct cm *cm, const union gid *addr)
 {
 	const union gid prefix = gid_prefix(addr);
 
@@ -94,7 +94,7 @@ cm_peer_get(struct cm *cm, const struct mad_peer *to)
 		return p;
 	p = container_of(LIST_FIRST(&cm->peer_free), struct cm_peer, link);
 	hash_remove(&p->link);
-	*p = (struct cm_peer){ .addr = addr, .prefix = prefix_of(cm, &addr) };
+	*p = (struct cm_peer){ .addr = addr, .prefix = cm_prefix_of(cm, &addr) };
 	share_holder_init(&p->half_open);
 	hash_add(&cm->by_address, &p->link, cm_address_hash(cm, &addr));
 	return p;
@@ -187,7 +187,7 @@ cm_prefix_room(struct cm *cm, const struct mad_peer *from)
 {
 	const union gid addr = cm_address(&from->av);
 
-	return prefix_leaves_room(cm, prefix_standing(prefix_of(cm, &addr)), cm_standing(cm));
+	return prefix_leaves_room(cm, prefix_standing(cm_prefix_of(cm, &addr)), cm_standing(cm));
 }
 
 bool
@@ -263,7 +263,7 @@ old_enough(const struct cm *cm, const struct cm_conn *c)
  * which is still older than half of the time above.
  */
 static struct cm_conn *
-oldest_of_most(const struct cm *cm, unsigned int level, const struct cm_conn *keep)
+half_open_of_most(const struct cm *cm, unsigned int level, const struct cm_conn *keep)
 {
 	const struct share_holder *most = share_most(&cm->rank[level]);
 	struct cm_conn *c;
@@ -279,8 +279,8 @@ oldest_of_most(const struct cm *cm, unsigned int level, const struct cm_conn *ke
 static struct cm_conn *
 who_gives_way(const struct cm *cm, const struct cm_conn *keep)
 {
-	struct cm_conn *of_address = oldest_of_most(cm, CM_ADDRESS, keep);
-	struct cm_conn *of_prefix = oldest_of_most(cm, CM_PREFIX, keep);
+	struct cm_conn *of_address = half_open_of_most(cm, CM_ADDRESS, keep);
+	struct cm_conn *of_prefix = half_open_of_most(cm, CM_PREFIX, keep);
 
 	if (of_address != NULL && of_prefix != NULL &&
 		share_prefix_first(of_prefix->origin[CM_PREFIX], of_address->origin[CM_PREFIX],

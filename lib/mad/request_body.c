@@ -8,9 +8,9 @@
  * slots. Memory grows with the data received, never by what a PayloadLength announces, so a peer
  * cannot reserve memory by a promise.
  *
- * Addresses are ranked by the chunks of their half-open sessions, and so are prefixes. When the pool
- * is empty, the oldest request of the address with most gives way, or of the prefix with most, if
- * that has more than half of all.
+ * Addresses are ranked by the chunks of their half-open sessions, and so are prefixes. When the
+ * pool is empty, the oldest request of the address with most gives way, or of the prefix with most,
+ * if that has more than half of all.
  */
 
 #include <errno.h>

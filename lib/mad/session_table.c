@@ -11,8 +11,8 @@
  * session is reclaimed first, then the oldest half-open session of the address with the highest
  * rank, or of the prefix if no address has two, so that who floods us displaces its own sessions
  * first. The last resort, when none is half-open, is the oldest session of the address, then of the
- * prefix, with most, if that has more than its fair share and the newcomer's has less. A prefix with
- * more than half of all comes before addresses of others. Everything is O(1).
+ * prefix, with most, if that has more than its fair share and the newcomer's has less. A prefix
+ * with more than half of all comes before addresses of others. Everything is O(1).
  */
 
 #include <errno.h>
@@ -209,7 +209,7 @@ peer_find(const struct mad_worker *w, const union gid *addr)
 }
 
 static struct mad_prefix *
-prefix_of(const struct mad_worker *w, const union gid *addr)
+mad_prefix_of(const struct mad_worker *w, const union gid *addr)
 {
 	const union gid prefix = gid_prefix(addr);
 
@@ -250,7 +250,7 @@ peer_add(struct mad_worker *w, const union gid *addr)
 	hash_remove(&p->link);
 	memset(p, 0, sizeof(*p));
 	p->addr = *addr;
-	p->prefix = prefix_of(w, addr);
+	p->prefix = mad_prefix_of(w, addr);
 	share_holder_init(&p->half_open);
 	share_holder_init(&p->answering);
 	share_holder_init(&p->bodies);
@@ -458,7 +458,7 @@ reclaim_unfair(struct mad_worker *w, const union gid *addr, const struct mad_pee
 {
 	const struct mad_table *t = w->table;
 	const struct mad_ranks *r = &t->answering;
-	const struct mad_prefix *prefix = addr != NULL ? prefix_of(w, addr) : NULL;
+	const struct mad_prefix *prefix = addr != NULL ? mad_prefix_of(w, addr) : NULL;
 	uint32_t fair = share_fair(&r->address, t->size, p != NULL ? &p->answering : NULL);
 	uint32_t fair_prefix =
 		share_fair(&r->prefix, t->size, prefix != NULL ? &prefix->answering : NULL);

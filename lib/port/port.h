@@ -146,8 +146,8 @@ bool gid_is_zero(const union gid *gid);
  */
 bool gid_is_host(const union gid *gid);
 /**
- * The IPv4 /24 or the /64 of an address, to count by: who has one of its addresses may have all. The
- * LIDs of a subnet (::lid) share one.
+ * The IPv4 /24 or the /64 of an address, to count by: who has one of its addresses may have all.
+ * The LIDs of a subnet (::lid) share one.
  */
 union gid gid_prefix(const union gid *gid);
 union gid gid_from_ipv4(const uint8_t addr[4]);

@@ -7,7 +7,7 @@ usage: check_hardening.py PROGRAM ...
 
 Looks at the binaries, not at the compiler's options: position-independent, read-only relocations that
 are bound at the start, stack protector, checked string functions, and on x86 an endbr64 where an
-indirect call may land.
+indirect call may land and a probe of each page of a large stack frame.
 """
 
 import re
@@ -32,8 +32,14 @@ def missing(program):
         yield 'no -fstack-protector-strong'
     if not re.search(r' __\w+_chk(@|\s)', symbols):
         yield 'no _FORTIFY_SOURCE'
-    if 'X86-64' in header and 'endbr64' not in run('objdump', '-d', '--disassemble=main', program):
+    if 'X86-64' not in header:
+        return
+    if 'endbr64' not in run('objdump', '-d', '--disassemble=main', program):
         yield 'no -fcf-protection=full'
+    # a function with a large frame touches it page by page
+    probe = r'sub +\$0x1000,%rsp\n[^\n]*\b(?:or|mov)q +\$0x0,\(%rsp\)'
+    if not re.search(probe, run('objdump', '-d', '--no-show-raw-insn', program)):
+        yield 'no -fstack-clash-protection'
 
 
 def main():

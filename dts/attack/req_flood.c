@@ -4,8 +4,9 @@
 
 /*
  * req_flood INTERFACE RATE COUNT < FRAME: send COUNT REQs, RATE a second. FRAME is one REQ over
- * RoCEv2 and IPv4, a whole Ethernet frame; in each copy the source address, communication ID, CA
- * GUID and queue pair are random, the GID and all checksums follow.
+ * RoCEv2, a whole Ethernet frame. In each copy the communication ID, CA GUID and queue pair are
+ * random, and so is the source address: over IPv4 all of it, over IPv6 the half after the /64 of
+ * FRAME. The GID and all checksums follow.
  */
 
 #define _GNU_SOURCE
@@ -19,15 +20,20 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#define ETH   14
-#define IP    (ETH + 0)
-#define UDP   (IP + 20)
-#define BTH   (UDP + 8)
-#define MAD   (BTH + 12 + 8)
-#define REQ   (MAD + 24)
-#define LEN   (MAD + 256 + 4)
-#define GID   (REQ + 56)
-#define BATCH 32
+#define IP         14
+#define UDP_LEN    8
+#define BTH_LEN    12
+#define DETH_LEN   8
+#define MAD_LEN    256
+#define ICRC_LEN   4
+#define IPV4_LEN   20
+#define IPV6_LEN   40
+#define MAX_LEN    (IP + IPV6_LEN + UDP_LEN + BTH_LEN + DETH_LEN + MAD_LEN + ICRC_LEN)
+#define REQ_OFFSET 24 /* in the MAD */
+#define GID_OFFSET 56 /* in the REQ: the requester's */
+#define BATCH      32
+
+static size_t udp, frame_len; /* where UDP begins; of the whole frame */
 
 static uint32_t table[256];
 static uint64_t seed = 0x9E3779B97F4A7C15;
@@ -49,21 +55,34 @@ crc32(uint32_t crc, const uint8_t *p, size_t len)
 	return crc;
 }
 
+static int
+frame_is_ipv6(const uint8_t *frame)
+{
+	return frame[IP] >> 4 == 6;
+}
+
 static void
 put_req_icrc(uint8_t *frame)
 {
 	static const uint8_t ones[8] = { 255, 255, 255, 255, 255, 255, 255, 255 };
-	uint8_t masked[LEN];
+	size_t end = frame_len - ICRC_LEN;
+	uint8_t masked[MAX_LEN];
 	uint32_t crc;
 
-	memcpy(masked, frame, LEN);
-	masked[IP + 1] = 0xFF; /* TOS */
-	masked[IP + 8] = 0xFF; /* TTL */
-	memset(masked + IP + 10, 0xFF, 2);
-	memset(masked + UDP + 6, 0xFF, 2);
-	masked[BTH + 4] = 0xFF;
-	crc = ~crc32(crc32(UINT32_MAX, ones, 8), masked + IP, LEN - 4 - IP);
-	memcpy(frame + LEN - 4, &crc, 4); /* little-endian machines only */
+	memcpy(masked, frame, frame_len);
+	if (frame_is_ipv6(frame)) {
+		masked[IP] |= 0x0F; /* traffic class and flow label */
+		memset(masked + IP + 1, 0xFF, 3);
+		masked[IP + 7] = 0xFF; /* hop limit */
+	} else {
+		masked[IP + 1] = 0xFF; /* TOS */
+		masked[IP + 8] = 0xFF; /* TTL */
+		memset(masked + IP + 10, 0xFF, 2);
+	}
+	memset(masked + udp + 6, 0xFF, 2);
+	masked[udp + UDP_LEN + 4] = 0xFF;
+	crc = ~crc32(crc32(UINT32_MAX, ones, 8), masked + IP, end - IP);
+	memcpy(frame + end, &crc, ICRC_LEN); /* little-endian machines only */
 }
 
 static void
@@ -82,23 +101,38 @@ put_ip_checksum(uint8_t *ip)
 }
 
 static void
+forge_source(uint8_t *frame, uint8_t *gid)
+{
+	uint64_t host = random_number();
+	uint8_t *ip = frame + IP;
+
+	if (frame_is_ipv6(frame)) {
+		memcpy(ip + 16, &host, 8);
+		memcpy(gid + 8, &host, 8);
+		return;
+	}
+	ip[12] = (uint8_t)(20 + host % 150); /* a host's, in other subnets than Polca's */
+	ip[13] = (uint8_t)(host >> 8);
+	ip[14] = (uint8_t)(host >> 16);
+	ip[15] = (uint8_t)(1 + (host >> 24) % 254);
+	memcpy(gid + 12, ip + 12, 4);
+	put_ip_checksum(ip);
+}
+
+static void
 forge_req(uint8_t *frame)
 {
-	uint64_t guid = random_number(), other = random_number();
-	uint32_t host = (uint32_t)(other >> 32), qpn = (uint32_t)other % 0xFFFF00 + 16;
+	uint8_t *mad = frame + udp + UDP_LEN + BTH_LEN + DETH_LEN, *req = mad + REQ_OFFSET;
+	uint64_t guid = random_number();
+	uint32_t qpn = (uint32_t)random_number() % 0xFFFF00 + 16;
 
-	frame[IP + 12] = (uint8_t)(20 + host % 150); /* a host's, in other subnets than Polca's */
-	frame[IP + 13] = (uint8_t)(host >> 8);
-	frame[IP + 14] = (uint8_t)(host >> 16);
-	frame[IP + 15] = (uint8_t)(1 + (host >> 24) % 254);
-	memcpy(frame + GID + 12, frame + IP + 12, 4);
-	memcpy(frame + MAD + 8, &guid, 8);
-	memcpy(frame + REQ, &guid, 4);
-	memcpy(frame + REQ + 16, &guid, 8);
-	frame[REQ + 32] = (uint8_t)(qpn >> 16);
-	frame[REQ + 33] = (uint8_t)(qpn >> 8);
-	frame[REQ + 34] = (uint8_t)qpn;
-	put_ip_checksum(frame + IP);
+	memcpy(mad + 8, &guid, 8);
+	memcpy(req, &guid, 4);
+	memcpy(req + 16, &guid, 8);
+	req[32] = (uint8_t)(qpn >> 16);
+	req[33] = (uint8_t)(qpn >> 8);
+	req[34] = (uint8_t)qpn;
+	forge_source(frame, req + GID_OFFSET);
 	put_req_icrc(frame);
 }
 
@@ -114,7 +148,7 @@ seconds(void)
 int
 main(int argc, char **argv)
 {
-	static uint8_t frames[BATCH][LEN], frame[LEN];
+	static uint8_t frames[BATCH][MAX_LEN], frame[MAX_LEN];
 	struct sockaddr_ll to = { .sll_family = AF_PACKET };
 	struct mmsghdr msgs[BATCH] = { 0 };
 	struct iovec iov[BATCH];
@@ -122,7 +156,9 @@ main(int argc, char **argv)
 	long rate, count, sent = 0;
 	int fd, i, n;
 
-	if (argc != 4 || fread(frame, 1, LEN, stdin) != LEN)
+	frame_len = fread(frame, 1, sizeof(frame), stdin);
+	udp = IP + (frame_is_ipv6(frame) ? IPV6_LEN : IPV4_LEN);
+	if (argc != 4 || frame_len != udp + MAX_LEN - IP - IPV6_LEN)
 		return 2;
 	rate = atol(argv[2]);
 	count = atol(argv[3]);
@@ -132,7 +168,7 @@ main(int argc, char **argv)
 			table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xEDB88320 : 0);
 	}
 	for (i = 0; i < BATCH; i++) {
-		iov[i] = (struct iovec){ frames[i], LEN };
+		iov[i] = (struct iovec){ frames[i], frame_len };
 		msgs[i].msg_hdr = (struct msghdr){ .msg_iov = &iov[i], .msg_iovlen = 1 };
 	}
 	fd = socket(AF_PACKET, SOCK_RAW, 0);
@@ -143,7 +179,7 @@ main(int argc, char **argv)
 	}
 	for (begin = seconds(); sent < count; sent += n) {
 		for (i = 0; i < BATCH; i++) {
-			memcpy(frames[i], frame, LEN);
+			memcpy(frames[i], frame, frame_len);
 			forge_req(frames[i]);
 		}
 		n = sendmmsg(fd, msgs, BATCH, 0);

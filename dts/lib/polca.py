@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import net
+import system_calls
 import time_limit
 from rpc import Client, RpcError
 
@@ -81,6 +82,8 @@ class Polca:
         with open(self.config_path, 'w') as f:
             json.dump(self.config, f, indent=1)
         argv = [PROGRAM, '-c', self.config_path]
+        if os.environ.get('POLCA_TRACE'):
+            argv = system_calls.traced(argv, os.environ['POLCA_TRACE'], self.config)
         log = open(self.log, 'a')
         # the EAL never removes its runtime directory, so it is inside the test's directory
         kw = dict(stdin=subprocess.DEVNULL, stdout=log, stderr=log,

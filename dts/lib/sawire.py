@@ -6,6 +6,7 @@ other end, and the records of the tests."""
 import json
 import os
 import shutil
+import struct
 
 import capture
 import mad
@@ -13,7 +14,7 @@ import sapeer
 from mad import INFORM_INFO, MCMEMBER, NODE, v1, v2
 from net import Namespace
 from polca import Polca, port
-from roce import Station
+from roce import icrc, Station
 from sapeer import Gsi
 
 POLCA_MAC, STATION_MAC = '02:00:00:00:79:01', '02:00:00:00:79:02'
@@ -154,6 +155,23 @@ def nodes1(gsi, **fields):
              end_rid=mad.ALL_RIDS, sm_key=SM_KEY, **fields)
     data, m = sapeer.receive1(gsi, req)
     return dict(NODE.split1(data)), m
+
+
+def forge(frame, address, number, edit=None):
+    """The same request of class version 2, with this number in its TID, from one of 250 addresses of
+    the /24; edit(frame, at): changes its record, which begins there."""
+    f = bytearray(frame)
+    mad_at = 14 + 20 + 8 + 12 + 8
+    f[14 + 15] = 3 + address % 250
+    struct.pack_into('!H', f, 24, 0)
+    total = sum(struct.unpack_from('!10H', f, 14))
+    total = (total & 0xffff) + (total >> 16)
+    struct.pack_into('!H', f, 24, 0xffff - ((total & 0xffff) + (total >> 16)))
+    struct.pack_into('!Q', f, mad_at + 8, 0xf100d00000000000 + number)
+    if edit:
+        edit(f, mad_at + 56)
+    f[-4:] = icrc(bytes(f[14:-4]))
+    return bytes(f)
 
 
 def answer_to(gsi, q):

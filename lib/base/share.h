@@ -115,6 +115,27 @@ share_most(const struct share_rank *r)
 	return r->top != 0 ? TAILQ_FIRST(&r->with[r->top]) : NULL;
 }
 
+/** True if the holder has more than half of a pool's items: its oldest may go, however young. */
+static inline bool
+share_is_majority(const struct share_holder *h, uint32_t items)
+{
+	return 2 * (uint64_t)h->count > items;
+}
+
+/**
+ * True if the prefix with most items gives way before the address with most: it has more than half
+ * of all, and the address is in another prefix. Otherwise a host with two would give way to a flood
+ * from thousands of addresses that have one each.
+ *
+ * @param of_address  the prefix of that address
+ */
+static inline bool
+share_prefix_first(const struct share_holder *prefix, const struct share_holder *of_address,
+	uint32_t items)
+{
+	return prefix != of_address && share_is_majority(prefix, items);
+}
+
 /**
  * True if a holder may take one more item of a pool whose items do not give way: it has less than
  * three times as many as are left (a choice). So one holder gets three quarters, the next one three

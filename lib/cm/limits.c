@@ -7,9 +7,10 @@
  * connection of the pool, a QPN and a QP, but no place in its service. Half-open connections have
  * a pool of their own, limited per address, in number and in bytes. When it is full, the oldest
  * one of the address that has most ends for the new one; if no address has more than one, of the
- * prefix that has most; if no prefix has, the oldest of all. So a flood from forged addresses
- * shortens the time that a peer has for its RTU, to the time in which the pool fills once, but it
- * keeps nobody out and never ends an established connection.
+ * prefix that has most; if no prefix has, the oldest of all. An address or a prefix with more than
+ * half of the pool comes before all others. So a flood from one prefix takes nothing from others,
+ * and one from everywhere shortens the time that a peer has for its RTU, to the time in which the
+ * pool fills once; neither keeps anybody out or ends an established connection.
  */
 
 #include <errno.h>
@@ -76,16 +77,11 @@ cm_peer_find(const struct cm *cm, const union gid *addr)
 }
 
 static struct cm_prefix *
-prefix_of(const struct cm *cm, const union gid *addr)
+cm_prefix_of(const struct cm *cm, const union gid *addr)
 {
-	uint64_t word[2] = { addr->word[0], 0 };
-	union gid prefix = *addr;
+	const union gid prefix = gid_prefix(addr);
 
-	if (gid_is_ipv4(addr)) {
-		prefix.raw[15] = 0;
-		word[1] = prefix.word[1];
-	}
-	return &cm->prefixes[siphash_words(cm->config.hash_key, word, 2) & cm->by_address.mask];
+	return &cm->prefixes[cm_address_hash(cm, &prefix) & cm->by_address.mask];
 }
 
 struct cm_peer *
@@ -98,7 +94,7 @@ cm_peer_get(struct cm *cm, const struct mad_peer *to)
 		return p;
 	p = container_of(LIST_FIRST(&cm->peer_free), struct cm_peer, link);
 	hash_remove(&p->link);
-	*p = (struct cm_peer){ .addr = addr, .prefix = prefix_of(cm, &addr) };
+	*p = (struct cm_peer){ .addr = addr, .prefix = cm_prefix_of(cm, &addr) };
 	share_holder_init(&p->half_open);
 	hash_add(&cm->by_address, &p->link, cm_address_hash(cm, &addr));
 	return p;
@@ -191,7 +187,7 @@ cm_prefix_room(struct cm *cm, const struct mad_peer *from)
 {
 	const union gid addr = cm_address(&from->av);
 
-	return prefix_leaves_room(cm, prefix_standing(prefix_of(cm, &addr)), cm_standing(cm));
+	return prefix_leaves_room(cm, prefix_standing(cm_prefix_of(cm, &addr)), cm_standing(cm));
 }
 
 bool
@@ -253,34 +249,59 @@ half_open_end(struct cm_conn *c, uint64_t now)
 }
 
 /*
- * The oldest of the holder that has most at a level, if it has more than one, and if as many REQs
- * have come since as are half open: it is then older than the time in which REQs at the present
- * rate fill the pool.
+ * True if as many REQs have come since as are half open: the connection is then older than the time
+ * in which REQs at the present rate fill the pool.
+ */
+static bool
+old_enough(const struct cm *cm, const struct cm_conn *c)
+{
+	return cm->requests - c->request >= cm->everyone.count;
+}
+
+/*
+ * The oldest of the holder that has most at a level, if it has more than one. Anti-exhaustion: age
+ * protects others from a flood, not the flood from itself. Who has more than half loses its oldest,
+ * which is still older than half of the time above.
  */
 static struct cm_conn *
-old_enough(const struct cm *cm, unsigned int level, const struct cm_conn *keep)
+half_open_of_most(const struct cm *cm, unsigned int level, const struct cm_conn *keep)
 {
-	struct share_holder *most = share_most(&cm->rank[level]);
+	const struct share_holder *most = share_most(&cm->rank[level]);
 	struct cm_conn *c;
 
 	if (most == NULL || most->count == 1)
 		return NULL;
 	c = CM_OF_ITEM(TAILQ_FIRST(&most->items), level);
-	return c != keep && cm->requests - c->request >= cm->everyone.count ? c : NULL;
+	if (c == keep || !(old_enough(cm, c) || share_is_majority(most, cm->everyone.count)))
+		return NULL;
+	return c;
+}
+
+static struct cm_conn *
+who_gives_way(const struct cm *cm, const struct cm_conn *keep)
+{
+	struct cm_conn *of_address = half_open_of_most(cm, CM_ADDRESS, keep);
+	struct cm_conn *of_prefix = half_open_of_most(cm, CM_PREFIX, keep);
+
+	if (of_address != NULL && of_prefix != NULL &&
+		share_prefix_first(of_prefix->origin[CM_PREFIX], of_address->origin[CM_PREFIX],
+			cm->everyone.count))
+		return of_prefix;
+	if (of_address != NULL)
+		return of_address;
+	if (of_prefix != NULL)
+		return of_prefix;
+	return CM_OF_ITEM(TAILQ_FIRST(&cm->everyone.items), CM_EVERYONE);
 }
 
 bool
 cm_half_open_evict(struct cm *cm, const struct cm_conn *keep, uint64_t now)
 {
-	struct cm_conn *c = NULL;
-	unsigned int i;
+	struct cm_conn *c;
 
 	if (cm->everyone.count == 0)
 		return false;
-	for (i = 0; i < CM_EVERYONE && c == NULL; i++)
-		c = old_enough(cm, i, keep);
-	if (c == NULL)
-		c = CM_OF_ITEM(TAILQ_FIRST(&cm->everyone.items), CM_EVERYONE);
+	c = who_gives_way(cm, keep);
 	if (c == keep)
 		return false;
 	half_open_end(c, now);

@@ -256,9 +256,9 @@ perftest_tcp_answered(struct perftest_session *s)
 static bool
 same_client(const union gid *a, const union gid *b, bool prefix)
 {
-	if (!prefix)
-		return gid_equal(a, b);
-	return gid_same_subnet(a, b, gid_is_ipv4(a) ? 24 : 64);
+	const union gid of_a = gid_prefix(a), of_b = gid_prefix(b);
+
+	return prefix ? gid_equal(&of_a, &of_b) : gid_equal(a, b);
 }
 
 /* @return number of sessions of this address, or with @p prefix of its prefix */

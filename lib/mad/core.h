@@ -36,12 +36,20 @@ mad_key_equal(const struct mad_key *a, const struct mad_key *b)
 
 /* --- session_table.c --- */
 
+/* An IPv4 /24, else a /64. Who has one may have all of its addresses, so it is limited, too. */
+struct mad_prefix {
+	struct share_holder half_open;
+	struct share_holder answering;
+	struct share_holder bodies; /* by their chunks */
+};
+
 /*
  * An address with sessions or bodies. The entry of a proven address is kept longer, as long as
  * there is room.
  */
 struct mad_peer_entry {
 	union gid addr;
+	struct mad_prefix *prefix;
 	struct hash_link link; /* by address, or of the free entries */
 	uint32_t sessions;
 	uint64_t bytes;
@@ -62,8 +70,8 @@ struct mad_session *mad_session_of(const struct mad_worker *w, mad_handle h);
 /*
  * Create a session for a key that has none. A stranger's session counts against its address and is
  * half-open. If the pool is empty, a lingering session is reclaimed, else the oldest half-open
- * session of the address that has most of them, else the oldest one of an address that has more
- * than its fair share.
+ * session of the address or prefix that has most of them, else the oldest one of an address or
+ * prefix that has more than its fair share.
  */
 struct mad_session *mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash,
 	bool stranger);

@@ -8,8 +8,9 @@
  * slots. Memory grows with the data received, never by what a PayloadLength announces, so a peer
  * cannot reserve memory by a promise.
  *
- * Addresses are ranked by the chunks of their half-open sessions. When the pool is empty, the
- * oldest request of the address with most gives way.
+ * Addresses are ranked by the chunks of their half-open sessions, and so are prefixes. When the
+ * pool is empty, the oldest request of the address with most gives way, or of the prefix with most,
+ * if that has more than half of all.
  */
 
 #include <errno.h>
@@ -23,7 +24,10 @@ struct mad_pool {
 	uint8_t *free; /* list through the first word */
 	uint64_t chunks;
 	uint64_t used;
-	struct share_rank strangers; /* by chunks of bodies that may give way */
+	/* by chunks of bodies that may give way: */
+	struct share_rank strangers;
+	struct share_rank prefixes;
+	uint32_t gives_way; /* all of them */
 };
 
 struct mad_body {
@@ -56,7 +60,9 @@ mad_pool_create(struct mad_worker *w)
 		return 0;
 	pool->memory = mem_zalloc(alloc, pool->chunks * MAD_CHUNK, 64);
 	most = RTE_MIN(pool->chunks, w->limits.max_bytes_per_peer / MAD_CHUNK);
-	if (pool->memory == NULL || share_rank_create(&pool->strangers, alloc, (uint32_t)most) != 0)
+	if (pool->memory == NULL ||
+		share_rank_create(&pool->strangers, alloc, (uint32_t)most) != 0 ||
+		share_rank_create(&pool->prefixes, alloc, (uint32_t)pool->chunks) != 0)
 		return -ENOMEM;
 	for (i = pool->chunks; i-- > 0;) {
 		memcpy(pool->memory + i * MAD_CHUNK, &pool->free, sizeof(pool->free));
@@ -71,6 +77,7 @@ mad_pool_destroy(struct mad_worker *w)
 	if (w->pool == NULL)
 		return;
 	share_rank_destroy(&w->pool->strangers, w->config.alloc);
+	share_rank_destroy(&w->pool->prefixes, w->config.alloc);
 	mem_free(w->config.alloc, w->pool->memory);
 	mem_free(w->config.alloc, w->pool);
 	w->pool = NULL;
@@ -85,8 +92,9 @@ mad_pool_memory(const struct mad_worker *w, uint64_t *used, uint64_t *total)
 
 /* --- giving way --- */
 
-#define BODY_OF_ITEM(item) container_of(item, struct mad_session, body_item)
-#define SMALL              4 /* chunks: the longest GetMulti needs three */
+#define BODY_OF_ITEM(item)   container_of(item, struct mad_session, body_item)
+#define BODY_OF_PREFIX(item) container_of(item, struct mad_session, prefix_body_item)
+#define SMALL                4 /* chunks: the longest GetMulti needs three */
 
 static uint32_t
 body_chunks(const struct mad_body *b)
@@ -94,16 +102,61 @@ body_chunks(const struct mad_body *b)
 	return (uint32_t)(b->bytes / MAD_CHUNK);
 }
 
+static void
+body_rank_add(struct mad_session *s)
+{
+	struct mad_pool *pool = s->w->pool;
+
+	share_add(&pool->strangers, &s->peer->bodies, &s->body_item);
+	share_add(&pool->prefixes, &s->peer->prefix->bodies, &s->prefix_body_item);
+	pool->gives_way++;
+}
+
+static void
+body_rank_change(struct mad_session *s, int chunks)
+{
+	struct mad_pool *pool = s->w->pool;
+
+	share_rank_change(&pool->strangers, &s->peer->bodies, chunks);
+	share_rank_change(&pool->prefixes, &s->peer->prefix->bodies, chunks);
+	pool->gives_way += (uint32_t)chunks;
+}
+
 void
 mad_body_settle(struct mad_session *s)
 {
-	struct share_rank *strangers = &s->w->pool->strangers;
+	struct mad_pool *pool = s->w->pool;
 
 	if (s->body == NULL || !s->body->gives_way)
 		return;
 	s->body->gives_way = false;
-	share_rank_change(strangers, &s->peer->bodies, 1 - (int)body_chunks(s->body));
-	share_remove(strangers, &s->peer->bodies, &s->body_item);
+	body_rank_change(s, 1 - (int)body_chunks(s->body));
+	share_remove(&pool->strangers, &s->peer->bodies, &s->body_item);
+	share_remove(&pool->prefixes, &s->peer->prefix->bodies, &s->prefix_body_item);
+	pool->gives_way--;
+}
+
+/* The oldest request of this address but @p s. */
+static struct mad_session *
+oldest_body(const struct share_holder *address, const struct mad_session *s)
+{
+	struct share_item *item;
+
+	TAILQ_FOREACH(item, &address->items, link)
+		if (BODY_OF_ITEM(item) != s)
+			return BODY_OF_ITEM(item);
+	return NULL;
+}
+
+static struct mad_session *
+oldest_body_of_prefix(const struct share_holder *prefix, const struct mad_session *s)
+{
+	struct share_item *item;
+
+	TAILQ_FOREACH(item, &prefix->items, link)
+		if (BODY_OF_PREFIX(item) != s)
+			return BODY_OF_PREFIX(item);
+	return NULL;
 }
 
 /*
@@ -114,19 +167,24 @@ mad_body_settle(struct mad_session *s)
 static bool
 make_body_room(struct mad_session *s)
 {
-	const struct share_holder *most = share_most(&s->w->pool->strangers);
-	struct share_item *item;
+	const struct mad_pool *pool = s->w->pool;
+	const struct share_holder *most = share_most(&pool->strangers);
+	const struct share_holder *prefix = share_most(&pool->prefixes);
+	const struct mad_peer_entry *greediest;
+	struct mad_session *victim;
 
 	if (most == NULL ||
 		(s->half_open && s->peer->bodies.count >= RTE_MAX(most->count, (uint32_t)SMALL)))
 		return false;
-	TAILQ_FOREACH(item, &most->items, link) {
-		if (BODY_OF_ITEM(item) == s)
-			continue;
-		mad_session_reclaim(BODY_OF_ITEM(item));
-		return true;
-	}
-	return false;
+	greediest = container_of(most, struct mad_peer_entry, bodies);
+	if (share_prefix_first(prefix, &greediest->prefix->bodies, pool->gives_way))
+		victim = oldest_body_of_prefix(prefix, s);
+	else
+		victim = oldest_body(most, s);
+	if (victim == NULL)
+		return false;
+	mad_session_reclaim(victim);
+	return true;
 }
 
 /* --- chunks --- */
@@ -183,7 +241,7 @@ body_chunk(struct mad_session *s)
 	memset(chunk, 0, MAD_CHUNK);
 	s->body->bytes += MAD_CHUNK;
 	if (s->body->gives_way)
-		share_rank_change(&s->w->pool->strangers, &s->peer->bodies, 1);
+		body_rank_change(s, 1);
 	return chunk;
 }
 
@@ -199,7 +257,7 @@ body_new(struct mad_session *s)
 	b->peer = s->peer;
 	b->gives_way = s->half_open;
 	if (b->gives_way)
-		share_add(&s->w->pool->strangers, &s->peer->bodies, &s->body_item);
+		body_rank_add(s);
 	return b;
 }
 

@@ -303,7 +303,9 @@ struct mad_session {
 	uint32_t generation;
 	struct mad_peer_entry *peer; /* the stranger's address entry; NULL: our call */
 	struct share_item body_item; /* request_body.c: of the peer's bodies that may give way */
+	struct share_item prefix_body_item; /* the same of its prefix */
 	struct share_item peer_item; /* of the peer's half-open, answering or lingering sessions */
+	struct share_item prefix_item; /* of its prefix's half-open or answering sessions */
 	TAILQ_ENTRY(mad_session) linger_link;
 };
 

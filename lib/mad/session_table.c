@@ -6,12 +6,13 @@
  * The sessions of a worker: a pool sized at creation, a hash table over it, and an entry for each
  * address with sessions, which limits how many of them one stranger can have.
  *
- * A session is half-open until its peer has answered packets of ours. Addresses are
- * ranked by their number of half-open sessions. When the pool is empty, the oldest lingering
- * session is reclaimed first, then the oldest half-open session of an address with the highest
- * rank, so that an address that floods us displaces its own sessions first. The last resort, when
- * none is half-open, is the oldest session of the address with most, if it has more than its fair
- * share and the newcomer has less. Everything is O(1).
+ * A session is half-open until its peer has answered packets of ours. Addresses and their prefixes
+ * are ranked by their number of half-open sessions. When the pool is empty, the oldest lingering
+ * session is reclaimed first, then the oldest half-open session of the address with the highest
+ * rank, or of the prefix if no address has two, so that who floods us displaces its own sessions
+ * first. The last resort, when none is half-open, is the oldest session of the address, then of the
+ * prefix, with most, if that has more than its fair share and the newcomer's has less. A prefix
+ * with more than half of all comes before addresses of others. Everything is O(1).
  */
 
 #include <errno.h>
@@ -21,9 +22,17 @@
 
 #include "mad/core.h"
 
-#define SESSION_OF_ITEM(item) container_of(item, struct mad_session, peer_item)
+#define SESSION_OF_ITEM(item)   container_of(item, struct mad_session, peer_item)
+#define SESSION_OF_PREFIX(item) container_of(item, struct mad_session, prefix_item)
 
 TAILQ_HEAD(idle_peers, mad_peer_entry);
+
+/* Sessions of one kind, counted by address, by prefix and together. */
+struct mad_ranks {
+	struct share_rank address;
+	struct share_rank prefix;
+	uint32_t sessions;
+};
 
 struct mad_table {
 	struct mad_session *sessions;
@@ -39,8 +48,10 @@ struct mad_table {
 	uint32_t num_peers;
 	struct idle_peers
 		idle_peers; /* proven addresses without sessions and bytes, oldest first */
-	struct share_rank half_open;
-	struct share_rank answering; /* neither half-open nor lingering */
+	struct mad_prefix *prefixes; /* by hash, as many as .by_address has buckets */
+	/* neither lingering: */
+	struct mad_ranks half_open;
+	struct mad_ranks answering;
 	size_t memory;
 };
 
@@ -97,8 +108,33 @@ fill_pools(struct mad_worker *w)
 	}
 	for (i = t->num_peers; i-- > 0;)
 		LIST_INSERT_HEAD(&t->peer_free, &t->peers[i].link, chain);
+	for (i = 0; i <= t->by_address.mask; i++) {
+		share_holder_init(&t->prefixes[i].half_open);
+		share_holder_init(&t->prefixes[i].answering);
+		share_holder_init(&t->prefixes[i].bodies);
+	}
 	TAILQ_INIT(&t->linger);
 	TAILQ_INIT(&t->idle_peers);
+}
+
+static int
+ranks_create(struct mad_worker *w, struct mad_ranks *r)
+{
+	const uint32_t of_address = w->limits.max_sessions_per_peer;
+	const uint32_t of_all = w->limits.max_sessions;
+
+	if (share_rank_create(&r->address, w->config.alloc, of_address) != 0 ||
+		share_rank_create(&r->prefix, w->config.alloc, of_all) != 0)
+		return -ENOMEM;
+	w->table->memory += (of_address + of_all + 2) * sizeof(struct share_holders);
+	return 0;
+}
+
+static void
+ranks_destroy(struct mad_ranks *r, const struct allocator *alloc)
+{
+	share_rank_destroy(&r->address, alloc);
+	share_rank_destroy(&r->prefix, alloc);
 }
 
 int
@@ -115,15 +151,14 @@ mad_table_create(struct mad_worker *w)
 	t->live = session_table_alloc(w, t->size / 64 + 1, sizeof(*t->live));
 	t->peers = session_table_alloc(w, t->num_peers, sizeof(*t->peers));
 	if (t->sessions == NULL || t->live == NULL || t->peers == NULL ||
-		share_rank_create(&t->half_open, w->config.alloc,
-			w->limits.max_sessions_per_peer) != 0 ||
-		share_rank_create(&t->answering, w->config.alloc,
-			w->limits.max_sessions_per_peer) != 0 ||
+		ranks_create(w, &t->half_open) != 0 || ranks_create(w, &t->answering) != 0 ||
 		hash_create(&t->by_key, w->config.alloc, t->num_peers) != 0 ||
 		hash_create(&t->by_address, w->config.alloc, t->num_peers) != 0)
 		return -ENOMEM;
-	t->memory += 2 * (t->by_key.mask + 1) * sizeof(struct hash_chain) +
-		2 * (w->limits.max_sessions_per_peer + 1) * sizeof(struct share_holders);
+	t->prefixes = session_table_alloc(w, t->by_address.mask + 1, sizeof(*t->prefixes));
+	if (t->prefixes == NULL)
+		return -ENOMEM;
+	t->memory += 2 * (t->by_key.mask + 1) * sizeof(struct hash_chain);
 	fill_pools(w);
 	return 0;
 }
@@ -141,8 +176,9 @@ mad_table_destroy(struct mad_worker *w)
 	mem_free(alloc, t->live);
 	mem_free(alloc, t->peers);
 	mem_free(alloc, t->by_address.buckets);
-	share_rank_destroy(&t->half_open, alloc);
-	share_rank_destroy(&t->answering, alloc);
+	mem_free(alloc, t->prefixes);
+	ranks_destroy(&t->half_open, alloc);
+	ranks_destroy(&t->answering, alloc);
 	mem_free(alloc, t);
 	w->table = NULL;
 }
@@ -170,6 +206,14 @@ peer_find(const struct mad_worker *w, const union gid *addr)
 			return p;
 	}
 	return NULL;
+}
+
+static struct mad_prefix *
+mad_prefix_of(const struct mad_worker *w, const union gid *addr)
+{
+	const union gid prefix = gid_prefix(addr);
+
+	return &w->table->prefixes[peer_hash(w, &prefix) & w->table->by_address.mask];
 }
 
 static void
@@ -206,6 +250,7 @@ peer_add(struct mad_worker *w, const union gid *addr)
 	hash_remove(&p->link);
 	memset(p, 0, sizeof(*p));
 	p->addr = *addr;
+	p->prefix = mad_prefix_of(w, addr);
 	share_holder_init(&p->half_open);
 	share_holder_init(&p->answering);
 	share_holder_init(&p->bodies);
@@ -246,36 +291,48 @@ mad_peer_discharge(struct mad_worker *w, struct mad_peer_entry *p, uint64_t byte
 /* --- half-open, answering and lingering --- */
 
 static void
-set_half_open(struct mad_session *s)
+ranks_add(struct mad_session *s)
 {
-	s->half_open = true;
-	share_add(&s->w->table->half_open, &s->peer->half_open, &s->peer_item);
+	struct mad_table *t = s->w->table;
+	struct mad_peer_entry *p = s->peer;
+	struct mad_ranks *r = s->half_open ? &t->half_open : &t->answering;
+
+	share_add(&r->address, s->half_open ? &p->half_open : &p->answering, &s->peer_item);
+	share_add(&r->prefix, s->half_open ? &p->prefix->half_open : &p->prefix->answering,
+		&s->prefix_item);
+	r->sessions++;
+}
+
+static void
+ranks_remove(struct mad_session *s)
+{
+	struct mad_table *t = s->w->table;
+	struct mad_peer_entry *p = s->peer;
+	struct mad_ranks *r = s->half_open ? &t->half_open : &t->answering;
+
+	share_remove(&r->address, s->half_open ? &p->half_open : &p->answering, &s->peer_item);
+	share_remove(&r->prefix, s->half_open ? &p->prefix->half_open : &p->prefix->answering,
+		&s->prefix_item);
+	r->sessions--;
 }
 
 void
 mad_session_answers(struct mad_session *s)
 {
-	struct mad_table *t = s->w->table;
-
 	if (!s->half_open)
 		return;
+	ranks_remove(s);
 	s->half_open = false;
-	share_remove(&t->half_open, &s->peer->half_open, &s->peer_item);
-	share_add(&t->answering, &s->peer->answering, &s->peer_item);
+	ranks_add(s);
 }
 
 /* The session ends or lingers: it is no longer among those that its address has open. */
 static void
 leave_open(struct mad_session *s)
 {
-	struct mad_table *t = s->w->table;
-
 	if (s->peer == NULL)
 		return;
-	if (s->half_open)
-		share_remove(&t->half_open, &s->peer->half_open, &s->peer_item);
-	else
-		share_remove(&t->answering, &s->peer->answering, &s->peer_item);
+	ranks_remove(s);
 	s->half_open = false;
 }
 
@@ -319,54 +376,110 @@ mad_session_reclaim(struct mad_session *s)
 	mad_session_end(s, &reclaimed);
 }
 
-/* End the oldest of these sessions whose agent or taker is not being called (at most two are). */
-static bool
-reclaim_oldest(const struct share_holder *of)
+/* The oldest session of an address whose agent or taker is not being called (at most two are). */
+static struct mad_session *
+oldest_of_address(const struct share_holder *address)
 {
 	struct share_item *item;
-	struct mad_session *s;
 
-	TAILQ_FOREACH(item, &of->items, link) {
-		s = SESSION_OF_ITEM(item);
-		if (s->busy)
-			continue;
-		mad_session_reclaim(s);
-		return true;
-	}
-	return false;
+	TAILQ_FOREACH(item, &address->items, link)
+		if (!SESSION_OF_ITEM(item)->busy)
+			return SESSION_OF_ITEM(item);
+	return NULL;
 }
 
-/* @param held  half-open sessions that the newcomer's address has */
-static bool
-reclaim_half_open(struct mad_worker *w, uint32_t held)
+static struct mad_session *
+oldest_of_prefix(const struct share_holder *prefix)
 {
-	const struct share_holder *most = share_most(&w->table->half_open);
+	struct share_item *item;
 
-	return most != NULL && most->count > held && reclaim_oldest(most);
+	TAILQ_FOREACH(item, &prefix->items, link)
+		if (!SESSION_OF_PREFIX(item)->busy)
+			return SESSION_OF_PREFIX(item);
+	return NULL;
+}
+
+static const struct share_holder *
+prefix_holder(const struct mad_session *s)
+{
+	return s->half_open ? &s->peer->prefix->half_open : &s->peer->prefix->answering;
+}
+
+/*
+ * End the oldest session of the address with most of a kind, or of the prefix with most.
+ *
+ * @param address_may  most sessions that an address may have without being the one that gives way
+ * @param prefix_may   the same of a prefix
+ */
+static bool
+reclaim_of_most(const struct mad_ranks *r, uint32_t address_may, uint32_t prefix_may)
+{
+	const struct share_holder *address = share_most(&r->address);
+	const struct share_holder *prefix = share_most(&r->prefix);
+	struct mad_session *s = NULL, *of_prefix = NULL;
+
+	if (address == NULL)
+		return false;
+	if (address->count > address_may)
+		s = oldest_of_address(address);
+	if (prefix->count > prefix_may)
+		of_prefix = oldest_of_prefix(prefix);
+	if (s == NULL ||
+		(of_prefix != NULL && share_prefix_first(prefix, prefix_holder(s), r->sessions)))
+		s = of_prefix;
+	if (s == NULL)
+		return false;
+	mad_session_reclaim(s);
+	return true;
+}
+
+/*
+ * Reclaim a half-open session. If each address has one at most, the prefix with most gives way, or
+ * the oldest of all if no prefix has two.
+ *
+ * @param p     the newcomer's address; NULL: no entry yet
+ * @param held  half-open sessions that it has besides the newcomer
+ */
+static bool
+reclaim_half_open(struct mad_worker *w, const struct mad_peer_entry *p, uint32_t held)
+{
+	const struct mad_ranks *r = &w->table->half_open;
+	const uint32_t of_prefix = p != NULL ? p->prefix->half_open.count : 0;
+
+	return reclaim_of_most(r, RTE_MAX(held, 1u), held == 0 ? 1 : RTE_MAX(of_prefix, 1u)) ||
+		reclaim_of_most(r, held, UINT32_MAX);
 }
 
 /*
  * Last resort, when the pool is full of sessions whose peers answer: who guesses Acks gets them,
- * too. An address that has more than its fair share loses its oldest one, but never its only one.
+ * too. An address, or a prefix, that has more than its fair share loses its oldest one.
  */
 static bool
-reclaim_unfair(struct mad_worker *w, const struct mad_peer_entry *newcomer)
+reclaim_unfair(struct mad_worker *w, const union gid *addr, const struct mad_peer_entry *p)
 {
 	const struct mad_table *t = w->table;
-	const struct share_holder *most = share_most(&t->answering);
-	uint32_t fair =
-		share_fair(&t->answering, t->size, newcomer != NULL ? &newcomer->answering : NULL);
+	const struct mad_ranks *r = &t->answering;
+	const struct mad_prefix *prefix = addr != NULL ? mad_prefix_of(w, addr) : NULL;
+	uint32_t fair = share_fair(&r->address, t->size, p != NULL ? &p->answering : NULL);
+	uint32_t fair_prefix =
+		share_fair(&r->prefix, t->size, prefix != NULL ? &prefix->answering : NULL);
+	uint32_t address_may = UINT32_MAX, prefix_may = UINT32_MAX;
 
-	if (most == NULL || most->count <= RTE_MAX(fair, 1u))
-		return false;
-	if (newcomer != NULL && newcomer->sessions >= fair)
-		return false;
-	return reclaim_oldest(most);
+	if (p == NULL || p->sessions < fair)
+		address_may = RTE_MAX(fair, 1u);
+	if (prefix == NULL || prefix->half_open.count + prefix->answering.count < fair_prefix)
+		prefix_may = RTE_MAX(fair_prefix, 1u);
+	return reclaim_of_most(r, address_may, prefix_may);
 }
 
-/* Make room for a session of this address. @param p  NULL: no entry yet, or the call is our own */
+/*
+ * Make room for a session.
+ *
+ * @param addr  of the peer; NULL: the call is our own
+ * @param p     its entry; NULL: none yet
+ */
 static bool
-session_make_room(struct mad_worker *w, const struct mad_peer_entry *p)
+session_make_room(struct mad_worker *w, const union gid *addr, const struct mad_peer_entry *p)
 {
 	struct mad_table *t = w->table;
 
@@ -382,7 +495,8 @@ session_make_room(struct mad_worker *w, const struct mad_peer_entry *p)
 		mad_session_free(TAILQ_FIRST(&t->linger));
 		return true;
 	}
-	return reclaim_half_open(w, p != NULL ? p->half_open.count : 0) || reclaim_unfair(w, p);
+	return reclaim_half_open(w, p, p != NULL ? p->half_open.count : 0) ||
+		reclaim_unfair(w, addr, p);
 }
 
 int
@@ -405,7 +519,7 @@ mad_make_room(struct mad_worker *w, mad_handle h)
 
 	if (s == NULL || s->peer == NULL)
 		return false;
-	return reclaim_half_open(w, s->peer->half_open.count - s->half_open);
+	return reclaim_half_open(w, s->peer, s->peer->half_open.count - s->half_open);
 }
 
 /* --- sessions --- */
@@ -482,7 +596,7 @@ mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash, 
 
 	if (stranger)
 		p = peer_find(w, &key->addr);
-	if (!session_make_room(w, p))
+	if (!session_make_room(w, stranger ? &key->addr : NULL, p))
 		return NULL;
 	/* session_make_room() may have reclaimed the address's last session and freed its entry */
 	if (stranger) {
@@ -504,7 +618,8 @@ mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash, 
 		peer_wake(t, p);
 		s->peer = p;
 		p->sessions++;
-		set_half_open(s);
+		s->half_open = true;
+		ranks_add(s);
 		set_budget(s);
 	}
 	mad_count(w, sessions_opened, 1);

@@ -100,3 +100,15 @@ gid_same_subnet(const union gid *a, const union gid *b, uint8_t prefix_len)
 	bits %= 8;
 	return bits == 0 || ((a->raw[bytes] ^ b->raw[bytes]) >> (8 - bits)) == 0;
 }
+
+union gid
+gid_prefix(const union gid *gid)
+{
+	union gid prefix = *gid;
+
+	if (gid_is_ipv4(gid))
+		prefix.raw[15] = 0;
+	else
+		prefix.word[1] = 0;
+	return prefix;
+}

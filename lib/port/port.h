@@ -145,6 +145,11 @@ bool gid_is_zero(const union gid *gid);
  * (RFC 1122 3.2.1.3). Nothing is sent to any other, whatever a packet gives as its source.
  */
 bool gid_is_host(const union gid *gid);
+/**
+ * The IPv4 /24 or the /64 of an address, to count by: who has one of its addresses may have all.
+ * The LIDs of a subnet (::lid) share one.
+ */
+union gid gid_prefix(const union gid *gid);
 union gid gid_from_ipv4(const uint8_t addr[4]);
 /**
  * "10.0.0.1" or "fe80::1" (an IPv4 address becomes ::ffff:10.0.0.1). @retval false not an address

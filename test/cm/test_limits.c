@@ -198,12 +198,57 @@ test_young_ones_stay(void **state)
 	unsigned int i;
 
 	req_of(w, 1, 1, 0);
-	for (i = 0; i < 3; i++)
+	req_of(w, 4, 1, 0);
+	for (i = 0; i < 2; i++)
 		req_of(w, 2, 1, i);
 	req_of(w, 3, 1, 0);
 	expect_evicted(w, 1, 1, 0);
-	req_of(w, 4, 1, 0);
+	req_of(w, 5, 1, 0);
+	expect_evicted(w, 4, 1, 0);
+	req_of(w, 6, 1, 0);
 	expect_evicted(w, 2, 1, 0);
+}
+
+/* Who has more than half of the pool gives way, however young: an address, */
+static void
+test_half_of_the_pool_gives_way(void **state)
+{
+	struct world *w = limited(state, 8, 8, 64);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		req_of(w, 1 + i, 1, 0);
+	for (i = 0; i < 5; i++)
+		req_of(w, 9, 1, i);
+	req_of(w, 5, 1, 0);
+	expect_evicted(w, 9, 1, 0);
+	req_of(w, 6, 1, 0); /* 4 of 8 are no more than half */
+	expect_evicted(w, 1, 1, 0);
+}
+
+/* or a prefix, before an address of another prefix that has several. */
+static void
+test_half_of_the_pool_of_a_prefix_gives_way(void **state)
+{
+	struct world *w = limited(state, 8, 8, 64);
+	unsigned int i;
+
+	req_of(w, 1, 1, 0);
+	req_of(w, 2, 1, 0);
+	req_of(w, 2, 1, 1);
+	for (i = 0; i < 100; i++)
+		req_of(w, 9, (uint8_t)(1 + i), 0);
+	for (i = 0; i < 95; i++)
+		expect_evicted(w, 9, (uint8_t)(1 + i), 0);
+	assert_int_equal(counters_of(&w->a).half_open_evicted, 95);
+	for (i = 0; i < 3; i++) /* in that prefix, an address with several comes first */
+		req_of(w, 9, 200, i);
+	expect_evicted(w, 9, 98, 0);
+	for (i = 0; i < 8; i++)
+		req_of(w, 9, 200, 3 + i);
+	expect_evicted(w, 9, 200, 0);
+	req_of(w, 3, 1, 0);
+	assert_int_equal(count_qps(&w->a), 8);
 }
 
 /* Strangers hold all that is for half-open connections: one of ours still has room. */
@@ -671,6 +716,8 @@ main(void)
 		N(test_pause_survives_others),
 		N(test_those_with_most_give_way),
 		N(test_young_ones_stay),
+		N(test_half_of_the_pool_gives_way),
+		N(test_half_of_the_pool_of_a_prefix_gives_way),
 		N(test_half_open_ones_do_not_count),
 		N(test_not_admitted_hold_nothing),
 		N(test_established_ones_leave_room),

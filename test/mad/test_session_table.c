@@ -136,9 +136,9 @@ test_greedy_proven_give_way(void **state)
 	}
 	assert_int_equal(sessions_of(&h->a), 64);
 	for (i = 0; i < 26; i++) { /* two from each of 13 newcomers */
-		assert_int_equal(ask_from(h, 400 + i / 2, i % 2), VERDICT_DATAGRAM);
+		assert_int_equal(ask_from(h, 200 + i / 2, i % 2), VERDICT_DATAGRAM);
 		table_forget_sent(h);
-		assert_int_equal(ack_from(h, 400 + i / 2, i % 2, 2), VERDICT_DATAGRAM);
+		assert_int_equal(ack_from(h, 200 + i / 2, i % 2, 2), VERDICT_DATAGRAM);
 		table_forget_sent(h);
 		assert_int_equal(sessions_of(&h->a), 64);
 	}
@@ -150,10 +150,63 @@ test_greedy_proven_give_way(void **state)
 	for (i = 60; i < 64; i++)
 		assert_int_equal(ack_from(h, 300 + i, i % 4, 6), VERDICT_DATAGRAM);
 	/* 64 sessions of 32 addresses: who has two has its share, and gets no third one */
-	assert_int_equal(ask_from(h, 400, 2), VERDICT_MAD_REFUSED);
+	assert_int_equal(ask_from(h, 200, 2), VERDICT_MAD_REFUSED);
 	table_forget_sent(h);
 	assert_int_equal(h->released, 26);
 	harness_destroy(h);
+}
+
+/* A flood from one prefix displaces itself; another address keeps all that it had before */
+static void
+test_half_open_of_one_prefix_give_way(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	ask_from(h, 0x202, 1);
+	ask_from(h, 0x202, 2);
+	ask_from(h, 0x303, 1);
+	for (i = 0; i < 250; i++) {
+		assert_int_equal(ask_from(h, 0x101 + i, 1), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+	}
+	assert_int_equal(sessions_of(&h->a), 64);
+	/* each of them may ask for more, too */
+	assert_int_equal(ask_from(h, 0x303, 2), VERDICT_DATAGRAM);
+	table_forget_sent(h);
+	assert_int_equal(ack_from(h, 0x202, 1, 2), VERDICT_DATAGRAM);
+	assert_int_equal(ack_from(h, 0x202, 2, 2), VERDICT_DATAGRAM);
+	assert_int_equal(ack_from(h, 0x303, 1, 2), VERDICT_DATAGRAM);
+	assert_int_equal(ack_from(h, 0x303, 2, 2), VERDICT_DATAGRAM);
+	assert_int_equal(h->released, 250 - 61 + 1);
+}
+
+/* Who guesses Acks for many addresses of a prefix has its fair share of the pool, not all of it */
+static void
+test_proven_of_one_prefix_give_way(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	for (i = 0; i < 64; i++) {
+		ask_from(h, 0x101 + i, 1);
+		assert_int_equal(ack_from(h, 0x101 + i, 1, 2), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+	}
+	for (i = 0; i < 32; i++) {
+		assert_int_equal(ask_from(h, 0x201 + i, 1), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+		assert_int_equal(ack_from(h, 0x201 + i, 1, 2), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+		assert_int_equal(h->released, i + 1);
+	}
+	assert_int_equal(counters_of(&h->a).sessions_reclaimed, 32);
+	assert_int_equal(ask_from(h, 0x221, 1), VERDICT_MAD_REFUSED); /* both have half of all */
+	assert_int_equal(ask_from(h, 0x1FF, 1), VERDICT_MAD_REFUSED);
+	table_forget_sent(h);
+	for (i = 0; i < 64; i++) /* the oldest have ended */
+		assert_int_equal(ack_from(h, 0x101 + i, 1, 6),
+			i < 32 ? VERDICT_MAD_UNMATCHED : VERDICT_DATAGRAM);
 }
 
 /* Lingering sessions are reclaimed before any other, oldest first */
@@ -311,6 +364,25 @@ test_greediest_body_gives_way(void **state)
 	assert_int_equal(config_from(h, 3, 107, 0), VERDICT_MAD_REFUSED);
 	assert_int_equal(counters_of(&h->a).sessions_refused, 1);
 	assert_int_equal(counters_of(&h->a).sessions_reclaimed, 1);
+	harness_destroy(h);
+}
+
+/* A flood of short requests from one prefix ends none of another, longer than each of them */
+static void
+test_bodies_of_one_prefix_give_way(void **state)
+{
+	struct harness *h = harness_of_few_chunks();
+	unsigned int i, n;
+
+	(void)state;
+	for (n = 1; n <= 43; n++) /* three chunks */
+		assert_int_equal(config_from(h, 0x202, n, 0), VERDICT_DATAGRAM);
+	for (i = 0; i < 200; i++) {
+		assert_int_equal(config_from(h, 0x101 + i, 1, 0), VERDICT_DATAGRAM);
+		table_forget_sent(h);
+	}
+	assert_true(counters_of(&h->a).sessions_reclaimed > 150);
+	assert_int_equal(config_from(h, 0x202, 44, 0), VERDICT_DATAGRAM);
 	harness_destroy(h);
 }
 
@@ -691,11 +763,14 @@ main(void)
 		T(test_flood_from_everywhere),
 		T(test_pool_of_proven_sessions),
 		cmocka_unit_test(test_greedy_proven_give_way),
+		T(test_half_open_of_one_prefix_give_way),
+		T(test_proven_of_one_prefix_give_way),
 		T(test_lingering_goes_first),
 		T(test_first_only_flood),
 		cmocka_unit_test(test_memory_is_bounded),
 		cmocka_unit_test(test_bodies_of_strangers_give_way),
 		cmocka_unit_test(test_greediest_body_gives_way),
+		cmocka_unit_test(test_bodies_of_one_prefix_give_way),
 		cmocka_unit_test(test_trusted_body_stays),
 		cmocka_unit_test(test_config_is_refused_at_its_first),
 		T(test_agent_ends_a_request),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A flood of REQs from forged addresses, 10,000 a second: a legitimate peer connects meanwhile, no
+"""Floods of REQs from forged addresses, 10,000 a second: a legitimate peer connects meanwhile, no
 service loses its places, and the flood is not amplified."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 import net
 from bystanders import ECHO
-from cmpeer import RoceWay, Wire
+from cmpeer import RoceWay, STATION_IP_SECOND, Wire
 from cmwire import REQ, build, service_id
 from conn import wait_until
 from polca import port
@@ -21,6 +22,9 @@ RPING = 7174
 HALF_OPEN_KIB = 160 << 10  # the pool's bound is 128 MB of queue pairs (lib/cm/limits.c)
 RATE, COUNT = 10000, 60000
 MAC, IP, ATTACKER = '02:00:00:00:79:01', '10.79.0.1', '10.79.0.2'
+IP6, ATTACKER6 = 'fd79::1', 'fd79::2'
+POOL = 8192  # half-open connections (lib/cm/cm.h)
+SLOW = 21  # of a REQ: 8.6 s, after which Polca repeats its REP to a peer that has sent no RTU
 SOURCE = os.path.join(os.path.dirname(__file__), '..', '..', 'attack', 'req_flood.c')
 
 
@@ -42,7 +46,8 @@ def wire(kept, sockets):
     try:
         w.ns.veth('pv1', 'st1', mac_a=MAC, mac_b='02:00:00:00:79:02')
         w.polca.config['ports'].append(port(
-            'port1', 'net_af_packet1,iface=pv1,framecnt=4096,framesz=2048', IP + '/24'))
+            'port1', 'net_af_packet1,iface=pv1,framecnt=4096,framesz=2048', IP + '/24',
+            IP6 + '/64'))
         w.polca.start()
         yield w
         w.audit(False)
@@ -50,9 +55,9 @@ def wire(kept, sockets):
         w.close()
 
 
-def request(wire, service, local_timeout):
+def request(wire, service, local_timeout, source=ATTACKER, to=IP):
     """A REQ with 15 retries, so far apart."""
-    way = RoceWay(wire.station, MAC, ATTACKER, IP)
+    way = RoceWay(wire.station, MAC, source, to)
     path = dict(way.path(), hop_limit=64)
     return way.frame(build(
         REQ, tid=1, local_id=1, ca_guid=1, service_id=service_id(service), qpn=77, psn=1,
@@ -66,6 +71,30 @@ def transferred(wire):
     return row['stats64']['tx']['bytes'], row['stats64']['rx']['bytes']
 
 
+@contextlib.contextmanager
+def flooded(wire, flood, frame, begun=9000):
+    """Repeat this REQ from forged addresses; yields the process once so many have arrived."""
+    counted = Delta(wire.cm)
+    p = wire.ns.popen([flood, 'st1', str(RATE), str(COUNT)], stdin=subprocess.PIPE,
+                      stdout=subprocess.PIPE)
+    p.stdin.write(frame)
+    p.stdin.close()
+    wait_until(lambda: counted['received_req'] > begun, timeout=60)
+    yield p
+    assert p.wait() == 0, p.stdout.read()
+
+
+def connect_and_leave(wire, peer):
+    """A legitimate connection, from REQ to DREP; the first packet or the RTU may be lost."""
+    c = peer.new()
+    c.req(service_id(ECHO))
+    c.expect_rep(timeout=2)
+    c.rtu()
+    c.echo(b'amid the flood', 0, tries=20)
+    c.disconnect()
+    wire.gone(c)
+
+
 def test_a_peer_connects_in_a_flood(wire, bystanders, flood):
     """The flood wants the REP repeated 15 times in 16 ms; then it holds what it gets for a minute,
     for the peer's own service, which has four places."""
@@ -73,24 +102,34 @@ def test_a_peer_connects_in_a_flood(wire, bystanders, flood):
     sent, received = transferred(wire)
     with bystanders.unharmed(growth_kib=HALF_OPEN_KIB), wire.peer() as peer:
         for service, timeout in ((RPING, 8), (ECHO, 20)):
-            p = wire.ns.popen([flood, 'st1', str(RATE), str(COUNT)], stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE)
-            p.stdin.write(request(wire, service, timeout))
-            p.stdin.close()
-            begun = counted['received_req']
-            wait_until(lambda: counted['received_req'] > begun + 9000, timeout=60)
             connections = 0
-            while p.poll() is None:
-                c = peer.new()
-                c.req(service_id(ECHO))
-                c.expect_rep(timeout=2)
-                c.rtu()
-                c.echo(b'amid the flood', 0, tries=20)
-                c.disconnect()
-                wire.gone(c)
-                connections += 1
-            assert connections > 0 and p.wait() == 0, p.stdout.read()
+            with flooded(wire, flood, request(wire, service, timeout)) as p:
+                while p.poll() is None:
+                    connect_and_leave(wire, peer)
+                    connections += 1
+            assert connections > 0
     after_sent, after_received = transferred(wire)
     assert after_received - received <= 3 * (after_sent - sent)
     assert counted['half_open_evicted'] > 0 and counted['half_open_limit'] == 0
     assert counted['refused'] == 0
+
+
+def test_one_prefix_keeps_nobody_out(wire, bystanders, flood):
+    """The flood comes from one /64. A peer of another prefix, whose REP came before the flood,
+    sends its RTU when the flood has filled the pool many times; new peers connect meanwhile."""
+    counted = Delta(wire.cm)
+    frame = request(wire, ECHO, 20, ATTACKER6, IP6)
+    with bystanders.unharmed(growth_kib=HALF_OPEN_KIB), wire.peer() as peer:
+        slow = peer.new()
+        slow.req(service_id(ECHO), local_timeout=SLOW)
+        slow.expect_rep()
+        connections = 0
+        with flooded(wire, flood, frame, 2 * POOL) as p, wire.peer(STATION_IP_SECOND) as other:
+            while p.poll() is None:
+                connect_and_leave(wire, other)
+                connections += 1
+        assert connections > 0
+        slow.rtu()
+        wire.stands(slow)
+        slow.echo(b'after the flood', 0, tries=20)
+    assert counted['half_open_evicted'] > 2 * POOL and counted['refused'] == 0

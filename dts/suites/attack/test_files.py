@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Who may change a registered file cannot stop the appliance by shortening it."""
+"""Who may change a registered file cannot stop the appliance by shortening it, nor who imports what is
+no file by letting it wait or read without end."""
 
 import json
 import os
@@ -10,7 +11,7 @@ import pytest
 from conn import wait_until
 from hca import Hca, Region
 from pattern import pattern
-from polca import Polca
+from polca import Polca, RpcError
 from polcapair import A, B, back_to_back, PolcaPair
 
 SIZE = 1 << 20
@@ -18,7 +19,7 @@ SIZE = 1 << 20
 
 @pytest.fixture
 def appliance(sockets):
-    with Polca(sockets, back_to_back(), name='files') as p:
+    with Polca(sockets, back_to_back(), name='files', sa={}) as p:
         yield p
 
 
@@ -50,3 +51,15 @@ def test_file_cut_short_ends_its_own_queue_pairs_only(appliance, tmp_path, op):
     pair.qb.live = False
     appliance.rpc('mr_deregister', key=region.key)
     assert path.stat().st_size == 0
+
+
+@pytest.mark.parametrize('what', ['a pipe', 'a device'])
+def test_only_regular_files_are_imported(appliance, tmp_path, what):
+    path = '/dev/zero'
+    if what == 'a pipe':
+        path = str(tmp_path / 'fifo')
+        os.mkfifo(path)
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), 'rb') as f:
+        with pytest.raises(RpcError, match='file: got ' + what):
+            appliance.rpc('sa_import', file=f)
+    assert appliance.rpc('version_get')

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Services registered from forged addresses fill the share of strangers, not the database; answers
+"""Services and groups stored from forged addresses fill the share of strangers, not the database; answers
 that nobody acknowledges give way."""
 
+import functools
+import ipaddress
 import struct
 
 import pytest
@@ -10,11 +12,10 @@ import pytest
 import mad
 import sapeer
 from conn import wait_until
-from mad import NODE, SERVICE, v2
-from roce import icrc
+from mad import MCMEMBER, NODE, SERVICE, v2
 from sapeer import receive2, Script
 
-from sawire import Delta, SM_KEY, Wire
+from sawire import Delta, forge, join, ready, SM_KEY, STATION_IP, Wire
 
 SHARE_OF_PORT, LEASE, SILENT = 4096, 3600, 8 * 1024
 
@@ -36,48 +37,68 @@ def register(number, **fields):
               mask=SERVICE.mask(*values), **({'sm_key': SM_KEY} if fields else {}))
 
 
-def forge(frame, address, number, service=False):
-    """The same request from one of 250 addresses; a Set for one of many services."""
-    f = bytearray(frame)
-    mad_at = 14 + 20 + 8 + 12 + 8
-    f[14 + 15] = 3 + address % 250
-    struct.pack_into('!H', f, 24, 0)
-    total = sum(struct.unpack_from('!10H', f, 14))
-    total = (total & 0xffff) + (total >> 16)
-    struct.pack_into('!H', f, 24, 0xffff - ((total & 0xffff) + (total >> 16)))
-    struct.pack_into('!Q', f, mad_at + 8, 0xf100d00000000000 + number)
-    if service:
-        struct.pack_into('!Q', f, mad_at + 56, 0x10000 + number)
-    f[-4:] = icrc(bytes(f[14:-4]))
-    return bytes(f)
+class Filling:
+    """Strangers store records until their share is full; writes that were granted."""
 
+    def __init__(self, wire):
+        self.counted = Delta(lambda: wire.polca.rpc('sa_stats')['sa'])
 
-def test_strangers_fill_their_share_only(wire):
-    counted = Delta(lambda: wire.polca.rpc('sa_stats')['sa'])
+    def granted(self):
+        return self.counted['writes'] - self.counted['write_conflicts']
 
-    def granted():
-        return counted['writes'] - counted['write_conflicts']
-
-    with wire.gsi() as gsi:
-        first = gsi.ask(register(1))
-        assert first.status == 0 and SERVICE.get(first.data, 'lease') == LEASE
-        frame, sent = gsi.frame(register(2)), 0
+    def fill(self, gsi, frame, edit):
+        """edit(number, frame, at): makes the number-th record of this Set another one."""
+        counted, sent = self.counted, 0
         while counted['share_full'] == 0:
             assert sent < 4 * SHARE_OF_PORT
             for sent in range(sent, sent + 100):
-                gsi.station.send(forge(frame, sent, sent, service=True))
+                gsi.station.send(forge(frame, sent, sent, functools.partial(edit, sent)))
             sent += 1
             # on a loaded machine some are answered "busy": the store has no room for more changes
             wait_until(lambda: counted['writes'] + counted['no_resources'] > sent, timeout=30)
         # a write is counted before its conflict
-        wait_until(lambda: granted() == SHARE_OF_PORT, timeout=30)
+        wait_until(lambda: self.granted() == SHARE_OF_PORT, timeout=30)
+
+
+def test_strangers_fill_their_share_only(wire):
+    filling = Filling(wire)
+
+    def another_service(number, frame, at):
+        struct.pack_into('!Q', frame, at, 0x10000 + number)
+
+    with wire.gsi() as gsi:
+        first = gsi.ask(register(1))
+        assert first.status == 0 and SERVICE.get(first.data, 'lease') == LEASE
+        filling.fill(gsi, gsi.frame(register(2)), another_service)
         refused = gsi.ask_until_served(lambda: register(3))
         assert refused.status == mad.NO_RESOURCES
-        assert granted() == SHARE_OF_PORT
+        assert filling.granted() == SHARE_OF_PORT
         kept = gsi.ask_until_served(lambda: register(4, name=b'an operator'))
         assert kept.status == 0 and SERVICE.get(kept.data, 'lease') == 0xffffffff
         assert wire.polca.rpc('sa_stats')['store']['bytes'] < 16 << 20
         wait_until(lambda: 'strangers have their share' in wire.polca.tail(), timeout=30)
+        gsi.drain()
+
+
+def test_strangers_leave_multicast_lids(wire):
+    """They create groups from 250 addresses, each for itself, until their share is full: a known port
+    creates another one."""
+    filling = Filling(wire)
+    own = 0xffff << 32 | int(ipaddress.ip_address(STATION_IP))
+    values = dict(mgid=0, port_gid=own, qkey=1, pkey=0xffff, join_state=1)
+    create = v2(mad.SET, MCMEMBER.attr, MCMEMBER.put(**values), tid=sapeer.new_tid(),
+                mask=MCMEMBER.mask(*values, 'sl', 'flow_label', 'tclass'))
+
+    def own_group(number, frame, at):
+        frame[at + 28:at + 32] = frame[14 + 12:14 + 16]  # PortGID: the forged source address
+
+    with wire.gsi() as gsi:
+        assert gsi.ask(create).status == 0
+        filling.fill(gsi, gsi.frame(create), own_group)
+        gsi.drain()
+        ready(wire)
+        joined = join(gsi)
+        assert joined.status == 0 and MCMEMBER.get(joined.data, 'mlid') >= 0xc000
         gsi.drain()
 
 

@@ -23,6 +23,7 @@ const struct rpc_area rpc_areas[] = {
 	{ "Completion queues", methods_cq },
 	{ "Shared receive queues", methods_srq },
 	{ "Queue pairs", methods_qp },
+	{ "The flight recorder", methods_trace },
 	{ "Queue pair attributes", methods_modify },
 	{ "Work requests", methods_post },
 	{ "Subnet administration", methods_sa },

@@ -90,7 +90,7 @@ static const struct command {
 		"Show ports, workers, drops, the SA and the busiest queue pairs on the whole screen, with rates. Keys: q quits, s sorts by the next of tx, rx, retransmitted, posted and qp, / filters queue pairs by number, state or peer, Esc shows all.",
 		"polca-ctl top --delay 2" },
 	{ "trace_start", "trace_start", NULL, "object number", "object number?",
-		"Record the last 64 steps of a queue pair or connection, or without a number of all: packets, timers and changes of state. A recorded queue pair is a little slower, others are not.",
+		"Record the last 64 steps of a queue pair or connection, or without a number of all, or of management sessions: packets, timers and changes of state. A recorded queue pair is a little slower, others are not.",
 		"polca-ctl trace start qp 17" },
 	{ "trace_stop", "trace_stop", NULL, "object number", "object number?",
 		"Stop recording, and forget the steps.", "polca-ctl trace stop qp" },

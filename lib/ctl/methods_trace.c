@@ -43,6 +43,18 @@ static const struct table_row rows_cm_step[] = {
 	ROW_END,
 };
 
+static const struct table_row rows_sa_step[] = {
+	STEP_TIME,
+	STEP("step", step, TABLE_STRING, "opened, received, sent, timeout or ended"),
+	STEP("segment", number, TABLE_UINT, "of the packet", .bit = STEP_NUMBER),
+	STEP("expected_segment", expected, TABLE_UINT,
+		"received: the next in order; sent: the last that the peer has acknowledged",
+		.bit = STEP_EXPECTED),
+	STEP("what", what, TABLE_STRING, "the packet's method and kind, or what happened"),
+	STEP("outcome", outcome, TABLE_STRING, "the session's state then (sa_sessions)"),
+	ROW_END,
+};
+
 static void
 fill_qp_step(struct rpc_call *call, struct step_row *row, const struct trace_step *s)
 {
@@ -66,11 +78,24 @@ fill_cm_step(struct rpc_call *call, struct step_row *row, const struct trace_ste
 	row->outcome = cm_state_name(s->outcome);
 }
 
+static void
+fill_sa_step(struct rpc_call *call, struct step_row *row, const struct trace_step *s)
+{
+	bool packet = s->event == MAD_STEP_RECEIVED || s->event == MAD_STEP_SENT;
+	char buf[MAD_STEP_TEXT_MAX];
+
+	row->present = packet ? STEP_NUMBER | STEP_EXPECTED : 0;
+	row->step = mad_step_name(s->event);
+	row->what = arena_printf(&call->arena, "%s", mad_step_what(s, buf));
+	row->outcome = mad_state_name(s->outcome);
+}
+
 static const struct {
 	void (*fill)(struct rpc_call *call, struct step_row *row, const struct trace_step *s);
 } traced_kinds[ENGINE_TRACED_KINDS] = {
 	[ENGINE_TRACED_QP] = { fill_qp_step },
 	[ENGINE_TRACED_CONNECTION] = { fill_cm_step },
+	[ENGINE_TRACED_SESSION] = { fill_sa_step },
 };
 
 static int
@@ -109,6 +134,7 @@ fill_event_steps(struct rpc_call *call, uint32_t trace, struct table_list *steps
 static const struct table_word words_traced[] = {
 	{ "qp", ENGINE_TRACED_QP },
 	{ "connection", ENGINE_TRACED_CONNECTION },
+	{ "session", ENGINE_TRACED_SESSION },
 	{ NULL, 0 },
 };
 
@@ -122,7 +148,8 @@ struct trace_args {
 static const struct table_row trace_params[] = {
 	ROW(struct trace_args, object, TABLE_ENUM, "what to record", .flags = TABLE_REQUIRED,
 		.words = words_traced),
-	ROW(struct trace_args, number, TABLE_UINT, "its number: qp_num or connection",
+	ROW(struct trace_args, number, TABLE_UINT,
+		"its number: qp_num or connection; sessions are recorded all or none",
 		.bit = TRACE_ONE, .def_text = "all of them, and those made later"),
 	ROW_END,
 };
@@ -132,7 +159,8 @@ struct trace_reply {
 };
 
 static const struct table_row trace_results[] = {
-	ROW(struct trace_reply, switched, TABLE_UINT, "objects that are recorded now, or no more"),
+	ROW(struct trace_reply, switched, TABLE_UINT,
+		"objects that are recorded now, or no more; of sessions: workers"),
 	ROW_END,
 };
 
@@ -161,7 +189,7 @@ trace_stop(struct rpc_call *call)
 	return trace_switch(call, false);
 }
 
-/* --- qp_trace, cm_trace --- */
+/* --- qp_trace, cm_trace, sa_trace --- */
 
 struct steps_reply {
 	double age_us;
@@ -208,6 +236,38 @@ static int
 cm_trace_method(struct rpc_call *call)
 {
 	return show_trace(call, ENGINE_TRACED_CONNECTION);
+}
+
+struct session_args {
+	uint64_t tid;
+};
+
+static const struct table_row session_params[] = {
+	ROW(struct session_args, tid, TABLE_UINT,
+		"TID of the session (sa_sessions), also of one that has ended",
+		.flags = TABLE_REQUIRED),
+	ROW_END,
+};
+
+static const struct table_row sa_trace_results[] = {
+	AGE_ROW,
+	ROW_LIST(struct steps_reply, steps, struct step_row, rows_sa_step,
+		.help = "the last 64, oldest first"),
+	ROW_END,
+};
+
+static int
+sa_trace(struct rpc_call *call)
+{
+	const struct session_args *a = call->args;
+	struct steps_reply *reply = call->reply;
+	struct engine_trace t = { .age_ns = 0 };
+	int rc = engine_session_trace(call->e, a->tid, &t, &call->err);
+
+	if (rc != 0)
+		return rc;
+	reply->age_us = (double)t.age_ns / 1000;
+	return fill_steps(call, ENGINE_TRACED_SESSION, &t, &reply->steps);
 }
 
 static const struct table_row qp_params[] = {
@@ -297,7 +357,7 @@ qp_explain(struct rpc_call *call)
 
 const struct rpc_method methods_trace[] = {
 	{ "trace_start", trace_start, trace_params, sizeof(struct trace_args),
-		"Record the last 64 steps of a queue pair or connection, or of all: its packets, timers and changes of state. A recorded queue pair is a little slower, others are not.",
+		"Record the last 64 steps of a queue pair or connection, or of all, or of the last 256 management sessions of each worker: packets, timers and changes of state. A recorded queue pair is a little slower, others are not.",
 		"polca-ctl trace start qp 17", RESULTS(trace_results, struct trace_reply) },
 	{ "trace_stop", trace_stop, trace_params, sizeof(struct trace_args),
 		"Stop recording, and forget the steps.", "polca-ctl trace stop qp",
@@ -312,5 +372,9 @@ const struct rpc_method methods_trace[] = {
 	{ "cm_trace", cm_trace_method, connection_params, sizeof(struct number_args),
 		"The last steps of a connection that is recorded.", "polca-ctl cm trace 4711",
 		RESULTS(cm_trace_results, struct steps_reply), .reads = true },
+	{ "sa_trace", sa_trace, session_params, sizeof(struct session_args),
+		"The last steps of a management session, if sessions are recorded.",
+		"polca-ctl sa trace 0x1234", RESULTS(sa_trace_results, struct steps_reply),
+		.reads = true },
 	{ NULL },
 };

@@ -17,7 +17,7 @@
 #include "engine/verbs_trace.h"
 
 struct trace_args {
-	uint32_t number;
+	uint64_t number;
 	bool on;
 	struct trace *copy;
 	unsigned int switched;
@@ -30,7 +30,7 @@ qp_switch_here(struct worker *w, void *arg)
 {
 	const struct trace_args *a = arg;
 
-	return rc_qp_trace_switch(w->rc, a->number, a->on);
+	return rc_qp_trace_switch(w->rc, (uint32_t)a->number, a->on);
 }
 
 static int
@@ -38,7 +38,7 @@ qp_copy_here(struct worker *w, void *arg)
 {
 	const struct trace_args *a = arg;
 
-	return rc_qp_trace(w->rc, a->number, a->copy);
+	return rc_qp_trace(w->rc, (uint32_t)a->number, a->copy);
 }
 
 static int
@@ -46,7 +46,7 @@ conn_switch_here(struct worker *w, void *arg)
 {
 	const struct trace_args *a = arg;
 
-	return cm_trace_switch(w->cm, a->number, a->on);
+	return cm_trace_switch(w->cm, (cm_id)a->number, a->on);
 }
 
 static int
@@ -54,7 +54,7 @@ conn_copy_here(struct worker *w, void *arg)
 {
 	const struct trace_args *a = arg;
 
-	return cm_trace(w->cm, a->number, a->copy);
+	return cm_trace(w->cm, (cm_id)a->number, a->copy);
 }
 
 /* --- all of a worker --- */
@@ -77,6 +77,23 @@ conns_switch_here(struct worker *w, void *arg)
 	return 0;
 }
 
+static int
+sessions_switch_here(struct worker *w, void *arg)
+{
+	struct trace_args *a = arg;
+
+	a->switched += mad_trace_switch(w->mad, a->on) == 0;
+	return 0;
+}
+
+static int
+session_copy_here(struct worker *w, void *arg)
+{
+	const struct trace_args *a = arg;
+
+	return mad_trace(w->mad, a->number, a->copy);
+}
+
 static const struct traced_kind {
 	const char *name;
 	worker_fn one;
@@ -86,6 +103,7 @@ static const struct traced_kind {
 	[ENGINE_TRACED_QP] = { "queue pair", qp_switch_here, qps_switch_here, qp_copy_here },
 	[ENGINE_TRACED_CONNECTION] = { "connection", conn_switch_here, conns_switch_here,
 		conn_copy_here },
+	[ENGINE_TRACED_SESSION] = { "session", NULL, sessions_switch_here, session_copy_here },
 };
 
 static int
@@ -98,15 +116,17 @@ trace_call_owner(struct engine *e, enum engine_traced kind, worker_fn fn, struct
 	if (kind == ENGINE_TRACED_QP)
 		rc = call_qp_owner(e, a->number, fn, a, err);
 	else
-		rc = engine_call(e, cm_worker_of(e->cm_hash_key, e->num_workers, a->number), fn, a);
+		rc = engine_call(e, cm_worker_of(e->cm_hash_key, e->num_workers, (cm_id)a->number),
+			fn, a);
 	switch (rc) {
 	case -ENOENT:
-		return error_set(err, ENOENT, "there is no %s 0x%x", name, a->number);
+		return error_set(err, ENOENT, "there is no %s 0x%x", name, (uint32_t)a->number);
 	case -ENOMEM:
-		return error_set(err, ENOMEM, "no memory to record %s 0x%x", name, a->number);
+		return error_set(err, ENOMEM, "no memory to record %s 0x%x", name,
+			(uint32_t)a->number);
 	case -ENODATA:
 		return error_set(err, ENODATA, "%s 0x%x is not recorded: start it with trace_start",
-			name, a->number);
+			name, (uint32_t)a->number);
 	default:
 		return rc;
 	}
@@ -118,6 +138,9 @@ engine_trace_switch(struct engine *e, enum engine_traced kind, uint32_t number, 
 {
 	struct trace_args a = { .number = number, .on = on };
 
+	if (kind == ENGINE_TRACED_SESSION)
+		return error_set(err, EINVAL,
+			"number: sessions are short, so they are recorded all or none");
 	return trace_call_owner(e, kind, kinds[kind].one, &a, err);
 }
 
@@ -167,6 +190,25 @@ engine_trace_get(struct engine *e, enum engine_traced kind, uint32_t number,
 	if (rc == 0)
 		trace_times(e, trace);
 	return rc;
+}
+
+int
+engine_session_trace(struct engine *e, uint64_t tid, struct engine_trace *trace, struct error *err)
+{
+	struct trace_args a = { .number = tid, .copy = &trace->steps };
+	unsigned int i;
+	int rc = -ENODATA;
+
+	for (i = 0; i < e->num_workers && rc != 0; i++)
+		rc = engine_call(e, i, session_copy_here, &a);
+	if (rc == -ENODATA)
+		return error_set(err, ENODATA,
+			"sessions are not recorded: start it with trace_start");
+	if (rc != 0)
+		return error_set(err, ENOENT,
+			"tid: no session 0x%016" PRIx64 " among those recorded last", tid);
+	trace_times(e, trace);
+	return 0;
 }
 
 /* --- with an event --- */

@@ -179,16 +179,10 @@ mad_step_what(const struct trace_step *s, char buf[MAD_STEP_TEXT_MAX])
 		line_put(&l, "%u retries left", s->value);
 		break;
 	case MAD_STEP_ENDED:
-		line_put(&l, "%s", mad_end_name(s->what));
+		line_put(&l, "%s", mad_end_name((enum mad_end)s->what));
 		break;
 	default:
 		break;
 	}
 	return buf;
-}
-
-const char *
-mad_step_state(const struct trace_step *s)
-{
-	return mad_state_name(s->outcome);
 }

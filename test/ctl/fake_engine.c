@@ -534,6 +534,12 @@ engine_trace_get(struct engine *e, enum engine_traced kind, uint32_t number,
 	return 0;
 }
 
+int
+engine_session_trace(struct engine *e, uint64_t tid, struct engine_trace *trace, struct error *err)
+{
+	return engine_trace_get(e, ENGINE_TRACED_SESSION, (uint32_t)tid, trace, err);
+}
+
 bool
 engine_event_trace(const struct engine *e, uint32_t number, struct engine_trace *trace)
 {

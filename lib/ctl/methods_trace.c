@@ -362,6 +362,10 @@ const struct rpc_method methods_trace[] = {
 	{ "trace_stop", trace_stop, trace_params, sizeof(struct trace_args),
 		"Stop recording, and forget the steps.", "polca-ctl trace stop qp",
 		RESULTS(trace_results, struct trace_reply) },
+	{ NULL },
+};
+
+const struct rpc_method methods_qp_trace[] = {
 	{ "qp_trace", qp_trace, qp_params, sizeof(struct number_args),
 		"The last steps of a queue pair that is recorded.", "polca-ctl qp trace 17",
 		RESULTS(qp_trace_results, struct steps_reply), .reads = true },
@@ -369,9 +373,17 @@ const struct rpc_method methods_trace[] = {
 		"Why a queue pair is in ERR, in words: what was received, what was expected, which rule applies, and what to check next. With its last steps, if they are recorded.",
 		"polca-ctl qp explain 17", RESULTS(explain_results, struct explain_reply),
 		.reads = true },
+	{ NULL },
+};
+
+const struct rpc_method methods_cm_trace[] = {
 	{ "cm_trace", cm_trace_method, connection_params, sizeof(struct number_args),
 		"The last steps of a connection that is recorded.", "polca-ctl cm trace 4711",
 		RESULTS(cm_trace_results, struct steps_reply), .reads = true },
+	{ NULL },
+};
+
+const struct rpc_method methods_sa_trace[] = {
 	{ "sa_trace", sa_trace, session_params, sizeof(struct session_args),
 		"The last steps of a management session, if sessions are recorded.",
 		"polca-ctl sa trace 0x1234", RESULTS(sa_trace_results, struct steps_reply),

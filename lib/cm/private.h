@@ -234,6 +234,7 @@ void cm_trace_put(struct cm_conn *c, enum cm_step_event event, uint8_t what, uin
 struct trace_step *cm_trace_received(struct cm_conn *c, const struct cm_msg *m);
 /* A new connection: record it if all are to be recorded. */
 void cm_trace_create(struct cm_conn *c);
+int cm_trace_start(struct cm_conn *c); /* @retval -ENOMEM */
 void cm_trace_free(struct cm_conn *c);
 
 static inline void

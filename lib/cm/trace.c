@@ -38,8 +38,8 @@ cm_trace_received(struct cm_conn *c, const struct cm_msg *m)
 
 /* --- on and off --- */
 
-static int
-conn_trace_start(struct cm_conn *c)
+int
+cm_trace_start(struct cm_conn *c)
 {
 	if (c->trace == NULL)
 		c->trace = mem_zalloc(c->cm->config.alloc, sizeof(*c->trace), 64);
@@ -57,50 +57,8 @@ void
 cm_trace_create(struct cm_conn *c)
 {
 	/* without memory the connection works, unrecorded */
-	if (c->cm->trace_all && conn_trace_start(c) == 0)
+	if (c->cm->trace_all && cm_trace_start(c) == 0)
 		cm_trace_put(c, CM_STEP_OPENED, 0, 0);
-}
-
-static int
-conn_trace_switch(struct cm_conn *c, bool on)
-{
-	if (on)
-		return conn_trace_start(c);
-	cm_trace_free(c);
-	return 0;
-}
-
-int
-cm_trace_switch(struct cm *cm, cm_id id, bool on)
-{
-	struct cm_conn *c = cm_conn_of(cm, id);
-
-	return c == NULL ? -ENOENT : conn_trace_switch(c, on);
-}
-
-unsigned int
-cm_trace_switch_all(struct cm *cm, bool on)
-{
-	unsigned int n = 0;
-	uint32_t i;
-
-	cm->trace_all = on;
-	for (i = 0; i < cm->high; i++)
-		n += cm->conns[i].id != 0 && conn_trace_switch(&cm->conns[i], on) == 0;
-	return n;
-}
-
-int
-cm_trace(const struct cm *cm, cm_id id, struct trace *copy)
-{
-	const struct cm_conn *c = cm_conn_of(cm, id);
-
-	if (c == NULL)
-		return -ENOENT;
-	if (c->trace == NULL)
-		return -ENODATA;
-	*copy = *c->trace;
-	return 0;
 }
 
 /* --- in words --- */

@@ -7,7 +7,8 @@
 
 /**
  * @file
- * The flight recorder: the last steps of a QP, connection or session (base/trace.h). For the control thread.
+ * The flight recorder: the last steps of a QP, connection or session (base/trace.h). For the
+ * control thread.
  */
 
 #include "base/trace.h"

@@ -53,7 +53,7 @@ struct event_record {
 };
 _Static_assert(sizeof(struct event_record) % 4 == 0, "element of a ring");
 
-/* --- verbs_trace.c: the steps of a QP that failed, on the ring w->traces --- */
+/* --- events_trace.c: the steps of a QP that failed, on the ring w->traces --- */
 struct trace_record {
 	uint64_t number; /* qp_failure.trace of its event, until traces_take() */
 	struct trace steps;
@@ -249,8 +249,7 @@ struct engine {
 	uint64_t control_lost;
 	struct events_log events_log;
 	struct key_guesser key_guessers[KEY_GUESSERS];
-	uint32_t
-		traces_taken; /* control thread only: steps of failed QPs, taken with their events */
+	uint32_t traces_taken; /* control thread only: of failed QPs, with their events */
 	struct trace failed[TRACES_KEPT]; /* the last of them */
 };
 
@@ -308,7 +307,10 @@ void handoff_check(const struct worker *w);
 #define handoff_check(w) RTE_SET_USED(w)
 #endif
 
-/* verbs_trace.c */
+struct engine_trace;
+/* events_trace.c */
+/** Turn the times of copied steps into nanoseconds since the oldest one. */
+void trace_times(const struct engine *e, struct engine_trace *t);
 /** Worker: queue the steps that come with an event, and number them in it. */
 void traces_put(struct worker *w, struct event *ev);
 /** Control thread: take the steps that came with a worker's event. */

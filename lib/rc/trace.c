@@ -153,7 +153,7 @@ rc_trace_failed(struct rc_qp *qp)
 /* --- on and off --- */
 
 static int
-trace_start(struct rc_qp *qp)
+qp_record_start(struct rc_qp *qp)
 {
 	if (qp->trace != NULL)
 		return 0;
@@ -174,7 +174,7 @@ rc_trace_free(struct rc_qp *qp)
 }
 
 static void
-trace_stop(struct rc_qp *qp)
+qp_record_stop(struct rc_qp *qp)
 {
 	rc_trace_free(qp);
 	qp->apart &= ~RC_APART_TRACED;
@@ -185,15 +185,15 @@ void
 rc_trace_create(struct rc_qp *qp)
 {
 	if (qp->worker->trace_all)
-		trace_start(qp); /* without memory the QP works, unrecorded */
+		qp_record_start(qp); /* without memory the QP works, unrecorded */
 }
 
 static int
-trace_switch(struct rc_qp *qp, bool on)
+qp_record_switch(struct rc_qp *qp, bool on)
 {
 	if (on)
-		return trace_start(qp);
-	trace_stop(qp);
+		return qp_record_start(qp);
+	qp_record_stop(qp);
 	return 0;
 }
 
@@ -202,7 +202,7 @@ rc_qp_trace_switch(struct rc_worker *w, uint32_t qpn, bool on)
 {
 	struct rc_qp *qp = rc_qp_at(w, qpn);
 
-	return qp == NULL ? -ENOENT : trace_switch(qp, on);
+	return qp == NULL ? -ENOENT : qp_record_switch(qp, on);
 }
 
 unsigned int
@@ -213,7 +213,7 @@ rc_trace_switch_all(struct rc_worker *w, bool on)
 
 	w->trace_all = on;
 	LIST_FOREACH(qp, &w->qps, link)
-		n += trace_switch(qp, on) == 0;
+		n += qp_record_switch(qp, on) == 0;
 	return n;
 }
 

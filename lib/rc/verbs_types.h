@@ -341,11 +341,11 @@ struct qp_failure {
 	uint8_t syndrome; /**< AETH syndrome of the NAK sent or received; 0: none */
 	uint8_t verdict; /**< enum verdict of the packet; VERDICT_COUNT: no packet is the cause */
 	uint8_t reason; /**< enum qp_failure_reason */
-	/** responder: of the packet (enum opcode); requester: of the work request (enum wr_opcode) */
+	/** responder: enum opcode of the packet; requester: enum wr_opcode of the request */
 	uint8_t opcode;
 	uint32_t expected; /**< PSN that was expected: ePSN, or the oldest without an answer */
 	uint32_t length; /**< responder: bytes of payload */
-	/** engine_event_trace() has the QP's last steps by this number; 0: they were not recorded */
+	/** engine_event_trace() has the last steps by this number; 0: they were not recorded */
 	uint32_t trace;
 };
 

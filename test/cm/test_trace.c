@@ -10,7 +10,7 @@
 #include "world.h"
 
 static struct trace
-trace_of(const struct node *n, cm_id id)
+conn_trace_of(const struct node *n, cm_id id)
 {
 	struct trace t;
 
@@ -20,7 +20,7 @@ trace_of(const struct node *n, cm_id id)
 
 /* Expect the i-th step: "sent REQ IDLE". */
 static void
-expect_step(const struct trace *t, unsigned int i, const char *text)
+expect_message_step(const struct trace *t, unsigned int i, const char *text)
 {
 	const struct trace_step *s = trace_at(t, i);
 	char what[CM_STEP_TEXT_MAX], got[160];
@@ -40,20 +40,20 @@ test_messages_are_recorded_both_ways(void **state)
 	assert_int_equal(cm_trace_switch_all(w->a.cm, true), 0);
 	establish(w, &a, &b);
 	assert_int_equal(cm_trace(w->b.cm, b->id, &t), -ENODATA);
-	t = trace_of(&w->a, a->id);
+	t = conn_trace_of(&w->a, a->id);
 	assert_int_equal(trace_length(&t), 4);
-	expect_step(&t, 0, "opened  IDLE");
-	expect_step(&t, 1, "sent REQ REQ_SENT");
-	expect_step(&t, 2, "received REP ESTABLISHED");
-	expect_step(&t, 3, "sent RTU REP_RCVD");
+	expect_message_step(&t, 0, "opened  IDLE");
+	expect_message_step(&t, 1, "sent REQ REQ_SENT");
+	expect_message_step(&t, 2, "received REP ESTABLISHED");
+	expect_message_step(&t, 3, "sent RTU REP_RCVD");
 	assert_int_equal(trace_at(&t, 1)->number, a->id);
 	assert_int_equal(trace_at(&t, 2)->number, b->id);
 	assert_int_equal(disconnect(a), 0);
 	exchange(w);
-	t = trace_of(&w->a, a->id);
-	expect_step(&t, 4, "sent DREQ DREQ_SENT");
-	expect_step(&t, 5, "received DREP TIMEWAIT");
-	expect_step(&t, 6, "ended disconnected TIMEWAIT");
+	t = conn_trace_of(&w->a, a->id);
+	expect_message_step(&t, 4, "sent DREQ DREQ_SENT");
+	expect_message_step(&t, 5, "received DREP TIMEWAIT");
+	expect_message_step(&t, 6, "ended disconnected TIMEWAIT");
 }
 
 static void
@@ -68,10 +68,10 @@ test_a_lost_answer_shows_as_timeout(void **state)
 	a = start(&w->a);
 	run(&w->a);
 	pass(w, 7 * SECOND);
-	t = trace_of(&w->a, a->id);
-	expect_step(&t, 1, "sent REQ REQ_SENT");
-	expect_step(&t, 2, "timeout no answer in time, 15 retries left REQ_SENT");
-	expect_step(&t, 3, "sent REQ REQ_SENT");
+	t = conn_trace_of(&w->a, a->id);
+	expect_message_step(&t, 1, "sent REQ REQ_SENT");
+	expect_message_step(&t, 2, "timeout no answer in time, 15 retries left REQ_SENT");
+	expect_message_step(&t, 3, "sent REQ REQ_SENT");
 }
 
 static void
@@ -84,7 +84,7 @@ test_one_connection_is_recorded_and_stopped(void **state)
 	establish(w, &a, &b);
 	assert_int_equal(cm_trace(w->a.cm, a->id, &t), -ENODATA);
 	assert_int_equal(cm_trace_switch(w->a.cm, a->id, true), 0);
-	assert_int_equal(trace_of(&w->a, a->id).count, 0);
+	assert_int_equal(conn_trace_of(&w->a, a->id).count, 0);
 	assert_int_equal(cm_trace_switch(w->a.cm, a->id, false), 0);
 	assert_int_equal(cm_trace(w->a.cm, a->id, &t), -ENODATA);
 	assert_int_equal(cm_trace_switch(w->a.cm, 0x12345, true), -ENOENT);

@@ -10,7 +10,7 @@
 #include "harness.h"
 
 static struct trace
-trace_of(const struct manager *m, uint64_t tid)
+session_trace_of(const struct manager *m, uint64_t tid)
 {
 	struct trace t;
 
@@ -54,13 +54,13 @@ test_steps_of_a_session_stay_when_it_has_ended(void **state)
 
 	assert_int_equal(mad_trace_switch(h->a.w, true), 0);
 	tid = call_nobody(h);
-	t = trace_of(&h->a, tid);
+	t = session_trace_of(&h->a, tid);
 	assert_int_equal(trace_length(&t), 2);
 	assert_int_equal(trace_at(&t, 0)->event, MAD_STEP_OPENED);
 	assert_int_equal(trace_at(&t, 1)->event, MAD_STEP_SENT);
 	assert_string_equal(mad_step_what(trace_at(&t, 1), what), "method 0x01");
 	wait_for_timeouts(h);
-	t = trace_of(&h->a, tid);
+	t = session_trace_of(&h->a, tid);
 	n = trace_length(&t);
 	assert_int_equal(trace_at(&t, 2)->event, MAD_STEP_TIMEOUT);
 	assert_int_equal(trace_at(&t, 3)->event, MAD_STEP_SENT);

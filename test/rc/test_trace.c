@@ -15,7 +15,7 @@
 #include "peer.h"
 
 static struct trace
-trace_of(const struct peer *p)
+qp_trace_of(const struct peer *p)
 {
 	struct trace t;
 
@@ -28,7 +28,7 @@ static void
 expect_step(const struct peer *p, unsigned int back, const char *text)
 {
 	char got[256], what[RC_STEP_TEXT_MAX], outcome[RC_STEP_TEXT_MAX];
-	struct trace t = trace_of(p);
+	struct trace t = qp_trace_of(p);
 	const struct trace_step *s;
 
 	assert_true(back < trace_length(&t));
@@ -67,7 +67,7 @@ test_packets_are_recorded_both_ways(void **state)
 	/* ahead of ePSN: the step has both PSNs */
 	in_send(p, RC_SEND_ONLY, 210, 100);
 	expect_step(p, 0, "received SEND Only 210 nak_sent");
-	t = trace_of(p);
+	t = qp_trace_of(p);
 	assert_int_equal(trace_at(&t, trace_length(&t) - 1)->expected, 202);
 	run(p);
 	expect_tx(p, "NAK-SEQ 202");
@@ -105,7 +105,7 @@ test_the_ring_keeps_the_last_64(void **state)
 	assert_int_equal(rc_qp_trace_switch(p->w, p->qpn, true), 0);
 	for (i = 0; i < 100; i++)
 		in_write(p, RC_WRITE_ONLY, 201 + i, 0, 8, 8);
-	t = trace_of(p);
+	t = qp_trace_of(p);
 	assert_int_equal(t.count, 100);
 	assert_int_equal(trace_length(&t), TRACE_STEPS);
 	assert_int_equal(trace_at(&t, 0)->number, 201 + 100 - TRACE_STEPS);

@@ -47,6 +47,8 @@ RUN = (
     ('docs/operator-guide.md', 'Write the configuration', 'polca -c', METAL),
     ('docs/operator-guide.md', 'Start it', 'polca -c', METAL),
     ('docs/operator-guide.md', 'Start it', 'ping', 'dts/suites/rc/test_addresses.py::test_ping'),
+    ('docs/operator-guide.md', 'The flight recorder', 'polca-ctl',
+     'dts/suites/rc/test_explain.py::test_recorded_steps_are_shown_and_come_with_the_event'),
     ('docs/operator-guide.md', 'Connect a Linux host', 'polca-ctl',
      TYPED + 'test_guide_connect_a_linux_host'),
     ('docs/operator-guide.md', 'Connect a Linux host', 'modprobe', 'dts/guest/init'),

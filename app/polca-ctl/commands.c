@@ -19,6 +19,7 @@
 #include "sa.h"
 #include "smp.h"
 #include "stats.h"
+#include "table.h"
 #include "top.h"
 #include "watch.h"
 
@@ -88,6 +89,11 @@ static const struct command {
 	{ "top", "stats_get", NULL, "delay/d sort filter", "",
 		"Show ports, workers, drops, the SA and the busiest queue pairs on the whole screen, with rates. Keys: q quits, s sorts by the next of tx, rx, retransmitted, posted and qp, / filters queue pairs by number, state or peer, Esc shows all.",
 		"polca-ctl top --delay 2" },
+	{ "trace_start", "trace_start", NULL, "object number", "object number?",
+		"Record the last 64 steps of a queue pair or connection, or without a number of all, or of management sessions: packets, timers and changes of state. A recorded queue pair is a little slower, others are not.",
+		"polca-ctl trace start qp 17" },
+	{ "trace_stop", "trace_stop", NULL, "object number", "object number?",
+		"Stop recording, and forget the steps.", "polca-ctl trace stop qp" },
 	{ "cm_services", "service_list", NULL, "", "",
 		"List services and where they listen, with all counters that are not 0.",
 		"polca-ctl cm services" },
@@ -331,6 +337,23 @@ live_run(const struct options *o, struct connection *c, const json_t *command, j
 	return (watch ? watch_run : live_ping_run)(o, c, command, params);
 }
 
+/* A method that takes its second parameter without its option, too. */
+static int
+trace_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
+{
+	const char *name = method_text(command, "command");
+	json_t *result = NULL;
+	int rc = ask_server(o, c, strcmp(name, "trace_start") == 0 ? "trace start" : "trace stop",
+		name, params, 0, &result);
+
+	if (rc == 0 && o->json)
+		print_json(result);
+	else if (rc == 0)
+		table_print(stdout, result);
+	json_decref(result);
+	return rc;
+}
+
 /* The function that runs a command, by the first word of its name. */
 static const struct {
 	const char *noun;
@@ -346,6 +369,7 @@ static const struct {
 	{ "smp", smp_run },
 	{ "stats", stats_command_run },
 	{ "top", top_run },
+	{ "trace", trace_run },
 };
 
 int

@@ -156,6 +156,7 @@ cm_agent_request(void *arg, struct mad_request *req)
 		return cm_no_reply(req, VERDICT_MAD_UNMATCHED);
 	}
 	count_received(&rx);
+	rx.cm->now = req->now;
 	c = conn_of(&rx);
 	if (c != NULL && c->half_open)
 		cm_half_open_heard(c, rx.msg.remote_id != 0);

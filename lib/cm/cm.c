@@ -4,6 +4,8 @@
 
 /* A worker's communication manager: create, destroy, run, query. */
 
+#include <errno.h>
+
 #include "cm/private.h"
 
 #define RESPONSE_TIMEOUT_MAX 31
@@ -248,4 +250,48 @@ struct cm_limited *
 cm_limited(struct cm *cm)
 {
 	return &cm->limited;
+}
+
+/* --- flight recorder: trace.c --- */
+
+static int
+conn_trace_switch(struct cm_conn *c, bool on)
+{
+	if (on)
+		return cm_trace_start(c);
+	cm_trace_free(c);
+	return 0;
+}
+
+int
+cm_trace_switch(struct cm *cm, cm_id id, bool on)
+{
+	struct cm_conn *c = cm_conn_of(cm, id);
+
+	return c == NULL ? -ENOENT : conn_trace_switch(c, on);
+}
+
+unsigned int
+cm_trace_switch_all(struct cm *cm, bool on)
+{
+	unsigned int n = 0;
+	uint32_t i;
+
+	cm->trace_all = on;
+	for (i = 0; i < cm->high; i++)
+		n += cm->conns[i].id != 0 && conn_trace_switch(&cm->conns[i], on) == 0;
+	return n;
+}
+
+int
+cm_trace(const struct cm *cm, cm_id id, struct trace *copy)
+{
+	const struct cm_conn *c = cm_conn_of(cm, id);
+
+	if (c == NULL)
+		return -ENOENT;
+	if (c->trace == NULL)
+		return -ENODATA;
+	*copy = *c->trace;
+	return 0;
 }

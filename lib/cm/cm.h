@@ -362,6 +362,30 @@ cm_id cm_of_qp(const struct cm *cm, uint32_t qpn);
 /** The next connection after *cursor, which starts at 0. @return false: no more */
 bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info *info);
 
+/* --- flight recorder: the last TRACE_STEPS steps of a connection --- */
+
+enum cm_step_event { /* trace_step.event; outcome is the enum cm_state after it, number our ID */
+	CM_STEP_OPENED,
+	CM_STEP_RECEIVED, /**< what: enum cm_message; number: the peer's ID; expected: as known */
+	CM_STEP_SENT, /**< what: enum cm_message; value: reason of a REJ */
+	CM_STEP_TIMEOUT, /**< value: retries left */
+	CM_STEP_ENDED, /**< what: enum cm_end */
+	CM_STEP_COUNT
+};
+
+/** Start or stop recording. @retval -ENOENT no such connection @retval -ENOMEM */
+int cm_trace_switch(struct cm *cm, cm_id id, bool on);
+/** All connections of this worker, and new ones. @return how many were switched */
+unsigned int cm_trace_switch_all(struct cm *cm, bool on);
+/** @retval -ENOENT no such connection @retval -ENODATA its steps are not recorded */
+int cm_trace(const struct cm *cm, cm_id id, struct trace *copy);
+
+#define CM_STEP_TEXT_MAX 96
+const char *cm_step_name(uint8_t event); /* "received" */
+/** The message, or what happened. @return buf */
+const char *cm_step_what(const struct trace_step *s, char buf[CM_STEP_TEXT_MAX]);
+const char *cm_end_name(uint8_t end); /* why a connection ended, in words */
+
 /* X(name, help): single writer, relaxed readers */
 /* clang-format off */
 #define CM_COUNTERS(X)                                                                             \

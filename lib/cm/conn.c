@@ -190,6 +190,8 @@ cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *
 	c->told = true;
 	c->end = end;
 	c->reason = reason;
+	if (unlikely(c->trace != NULL))
+		cm_trace_put(c, CM_STEP_ENDED, (uint8_t)end, reason);
 	count_end(c->cm, end);
 	tell_of_connection(c, EVENT_CONNECTION_ENDED, now);
 	cm_qp_error(c);

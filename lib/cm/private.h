@@ -17,6 +17,7 @@
 
 #include <sys/queue.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
 #include "base/hash_table.h"
@@ -147,6 +148,7 @@ struct cm_conn {
 	uint64_t lap_tid;
 	uint8_t lap_status;
 
+	struct trace *trace; /* its last steps; NULL: they are not recorded */
 	struct mad_peer to; /* the peer's CM: its address and QPN */
 	uint8_t mad[MAD_LEN]; /* the message that waits for an answer */
 };
@@ -183,6 +185,7 @@ struct cm {
 	uint64_t tick; /* time units in a millisecond, rounded up */
 	uint64_t tids;
 	uint64_t now; /* of the current call */
+	bool trace_all; /* record new connections, too */
 
 	struct cm_conn *conns;
 	struct cm_conn *free;
@@ -229,6 +232,24 @@ cm_count_no_resources(struct cm *cm, const union gid *peer)
 {
 	cm_count(cm, no_resources);
 	limit_peer_note(&cm->limited.no_resources, peer->raw);
+}
+
+/* --- trace.c: only for connections with c->trace --- */
+
+/* @param value  retries left, or the reason of a REJ */
+void cm_trace_put(struct cm_conn *c, enum cm_step_event event, uint8_t what, uint16_t value);
+/* A message for the connection. @return the step, to note the state that it leads to */
+struct trace_step *cm_trace_received(struct cm_conn *c, const struct cm_msg *m);
+/* A new connection: record it if all are to be recorded. */
+void cm_trace_create(struct cm_conn *c);
+int cm_trace_start(struct cm_conn *c); /* @retval -ENOMEM */
+void cm_trace_free(struct cm_conn *c);
+
+static inline void
+cm_trace_sent(struct cm_conn *c, enum cm_message type, uint16_t reason)
+{
+	if (unlikely(c->trace != NULL))
+		cm_trace_put(c, CM_STEP_SENT, (uint8_t)type, reason);
 }
 
 /* --- id.c --- */

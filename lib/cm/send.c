@@ -56,8 +56,10 @@ void
 cm_say(struct cm_conn *c, struct cm_msg *m)
 {
 	set_ids(c, m);
-	if (may_send(c))
-		cm_send(c->cm, &c->to, m);
+	if (!may_send(c))
+		return;
+	cm_trace_sent(c, m->type, 0);
+	cm_send(c->cm, &c->to, m);
 }
 
 /* Type of the kept message, from its attribute ID. */
@@ -72,7 +74,12 @@ kept_type(const struct cm_conn *c)
 bool
 cm_send_waiting(struct cm_conn *c)
 {
-	return !may_send(c) || cm_transmit(c->cm, &c->to, c->mad, kept_type(c));
+	if (!may_send(c))
+		return true;
+	if (!cm_transmit(c->cm, &c->to, c->mad, kept_type(c)))
+		return false;
+	cm_trace_sent(c, kept_type(c), 0);
+	return true;
 }
 
 static void
@@ -89,6 +96,7 @@ cm_ask(struct cm_conn *c, struct cm_msg *m, uint64_t interval, uint64_t now)
 {
 	set_ids(c, m);
 	cm_msg_encode(m, c->mad);
+	c->cm->now = now;
 	c->interval = interval;
 	c->retries_left = c->max_retries;
 	cm_set_timer(c, interval, now);
@@ -162,6 +170,7 @@ cm_reject(struct cm_conn *c, const struct cm_refusal *r)
 	if (!may_send(c))
 		return;
 	count_rej(c->cm, r->reason);
+	cm_trace_sent(c, CM_REJ, r->reason);
 	cm_send(c->cm, &c->to, &m);
 }
 

@@ -91,6 +91,18 @@ static const cm_step steps[CM_STATES][CM_MESSAGES] = {
 	},
 };
 
+/* Record the message, and the state that it has led to unless the connection is gone. */
+static void
+cm_step_recorded(cm_step step, struct cm_conn *c, struct cm_rx *rx)
+{
+	struct trace_step *received = cm_trace_received(c, &rx->msg);
+	cm_id id = c->id;
+
+	step(c, rx);
+	if (cm_lives(c, id) && c->trace != NULL)
+		received->outcome = c->state;
+}
+
 void
 cm_dispatch(struct cm_conn *c, struct cm_rx *rx)
 {
@@ -101,7 +113,10 @@ cm_dispatch(struct cm_conn *c, struct cm_rx *rx)
 		rx->verdict = VERDICT_MAD_UNMATCHED;
 		return;
 	}
-	step(c, rx);
+	if (unlikely(c != NULL && c->trace != NULL))
+		cm_step_recorded(step, c, rx);
+	else
+		step(c, rx);
 	if (c != NULL)
 		cm_conn_check(c);
 }

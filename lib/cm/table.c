@@ -146,6 +146,8 @@ cm_conn_new(struct cm *cm, const struct mad_peer *to, uint64_t now)
 	c->id = cm_id_make(c);
 	c->to = *to;
 	c->opened = now;
+	cm->now = now;
+	cm_trace_create(c);
 	return c;
 }
 
@@ -164,6 +166,7 @@ cm_conn_free(struct cm_conn *c)
 	c->peer->connections--;
 	c->peer->prefix->connections--;
 	cm_peer_put(cm, c->peer);
+	cm_trace_free(c);
 	c->peer = NULL;
 	c->id = 0;
 	c->state = CM_STATE_IDLE;

@@ -75,6 +75,9 @@ cm_expired(struct timer *timer, uint64_t now)
 {
 	struct cm_conn *c = (struct cm_conn *)((char *)timer - offsetof(struct cm_conn, timer));
 
+	c->cm->now = now;
+	if (unlikely(c->trace != NULL))
+		cm_trace_put(c, CM_STEP_TIMEOUT, 0, c->retries_left);
 	if (expiries[c->state] != NULL)
 		expiries[c->state](c, now);
 	cm_conn_check(c);

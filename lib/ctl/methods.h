@@ -27,6 +27,10 @@ extern const struct rpc_method methods_bytes[];
 extern const struct rpc_method methods_cq[];
 extern const struct rpc_method methods_srq[];
 extern const struct rpc_method methods_qp[];
+extern const struct rpc_method methods_trace[];
+extern const struct rpc_method methods_qp_trace[];
+extern const struct rpc_method methods_cm_trace[];
+extern const struct rpc_method methods_sa_trace[];
 extern const struct rpc_method methods_modify[];
 extern const struct rpc_method methods_post[];
 extern const struct rpc_method methods_sa[];
@@ -55,6 +59,20 @@ struct sm_smp_row {
 extern const struct table_row rows_sm_smp[];
 /** Fill what follows from .info. @retval -ENOMEM */
 int fill_sm_smp(struct rpc_call *call, struct sm_smp_row *row);
+
+/** methods_trace.c: a step of the flight recorder, as a row of a table. */
+struct step_row {
+	uint32_t present;
+	double time_us;
+	const char *step;
+	uint32_t number;
+	uint32_t expected;
+	const char *what;
+	const char *outcome;
+};
+extern const struct table_row rows_qp_step[];
+/** The steps that came with a QP_ERROR: none if they were not recorded. @retval -ENOMEM */
+int fill_event_steps(struct rpc_call *call, uint32_t trace, struct table_list *steps);
 
 /* words.c */
 extern const struct table_word words_access[];

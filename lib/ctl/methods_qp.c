@@ -192,6 +192,7 @@ static const struct table_row shown_info[] = {
 	NUM("retry_left", retry_left, "retries left before the error"),
 	NUM("rnr_left", rnr_left, "retries after RNR NAKs left before the error"),
 	RATE_LIMIT_ROW,
+	INFO("recorded", traced, TABLE_BOOL, "its last steps are recorded (trace_start)"),
 	ROW_END,
 };
 

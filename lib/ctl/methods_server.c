@@ -112,10 +112,11 @@ struct event_row {
 	struct {
 		const char *peer;
 		uint32_t peer_qp, psn;
-		const char *status, *verdict;
+		const char *status, *verdict, *reason;
 		uint32_t syndrome;
 	} failure;
 	struct sm_smp_row smp;
+	struct table_list trace;
 };
 #define EVENT_OF_CQ     0x01
 #define EVENT_OF_SRQ    0x02
@@ -182,6 +183,9 @@ static const struct table_row event_rows[] = {
 	FAILURE(status, TABLE_STRING, .flags = TABLE_OPTIONAL, .help = "of the completion"),
 	FAILURE(verdict, TABLE_STRING, .flags = TABLE_OPTIONAL, .help = "of the packet"),
 	FAILURE(syndrome, TABLE_UINT, .flags = TABLE_OPTIONAL, .help = "of the NAK"),
+	FAILURE(reason, TABLE_STRING, .help = "as qp_explain has it"),
+	ROW_LIST(struct event_row, trace, struct step_row, rows_qp_step, .flags = TABLE_OPTIONAL,
+		.help = "QP_ERROR: its last steps, if they were recorded (trace_start); kept of the last 64 that failed"),
 	{
 		.name = "",
 		.type = TABLE_INCLUDE,
@@ -235,6 +239,7 @@ fill_failure(struct rpc_call *call, struct event_row *row, const struct qp_failu
 	row->port = f->port;
 	row->failure.psn = f->psn;
 	row->failure.syndrome = f->syndrome;
+	row->failure.reason = qp_failure_infos[f->reason].name;
 	if (f->status != 0)
 		row->failure.status = wc_status_name(f->status);
 	if (f->verdict < VERDICT_COUNT)
@@ -260,6 +265,9 @@ add_event(struct rpc_call *call, uint64_t seq, const struct event *ev)
 	row->text = arena_printf(&call->arena, "%s", text);
 	if (ev->type == EVENT_QP_ERROR)
 		fill_failure(call, row, &ev->failure);
+	if (ev->type == EVENT_QP_ERROR &&
+		fill_event_steps(call, ev->failure.trace, &row->trace) != 0)
+		return -ENOMEM;
 	if (ev->type == EVENT_SM_SMP)
 		smp = engine_sm_find(call->e, ev->element);
 	if (smp == NULL)

@@ -146,6 +146,7 @@ worker_destroy(struct engine *e, struct worker *w)
 	timer_wheel_destroy(w->wheel);
 	engine_ring_free(w->commands);
 	engine_ring_free(w->events);
+	engine_ring_free(w->traces);
 	mem_free(e->alloc, w->out);
 	mem_free(e->alloc, w->arrived);
 	pthread_mutex_destroy(&w->command_lock);
@@ -166,9 +167,11 @@ worker_fill(struct engine *e, struct worker *w, struct error *err)
 		RING_F_SP_ENQ | RING_F_SC_DEQ);
 	w->events = engine_ring("events", sizeof(struct event_record), EVENT_RING, socket,
 		RING_F_SP_ENQ | RING_F_SC_DEQ);
+	w->traces = engine_ring("traces", sizeof(struct trace_record), TRACE_RING, socket,
+		RING_F_SP_ENQ | RING_F_SC_DEQ);
 	w->wheel = timer_wheel_create(e->alloc, engine_wheel_tick(e->hz), rte_get_tsc_cycles());
 	if (w->out == NULL || w->arrived == NULL || w->commands == NULL || w->events == NULL ||
-		w->wheel == NULL)
+		w->traces == NULL || w->wheel == NULL)
 		return error_set(err, ENOMEM, "no memory for worker %u: raise eal.memory_mb",
 			w->id);
 	w->link = link_worker_create(e->link, w->id, err);

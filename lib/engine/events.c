@@ -23,6 +23,7 @@ events_put(void *worker, const struct event *ev)
 	struct worker *w = worker;
 	struct event_record rec = { *ev, w->last };
 
+	traces_put(w, &rec.event);
 	if (rte_ring_sp_enqueue_elem(w->events, &rec, sizeof(rec)) != 0)
 		w->stats.events_lost++;
 	wakeup_send(w->engine);
@@ -99,10 +100,12 @@ events_take_oldest(struct engine *e, struct event *ev)
 		return false;
 	*ev = best->event;
 	ev->time = events_wall_clock(e, best->time);
-	if (from != NULL)
+	if (from != NULL) {
 		from->has_staged = false;
-	else
+		traces_take(e, from, ev);
+	} else {
 		e->control_head++;
+	}
 	return true;
 }
 

@@ -66,22 +66,6 @@ neighbour_text(const struct engine *e, const struct event *ev, const char *what,
 		ev->type == EVENT_NEIGHBOUR_LOST ? "" : mac);
 }
 
-static const char *
-end_name(uint8_t end)
-{
-	static const char *const names[CM_END_COUNT] = {
-		[CM_END_DISCONNECTED] = "disconnected",
-		[CM_END_REJECTED] = "the peer has rejected it",
-		[CM_END_REFUSED] = "it was refused",
-		[CM_END_TIMEOUT] = "no answer in time",
-		[CM_END_STALE] = "the peer uses its QP for a new connection",
-		[CM_END_QP_ERROR] = "its QP is in ERR",
-		[CM_END_CANCELLED] = "cancelled",
-	};
-
-	return end < CM_END_COUNT ? names[end] : "unknown";
-}
-
 static void
 connection_text(const struct engine *e, const struct event *ev, char *buf, size_t size)
 {
@@ -101,7 +85,7 @@ connection_text(const struct engine *e, const struct event *ev, char *buf, size_
 		ev->type == EVENT_CONNECTION_MADE              ? "is made"
 			: ev->type == EVENT_CONNECTION_REFUSED ? "is refused: "
 							       : "has ended: ",
-		ev->type == EVENT_CONNECTION_ENDED ? end_name(c->end) : "",
+		ev->type == EVENT_CONNECTION_ENDED ? cm_end_name(c->end) : "",
 		ev->type == EVENT_CONNECTION_ENDED && c->reason != 0 ? ": " : "",
 		c->reason != 0 ? cm_reason_name(c->reason) : "", others);
 }

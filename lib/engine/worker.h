@@ -37,6 +37,8 @@ extern int engine_logtype;
 #define COMMAND_RING     64
 #define EVENT_RING       1024
 #define CONTROL_EVENTS   256
+#define TRACE_RING       16 /* steps of failed QPs on their way to the control thread */
+#define TRACES_KEPT      64 /* of the QPs that failed last */
 
 /* --- packets for another worker: handoff.c --- */
 struct handoff_burst {
@@ -50,6 +52,13 @@ struct event_record {
 	uint64_t time; /* TSC, to merge the workers' rings in order */
 };
 _Static_assert(sizeof(struct event_record) % 4 == 0, "element of a ring");
+
+/* --- events_trace.c: the steps of a QP that failed, on the ring w->traces --- */
+struct trace_record {
+	uint64_t number; /* qp_failure.trace of its event, until traces_take() */
+	struct trace steps;
+};
+_Static_assert(sizeof(struct trace_record) % 4 == 0, "element of a ring");
 
 /* --- events_log.c --- */
 enum limit {
@@ -166,6 +175,8 @@ struct worker {
 	struct idle idle;
 	struct rte_ring *commands; /* of struct command * */
 	struct rte_ring *events; /* of struct event_record */
+	struct rte_ring *traces; /* of struct trace_record */
+	uint32_t trace_number; /* of the last one queued */
 	struct token_bucket connection_events;
 	struct rte_ring *in[LINK_WORKERS_MAX]; /* hand-off from each worker; NULL for itself */
 	/* worker 0: SMPs from each worker; may be NULL */
@@ -265,6 +276,8 @@ struct engine {
 	uint64_t control_lost;
 	struct events_log events_log;
 	struct key_guesser key_guessers[KEY_GUESSERS];
+	uint32_t traces_taken; /* control thread only: of failed QPs, with their events */
+	struct trace failed[TRACES_KEPT]; /* the last of them */
 };
 
 /** Count the verdict of a packet at its port. */
@@ -320,6 +333,15 @@ void handoff_check(const struct worker *w);
 #else
 #define handoff_check(w) RTE_SET_USED(w)
 #endif
+
+struct engine_trace;
+/* events_trace.c */
+/** Turn the times of copied steps into nanoseconds since the oldest one. */
+void trace_times(const struct engine *e, struct engine_trace *t);
+/** Worker: queue the steps that come with an event, and number them in it. */
+void traces_put(struct worker *w, struct event *ev);
+/** Control thread: take the steps that came with a worker's event. */
+void traces_take(struct engine *e, struct worker *w, struct event *ev);
 
 /* rehome.h */
 static inline bool

@@ -274,6 +274,8 @@ start_receiving(const struct mad_rx *rx, const struct mad_agent *agent, const st
 	if (trusted)
 		mad_session_answers(s);
 	s->protocol->start_receive(s);
+	if (unlikely(s->trace != NULL))
+		mad_trace_received(s, rx->mad);
 	return s->protocol->receive(s, rx);
 }
 

@@ -63,6 +63,8 @@ mad_hand_over(struct mad_rx *rx)
 
 	if (likely(s != NULL)) {
 		mad_heard(s);
+		if (unlikely(s->trace != NULL))
+			mad_trace_received(s, rx->mad);
 		v = s->protocol->receive(s, rx);
 		mad_session_check(s);
 		return v;

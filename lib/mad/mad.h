@@ -32,6 +32,7 @@
 #include "base/error.h"
 #include "base/limit_peer.h"
 #include "base/timer_wheel.h"
+#include "base/trace.h"
 #include "base/unproven.h"
 #include "base/verdict.h"
 #include "mad/layout.h"
@@ -439,6 +440,31 @@ bool mad_session_get(const struct mad_worker *w, mad_handle h, uint64_t now,
 /** Walk the sessions; start with *cursor 0. Free entries cost almost nothing. */
 bool mad_session_next(const struct mad_worker *w, uint32_t *cursor, uint64_t now,
 	struct mad_session_info *info);
+
+/* --- flight recorder: the last TRACE_STEPS steps of each of a worker's last sessions --- */
+
+#define MAD_TRACES 256 /**< sessions of a worker whose steps are kept, ended ones included */
+
+enum mad_step_event { /* trace_step.event; outcome is the session's state then */
+	MAD_STEP_OPENED,
+	/** what: method; detail: RMPPType; number: segment; expected: segment; value: status */
+	MAD_STEP_RECEIVED,
+	MAD_STEP_SENT, /**< the same; expected: the last segment that the peer has acknowledged */
+	MAD_STEP_TIMEOUT, /**< value: retries left */
+	MAD_STEP_ENDED, /**< what: enum mad_end */
+	MAD_STEP_COUNT
+};
+
+/** Record all sessions opened from now on, or forget all steps. @retval -ENOMEM */
+int mad_trace_switch(struct mad_worker *w, bool on);
+/** @retval -ENOENT no session of this TID is kept @retval -ENODATA sessions are not recorded */
+int mad_trace(const struct mad_worker *w, uint64_t tid, struct trace *copy);
+
+#define MAD_STEP_TEXT_MAX 96
+const char *mad_step_name(uint8_t event); /* "received" */
+/** The packet, or what happened. @return buf */
+const char *mad_step_what(const struct trace_step *s, char buf[MAD_STEP_TEXT_MAX]);
+const char *mad_state_name(unsigned int state); /* "WAIT" */
 
 /** Name of a MAD status ("NO_RECORDS"), of an RMPP status, of a mad_end. Never NULL. */
 const char *mad_status_name(uint16_t status);

@@ -227,6 +227,8 @@ session_finish(struct mad_session *s, const struct mad_result *r)
 
 	if (s->state == MAD_STATE_LINGER)
 		return; /* ended before */
+	if (unlikely(s->trace != NULL))
+		mad_trace_event(s, MAD_STEP_ENDED, (uint8_t)r->end);
 	if (r->end == MAD_END_OK)
 		mad_count(w, sessions_completed, 1);
 	else

@@ -289,6 +289,9 @@ struct mad_session {
 	uint32_t segments; /* segments received and used */
 	uint32_t resent; /* packets sent again */
 
+	struct trace *trace; /* its last steps, in w->traces; NULL: they are not recorded */
+	const uint8_t *reserved; /* the MAD of mad_packet() */
+
 	/* destination */
 	uint32_t qpn;
 	uint32_t qkey;
@@ -308,6 +311,15 @@ struct mad_session {
 	struct share_item prefix_item; /* of its prefix's half-open or answering sessions */
 	TAILQ_ENTRY(mad_session) linger_link;
 };
+
+/* trace.c; but for mad_trace_open(), only for sessions with s->trace */
+struct mad_traces;
+void mad_trace_open(struct mad_session *s); /* record a new session if all are recorded */
+void mad_trace_close(struct mad_session *s); /* it ends; its steps stay */
+void mad_trace_sent(struct mad_session *s, const uint8_t *mad);
+void mad_trace_received(struct mad_session *s, const uint8_t *mad);
+void mad_trace_event(struct mad_session *s, enum mad_step_event event, uint8_t end);
+void mad_trace_free(struct mad_worker *w);
 
 /* check.c: the invariants of a session, or of a free one, when an event is over */
 #ifdef RTE_ENABLE_ASSERT
@@ -516,6 +528,7 @@ struct mad_worker {
 	uint32_t psn;
 	struct mad_session_list run_queue;
 	struct mad_table *table;
+	struct mad_traces *traces; /* trace.c; NULL: sessions are not recorded */
 	struct mad_pool *pool;
 	struct mad_agent agents[MAD_AGENTS_MAX];
 	unsigned int num_agents;
@@ -587,6 +600,7 @@ mad_packet(struct mad_session *s)
 	}
 	memcpy(p, s->transport, MAD_TRANSPORT_LEN);
 	put_be32(p + MAD_PSN_OFF, w->psn++ & PSN_MASK);
+	s->reserved = p + MAD_TRANSPORT_LEN;
 	return p + MAD_TRANSPORT_LEN;
 }
 
@@ -597,6 +611,8 @@ mad_commit(struct mad_session *s)
 		mad_count(s->w, unproven, 1);
 		return;
 	}
+	if (unlikely(s->trace != NULL))
+		mad_trace_sent(s, s->reserved);
 	tx_commit(mad_sink(s->w, s->qpn));
 }
 

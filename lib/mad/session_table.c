@@ -85,6 +85,8 @@ timer_expired(struct timer *timer, uint64_t now)
 
 	s->w->now = now;
 	mad_session_settle(s);
+	if (unlikely(s->trace != NULL && s->state != MAD_STATE_LINGER))
+		mad_trace_event(s, MAD_STEP_TIMEOUT, 0);
 	if (s->state == MAD_STATE_LINGER)
 		mad_session_free(s);
 	else
@@ -623,6 +625,7 @@ mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash, 
 		set_budget(s);
 	}
 	mad_count(w, sessions_opened, 1);
+	mad_trace_open(s);
 	return s;
 }
 
@@ -632,6 +635,8 @@ mad_session_free(struct mad_session *s)
 	struct mad_worker *w = s->w;
 	struct mad_table *t = w->table;
 
+	if (unlikely(s->trace != NULL))
+		mad_trace_close(s);
 	if (s->state == MAD_STATE_LINGER) {
 		TAILQ_REMOVE(&t->linger, s, linger_link);
 		if (s->peer != NULL)

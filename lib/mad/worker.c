@@ -78,6 +78,7 @@ mad_worker_create(const struct mad_worker_config *config)
 	TAILQ_INIT(&w->run_queue);
 	if (!create_replies(w) || mad_table_create(w) != 0 || mad_pool_create(w) != 0) {
 		mad_pool_destroy(w);
+		mad_trace_free(w);
 		mad_table_destroy(w);
 		destroy_replies(w);
 		mem_free(config->alloc, w);
@@ -98,6 +99,7 @@ mad_worker_destroy(struct mad_worker *w)
 	for (i = 0; (s = mad_table_next(w, i)) != NULL; i = s->index + 1)
 		mad_session_end(s, &cancelled);
 	mad_pool_destroy(w);
+	mad_trace_free(w);
 	mad_table_destroy(w);
 	destroy_replies(w);
 	mem_free(w->config.alloc, w);
@@ -155,6 +157,12 @@ static const char *const state_names[MAD_STATE_COUNT] = {
 #undef X
 };
 
+const char *
+mad_state_name(unsigned int state)
+{
+	return state < MAD_STATE_COUNT ? state_names[state] : "?";
+}
+
 /* The session's position as sender or receiver, whichever it is. */
 static void
 progress_info(const struct mad_session *s, struct mad_session_info *info)
@@ -185,7 +193,7 @@ session_info(const struct mad_session *s, uint64_t now, struct mad_session_info 
 		.method = s->method,
 		.attribute = get_be16(s->mad + MAD_OFF_ATTRIBUTE),
 		.requester = s->key.requester,
-		.state = state_names[s->state],
+		.state = mad_state_name(s->state),
 		.retries_left = s->retries_left,
 		.age = now - s->opened,
 	};

@@ -4,6 +4,10 @@
 
 /* What the comments of qp.h, requester.h, responder.h, rq.h and cq.h claim, asserted. */
 
+#include <stdio.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_debug.h>
 
 #include "rc/check.h"
@@ -14,6 +18,26 @@
 
 /* Longer queues are checked at their ends only, so that a checked build stays usable. */
 #define WALK_MAX 64
+
+/* The QP that is checked: a failed check prints its last steps. */
+static _Thread_local const struct rc_qp *checked;
+
+static void __rte_noreturn
+check_failed(const char *what, int line)
+{
+	fprintf(stderr, "QP 0x%06x in %s:\n", checked->qpn, qp_state_name(checked->state));
+	if (checked->trace != NULL)
+		rc_trace_print(stderr, checked->trace, checked->worker->dev->hz);
+	else
+		fprintf(stderr, "  its last steps were not recorded (trace_start)\n");
+	rte_panic("%s:%d: assert \"%s\" failed\n", __FILE__, line, what);
+}
+
+#define CHECK(what)                                                                                \
+	do {                                                                                       \
+		if (unlikely(!(what)))                                                             \
+			check_failed(#what, __LINE__);                                             \
+	} while (0)
 
 /* True if a, b and c are in this order on the circle of 2^32. */
 static bool
@@ -32,22 +56,22 @@ check_assigned(const struct rc_requester *req)
 
 	for (i = req->ack; i != req->head; i++) {
 		wqe = rc_sq_at(req, i);
-		RTE_ASSERT(wqe->only == 0 || !wqe->assigned);
+		CHECK(wqe->only == 0 || !wqe->assigned);
 		if (!wqe->assigned || rc_wqe_local(wqe))
 			continue;
-		RTE_ASSERT(((wqe->last_psn - wqe->psn) & PSN_MASK) <= PSN_MASK / 2);
+		CHECK(((wqe->last_psn - wqe->psn) & PSN_MASK) <= PSN_MASK / 2);
 		/* una belongs to the oldest WQE */
 		if (assigned++ == 0)
-			RTE_ASSERT(((req->una - wqe->psn) & PSN_MASK) <=
+			CHECK(((req->una - wqe->psn) & PSN_MASK) <=
 				((wqe->last_psn - wqe->psn) & PSN_MASK));
 		else
-			RTE_ASSERT(wqe->psn == next);
+			CHECK(wqe->psn == next);
 		next = psn_add(wqe->last_psn, 1);
 		answered += rc_wqe_answered(wqe);
 	}
-	RTE_ASSERT(req->rd_atomic == answered);
+	CHECK(req->rd_atomic == answered);
 	if (assigned == 0)
-		RTE_ASSERT(rc_in_flight(req) == 0);
+		CHECK(rc_in_flight(req) == 0);
 }
 
 static void
@@ -55,17 +79,17 @@ check_requester(const struct rc_qp *qp)
 {
 	const struct rc_requester *req = &qp->req;
 
-	RTE_ASSERT(in_order(req->tail, req->ack, req->head));
-	RTE_ASSERT(in_order(req->ack, req->send, req->head));
-	RTE_ASSERT(req->head - req->tail <= req->max_wr);
-	RTE_ASSERT(rc_in_flight(req) <= PSN_MASK / 2 + 1);
-	RTE_ASSERT(rc_from_una(req, req->send_psn) <= rc_in_flight(req));
-	RTE_ASSERT(req->retry_left <= req->retry_cnt && req->rnr_left <= req->rnr_retry);
-	RTE_ASSERT(!req->timing || (rc_in_flight(req) > 0 && timer_armed(&req->timer)));
-	RTE_ASSERT(req->rnr_wait != RC_RNR_WAIT || timer_armed(&req->timer));
-	RTE_ASSERT(req->tail == req->ack || req->held);
+	CHECK(in_order(req->tail, req->ack, req->head));
+	CHECK(in_order(req->ack, req->send, req->head));
+	CHECK(req->head - req->tail <= req->max_wr);
+	CHECK(rc_in_flight(req) <= PSN_MASK / 2 + 1);
+	CHECK(rc_from_una(req, req->send_psn) <= rc_in_flight(req));
+	CHECK(req->retry_left <= req->retry_cnt && req->rnr_left <= req->rnr_retry);
+	CHECK(!req->timing || (rc_in_flight(req) > 0 && timer_armed(&req->timer)));
+	CHECK(req->rnr_wait != RC_RNR_WAIT || timer_armed(&req->timer));
+	CHECK(req->tail == req->ack || req->held);
 	if (qp->state == QPS_RESET || qp->state == QPS_ERR)
-		RTE_ASSERT(req->tail == req->head && rc_in_flight(req) == 0);
+		CHECK(req->tail == req->head && rc_in_flight(req) == 0);
 	if (req->head - req->ack <= WALK_MAX)
 		check_assigned(req);
 }
@@ -75,8 +99,8 @@ check_ack_run(const struct rc_responder *r, const struct rc_ack_run *run)
 {
 	if (!run->owed)
 		return;
-	RTE_ASSERT(psn_diff(run->last, run->first) >= 0);
-	RTE_ASSERT(psn_diff(run->last, r->epsn) < 0);
+	CHECK(psn_diff(run->last, run->first) >= 0);
+	CHECK(psn_diff(run->last, r->epsn) < 0);
 }
 
 /* Saved requests in the order of their PSNs, all before ePSN; those before saved_done are sent. */
@@ -86,19 +110,19 @@ check_responder(const struct rc_responder *r)
 	const struct rc_saved *s, *before = NULL;
 	unsigned int i;
 
-	RTE_ASSERT(r->saved_count <= r->saved_size && r->saved_limit <= r->saved_size);
-	RTE_ASSERT(r->saved_done <= r->saved_count);
-	RTE_ASSERT(r->saved_size == 0 || r->saved_head < r->saved_size);
+	CHECK(r->saved_count <= r->saved_size && r->saved_limit <= r->saved_size);
+	CHECK(r->saved_done <= r->saved_count);
+	CHECK(r->saved_size == 0 || r->saved_head < r->saved_size);
 	for (i = 0; i < r->saved_count; i++, before = s) {
 		s = rc_saved_at(r, i);
-		RTE_ASSERT(psn_diff(s->last_psn, s->psn) >= 0);
-		RTE_ASSERT(psn_diff(s->last_psn, r->epsn) < 0);
-		RTE_ASSERT(before == NULL || psn_diff(before->last_psn, s->psn) < 0);
-		RTE_ASSERT(i >= r->saved_done || (!s->pending && !s->ack.owed));
+		CHECK(psn_diff(s->last_psn, s->psn) >= 0);
+		CHECK(psn_diff(s->last_psn, r->epsn) < 0);
+		CHECK(before == NULL || psn_diff(before->last_psn, s->psn) < 0);
+		CHECK(i >= r->saved_done || (!s->pending && !s->ack.owed));
 		check_ack_run(r, &s->ack);
 	}
 	check_ack_run(r, &r->ack);
-	RTE_ASSERT(!r->wqe_taken || r->message != RESP_IDLE);
+	CHECK(!r->wqe_taken || r->message != RESP_IDLE);
 }
 
 static void
@@ -110,25 +134,26 @@ check_ring(const struct rc_cq *cq, unsigned int worker)
 	if (r == NULL)
 		return;
 	tail = __atomic_load_n(&r->tail, __ATOMIC_RELAXED);
-	RTE_ASSERT(r->cq == cq);
-	RTE_ASSERT(r->head - r->tail_seen <= cq->depth && r->head - tail <= cq->depth);
+	CHECK(r->cq == cq);
+	CHECK(r->head - r->tail_seen <= cq->depth && r->head - tail <= cq->depth);
 	/* the poller reads only what is published, and its tail was never ahead of now */
-	RTE_ASSERT(tail - r->tail_seen <= r->head - r->tail_seen);
-	RTE_ASSERT(r->fence_head - __atomic_load_n(&r->fence_tail, __ATOMIC_RELAXED) <= CQ_FENCES);
-	RTE_ASSERT((r->notify & ~(CQ_ARMED_SOLICITED | CQ_ARMED_ANY)) == 0);
+	CHECK(tail - r->tail_seen <= r->head - r->tail_seen);
+	CHECK(r->fence_head - __atomic_load_n(&r->fence_tail, __ATOMIC_RELAXED) <= CQ_FENCES);
+	CHECK((r->notify & ~(CQ_ARMED_SOLICITED | CQ_ARMED_ANY)) == 0);
 }
 
 void
 rc_qp_check(const struct rc_qp *qp)
 {
-	RTE_ASSERT(qp->worker->dev->worker[qp->worker->id] == qp->worker);
-	RTE_ASSERT(qp->totals == &qp->worker->counters[qp->port]);
+	checked = qp;
+	CHECK(qp->worker->dev->worker[qp->worker->id] == qp->worker);
+	CHECK(qp->totals == &qp->worker->counters[qp->port]);
 	/* a failure noted in a step has moved the QP to ERR at its end */
-	RTE_ASSERT(!(qp->worker->errors & RC_QP_FAILED));
+	CHECK(!(qp->worker->errors & RC_QP_FAILED));
 	/* a QP with work waits on the run queue, or for a timer to allow it to send */
-	RTE_ASSERT(qp->work == 0 || qp->on_run_queue || qp->limited);
-	RTE_ASSERT(qp->state != QPS_RESET || qp->work == 0);
-	RTE_ASSERT(rc_rq_posted(qp->rq) <= qp->rq->max_wr);
+	CHECK(qp->work == 0 || qp->on_run_queue || rc_limited(qp));
+	CHECK(qp->state != QPS_RESET || qp->work == 0);
+	CHECK(rc_rq_posted(qp->rq) <= qp->rq->max_wr);
 	check_requester(qp);
 	check_responder(&qp->resp);
 	check_ring(qp->send_cq, qp->worker->id);

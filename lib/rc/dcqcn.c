@@ -113,7 +113,7 @@ rp_begin(struct rc_qp *qp)
 {
 	struct rc_rp *rp = qp->rp;
 
-	qp->limited = true;
+	qp->apart |= RC_APART_LIMITED;
 	rp->rate = rp_params(qp)->max_rate * MBPS;
 	rp->alpha = RC_RP_ONE;
 	rp->next_send = qp->worker->now;
@@ -128,12 +128,12 @@ rc_rp_notified(struct rc_qp *qp)
 	struct rc_rp *rp = qp->rp;
 
 	if (rp == NULL || qp->path.av.encap > ENCAP_ROCEV2_IPV6 ||
-		(qp->limited && now < rp->cut_at)) {
+		(rc_limited(qp) && now < rp->cut_at)) {
 		rc_count(qp, rp_cnp_ignored, 1);
 		return;
 	}
 	rc_count(qp, rp_cnp_handled, 1);
-	if (qp->limited)
+	if (rc_limited(qp))
 		rp_catch_up(qp);
 	else
 		rp_begin(qp);
@@ -154,7 +154,7 @@ rc_rp_may_send(struct rc_qp *qp)
 	uint64_t now = qp->worker->now;
 	struct rc_rp *rp = qp->rp;
 
-	if (!qp->limited)
+	if (!rc_limited(qp))
 		return true;
 	if (now >= RTE_MIN(rp->alpha_at, rp->raise_at))
 		rp_catch_up(qp);
@@ -177,7 +177,7 @@ rc_rp_sent(struct rc_qp *qp, uint32_t payload)
 	uint64_t now = qp->worker->now, bytes = payload + HEADERS;
 	struct rc_rp *rp = qp->rp;
 
-	if (!qp->limited)
+	if (!rc_limited(qp))
 		return;
 	if (rp->next_send + rp->patience < now)
 		rp->next_send = now - rp->patience;
@@ -193,7 +193,7 @@ rc_rp_sent(struct rc_qp *qp, uint32_t payload)
 void
 rc_rp_release(struct rc_qp *qp)
 {
-	qp->limited = false;
+	qp->apart &= ~RC_APART_LIMITED;
 	rc_rp_disarm(qp);
 }
 
@@ -222,7 +222,7 @@ rc_rp_rearm(struct rc_qp *qp)
 	uint64_t now = qp->worker->now;
 
 	/* the wait begins when the driver has taken the packets before it (rc-transport 8) */
-	if (qp->limited)
+	if (rc_limited(qp))
 		timer_start(qp->worker->wheel, &qp->rp->timer,
 			qp->rp->next_send > now ? qp->rp->next_send - now : 0);
 }
@@ -252,7 +252,7 @@ rc_rp_destroy(struct rc_qp *qp)
 uint32_t
 rc_rp_rate(struct rc_qp *qp)
 {
-	if (!qp->limited)
+	if (!rc_limited(qp))
 		return 0;
 	rp_catch_up(qp);
 	if (!rp_recovered(qp))

@@ -9,8 +9,8 @@
  * @file
  * Private to lib/rc: the reaction point of RoCEv2 congestion management (docs/spec/congestion.md).
  *
- * One rate limiter per QP, created with it if limits.congestion.dcqcn is on. While qp->limited is
- * false (no recent CNP, or the rate has recovered) the limiter is not used.
+ * One rate limiter per QP, created with it if limits.congestion.dcqcn is on. While rc_limited()
+ * is false (no recent CNP, or the rate has recovered) the limiter is not used.
  */
 
 #include "rc/rc.h"

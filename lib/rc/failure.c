@@ -36,7 +36,10 @@ rc_qp_failed(struct rc_qp *qp)
 		why->dlid = av->dlid;
 	else
 		why->peer = av->dgid;
+	if (qp->trace != NULL)
+		rc_trace_failed(qp);
 	ev.failure = *why;
+	ev.steps = qp->trace;
 	if (qp->worker->event != NULL)
 		qp->worker->event(qp->worker->event_arg, &ev);
 	rc_qp_error(qp);
@@ -53,7 +56,9 @@ rc_cq_overruns(struct rc_worker *w)
 			!(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
 			continue;
 		rc_event(w, EVENT_QP_FATAL, qp->qpn);
-		rc_fail(qp, (struct qp_failure){ .verdict = VERDICT_COUNT, .cq_overrun = true });
+		rc_fail(qp,
+			(struct qp_failure){ .verdict = VERDICT_COUNT,
+				.reason = QP_FAILURE_CQ_OVERRUN });
 		rc_step_done(qp);
 		rc_qp_check(qp);
 	}

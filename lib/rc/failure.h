@@ -23,6 +23,7 @@
 /* rc_worker.errors */
 #define RC_QP_FAILED  0x1 /* the QP of the step failed */
 #define RC_CQ_OVERRUN 0x2 /* a CQ has overrun: rc_cq_overruns() moves its QPs to ERR */
+#define RC_RECORDS    0x4 /* the step handles a packet of a recorded QP (trace.h) */
 
 /** The QP of this step fails. If it fails again in the same step, the first reason counts. */
 static inline void

@@ -97,6 +97,7 @@ qp_release(struct rc_qp *qp)
 {
 	struct rc_worker *w = qp->worker;
 
+	rc_trace_free(qp);
 	rc_rp_destroy(qp);
 	rc_responder_destroy(qp);
 	rc_requester_destroy(qp);
@@ -164,6 +165,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 			w->slots->size, w->id);
 		goto fail;
 	}
+	rc_trace_create(qp);
 	LIST_INSERT_HEAD(&w->qps, qp, link);
 	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
 	*qpn = qp->qpn;
@@ -226,6 +228,8 @@ rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
 		.udp_sport = qp->path.udp_sport,
 		.alt_loaded = qp->alt_loaded,
 		.rate_limit = rc_rp_rate(qp),
+		.traced = qp->trace != NULL,
+		.failure = qp->failure,
 	};
 	info->attr.qp_state = qp->state;
 	info->attr.cur_qp_state = qp->state;

@@ -20,11 +20,16 @@
 #include "rc/requester.h"
 #include "rc/responder.h"
 #include "rc/rq.h"
+#include "rc/trace.h"
 #include "wire/wire.h"
 
 /* qp.work: which half of the QP has packets to send in rc_run() */
 #define WORK_RESPOND 0x1 /* responses, ACK or NAK to send */
 #define WORK_REQUEST 0x2 /* requests to send */
+
+/* qp.apart: why rc_run() serves the QP by serve_apart() */
+#define RC_APART_LIMITED 0x1 /* rp limits the rate (dcqcn.h) */
+#define RC_APART_TRACED  0x2 /* its steps are recorded (trace.h) */
 
 /* Credit that a packet costs besides its payload (schedule.c) */
 #define RC_PACKET_COST 512
@@ -64,7 +69,7 @@ struct rc_qp {
 	uint8_t mig_state; /**< enum mig_state */
 	bool migreq; /**< BTH M of sent packets */
 	bool comm_est; /**< EVENT_COMM_EST was raised */
-	bool limited; /**< rp limits the rate (dcqcn.h) */
+	uint8_t apart; /**< RC_APART_ bits: not served in the common way */
 	bool requests_first; /**< send requests before Read responses this turn (schedule.c) */
 	/* copies from init */
 	bool ack_per_packet;
@@ -104,6 +109,7 @@ struct rc_qp {
 	bool mig_err; /**< EVENT_PATH_MIG_ERR was raised since the last REARM */
 	uint64_t next_cnp; /* earliest time of the next CNP */
 	struct rc_rp *rp; /* NULL: no limiter */
+	struct trace *trace; /**< its last steps; NULL: they are not recorded */
 	struct qp_attr attr;
 	struct qp_init_attr init;
 };
@@ -131,13 +137,15 @@ struct rc_worker {
 	struct rc_slots *slots; /**< free QP slots (qp_directory.h) */
 	struct slab *slab; /**< memory of the QPs created on this worker */
 	unsigned int id;
-	uint8_t errors; /**< RC_QP_FAILED, RC_CQ_OVERRUN: somebody must go to ERR (failure.h) */
+	uint8_t errors; /**< work for the end of a step: RC_QP_FAILED, ... (failure.h) */
 	bool icrc_unchecked;
 	void (*event)(void *arg, const struct event *ev);
 	void (*awaited)(void *arg);
 	void *event_arg;
 	void (*violation)(void *arg, const struct packet *pkt, uint32_t src_qpn);
 	void *violation_arg;
+	bool trace_all; /**< record new QPs, too */
+	struct rc_trace_sink recorder;
 	struct rc_counters counters[RC_PORTS_MAX];
 	struct port_violations violations[RC_PORTS_MAX];
 };
@@ -154,6 +162,13 @@ static inline void
 rc_choose_totals(struct rc_qp *qp)
 {
 	qp->totals = &qp->worker->counters[qp->port];
+}
+
+/** True if congestion control limits the QP's rate. */
+static inline bool
+rc_limited(const struct rc_qp *qp)
+{
+	return qp->apart & RC_APART_LIMITED;
 }
 
 /** Put the QP on its worker's run queue for the given half. */

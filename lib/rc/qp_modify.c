@@ -262,6 +262,7 @@ qp_enter_reset(struct rc_qp *qp)
 	rc_responder_reset(qp);
 	rc_rp_release(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
+	memset(&qp->failure, 0, sizeof(qp->failure));
 	rc_migration_reset(qp);
 	rc_qp_known(qp);
 }
@@ -323,6 +324,9 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 		goto done;
 	}
 	if (to == QPS_ERR) {
+		if (from != QPS_ERR)
+			qp->failure = (struct qp_failure){ .verdict = VERDICT_COUNT,
+				.reason = QP_FAILURE_MODIFIED };
 		rc_qp_error(qp);
 		goto done;
 	}
@@ -337,6 +341,8 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 	}
 	rc_qp_known(qp);
 done:
+	if (qp->trace != NULL && rc == 0)
+		rc_trace_modified(qp, from);
 	rc_qp_check(qp);
 	return rc;
 }

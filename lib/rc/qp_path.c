@@ -26,16 +26,17 @@ rc_qp_path(struct rc_qp *qp)
 
 /*
  * Update qp.known, the word of P_Key, port and encapsulation that packet_known() compares. It is
- * valid only for an RC QP in RTS or SQD on RoCE in MIGRATED whose P_Key is a full member's; for
- * others ENCAP_NONE matches no packet, and unknown_admitted() checks all (worker.c). Also update
- * qp.bth.
+ * valid only for an RC QP in RTS or SQD on RoCE in MIGRATED whose P_Key is a full member's and
+ * whose steps are not recorded; for others ENCAP_NONE matches no packet, and unknown_admitted()
+ * checks all (worker.c). Also update qp.bth.
  */
 void
 rc_qp_known(struct rc_qp *qp)
 {
 	const struct av *av = &qp->path.av;
 	bool plain = qp->type == QPT_RC && (qp->state == QPS_RTS || qp->state == QPS_SQD) &&
-		qp->mig_state == MIG_MIGRATED && av->encap != ENCAP_IB && qp->pkey > PKEY_FULL;
+		qp->mig_state == MIG_MIGRATED && av->encap != ENCAP_IB && qp->pkey > PKEY_FULL &&
+		qp->trace == NULL;
 
 	qp->bth = bth_common(qp->migreq ? BTH_M : 0, qp->pkey, qp->dest_qpn);
 	qp->port = av->port;

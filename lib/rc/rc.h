@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -301,6 +302,9 @@ struct rc_qp_info {
 	uint16_t udp_sport;
 	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
 	uint32_t rate_limit; /**< kbit/s, by congestion control; 0: not limited */
+	bool traced; /**< its last steps are recorded */
+	struct qp_failure
+		failure; /**< why it failed; reason NONE: it did not since its last RESET */
 };
 int rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info);
 /** Walk this worker's QPs: *cursor 0 starts. @retval false at the end */
@@ -310,6 +314,38 @@ bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
  * exists during the whole walk is found exactly once.
  */
 bool rc_dev_qp_next(const struct rc_dev *dev, uint32_t *cursor, uint32_t *qpn);
+
+/* --- flight recorder: the last TRACE_STEPS steps of a QP, off unless it is switched on --- */
+
+enum rc_step { /* trace_step.event; what, outcome, detail */
+	RC_STEP_RECEIVED, /**< a packet: enum opcode, enum verdict, AETH syndrome; value: payload */
+	RC_STEP_SENT, /**< a packet: enum opcode, 0, AETH syndrome; value: payload */
+	RC_STEP_TIMEOUT, /**< no answer to the oldest request in time; value: retries left */
+	RC_STEP_RNR_OVER, /**< the wait after an RNR NAK is over; value: retries left */
+	RC_STEP_MODIFIED, /**< by the consumer: enum qp_state before, and after */
+	RC_STEP_FAILED, /**< to ERR: enum qp_failure_reason, enum wc_status, syndrome of the NAK */
+	RC_STEP_COUNT
+};
+
+/** Start or stop recording. @retval -ENOENT no such QP here @retval -ENOMEM */
+int rc_qp_trace_switch(struct rc_worker *w, uint32_t qpn, bool on);
+/** All QPs of this worker, and new ones. @return QPs that were switched */
+unsigned int rc_trace_switch_all(struct rc_worker *w, bool on);
+/** @retval -ENOENT no such QP here @retval -ENODATA its steps are not recorded */
+int rc_qp_trace(const struct rc_worker *w, uint32_t qpn, struct trace *copy);
+
+#define RC_STEP_TEXT_MAX 64
+const char *rc_step_name(uint8_t event); /* "received" */
+bool rc_step_has_psn(const struct trace_step *s);
+bool rc_step_has_expected(const struct trace_step *s);
+/** The packet, or what happened. @return buf */
+const char *rc_step_what(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX]);
+/** What became of it; may be empty. @return buf */
+const char *rc_step_outcome(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX]);
+/** Print the steps, a line each. @param hz  time units a second */
+void rc_trace_print(FILE *f, const struct trace *t, uint64_t hz);
+/** Print the steps of all recorded QPs of a worker: for a failed simulation or assertion. */
+void rc_trace_print_all(FILE *f, const struct rc_worker *w);
 
 /**
  * Progress of received requests, for a consumer that polls it: a Write without immediate has no

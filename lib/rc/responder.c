@@ -33,12 +33,20 @@ enum resp_outcome {
 	RESP_OK,
 	RESP_UNCOMMON, /* not of the shape: run as any request */
 	RESP_NOT_EXPECTED, /* rows 1 and 1b: the PSN is not ePSN */
-	RESP_INVALID, /* NAK 0x61 */
 	RESP_NOT_READY, /* row 4: no receive WQE */
-	RESP_TOO_LONG, /* row 6: a Send is longer than its receive WQE */
+	/* the request is refused, and the QP fails: see refusals[] */
+	RESP_BAD_SEQUENCE, /* row 2: the opcode does not follow the packet before it */
+	RESP_BAD_OPCODE, /* row 3: no request that a QP executes */
+	RESP_NOT_ENABLED, /* row 3: the QP does not allow RDMA or Atomics */
+	RESP_NO_ROOM, /* row 4b: more Reads and Atomics than agreed */
+	RESP_BAD_LENGTH, /* row 5 */
+	RESP_BAD_DMALEN, /* row 5b, and a Read's in row 5 */
+	RESP_TOO_LONG, /* row 5: a Send is longer than its receive WQE */
+	RESP_MISALIGNED, /* row 6 */
 	RESP_BAD_KEY, /* row 7: R_Key or right */
 	RESP_BAD_RANGE, /* row 7 */
 	RESP_BAD_SCATTER, /* row 8 */
+	RESP_OUTCOMES
 };
 
 /* What the compiler may know of a request. */
@@ -130,14 +138,44 @@ rc_retire_wqe(struct rc_qp *qp, struct wc wc, bool solicited)
 
 /* --- refusing --- */
 
+/*
+ * How a failed check is answered. For a bad access the NAK is 0x62 in all cases; the receive
+ * completion tells a region that is too small from a key or right that is wrong (table 17-5, where
+ * a Send that is too long is the only Local Length Error).
+ */
+struct refusal {
+	uint8_t syndrome;
+	uint8_t status; /* enum wc_status of the receive WQE */
+	uint8_t reason; /* enum qp_failure_reason */
+};
+
+#define REFUSE_INVALID(reason)                                                                     \
+	{                                                                                          \
+		AETH_NAK_INVALID_REQUEST, WC_REM_INV_REQ_ERR, reason                               \
+	}
+
+static const struct refusal refusals[RESP_OUTCOMES] = {
+	[RESP_BAD_SEQUENCE] = REFUSE_INVALID(QP_FAILURE_SEQUENCE),
+	[RESP_BAD_OPCODE] = REFUSE_INVALID(QP_FAILURE_OPCODE),
+	[RESP_NOT_ENABLED] = REFUSE_INVALID(QP_FAILURE_NOT_ENABLED),
+	[RESP_NO_ROOM] = REFUSE_INVALID(QP_FAILURE_NO_ROOM),
+	[RESP_BAD_LENGTH] = REFUSE_INVALID(QP_FAILURE_LENGTH),
+	[RESP_BAD_DMALEN] = REFUSE_INVALID(QP_FAILURE_DMALEN),
+	[RESP_MISALIGNED] = REFUSE_INVALID(QP_FAILURE_ALIGNMENT),
+	[RESP_TOO_LONG] = { AETH_NAK_INVALID_REQUEST, WC_LOC_LEN_ERR, QP_FAILURE_SEND_TOO_LONG },
+	[RESP_BAD_KEY] = { AETH_NAK_REMOTE_ACCESS, WC_REM_ACCESS_ERR, QP_FAILURE_RKEY },
+	[RESP_BAD_RANGE] = { AETH_NAK_REMOTE_ACCESS, WC_REM_INV_REQ_ERR, QP_FAILURE_RANGE },
+	[RESP_BAD_SCATTER] = { AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR, QP_FAILURE_SCATTER },
+};
+
 static void
-count_refusal(struct rc_qp *qp, uint8_t syndrome, enum wc_status status)
+count_refusal(struct rc_qp *qp, const struct refusal *how)
 {
-	if (status == WC_LOC_LEN_ERR)
+	if (how->status == WC_LOC_LEN_ERR)
 		rc_count(qp, resp_local_length_error, 1);
-	else if (syndrome == AETH_NAK_INVALID_REQUEST)
+	else if (how->syndrome == AETH_NAK_INVALID_REQUEST)
 		rc_count(qp, resp_invalid_requests, 1);
-	else if (syndrome == AETH_NAK_REMOTE_ACCESS)
+	else if (how->syndrome == AETH_NAK_REMOTE_ACCESS)
 		rc_count(qp, resp_remote_access_errors, 1);
 }
 
@@ -148,15 +186,14 @@ count_refusal(struct rc_qp *qp, uint8_t syndrome, enum wc_status status)
  * also ends the Send's WQE.
  */
 static enum verdict __rte_cold __rte_noinline
-responder_refuse(struct rc_qp *qp, const struct packet *pkt, uint8_t syndrome,
-	enum wc_status status)
+responder_refuse(struct rc_qp *qp, const struct packet *pkt, const struct refusal *how)
 {
-	struct wc wc = { .status = status, .opcode = WC_RECV };
+	struct wc wc = { .status = how->status, .opcode = WC_RECV };
 	bool uses = pkt->op->flags & (OP_SEND | OP_RQ_WQE);
 	struct rc_responder *r = &qp->resp;
 
-	count_refusal(qp, syndrome, status);
-	rc_owe_nak(qp, syndrome, pkt->psn);
+	count_refusal(qp, how);
+	rc_owe_nak(qp, how->syndrome, pkt->psn);
 	if (!r->wqe_taken && (pkt->op->flags & OP_RQ_WQE))
 		take_wqe(qp);
 	uses &= r->wqe_taken;
@@ -164,12 +201,17 @@ responder_refuse(struct rc_qp *qp, const struct packet *pkt, uint8_t syndrome,
 		rc_retire_wqe(qp, wc, false);
 	if (!uses)
 		rc_event(qp->worker,
-			syndrome == AETH_NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR : EVENT_QP_REQ_ERR,
+			how->syndrome == AETH_NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR
+								: EVENT_QP_REQ_ERR,
 			qp->qpn);
 	rc_fail(qp,
 		(struct qp_failure){ .psn = pkt->psn,
-			.syndrome = syndrome,
-			.status = uses ? status : 0,
+			.expected = r->epsn,
+			.opcode = pkt->opcode,
+			.reason = how->reason,
+			.length = pkt->payload_len,
+			.syndrome = how->syndrome,
+			.status = uses ? how->status : 0,
 			.verdict = VERDICT_NAK_SENT });
 	return VERDICT_NAK_SENT;
 }
@@ -223,10 +265,7 @@ not_ready(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_RNR_NAK_SENT;
 }
 
-/*
- * Answer a request whose check failed. For a bad access the NAK is 0x62 in all cases; the receive
- * completion tells a region that is too small from a key or right that is wrong (table 17-5).
- */
+/* Answer a request whose check failed. */
 static enum verdict __rte_noinline
 request_failed(struct rc_qp *qp, const struct packet *pkt, enum resp_outcome failed)
 {
@@ -235,16 +274,8 @@ request_failed(struct rc_qp *qp, const struct packet *pkt, enum resp_outcome fai
 		return not_expected(qp, pkt);
 	case RESP_NOT_READY:
 		return not_ready(qp, pkt);
-	case RESP_TOO_LONG: /* table 17-5: the only Local Length Error */
-		return responder_refuse(qp, pkt, AETH_NAK_INVALID_REQUEST, WC_LOC_LEN_ERR);
-	case RESP_BAD_KEY:
-		return responder_refuse(qp, pkt, AETH_NAK_REMOTE_ACCESS, WC_REM_ACCESS_ERR);
-	case RESP_BAD_RANGE:
-		return responder_refuse(qp, pkt, AETH_NAK_REMOTE_ACCESS, WC_REM_INV_REQ_ERR);
-	case RESP_BAD_SCATTER:
-		return responder_refuse(qp, pkt, AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR);
 	default:
-		return responder_refuse(qp, pkt, AETH_NAK_INVALID_REQUEST, WC_REM_INV_REQ_ERR);
+		return responder_refuse(qp, pkt, &refusals[failed]);
 	}
 }
 
@@ -281,8 +312,10 @@ check_sequence(struct resp_ctx *c)
 
 	if (c->shape.common) /* also: no NAK is outstanding or owed */
 		return likely(c->r->turn == RESP_TURN(turn_of(flags))) ? RESP_OK : RESP_UNCOMMON;
-	if (!(flags & (OP_FIRST | OP_SEND | OP_WRITE)) || c->r->message != turn_of(flags))
-		return RESP_INVALID;
+	if (!(flags & (OP_FIRST | OP_SEND | OP_WRITE)))
+		return RESP_BAD_OPCODE;
+	if (c->r->message != turn_of(flags))
+		return RESP_BAD_SEQUENCE;
 	return RESP_OK;
 }
 
@@ -294,14 +327,14 @@ check_support(struct resp_ctx *c)
 	uint32_t need = 0;
 
 	if (!(flags & OP_REQUEST))
-		return RESP_INVALID;
+		return RESP_BAD_OPCODE;
 	if (flags & OP_WRITE)
 		need = MEM_ACCESS_REMOTE_WRITE;
 	else if (flags & OP_READ)
 		need = MEM_ACCESS_REMOTE_READ;
 	else if (flags & OP_ATOMIC)
 		need = MEM_ACCESS_REMOTE_ATOMIC;
-	return likely((c->qp->access & need) == need) ? RESP_OK : RESP_INVALID;
+	return likely((c->qp->access & need) == need) ? RESP_OK : RESP_NOT_ENABLED;
 }
 
 /* Rows 4 and 4b: a receive WQE, or room for a Read or Atomic. */
@@ -322,7 +355,7 @@ check_resources(struct resp_ctx *c)
 	if (flags & (OP_SEND | OP_RQ_WQE))
 		c->wqe = c->shape.common ? rc_rq_at(&qp->own_rq, qp->own_rq.tail) : current_wqe(qp);
 	if ((flags & (OP_READ | OP_ATOMIC)) && unlikely(!rc_saved_room(c->r)))
-		return RESP_INVALID;
+		return RESP_NO_ROOM;
 	return RESP_OK;
 }
 
@@ -374,18 +407,18 @@ responder_check_length(struct resp_ctx *c)
 	uint16_t flags = c->shape.flags;
 
 	if (unlikely(!payload_fits(c)))
-		return RESP_INVALID;
+		return RESP_BAD_LENGTH;
 	if (flags & OP_SEND) {
 		if (unlikely(c->len > c->wqe->length - send_filled(c)))
 			return RESP_TOO_LONG;
 	} else if (flags & OP_WRITE) {
 		if (unlikely(!write_length_fits(c)))
-			return RESP_INVALID;
+			return RESP_BAD_DMALEN;
 	} else if (flags & OP_READ) {
 		if (unlikely(pkt->dmalen > RC_MSG_MAX))
-			return RESP_INVALID;
+			return RESP_BAD_DMALEN;
 	} else if (unlikely(pkt->va & 7)) {
-		return RESP_INVALID;
+		return RESP_MISALIGNED;
 	}
 	return RESP_OK;
 }

@@ -279,6 +279,9 @@ read_refused(struct rc_qp *qp, struct rc_saved *s)
 	rc_event(qp->worker, EVENT_QP_ACCESS_ERR, qp->qpn);
 	rc_fail(qp,
 		(struct qp_failure){ .psn = psn,
+			.expected = psn,
+			.opcode = RC_READ_REQUEST,
+			.reason = QP_FAILURE_READ_MEMORY,
 			.syndrome = AETH_NAK_REMOTE_ACCESS,
 			.verdict = VERDICT_NAK_SENT });
 }

@@ -50,6 +50,8 @@ rc_requester_timer(struct timer *t, uint64_t now)
 	struct rc_qp *qp = (struct rc_qp *)((char *)req - offsetof(struct rc_qp, req));
 
 	qp->worker->now = now;
+	if (qp->trace != NULL)
+		rc_trace_timer(qp, req->rnr_wait == RC_RNR_WAIT);
 	if (req->rnr_wait == RC_RNR_WAIT) {
 		req->rnr_wait = RC_RNR_PROBE;
 		rc_want(qp, WORK_REQUEST);

@@ -91,7 +91,7 @@ serve_both(struct rc_qp *qp, struct turn *t)
  *
  * @retval true  the QP must wait; a timer requeues it
  */
-static bool __rte_noinline
+static bool
 serve_limited(struct rc_qp *qp, struct turn *t)
 {
 	int32_t credit, cost;
@@ -112,6 +112,26 @@ serve_limited(struct rc_qp *qp, struct turn *t)
 	return false;
 }
 
+/*
+ * Serve a QP that cannot be served in the common way (RC_APART_). @retval true  as serve_limited()
+ */
+static bool __rte_noinline
+serve_apart(struct rc_qp *qp, struct turn *t)
+{
+	struct rc_worker *w = qp->worker;
+	bool traced = qp->trace != NULL, waits = false;
+
+	if (traced)
+		rc_trace_begin(qp);
+	if (rc_limited(qp))
+		waits = serve_limited(qp, t);
+	else
+		serve_both(qp, t);
+	if (traced)
+		rc_trace_end(w);
+	return waits;
+}
+
 /* One turn of a QP. @retval true  it has work, but must wait for its rate */
 static inline bool
 serve_turn(struct rc_qp *qp, struct turn *t)
@@ -124,8 +144,8 @@ serve_turn(struct rc_qp *qp, struct turn *t)
 		qp->requests_first = !qp->requests_first;
 	}
 	credit = qp->credit;
-	if (unlikely(qp->limited))
-		waits = serve_limited(qp, t);
+	if (unlikely(qp->apart != 0))
+		waits = serve_apart(qp, t);
 	else
 		serve_both(qp, t);
 	cost = credit - qp->credit;

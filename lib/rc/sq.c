@@ -427,36 +427,42 @@ sq_retire_held(struct rc_qp *qp)
 	}
 }
 
-/* The NAK that a completion status stands for; 0: it comes from no NAK. */
-static uint8_t
-sq_syndrome(enum wc_status status)
-{
-	switch (status) {
-	case WC_REM_INV_REQ_ERR:
-		return AETH_NAK_INVALID_REQUEST;
-	case WC_REM_ACCESS_ERR:
-		return AETH_NAK_REMOTE_ACCESS;
-	case WC_REM_OP_ERR:
-		return AETH_NAK_REMOTE_OP;
-	default:
-		return 0;
-	}
-}
+/* What a completion status says about the failure of a QP. */
+struct sq_failure {
+	uint8_t reason; /* enum qp_failure_reason */
+	uint8_t syndrome; /* of the NAK that the status stands for; 0: none */
+	bool response; /* a response of the peer is the cause */
+};
+
+static const struct sq_failure sq_failures[WC_STATUS_COUNT] = {
+	[WC_LOC_QP_OP_ERR] = { QP_FAILURE_RD_ATOMIC },
+	[WC_LOC_PROT_ERR] = { QP_FAILURE_LKEY },
+	[WC_MW_BIND_ERR] = { QP_FAILURE_BIND },
+	[WC_BAD_RESP_ERR] = { QP_FAILURE_BAD_RESPONSE, 0, true },
+	[WC_REM_INV_REQ_ERR] = { QP_FAILURE_NAK_INVALID, AETH_NAK_INVALID_REQUEST, true },
+	[WC_REM_ACCESS_ERR] = { QP_FAILURE_NAK_ACCESS, AETH_NAK_REMOTE_ACCESS, true },
+	[WC_REM_OP_ERR] = { QP_FAILURE_NAK_OPERATION, AETH_NAK_REMOTE_OP, true },
+	[WC_RETRY_EXC_ERR] = { QP_FAILURE_RETRIES },
+	[WC_RNR_RETRY_EXC_ERR] = { QP_FAILURE_RNR_RETRIES, 0, true },
+};
 
 void
 rc_sq_fail(struct rc_qp *qp, enum wc_status status)
 {
+	const struct sq_failure *f = &sq_failures[status];
 	struct rc_requester *req = &qp->req;
+	struct rc_sq_wqe *wqe;
 	struct qp_failure why = { .psn = req->una,
+		.expected = req->una,
 		.status = status,
-		.syndrome = sq_syndrome(status) };
+		.reason = f->reason,
+		.syndrome = f->syndrome,
+		.verdict = f->response ? VERDICT_RESPONSE : VERDICT_COUNT };
 
-	why.verdict =
-		why.syndrome != 0 || status == WC_BAD_RESP_ERR || status == WC_RNR_RETRY_EXC_ERR
-		? VERDICT_RESPONSE
-		: VERDICT_COUNT;
 	sq_retire_held(qp);
-	sq_complete(qp, rc_sq_at(req, req->ack++), status);
+	wqe = rc_sq_at(req, req->ack++);
+	why.opcode = wqe->opcode;
+	sq_complete(qp, wqe, status);
 	req->tail = req->ack;
 	rc_fail(qp, why);
 }

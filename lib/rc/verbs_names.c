@@ -126,7 +126,7 @@ syndrome_name(uint8_t syndrome)
 const char *
 qp_failure_print(const struct qp_failure *f, char buf[QP_FAILURE_MAX])
 {
-	if (f->cq_overrun)
+	if (f->reason == QP_FAILURE_CQ_OVERRUN)
 		snprintf(buf, QP_FAILURE_MAX, "its completion queue has overrun");
 	else if (f->syndrome != 0)
 		snprintf(buf, QP_FAILURE_MAX, "%s NAK 0x%02x (%s)",

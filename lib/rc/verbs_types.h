@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/trace.h"
 #include "wire/path.h"
 
 #define RC_MSG_MAX    (1u << 31) /* bytes in a message (IBA) */
@@ -283,6 +284,52 @@ struct connection_change {
 	uint32_t unreported; /**< changes of strangers before it that raised no event */
 };
 
+/** Why a QP went to ERR; qp_failure_infos[] says it in words. */
+enum qp_failure_reason {
+	QP_FAILURE_NONE, /**< it has not failed since its last RESET */
+	QP_FAILURE_MODIFIED, /**< its consumer moved it to ERR */
+	/* as responder: it refused a request (rc-transport 6) */
+	QP_FAILURE_SEQUENCE,
+	QP_FAILURE_OPCODE,
+	QP_FAILURE_NOT_ENABLED,
+	QP_FAILURE_NO_ROOM,
+	QP_FAILURE_LENGTH,
+	QP_FAILURE_DMALEN,
+	QP_FAILURE_SEND_TOO_LONG,
+	QP_FAILURE_ALIGNMENT,
+	QP_FAILURE_RKEY,
+	QP_FAILURE_RANGE,
+	QP_FAILURE_SCATTER,
+	QP_FAILURE_READ_MEMORY,
+	/* as requester: a work request failed (rc-transport 8) */
+	QP_FAILURE_NAK_INVALID,
+	QP_FAILURE_NAK_ACCESS,
+	QP_FAILURE_NAK_OPERATION,
+	QP_FAILURE_RETRIES,
+	QP_FAILURE_RNR_RETRIES,
+	QP_FAILURE_BAD_RESPONSE,
+	QP_FAILURE_LKEY,
+	QP_FAILURE_RD_ATOMIC,
+	QP_FAILURE_BIND,
+	/* either */
+	QP_FAILURE_CQ_OVERRUN,
+	QP_FAILURE_REASONS
+};
+
+/** Which half of the QP a reason is about. */
+enum qp_failure_side { QP_SIDE_NEITHER, QP_SIDE_RESPONDER, QP_SIDE_REQUESTER };
+
+/** The explanation of a reason: explain.c. */
+struct qp_failure_info {
+	const char *name; /**< a word for programs */
+	uint8_t side; /**< enum qp_failure_side */
+	const char *happened; /**< a sentence: what was received, or what was not */
+	const char *expected; /**< what the rule wants in its place */
+	const char *rule; /**< which rule, and where it stands */
+	const char *check; /**< what to look at next */
+};
+extern const struct qp_failure_info qp_failure_infos[QP_FAILURE_REASONS];
+
 /** Why a QP went to ERR, and who its peer is. */
 struct qp_failure {
 	union gid peer; /**< zero: the peer is dlid */
@@ -293,13 +340,21 @@ struct qp_failure {
 	uint8_t status; /**< enum wc_status of a failed work request; 0: none failed */
 	uint8_t syndrome; /**< AETH syndrome of the NAK sent or received; 0: none */
 	uint8_t verdict; /**< enum verdict of the packet; VERDICT_COUNT: no packet is the cause */
-	bool cq_overrun;
+	uint8_t reason; /**< enum qp_failure_reason */
+	/** responder: enum opcode of the packet; requester: enum wr_opcode of the request */
+	uint8_t opcode;
+	uint32_t expected; /**< PSN that was expected: ePSN, or the oldest without an answer */
+	uint32_t length; /**< responder: bytes of payload */
+	/** engine_event_trace() has the last steps by this number; 0: they were not recorded */
+	uint32_t trace;
 };
 
 struct event {
 	enum event_type type;
 	uint32_t element; /**< QPN, CQ, SRQ or port number, as the type says */
 	uint64_t time; /**< engine_events(): nanoseconds since 1970 */
+	/** QP_ERROR: the last steps of a recorded QP, while lib/rc calls event(); else NULL */
+	const struct trace *steps;
 	union {
 		struct qp_failure failure;
 		struct connection_change connection;
@@ -313,6 +368,11 @@ struct event {
 #define QP_FAILURE_MAX 128
 /** Say in words why a QP failed. @return buf */
 const char *qp_failure_print(const struct qp_failure *f, char buf[QP_FAILURE_MAX]);
+#define QP_EXPLAIN_MAX 256
+/** Name the packet or work request with its PSN, and what was wrong with it. @return buf */
+const char *qp_failure_received(const struct qp_failure *f, char buf[QP_EXPLAIN_MAX]);
+/** Name the PSN that was expected, and what else. @return buf */
+const char *qp_failure_expected(const struct qp_failure *f, char buf[QP_EXPLAIN_MAX]);
 
 const char *qp_state_name(enum qp_state s); /* "RTS" */
 const char *wc_status_name(uint32_t status); /* "RETRY_EXC_ERR" */

@@ -48,6 +48,7 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w->event_arg = config->event_arg;
 	w->violation = config->violation;
 	w->violation_arg = config->violation_arg;
+	rc_trace_sink_init(&w->recorder);
 	STAILQ_INIT(&w->run_queue);
 	LIST_INIT(&w->qps);
 	LIST_INIT(&w->grace);
@@ -244,7 +245,17 @@ packet_admitted(struct rc_qp *qp, const struct packet *pkt, bool known, enum ver
 static bool __rte_noinline
 unknown_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
-	return packet_admitted(qp, pkt, false, v);
+	bool admitted;
+
+	if (likely(qp->trace == NULL))
+		return packet_admitted(qp, pkt, false, v);
+	rc_trace_received(qp, pkt);
+	admitted = packet_admitted(qp, pkt, false, v);
+	if (admitted)
+		qp->worker->errors |= RC_RECORDS;
+	else
+		rc_trace_verdict(qp->worker, *v);
+	return admitted;
 }
 
 _Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 2 &&
@@ -259,8 +270,8 @@ _Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 
 #endif
 
 /*
- * Class, state, port, encapsulation and P_Key fit, and migration is not under way: qp.known says
- * all of it in one word (rc_qp_known()).
+ * Class, state, port, encapsulation and P_Key fit, migration is not under way, and the QP's steps
+ * are not recorded: qp.known says all of it in one word (rc_qp_known()).
  */
 static inline bool
 packet_known(const struct rc_qp *qp, const struct packet *pkt)
@@ -285,6 +296,21 @@ qp_established(struct rc_qp *qp)
 {
 	qp->comm_est = true;
 	rc_event(qp->worker, EVENT_COMM_EST, qp->qpn);
+}
+
+/* The end of a step that leaves more to do than common ones. */
+static void __rte_noinline
+receive_done(struct rc_qp *qp, enum verdict v)
+{
+	struct rc_worker *w = qp->worker;
+
+	if (w->errors & RC_RECORDS) {
+		w->errors &= ~RC_RECORDS;
+		rc_trace_verdict(w, v);
+	}
+	rc_step_done(qp);
+	if (w->errors & RC_CQ_OVERRUN)
+		rc_cq_overruns(w);
 }
 
 enum verdict
@@ -312,11 +338,8 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 			qp_established(qp);
 		v = rc_respond(qp, pkt);
 	}
-	if (unlikely(w->errors != 0)) {
-		rc_step_done(qp);
-		if (w->errors & RC_CQ_OVERRUN)
-			rc_cq_overruns(w);
-	}
+	if (unlikely(w->errors != 0))
+		receive_done(qp, v);
 	rc_qp_check(qp);
 	return v;
 }

@@ -19,22 +19,32 @@ put_syndrome(struct line *l, uint8_t syndrome)
 	switch (AETH_KIND(syndrome)) {
 	case AETH_ACK:
 		if (value == AETH_NO_CREDITS)
-			line_put(l, " ACK");
+			line_put(l, "ACK");
 		else
-			line_put(l, " ACK credits %u", credit_values[value]);
+			line_put(l, "ACK credits %u", credit_values[value]);
 		break;
 	case AETH_RNR_NAK:
-		line_put(l, " RNR NAK %" PRIu64 " us", rnr_timer_ns[value] / 1000);
+		line_put(l, "RNR NAK %" PRIu64 " us", rnr_timer_ns[value] / 1000);
 		break;
 	case AETH_NAK:
 		if (value < sizeof(naks) / sizeof(naks[0])) {
-			line_put(l, " NAK %s", naks[value]);
+			line_put(l, "NAK %s", naks[value]);
 			break;
 		}
 		/* fallthrough */
 	default:
-		line_put(l, " reserved syndrome 0x%02x", syndrome);
+		line_put(l, "reserved syndrome 0x%02x", syndrome);
 	}
+}
+
+const char *
+wire_print_syndrome(uint8_t syndrome, char *buf, size_t size)
+{
+	struct line l = { .buf = buf, .size = size };
+
+	buf[0] = '\0';
+	put_syndrome(&l, syndrome);
+	return buf;
 }
 
 void
@@ -50,6 +60,7 @@ wire_print(const struct packet *pkt, char *buf, size_t size)
 	if (headers & HDR_DETH)
 		line_put(&l, " from qp 0x%x qkey 0x%x", pkt->src_qpn, pkt->qkey);
 	if (headers & HDR_AETH) {
+		line_put(&l, " ");
 		put_syndrome(&l, pkt->syndrome);
 		line_put(&l, " msn %u", pkt->msn);
 	}

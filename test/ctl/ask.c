@@ -64,6 +64,8 @@ ask(struct desk *d, const char *line)
 	size_t len;
 
 	assert_non_null(c);
+	if (d->monitoring)
+		rpc_only_read(c);
 	while (rpc_step(c, d->now) != 0) {
 		assert_true(d->now < end);
 		d->now++;

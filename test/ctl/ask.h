@@ -20,6 +20,7 @@ struct desk {
 	struct rpc_state state;
 	uint64_t now;
 	int fd; /* goes with the next request; -1: none */
+	bool monitoring; /* requests come by the monitoring socket */
 	char *reply; /* of the last request; NULL: none */
 	json_t *json; /* the same, parsed */
 };

@@ -405,6 +405,7 @@ fill_info(const struct fake_qp *qp, uint32_t qpn, struct rc_qp_info *info)
 	info->attr = qp->attr;
 	info->alt_loaded = !gid_is_zero(&qp->attr.alt_av.dgid);
 	info->counters.sent_pkts = 7;
+	info->failure = qp->failure;
 }
 
 int
@@ -499,6 +500,51 @@ engine_post_recv(struct engine *e, uint32_t qpn, const struct recv_wr *wr, unsig
 	if (i == 0)
 		return error_set(err, ENOMEM, "receive queue full");
 	return (int)i;
+}
+
+/* --- the flight recorder: one trace for all --- */
+
+int
+engine_trace_switch(struct engine *e, enum engine_traced kind, uint32_t number, bool on,
+	struct error *err)
+{
+	if (kind == ENGINE_TRACED_QP && find_qp(e, number, err) == NULL)
+		return -ENOENT;
+	e->recorded = on;
+	return 0;
+}
+
+unsigned int
+engine_trace_switch_all(struct engine *e, enum engine_traced kind, bool on)
+{
+	(void)kind;
+	e->recorded = on;
+	return 2;
+}
+
+int
+engine_trace_get(struct engine *e, enum engine_traced kind, uint32_t number,
+	struct engine_trace *trace, struct error *err)
+{
+	(void)kind;
+	if (!e->recorded)
+		return error_set(err, ENODATA, "0x%x is not recorded: start it with trace_start",
+			number);
+	*trace = e->trace;
+	return 0;
+}
+
+int
+engine_session_trace(struct engine *e, uint64_t tid, struct engine_trace *trace, struct error *err)
+{
+	return engine_trace_get(e, ENGINE_TRACED_SESSION, (uint32_t)tid, trace, err);
+}
+
+bool
+engine_event_trace(const struct engine *e, uint32_t number, struct engine_trace *trace)
+{
+	*trace = e->trace;
+	return number != 0;
 }
 
 /* --- the rest --- */

@@ -12,6 +12,7 @@
  */
 
 #include "engine/verbs.h"
+#include "engine/verbs_trace.h"
 #include "engine/verbs_cm.h"
 #include "engine/verbs_mad.h"
 
@@ -35,6 +36,7 @@ struct fake_qp {
 	unsigned int num_sent;
 	unsigned int num_recv;
 	struct recv_wr recv[FAKE_WRS];
+	struct qp_failure failure;
 };
 
 struct fake_cq {
@@ -169,6 +171,8 @@ struct engine {
 	struct event event[FAKE_EVENTS];
 	unsigned int event_head, event_tail;
 	uint64_t lost;
+	bool recorded;
+	struct engine_trace trace; /* what the flight recorder has */
 	bool hop_silent; /* the next hop does not answer ARP */
 	bool modify_fails; /* the RTR -> RTS step */
 	uint32_t srq_limit;

@@ -1244,7 +1244,7 @@ test_connections_are_a_table(void **state)
 	cli_gives("cm alternate 1 x", 2, "cm alternate: dest: got \"x\"");
 	cli_gives("cm", 2, "cm connect");
 	completes("cm ",
-		"listen unlisten services connect list show disconnect alternate load --help");
+		"listen unlisten services connect list show disconnect alternate load trace --help");
 }
 
 /* The signals of a line of /proc/PID/status: "SigCgt" those caught, "SigIgn" those ignored. */

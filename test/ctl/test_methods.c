@@ -23,6 +23,7 @@
 
 #include "ask.h"
 #include "base/verdict.h"
+#include "wire/opcode.h"
 
 static unsigned int
 make_region(struct desk *d, unsigned int length)
@@ -1197,6 +1198,118 @@ test_event_of_a_failed_qp_tells_peer_and_reason(void **state)
 	assert_null(json_object_get(event, "status"));
 }
 
+/* Two steps of the flight recorder: a packet, and the failure that it was. */
+static void
+fake_trace(struct desk *d)
+{
+	d->e->trace = (struct engine_trace){ .age_ns = 5000000 };
+	trace_put(&d->e->trace.steps,
+		(struct trace_step){ .event = RC_STEP_RECEIVED,
+			.what = RC_SEND_MIDDLE,
+			.number = 203,
+			.expected = 201,
+			.outcome = VERDICT_NAK_SENT });
+	trace_put(&d->e->trace.steps,
+		(struct trace_step){ .time = 1500,
+			.event = RC_STEP_FAILED,
+			.what = QP_FAILURE_SEQUENCE,
+			.number = 203 });
+}
+
+static void
+test_steps_are_recorded_and_shown(void **state)
+{
+	struct desk *d = *state;
+	unsigned int qp = make_qp(d);
+	const json_t *r, *step;
+
+	fake_trace(d);
+	assert_int_equal(num(call_fails(d, "qp_trace", "'qp_num': %u", qp), "code"), -ENODATA);
+	assert_int_equal(num(call(d, "trace_start", "'object': 'qp', 'number': %u", qp),
+				 "switched"),
+		1);
+	r = call(d, "qp_trace", "'qp_num': %u", qp);
+	assert_int_equal(json_array_size(json_object_get(r, "steps")), 2);
+	step = row(r, "steps", 0);
+	assert_string_equal(str(step, "step"), "received");
+	assert_string_equal(str(step, "what"), "SEND Middle");
+	assert_string_equal(str(step, "outcome"), "nak_sent");
+	assert_int_equal(num(step, "psn"), 203);
+	assert_int_equal(num(step, "expected_psn"), 201);
+	step = row(r, "steps", 1);
+	assert_string_equal(str(step, "step"), "error");
+	assert_string_equal(str(step, "what"), "opcode_sequence");
+	assert_true(json_real_value(json_object_get(step, "time_us")) == 1.5);
+	assert_true(json_real_value(json_object_get(r, "age_us")) == 5000);
+	assert_int_equal(num(call(d, "trace_stop", "'object': 'connection'"), "switched"), 2);
+	assert_int_equal(num(call_fails(d, "qp_trace", "'qp_num': %u", qp), "code"), -ENODATA);
+}
+
+/* The event of a failed QP carries its steps. */
+static void
+test_event_of_a_failed_qp_has_its_steps(void **state)
+{
+	struct desk *d = *state;
+	const json_t *event;
+
+	fake_trace(d);
+	fake_event(d->e, EVENT_QP_ERROR, 0x105);
+	d->e->event[0].failure = (struct qp_failure){ .reason = QP_FAILURE_SEQUENCE,
+		.verdict = VERDICT_NAK_SENT,
+		.trace = 1 };
+	event = row(call(d, "events", "%s", ""), "events", 0);
+	assert_string_equal(str(event, "reason"), "opcode_sequence");
+	assert_int_equal(json_array_size(json_object_get(event, "trace")), 2);
+	assert_string_equal(str(row(event, "trace", 0), "what"), "SEND Middle");
+}
+
+/* The monitoring socket sees what happened, but no PSN; it cannot start or stop. */
+static void
+test_monitoring_sees_no_psn(void **state)
+{
+	struct desk *d = *state;
+	unsigned int qp = make_qp(d);
+	const json_t *r;
+
+	fake_trace(d);
+	call(d, "trace_start", "'object': 'qp'");
+	d->monitoring = true;
+	r = call(d, "qp_trace", "'qp_num': %u", qp);
+	assert_string_equal(str(row(r, "steps", 0), "what"), "SEND Middle");
+	assert_null(json_object_get(row(r, "steps", 0), "psn"));
+	assert_null(json_object_get(row(r, "steps", 0), "expected_psn"));
+	r = call(d, "qp_explain", "'qp_num': %u", qp);
+	assert_string_equal(str(r, "reason"), "none");
+	assert_null(json_object_get(r, "received"));
+	assert_int_equal(num(call_fails(d, "trace_start", "'object': 'qp'"), "code"), -EPERM);
+	assert_int_equal(num(call_fails(d, "trace_stop", "'object': 'qp'"), "code"), -EPERM);
+}
+
+static void
+test_a_failure_is_explained(void **state)
+{
+	struct desk *d = *state;
+	unsigned int qp = make_qp(d);
+	const json_t *r;
+
+	d->e->qp[0].failure = (struct qp_failure){ .reason = QP_FAILURE_SEQUENCE,
+		.opcode = RC_SEND_MIDDLE,
+		.psn = 203,
+		.expected = 203,
+		.peer_qpn = 0x77,
+		.dlid = 4,
+		.verdict = VERDICT_NAK_SENT };
+	r = call(d, "qp_explain", "'qp_num': %u", qp);
+	assert_string_equal(str(r, "reason"), "opcode_sequence");
+	assert_string_equal(str(r, "received"),
+		"SEND Middle with PSN 203, 0 bytes of payload: its opcode does not follow the packet before it");
+	assert_string_equal(str(r, "rule"),
+		"rc-transport 6, row 2: opcode out of sequence, NAK 0x61; conformance T6.2");
+	assert_string_equal(str(r, "peer"), "lid:4 QP 0x77");
+	assert_null(json_object_get(r, "steps"));
+	assert_null(json_object_get(r, "status"));
+}
+
 static void
 test_log_levels(void **state)
 {
@@ -1301,6 +1414,10 @@ main(void)
 		T(test_old_events_are_told_as_missed),
 		T(test_lost_events_are_counted_for_each_reader),
 		T(test_event_of_a_failed_qp_tells_peer_and_reason),
+		T(test_steps_are_recorded_and_shown),
+		T(test_event_of_a_failed_qp_has_its_steps),
+		T(test_monitoring_sees_no_psn),
+		T(test_a_failure_is_explained),
 		T(test_log_levels),
 		T(test_both_names_of_log_levels),
 		T(test_unknown_log_component),

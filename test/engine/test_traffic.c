@@ -14,7 +14,9 @@
 
 #include <rte_ethdev.h>
 
+#include "engine/verbs_trace.h"
 #include "node.h"
+#include "wire/opcode.h"
 
 static int
 traffic_start(void **state)
@@ -538,6 +540,47 @@ test_errors_arrive_as_events(void **state)
 	pair_destroy(e, &p);
 }
 
+/* A recorded QP that fails: the event has its steps, which outlive the QP. */
+static void
+test_a_failed_qp_sends_its_steps(void **state)
+{
+	struct event ev = { .element = 0 };
+	struct engine *e = *state;
+	struct engine_trace t;
+	struct error err = { "" };
+	const struct trace_step *s;
+	struct pair p;
+
+	pair_create(e, &p, 0, 1);
+	assert_ok(engine_trace_switch(e, ENGINE_TRACED_QP, p.b.qpn, true, &err));
+	assert_ok(engine_mr_deregister(e, p.b.mr.key, &err));
+	assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 64, 1), 1);
+	p.b.mr.key = 0;
+	do
+		eventually(engine_events(e, &ev, 1, NULL) == 1);
+	while (ev.type != EVENT_QP_ERROR || ev.element != p.b.qpn);
+	assert_int_equal(ev.failure.reason, QP_FAILURE_RKEY);
+	assert_null(ev.steps);
+	do
+		eventually(engine_events(e, &ev, 1, NULL) == 1);
+	while (ev.type != EVENT_QP_ERROR);
+	assert_int_equal(ev.failure.trace, 0); /* the other end is not recorded */
+	assert_true(engine_event_trace(e, 1, &t));
+	assert_int_equal(trace_length(&t.steps), 2);
+	s = trace_at(&t.steps, 0);
+	assert_int_equal(s->event, RC_STEP_RECEIVED);
+	assert_int_equal(s->what, RC_WRITE_ONLY);
+	assert_int_equal(s->outcome, VERDICT_NAK_SENT);
+	assert_int_equal(s->time, 0);
+	assert_int_equal(trace_at(&t.steps, 1)->event, RC_STEP_FAILED);
+	assert_false(engine_event_trace(e, 2, &t));
+	/* the QP itself has the NAK, too */
+	eventually(engine_trace_get(e, ENGINE_TRACED_QP, p.b.qpn, &t, NULL) == 0 &&
+		trace_length(&t.steps) == 3);
+	assert_int_equal(trace_at(&t.steps, 2)->event, RC_STEP_SENT);
+	pair_destroy(e, &p);
+}
+
 static void
 next_port_event(struct engine *e, enum event_type type, uint32_t port, const char *text)
 {
@@ -748,6 +791,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_packets_for_unknown_qps_are_counted,
 			traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(test_errors_arrive_as_events, traffic_start,
+			traffic_stop),
+		cmocka_unit_test_setup_teardown(test_a_failed_qp_sends_its_steps, traffic_start,
 			traffic_stop),
 		cmocka_unit_test_setup_teardown(test_port_changes_raise_events_and_qps_go_on,
 			traffic_start, traffic_stop),

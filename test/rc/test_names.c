@@ -148,7 +148,7 @@ test_reasons_of_a_failure(void **state)
 		struct qp_failure why;
 		const char *text;
 	} rows[] = {
-		{ { .cq_overrun = true }, "its completion queue has overrun" },
+		{ { .reason = QP_FAILURE_CQ_OVERRUN }, "its completion queue has overrun" },
 		{ { .syndrome = AETH_NAK_PSN_SEQUENCE, .verdict = VERDICT_NAK_SENT },
 			"it refused a request: sent NAK 0x60 (PSN sequence error)" },
 		{ { .syndrome = AETH_NAK_PSN_SEQUENCE + 2, .verdict = VERDICT_RESPONSE },

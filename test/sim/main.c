@@ -19,13 +19,14 @@ struct options {
 	bool one; /* --seed: only this seed, with all details */
 	unsigned int jobs;
 	bool verbose;
+	bool record;
 };
 
 static void
 usage(FILE *out)
 {
 	fprintf(out,
-		"usage: polca-sim [--seeds N] [--seed S] [--scenario NAME] [--jobs N] [--verbose]\n"
+		"usage: polca-sim [--seeds N] [--seed S] [--scenario NAME] [--jobs N] [--record] [--verbose]\n"
 		"\n"
 		"Run the transport, subnet administration and connections on a virtual clock under seeded scripts\n"
 		"and check every completion, every byte and every record against a model. The same seed gives the same\n"
@@ -35,6 +36,7 @@ usage(FILE *out)
 		"  --seed S          run this seed only and print its trace\n"
 		"  --scenario NAME   this scenario instead of the one the seed picks\n"
 		"  --jobs N          processes (default: one per CPU)\n"
+		"  --record          with --seed: record the steps of queue pairs from the start, for a failed assertion\n"
 		"  --verbose         what was reached, and how often\n"
 		"\n"
 		"scenarios:\n");
@@ -62,14 +64,35 @@ main_pick(uint64_t seed, const char *name)
 	}
 }
 
+/*
+ * Run a failed seed again, now with recording, which the first run is without because recorded QPs
+ * leave the common cases: it prints the last steps of every QP.
+ */
+static void
+run_recorded(uint64_t seed, const struct scenario *sc)
+{
+	struct coverage scratch = { 0 };
+	struct sim *s = sim_create(seed, &scratch, false);
+
+	printf("    the last steps of its queue pairs:\n");
+	s->record = true;
+	sc->run(s);
+	script_end(s);
+	if (!s->failed)
+		printf("    none: with recording the seed passes\n");
+	sim_destroy(s);
+}
+
 /* @return true if the seed passes */
 static bool
-run_seed(uint64_t seed, const char *name, struct coverage *coverage, bool verbose, uint64_t *trace)
+run_seed(uint64_t seed, const char *name, struct coverage *coverage, bool verbose, bool record,
+	uint64_t *trace)
 {
 	const struct scenario *sc = main_pick(seed, name);
 	struct sim *s = sim_create(seed, coverage, verbose);
 	bool ok;
 
+	s->record = record;
 	sc->run(s);
 	script_end(s);
 	ok = !s->failed;
@@ -79,6 +102,8 @@ run_seed(uint64_t seed, const char *name, struct coverage *coverage, bool verbos
 			(unsigned long long)seed, sc->name, s->why, (unsigned long long)seed,
 			sc->name);
 	sim_destroy(s);
+	if (!ok && !record)
+		run_recorded(seed, sc);
 	return ok;
 }
 
@@ -92,11 +117,12 @@ run_job(const struct options *o, unsigned int job, int out)
 	for (uint64_t i = job; i < o->seeds; i += o->jobs) {
 		uint64_t seed = o->first + i, trace, again;
 
-		bad += !run_seed(seed, o->scenario, &c, false, &trace);
-		if (i % 64 == 0) { /* check that the same seed gives the same trace */
+		bad += !run_seed(seed, o->scenario, &c, false, false, &trace);
+		/* the same seed gives the same trace, and recording of steps changes nothing */
+		if (i % 64 == 0) {
 			struct coverage scratch = { 0 };
 
-			run_seed(seed, o->scenario, &scratch, false, &again);
+			run_seed(seed, o->scenario, &scratch, false, true, &again);
 			if (again != trace) {
 				printf("seed %llu: two runs differ\n", (unsigned long long)seed);
 				bad++;
@@ -187,6 +213,7 @@ main(int argc, char **argv)
 		{ "seed", required_argument, NULL, 's' },
 		{ "scenario", required_argument, NULL, 'c' },
 		{ "jobs", required_argument, NULL, 'j' },
+		{ "record", no_argument, NULL, 'r' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
@@ -212,6 +239,9 @@ main(int argc, char **argv)
 		case 'j':
 			o.jobs = (unsigned int)strtoul(optarg, NULL, 0);
 			break;
+		case 'r':
+			o.record = true;
+			break;
 		case 'v':
 			o.verbose = true;
 			break;
@@ -228,6 +258,6 @@ main(int argc, char **argv)
 		return 2;
 	}
 	if (o.one)
-		return !run_seed(o.first, o.scenario, &c, true, &trace);
+		return !run_seed(o.first, o.scenario, &c, true, o.record, &trace);
 	return run_all(&o);
 }

@@ -154,6 +154,11 @@ sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits)
 		wc.id = 1;
 		n->other = rc_worker_create(n->dev, &wc);
 	}
+	if (s->record) {
+		rc_trace_switch_all(n->worker, true);
+		if (n->other != NULL)
+			rc_trace_switch_all(n->other, true);
+	}
 
 	n->arena = malloc(SIM_ARENA);
 	n->model = malloc(SIM_ARENA);
@@ -170,6 +175,7 @@ sim_node_fini(struct sim_node *n)
 
 	rc_worker_destroy(n->worker);
 	rc_worker_destroy(n->other);
+	n->worker = n->other = NULL;
 	rc_dev_destroy(n->dev);
 	timer_wheel_destroy(n->wheel);
 	timer_wheel_destroy(n->other_wheel);

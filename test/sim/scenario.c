@@ -313,7 +313,16 @@ hostile(struct sim *s)
 	script_run(s);
 }
 
+/* For the test of what is printed at a failure */
+static void
+failing(struct sim *s)
+{
+	scenario_fault(s);
+	sim_fail(s, "on purpose");
+}
+
 const struct scenario scenarios[] = {
+	{ "failing", "fails, to show what a failure prints; only by name", failing, 0 },
 	{ "calm", "lossless, both directions", calm, 2 },
 	{ "loss", "loss, duplication, reordering, damage", loss, 4 },
 	{ "conversation", "20 Reads and 200 Writes at 10 % loss; run only by name", conversation,

@@ -79,6 +79,21 @@ sim_destroy(struct sim *s)
 	free(s);
 }
 
+/* What the queue pairs of all nodes did last. */
+static void
+print_steps(const struct sim *s)
+{
+	for (unsigned int i = 0; i < s->nodes; i++) {
+		const struct sim_node *n = &s->node[i];
+
+		printf("node %u:\n", i);
+		if (n->worker != NULL)
+			rc_trace_print_all(stdout, n->worker);
+		if (n->other != NULL)
+			rc_trace_print_all(stdout, n->other);
+	}
+}
+
 void
 sim_fail(struct sim *s, const char *fmt, ...)
 {
@@ -92,6 +107,8 @@ sim_fail(struct sim *s, const char *fmt, ...)
 	va_end(ap);
 	if (s->verbose)
 		printf("%12.3f us FAILED: %s\n", (s->now - SIM_SECOND) / 1e3, s->why);
+	if (s->record)
+		print_steps(s);
 }
 
 /* Every line is hashed, so that a replay with any difference is detected. */

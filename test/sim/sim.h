@@ -131,6 +131,7 @@ struct sim {
 	uint64_t trace; /**< hash of all trace lines */
 	bool verbose;
 	bool two_workers; /**< of each node; before script_nodes() */
+	bool record; /**< every QP's last steps, printed at a failure; before script_nodes() */
 	bool failed;
 	char why[512]; /**< first failure */
 	struct coverage *coverage;

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # The files in the largest circle of a room. A room that is not here has no circle. A number only
 # ever gets smaller.
 LIMITS = {
-    "engine": 34,
+    "engine": 3,
     "link": 16,
     "live": 4,
     "mad": 4,

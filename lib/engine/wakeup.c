@@ -29,13 +29,12 @@ wakeup_read(evutil_socket_t fd, short events, void *arg)
 }
 
 int
-wakeup_create(struct engine *e, struct error *err)
+wakeup_create(struct engine *e, struct event_base *base, struct error *err)
 {
 	e->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wakeup_fd < 0)
 		return error_set(err, errno, "no eventfd: no descriptor");
-	e->wakeup = event_new(engine_event_base(e), e->wakeup_fd, EV_READ | EV_PERSIST, wakeup_read,
-		NULL);
+	e->wakeup = event_new(base, e->wakeup_fd, EV_READ | EV_PERSIST, wakeup_read, NULL);
 	if (e->wakeup == NULL || event_add(e->wakeup, NULL) != 0)
 		return error_set(err, ENOMEM, "no event loop: no memory");
 	return 0;

@@ -367,9 +367,10 @@ void reconnect_watch(struct engine *e);
 /* lost_memory.c */
 void lost_memory_watch(struct engine *e);
 
-/* heartbeat.c */
+/* counters.c */
 /** Add the 64-bit counters of one struct to another's. */
 void add_counters(void *sum, const void *from, size_t size);
+uint64_t heartbeat_age_us(const struct engine *e, const struct worker *w);
 
 /* verbs_sa_data.c */
 /** End exports that no client has continued for some time. */
@@ -396,7 +397,7 @@ uint64_t idle_wait(struct worker *w, uint64_t now);
 void idle_wake(struct worker *w);
 
 /* wakeup.c */
-int wakeup_create(struct engine *e, struct error *err);
+int wakeup_create(struct engine *e, struct event_base *base, struct error *err);
 void wakeup_destroy(struct engine *e);
 /** Any thread, after a change: wake the control thread if it waits for one. */
 void wakeup_send(struct engine *e);

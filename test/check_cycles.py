@@ -19,15 +19,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # The files in the largest circle of a room. A room that is not here has no circle. A number only
 # ever gets smaller.
 LIMITS = {
-    "cm": 9,
-    "engine": 34,
+    "engine": 3,
     "link": 16,
     "live": 4,
     "mad": 4,
     "pma": 4,
     "rc": 4,
-    "sa": 24,
-    "sma": 5,
+    "sa": 4,
     "svc": 3,
     "table": 2,
     "wire": 6,

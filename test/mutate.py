@@ -45,7 +45,7 @@ LEAST = 40  # a smaller sample is not significant
 SIM_SEEDS = 60
 BUILD_LIMIT = 600
 MEMORY_LIMIT = 8 << 30
-TREE = ("app", "config", "docs", "lib", "test", "meson.build", "meson_options.txt", "README.md", "VERSION")
+NOT_COPIED = ("build", "build-*", ".git", "__pycache__")
 SETUP = ("-Dtests=true",)
 
 # pattern to replace in code whose comments and strings are blanked, and replacements
@@ -213,11 +213,7 @@ class Copy:
 
     def prepare(self, folders):
         """Copy, build, and run every test once: a test that fails without a mutant is useless."""
-        for part in TREE:
-            if (ROOT / part).is_dir():
-                shutil.copytree(ROOT / part, self.folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(ROOT / part, self.folder / part)
+        shutil.copytree(ROOT, self.folder, ignore=shutil.ignore_patterns(*NOT_COPIED), dirs_exist_ok=True)
         self.command(["meson", "setup", "build", *SETUP], "meson setup")
         tests = json.loads(self.command(["meson", "introspect", "build", "--tests"], "meson introspect"))
         files = {t["id"]: [os.path.relpath(f, self.build) for f in t["filename"]] for t in json.loads(

@@ -44,6 +44,7 @@ cm_clamp_limits(struct cm *cm)
 struct cm *
 cm_create(const struct cm_config *config)
 {
+	static const struct cm_timers timers = { cm_expired, cm_probe_expired };
 	struct cm *cm = mem_zalloc(config->alloc, sizeof(*cm), 64);
 
 	if (cm == NULL)
@@ -54,7 +55,7 @@ cm_create(const struct cm_config *config)
 	token_bucket_init(&cm->stranger_events, cm_time(cm, STRANGER_EVENT_MS), STRANGER_EVENTS);
 	cm->tids = rng_u32(config->rng);
 	cm_clamp_limits(cm);
-	if (cm_table_create(cm) != 0 || cm_agents_add(cm) != 0) {
+	if (cm_table_create(cm, &timers) != 0 || cm_agents_add(cm) != 0) {
 		cm_table_destroy(cm);
 		mem_free(config->alloc, cm);
 		return NULL;

@@ -3,8 +3,8 @@
  */
 
 /*
- * The end of setup and the end of life of every connection, active or passive: established, ended,
- * user told, TIMEWAIT, released (cm.md 5, 6).
+ * The end of life of every connection, active or passive: ended, user told, TIMEWAIT, released
+ * (cm.md 5, 6).
  */
 
 #include "cm/private.h"
@@ -49,41 +49,6 @@ cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info)
 		info->proposed = c->proposed;
 }
 
-/*
- * A passive connection is established: it counts among max_connections now, and gets its user if
- * that waited for it.
- * @return false: no place for it; if the user ended it in prepare(), nothing is left to do
- */
-static bool
-take_seat(struct cm_conn *c)
-{
-	const struct cm_request req = {
-		.service_id = c->service_id,
-		.id = c->id,
-		.port = c->path.av.port,
-		.remote_id = c->remote_id,
-		.remote_ca_guid = c->remote_ca_guid,
-		.remote_qpn = c->remote_qpn,
-		.remote_psn = c->sq_psn,
-		.responder_resources = c->responder_resources,
-		.initiator_depth = c->initiator_depth,
-		.retry_count = c->retry_cnt,
-		.rnr_retry_count = c->rnr_retry,
-		.path = c->path,
-		.alternate = c->alternate,
-		.rdma = c->rdma,
-	};
-
-	if (cm_standing(c->cm) > c->cm->limits.max_connections || !cm_prefix_room_for(c))
-		return false;
-	if (c->listener == NULL)
-		return true;
-	if (c->seat_ops->seat(c->listener, &req, &c->user) != 0)
-		return false;
-	c->ops = c->seat_ops;
-	return cm_qp_prepare(c, NULL) == 0;
-}
-
 void
 cm_tell(struct cm *cm, enum event_type type, uint32_t qpn, struct connection_change change,
 	const struct av *av)
@@ -112,8 +77,8 @@ cm_tell_of_stranger(struct cm *cm, enum event_type type, uint32_t qpn,
 	cm_tell(cm, type, qpn, change, av);
 }
 
-static void
-tell_of_connection(const struct cm_conn *c, enum event_type type, uint64_t now)
+void
+cm_tell_of_connection(const struct cm_conn *c, enum event_type type, uint64_t now)
 {
 	const struct connection_change change = {
 		.service_id = c->service_id,
@@ -127,32 +92,6 @@ tell_of_connection(const struct cm_conn *c, enum event_type type, uint64_t now)
 		cm_tell(c->cm, type, qpn, change, &c->path.av);
 	else
 		cm_tell_of_stranger(c->cm, type, qpn, change, &c->path.av, now);
-}
-
-void
-cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
-{
-	struct cm_info info;
-	cm_id id = c->id;
-
-	timer_disarm(c->cm->config.wheel, &c->timer);
-	cm_unwant(c, CM_WORK_SEND);
-	cm_half_open_remove(c);
-	c->budget.proven = true;
-	c->state = CM_STATE_ESTABLISHED;
-	if (!c->active && !take_seat(c)) {
-		if (cm_lives(c, id) && c->state == CM_STATE_ESTABLISHED) {
-			cm_count(c->cm, no_place);
-			limit_peer_note(&c->cm->limited.no_place, c->peer->addr.raw);
-			cm_send_dreq(c, NULL, 0, now);
-		}
-		return;
-	}
-	cm_count(c->cm, connections);
-	tell_of_connection(c, EVENT_CONNECTION_MADE, now);
-	cm_fill_info(c, now, &info);
-	if (c->ops->established != NULL)
-		c->ops->established(c->user, &info, private_data, len);
 }
 
 static void
@@ -193,7 +132,7 @@ cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *
 	if (unlikely(c->trace != NULL))
 		cm_trace_put(c, CM_STEP_ENDED, (uint8_t)end, reason);
 	count_end(c->cm, end);
-	tell_of_connection(c, EVENT_CONNECTION_ENDED, now);
+	cm_tell_of_connection(c, EVENT_CONNECTION_ENDED, now);
 	cm_qp_error(c);
 	cm_fill_info(c, now, &info);
 	if (c->ops->ended != NULL)

@@ -264,7 +264,12 @@ cm_id cm_id_make(struct cm_conn *c);
 
 /* --- table.c --- */
 
-int cm_table_create(struct cm *cm);
+/* What happens when a connection's timers expire. */
+struct cm_timers {
+	void (*expired)(struct timer *timer, uint64_t now);
+	void (*probe_expired)(struct timer *timer, uint64_t now);
+};
+int cm_table_create(struct cm *cm, const struct cm_timers *timers);
 void cm_table_destroy(struct cm *cm);
 /*
  * Take a connection from the pool and give it an ID. NULL: pool empty, or the peer's limit reached.
@@ -291,6 +296,8 @@ void cm_key_remove(struct cm_conn *c, enum cm_key key);
 /* Set or clear CM_WORK_... bits for cm_run(). */
 void cm_want(struct cm_conn *c, uint8_t work);
 void cm_unwant(struct cm_conn *c, uint8_t work);
+/* Stop probing (probe.c), whatever the result. */
+void cm_probe_end(struct cm_conn *c);
 
 /*
  * True if the connection was not released since @p id was read from it; a user's function may
@@ -309,6 +316,8 @@ cm_lives(const struct cm_conn *c, cm_id id)
  */
 bool cm_is_peer(const struct cm_conn *c, const struct mad_peer *from);
 
+/* The peer of an address, or NULL. */
+struct cm_peer *cm_peer_find(const struct cm *cm, const union gid *addr);
 /* Find or add the peer of an address; NULL: the pool is empty. cm_peer_put() frees it if unused. */
 struct cm_peer *cm_peer_get(struct cm *cm, const struct mad_peer *to);
 void cm_peer_put(struct cm *cm, struct cm_peer *p);
@@ -318,6 +327,11 @@ uint32_t cm_standing(const struct cm *cm);
 bool cm_prefix_room(struct cm *cm, const struct mad_peer *from);
 /* The same for a passive connection that is no longer half open. */
 bool cm_prefix_room_for(const struct cm_conn *c);
+void cm_half_open_add(struct cm_conn *c);
+void cm_half_open_remove(struct cm_conn *c);
+
+/* --- give_way.c --- */
+
 /*
  * True if this peer may have one more half-open connection. If it has its share, its own oldest
  * one ends; if the pool is full, one of those who have most.
@@ -325,8 +339,6 @@ bool cm_prefix_room_for(const struct cm_conn *c);
 bool cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now);
 /* End a half-open connection, but not @p keep, to free its QP. @return false: there is none */
 bool cm_half_open_evict(struct cm *cm, const struct cm_conn *keep, uint64_t now);
-void cm_half_open_add(struct cm_conn *c);
-void cm_half_open_remove(struct cm_conn *c);
 /* The connection's QP takes so many bytes; others give way if that is too much in all. */
 void cm_half_open_weigh(struct cm_conn *c, size_t bytes, uint64_t now);
 /*
@@ -409,7 +421,7 @@ uint8_t cm_reason_apr(uint16_t reason);
 /* Check a REQ and fill *req. @return 0 or the REJ reason, with *r filled */
 uint16_t cm_request_check(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r);
 
-/* --- conn.c: establish, end, release --- */
+/* --- conn.c: end, release --- */
 
 void cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info);
 /** Raise an event of a connection with the peer at the far end of @p av. */
@@ -421,12 +433,12 @@ void cm_tell(struct cm *cm, enum event_type type, uint32_t qpn, struct connectio
  */
 void cm_tell_of_stranger(struct cm *cm, enum event_type type, uint32_t qpn,
 	struct connection_change change, const struct av *av, uint64_t now);
+/* An event of this connection; cm_tell_of_stranger() as long as the peer has proven nothing. */
+void cm_tell_of_connection(const struct cm_conn *c, enum event_type type, uint64_t now);
 /* Set .patience, the deadline while half open, to CM_PEER_MS_MAX from now. */
 void cm_be_patient(struct cm_conn *c, uint64_t now);
 /* Start the timer, for @p wait after this turn's packets are sent; at most until .patience. */
 void cm_set_timer(struct cm_conn *c, uint64_t wait, uint64_t now);
-/* Established: the user takes its place now. Without one the connection ends by DREQ. */
-void cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now);
 /* Move the QP to ERR and tell the user that the connection ended; only the first call does it. */
 void cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *private_data,
 	uint8_t len, uint64_t now);
@@ -455,6 +467,11 @@ cm_peer_time(const struct cm *cm, uint32_t ms)
 	return cm_time(cm, RTE_MIN(ms, CM_PEER_MS_MAX));
 }
 
+/* --- establish.c --- */
+
+/* Established: the user takes its place now. Without one the connection ends by DREQ. */
+void cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now);
+
 /* --- probe.c --- */
 
 /*
@@ -463,8 +480,6 @@ cm_peer_time(const struct cm *cm, uint32_t ms)
  */
 void cm_probe(struct cm_conn *c);
 void cm_probe_expired(struct timer *timer, uint64_t now);
-/* Stop probing, whatever the result. */
-void cm_probe_end(struct cm_conn *c);
 
 /* --- check.c --- */
 

@@ -63,17 +63,6 @@ cm_probe(struct cm_conn *c)
 }
 
 void
-cm_probe_end(struct cm_conn *c)
-{
-	if (!c->probing)
-		return;
-	c->probing = false;
-	c->peer->probes--;
-	c->cm->probes[c->probe_port]--;
-	timer_disarm(c->cm->config.wheel, &c->probe_timer);
-}
-
-void
 cm_probe_expired(struct timer *timer, uint64_t now)
 {
 	struct cm_conn *c =

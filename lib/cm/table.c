@@ -18,7 +18,7 @@
 /* --- set-up --- */
 
 static void
-cm_fill_pools(struct cm *cm)
+cm_fill_pools(struct cm *cm, const struct cm_timers *timers)
 {
 	struct cm_conn *c;
 	uint32_t i;
@@ -35,8 +35,8 @@ cm_fill_pools(struct cm *cm)
 		c->cm = cm;
 		c->index = i;
 		c->generation = rng_u32(cm->config.rng);
-		timer_init(&c->timer, cm_expired);
-		timer_init(&c->probe_timer, cm_probe_expired);
+		timer_init(&c->timer, timers->expired);
+		timer_init(&c->probe_timer, timers->probe_expired);
 		c->free = cm->free;
 		cm->free = c;
 		LIST_INSERT_HEAD(&cm->peer_free, &cm->peers[i].link, chain);
@@ -44,7 +44,7 @@ cm_fill_pools(struct cm *cm)
 }
 
 int
-cm_table_create(struct cm *cm)
+cm_table_create(struct cm *cm, const struct cm_timers *timers)
 {
 	const struct allocator *a = cm->config.alloc;
 	uint32_t n = cm->slots;
@@ -64,7 +64,7 @@ cm_table_create(struct cm *cm)
 	if (!ok || cm->prefixes == NULL || cm->conns == NULL || cm->peers == NULL ||
 		cm->listeners == NULL || cm->pauses == NULL)
 		return -ENOMEM;
-	cm_fill_pools(cm);
+	cm_fill_pools(cm, timers);
 	return 0;
 }
 
@@ -242,4 +242,17 @@ cm_unwant(struct cm_conn *c, uint8_t work)
 	c->work &= (uint8_t)~work;
 	if (c->work == 0)
 		TAILQ_REMOVE(&c->cm->work, c, work_link);
+}
+
+/* --- probes --- */
+
+void
+cm_probe_end(struct cm_conn *c)
+{
+	if (!c->probing)
+		return;
+	c->probing = false;
+	c->peer->probes--;
+	c->cm->probes[c->probe_port]--;
+	timer_disarm(c->cm->config.wheel, &c->probe_timer);
 }

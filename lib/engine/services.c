@@ -15,23 +15,12 @@
 #include "engine/connections.h"
 #include "engine/perftest.h"
 #include "engine/placement.h"
+#include "engine/service_table.h"
 #include "engine/verbs_private.h"
 
 #define LINGER_S 60
 /* long enough for a grace period; if it is not, services_watch() tries again */
 #define REMOVE_TRIES 8
-
-struct service {
-	uint32_t id; /* 0: free */
-	struct svc *svc;
-	bool listening;
-	bool client;
-	bool ending; /* to be removed with its last connection */
-	bool removing; /* removed from all workers, but its objects are still in use */
-	bool awaited; /* client: the attempt to connect has not ended */
-	cm_id connection; /* client: its connection */
-	uint64_t over; /* TSC of the end of the last connection; 0: it has or may get connections */
-};
 
 struct place_args {
 	unsigned int place;
@@ -41,12 +30,6 @@ struct place_args {
 };
 
 /* --- on each worker --- */
-
-struct svc_worker *
-service_here(const struct worker *w, unsigned int place)
-{
-	return place < w->num_svc ? w->svc[place] : NULL;
-}
 
 static int
 remove_here(struct worker *w, void *arg)
@@ -172,20 +155,6 @@ service_find(struct engine *e, uint32_t id)
 	for (; id != 0 && s < e->services + ENGINE_SERVICE_PLACES; s++)
 		if (s->id == id)
 			return s;
-	return NULL;
-}
-
-const struct svc *
-service_owning(const struct engine *e, bool (*has)(const struct svc *, uint32_t), uint32_t number)
-{
-	const struct service *s;
-	unsigned int i;
-
-	for (i = 0; i < e->num_services; i++) { /* each poll of a CQ runs this loop */
-		s = &e->services[i];
-		if (s->svc != NULL && has(s->svc, number))
-			return s->svc;
-	}
 	return NULL;
 }
 
@@ -328,18 +297,6 @@ engine_service_next(struct engine *e, uint64_t *cursor, struct engine_service_in
 		return true;
 	}
 	return false;
-}
-
-uint64_t
-services_peer_limit(const struct engine *e)
-{
-	struct svc_counters sum = { 0 };
-	unsigned int i;
-
-	for (i = 0; i < ENGINE_SERVICE_PLACES; i++)
-		if (e->services[i].id != 0)
-			svc_counters_add(e->services[i].svc, -1, &sum);
-	return sum.peer_limit;
 }
 
 const char *

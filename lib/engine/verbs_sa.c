@@ -333,3 +333,15 @@ engine_sa_watch(struct engine *e)
 	sa_walks_watch(e);
 	requests_watch(&e->queries);
 }
+
+bool
+engine_sa_enabled(const struct engine *e)
+{
+	return e->sa != NULL;
+}
+
+uint64_t
+engine_sa_key(const struct engine *e)
+{
+	return e->sa_own_key;
+}

@@ -12,18 +12,6 @@
 
 #include "engine/verbs_private.h"
 
-bool
-engine_sa_enabled(const struct engine *e)
-{
-	return e->sa != NULL;
-}
-
-uint64_t
-engine_sa_key(const struct engine *e)
-{
-	return e->sa_own_key;
-}
-
 static int
 session_next_here(struct worker *w, void *arg)
 {

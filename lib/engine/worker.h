@@ -416,9 +416,10 @@ void reconnect_watch(struct engine *e);
 /* lost_memory.c */
 void lost_memory_watch(struct engine *e);
 
-/* heartbeat.c */
+/* counters.c */
 /** Add the 64-bit counters of one struct to another's. */
 void add_counters(void *sum, const void *from, size_t size);
+uint64_t heartbeat_age_us(const struct engine *e, const struct worker *w);
 
 /* verbs_sa_data.c */
 /** End exports that no client has continued for some time. */

@@ -16,19 +16,6 @@
 
 #define SUBSCRIPTIONS_PER_PORT 64
 
-bool
-subscriber_of(const struct store_record *r, struct subscriber *s)
-{
-	const struct sa_record_type *t = sa_table_type(SA_TABLE_INFORM);
-
-	memset(s, 0, sizeof(*s));
-	/* without .expiry: written before strangers' subscriptions had leases */
-	if (r->len != t->len + sizeof(*s) && r->len != t->len + offsetof(struct subscriber, expiry))
-		return false;
-	memcpy(s, r->bytes + t->len, r->len - t->len);
-	return true;
-}
-
 /*
  * True if two InformInfos subscribe to the same. Subscribe, RespTime and the QP are ignored: a
  * requester has only one subscription to the same notices.

@@ -66,6 +66,8 @@ struct sa_worker {
 	struct sa_limited limited;
 };
 
+#define SA_EPOCH_SHIFT 40 /* bits for version numbers in a change token */
+
 /**
  * Change token (SA_Key, A6) of a table as a requester sees it; never 0. What untrusted requesters
  * see also depends on the tables that define ports and partitions, so their token covers these,

@@ -15,17 +15,6 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-struct service_tail
-service_tail(const struct write_batch *b, const uint8_t *rec)
-{
-	uint32_t lease = get_be32(rec + SERVICE_OFF_LEASE);
-	struct service_tail tail = { LEASE_NEVER, b->origin };
-
-	if (lease != SERVICE_FOREVER)
-		tail.expiry = b->now != 0 ? b->now + lease : 0;
-	return tail;
-}
-
 static bool
 service_key_fits(const struct sa_write *w, const uint8_t *stored, const uint8_t *given)
 {
@@ -79,7 +68,7 @@ write_service_set(struct write_batch *b, struct sa_write *w)
 		if (w->rid == 0)
 			return SA_STATUS_NO_RESOURCES;
 	}
-	return write_put_plain(b, w->type, w->rid, w->rec);
+	return lease_put_service(b, w->rid, w->rec);
 }
 
 /* Find the service that the given identifying components name. */
@@ -152,33 +141,4 @@ write_rid_delete(struct write_batch *b, struct sa_write *w)
 		return mc_remove_member(b, w, r, 0xF);
 	memcpy(w->rec, r->bytes, w->type->len);
 	return write_del(b, w->type, w->rid);
-}
-
-/* False for a record without a tail (imported). */
-static bool
-service_tail_of(const struct store_record *r, struct service_tail *tail)
-{
-	if (r->len != SERVICE_LEN + sizeof(*tail))
-		return false;
-	memcpy(tail, r->bytes + SERVICE_LEN, sizeof(*tail));
-	return true;
-}
-
-uint64_t
-service_lease_end(const struct store_record *r)
-{
-	bool endless = get_be32(r->bytes + SERVICE_OFF_LEASE) == SERVICE_FOREVER;
-	struct service_tail tail;
-
-	if (service_tail_of(r, &tail))
-		return tail.expiry;
-	return endless ? LEASE_NEVER : 0;
-}
-
-uint64_t
-service_origin(const struct store_record *r)
-{
-	struct service_tail tail;
-
-	return service_tail_of(r, &tail) ? tail.origin : 0;
 }

@@ -111,7 +111,7 @@ uint16_t write_service_owner(struct write_batch *b, const struct store_record *r
  */
 uint16_t write_adopt(struct write_batch *b, uint16_t lid);
 
-/* write.c: functions for the files that change records */
+/* record_change.c: functions for the files that change records */
 const struct store_version *write_view(const struct write_batch *b);
 /**
  * Put a record and its tail: our own data about it (a lease's end, where it came from, where
@@ -161,17 +161,19 @@ struct service_tail {
 	uint64_t origin; /**< as share_origin() */
 };
 #define LEASE_NEVER UINT64_MAX
-struct service_tail service_tail(const struct write_batch *b, const uint8_t *rec);
 uint64_t service_lease_end(const struct store_record *r);
 uint64_t service_origin(const struct store_record *r);
 
-/* lease.c */
+/* lease.c: the start of leases */
 #define STRANGER_LEASE 3600 /* seconds: the most that a stranger's record lasts without renewal */
 /** When what a stranger asks for ends, in seconds; 0: the requester is no stranger. */
 uint64_t lease_of_stranger(struct write_batch *b);
 /** Put a service; its lease begins. */
 uint16_t lease_put_service(struct write_batch *b, uint32_t rid, const uint8_t *rec);
-/** Remove what has outlived its lease. @return changes made; *next: when the next lease ends */
+/**
+ * lease_expire.c: remove what has outlived its lease. @return changes made; *next: when the next
+ * lease ends
+ */
 unsigned int lease_expire(struct write_batch *b, uint64_t *next);
 
 /** Tail of an MCMemberRecord that a requester wrote. */

@@ -9,13 +9,8 @@
 
 #include "sma/port_info.h"
 #include "sma/private.h"
-#include "wire/bits.h"
 
 #define VIOLATIONS_MAX 0xFFFF /* violation counters stop here */
-
-#define THRESHOLD_DEFAULT      8 /* LocalPhyErrors, OverrunErrors */
-#define SUBNET_TIMEOUT_DEFAULT 18 /* 1.07 s, until an SM sets it */
-#define LINK_LOCAL_PREFIX      0xFE80000000000000ull
 
 /* A Set in progress. */
 struct sma_set {
@@ -24,30 +19,10 @@ struct sma_set {
 	bool reregister;
 };
 
-/* --- fields as numbers --- */
-
-static uint64_t
-bits_get(const uint8_t *data, const struct sma_port_info_field *f)
-{
-	return get_bits(data, f->offset, f->bits);
-}
-
 static void
 bits_put(uint8_t *data, const struct sma_port_info_field *f, uint64_t value)
 {
 	put_bits(data, f->offset, f->bits, value);
-}
-
-uint64_t
-sma_pi_get(const uint8_t *info, enum sma_port_info_id id)
-{
-	return bits_get(info, &sma_port_info_fields[id]);
-}
-
-void
-sma_pi_put(uint8_t *info, enum sma_port_info_id id, uint64_t value)
-{
-	bits_put(info, &sma_port_info_fields[id], value);
 }
 
 /* --- rules --- */
@@ -195,7 +170,7 @@ sma_port_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
 static bool
 port_info_set_field(struct sma_set *set, const struct sma_port_info_field *f)
 {
-	uint64_t value = bits_get(set->data, f);
+	uint64_t value = get_bits(set->data, f->offset, f->bits);
 
 	if (f->access == SMA_RW || (f->access == SMA_CLEAR && value == 0))
 		return f->rule != NULL ? f->rule(set, f, value) : store_any(set, f, value);
@@ -218,90 +193,4 @@ sma_port_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data
 	if (set.reregister)
 		sma_tell(p, EVENT_CLIENT_REREGISTER);
 	return valid ? MAD_STATUS_OK : MAD_STATUS_INVALID_FIELD;
-}
-
-/* --- initial values --- */
-
-static uint32_t
-capability_mask(const struct sma_port_config *c)
-{
-	uint32_t mask = SMA_CAP_ANY_PORT | SMA_CAP_NOTICE | SMA_CAP_TRAP | SMA_CAP_LED_INFO |
-		SMA_CAP_DR_NOTICE | SMA_CAP_MASK_NOTICE | SMA_CAP_REREGISTRATION |
-		SMA_CAP_OTHER_CHANGES;
-
-	if (c->is_sm)
-		mask |= SMA_CAP_IS_SM;
-	if (c->vl_cap > 1)
-		mask |= SMA_CAP_SL_MAPPING;
-	if (c->speed_ext != 0)
-		mask |= SMA_CAP_EXT_SPEEDS;
-	return mask;
-}
-
-void
-sma_port_info_init(struct sma_port *p)
-{
-	const struct sma_port_config *c = &p->config;
-	uint8_t *info = p->info;
-
-	sma_pi_put(info, PI_M_KEY, c->m_key);
-	sma_pi_put(info, PI_M_KEY_PROTECT, c->m_key_protect);
-	sma_pi_put(info, PI_M_KEY_LEASE, c->m_key_lease);
-	sma_pi_put(info, PI_GID_PREFIX, c->gid_prefix != 0 ? c->gid_prefix : LINK_LOCAL_PREFIX);
-	sma_pi_put(info, PI_LID, c->lid);
-	sma_pi_put(info, PI_LMC, c->lmc);
-	sma_pi_put(info, PI_SM_LID, c->sm_lid);
-	sma_pi_put(info, PI_SM_SL, c->sm_sl);
-	sma_pi_put(info, PI_CAPABILITY_MASK, capability_mask(c));
-	sma_pi_put(info, PI_WIDTH_SUPPORTED, c->width);
-	sma_pi_put(info, PI_WIDTH_ENABLED, c->width);
-	sma_pi_put(info, PI_SPEED_SUPPORTED, c->speed);
-	sma_pi_put(info, PI_SPEED_ENABLED, c->speed);
-	sma_pi_put(info, PI_EXT_SUPPORTED, c->speed_ext);
-	sma_pi_put(info, PI_EXT_ENABLED, c->speed_ext);
-	sma_pi_put(info, PI_DOWN_DEFAULT, SMA_PHYS_POLLING);
-	sma_pi_put(info, PI_MTU_CAP, port_mtu_code(c->mtu));
-	sma_pi_put(info, PI_NEIGHBOR_MTU, port_mtu_code(c->mtu));
-	sma_pi_put(info, PI_VL_CAP, c->vl_cap);
-	sma_pi_put(info, PI_OPER_VLS, c->vl_cap);
-	/* with one VL there are no arbitration tables, so their size is 0 */
-	sma_pi_put(info, PI_VL_ARB_HIGH_CAP, c->vl_cap > 1 ? SMA_VLARB_ENTRIES : 0);
-	sma_pi_put(info, PI_VL_ARB_LOW_CAP, c->vl_cap > 1 ? SMA_VLARB_ENTRIES : 0);
-	sma_pi_put(info, PI_GUID_CAP, PORT_GIDS_MAX);
-	sma_pi_put(info, PI_SUBNET_TIMEOUT, SUBNET_TIMEOUT_DEFAULT);
-	sma_pi_put(info, PI_RESP_TIME, p->sma->config.resp_time);
-	sma_pi_put(info, PI_LOCAL_PHY_ERRORS, THRESHOLD_DEFAULT);
-	sma_pi_put(info, PI_OVERRUN_ERRORS, THRESHOLD_DEFAULT);
-}
-
-/* --- fields for other files --- */
-
-uint16_t
-sma_lid(const struct sma_port *p)
-{
-	return sma_pi_get(p->info, PI_LID);
-}
-
-uint16_t
-sma_master_sm_lid(const struct sma_port *p)
-{
-	return sma_pi_get(p->info, PI_SM_LID);
-}
-
-uint8_t
-sma_master_sm_sl(const struct sma_port *p)
-{
-	return sma_pi_get(p->info, PI_SM_SL);
-}
-
-uint8_t
-sma_subnet_timeout(const struct sma_port *p)
-{
-	return sma_pi_get(p->info, PI_SUBNET_TIMEOUT);
-}
-
-uint32_t
-sma_capability_mask(const struct sma_port *p)
-{
-	return sma_pi_get(p->info, PI_CAPABILITY_MASK);
 }

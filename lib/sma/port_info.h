@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "sma/sma.h"
+#include "wire/bits.h"
 
 /*
  * X(ID, name, byte, bits to skip in it, width, access[, rule[, bound]]): names as in lib/sa's
@@ -104,9 +105,22 @@ struct sma_port_info_field {
 };
 extern const struct sma_port_info_field sma_port_info_fields[PI_COUNT];
 
-uint64_t sma_pi_get(const uint8_t *info, enum sma_port_info_id id);
+static inline uint64_t
+sma_pi_get(const uint8_t *info, enum sma_port_info_id id)
+{
+	const struct sma_port_info_field *f = &sma_port_info_fields[id];
+
+	return get_bits(info, f->offset, f->bits);
+}
+
 /* Bits of value beyond the field's width are ignored. */
-void sma_pi_put(uint8_t *info, enum sma_port_info_id id, uint64_t value);
+static inline void
+sma_pi_put(uint8_t *info, enum sma_port_info_id id, uint64_t value)
+{
+	const struct sma_port_info_field *f = &sma_port_info_fields[id];
+
+	put_bits(info, f->offset, f->bits, value);
+}
 
 /* PortPhysState */
 enum sma_phys_state {

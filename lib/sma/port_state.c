@@ -17,12 +17,6 @@
 
 #define NO_CHANGE 0
 
-uint8_t
-sma_port_state(const struct sma_port *p)
-{
-	return sma_pi_get(p->info, PI_PORT_STATE);
-}
-
 static void
 state_put(struct sma_port *p, uint8_t state, uint8_t phys)
 {

@@ -124,6 +124,8 @@ bool sma_port_number(const struct sma_port *p, uint32_t number);
 /* port_info.c: PortInfo, one table row and rule per field (port_info.h) */
 uint16_t sma_port_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
 uint16_t sma_port_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
+
+/* port_info_values.c */
 /* PortInfo before any Set. */
 void sma_port_info_init(struct sma_port *p);
 uint8_t sma_port_state(const struct sma_port *p);
@@ -132,6 +134,8 @@ uint16_t sma_master_sm_lid(const struct sma_port *p);
 uint8_t sma_master_sm_sl(const struct sma_port *p);
 uint8_t sma_subnet_timeout(const struct sma_port *p);
 uint32_t sma_capability_mask(const struct sma_port *p);
+/* Number of data VLs for a code of VLCap or OperVLs. */
+unsigned int sma_vls(uint8_t code);
 
 /* port_state.c */
 void sma_port_state_init(struct sma_port *p);
@@ -157,8 +161,6 @@ uint16_t sma_sltovl_set(const struct smp *smp, struct sma_port *p, const uint8_t
 uint16_t sma_vlarb_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
 uint16_t sma_vlarb_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
 void sma_tables_init(struct sma_port *p);
-/* Number of data VLs for a code of VLCap or OperVLs. */
-unsigned int sma_vls(uint8_t code);
 
 /*
  * apply.c: derive the port's settings from its attributes. If they changed, apply them, send events

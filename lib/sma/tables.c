@@ -165,14 +165,6 @@ sma_vlarb_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
 
 /* --- initial values --- */
 
-unsigned int
-sma_vls(uint8_t code)
-{
-	static const uint8_t vls[] = { 0, 1, 2, 4, 8, 15 };
-
-	return vls[code];
-}
-
 void
 sma_tables_init(struct sma_port *p)
 {

@@ -317,7 +317,7 @@ world_node_create(struct node *n)
 		.workers = 1,
 		.hz = 1000000000,
 		.hash_key = 0x5EC4E8,
-		.alloc = &allocator_malloc,
+		.alloc = &n->memory.alloc,
 		.rng = &rng_kernel,
 		.ca_guid = n->guid,
 		.port = world_get_port,
@@ -327,6 +327,7 @@ world_node_create(struct node *n)
 		.limits = n->world->limits,
 	};
 
+	counted_init(&n->memory);
 	n->wheel = timer_wheel_create(&allocator_malloc, 1 << 16, 0);
 	world_node_memory(n);
 	node_rc(n);
@@ -353,6 +354,7 @@ world_node_destroy(struct node *n)
 	if (n->cm == NULL)
 		return;
 	cm_destroy(n->cm);
+	assert_int_equal(n->memory.held, 0);
 	n->cm = NULL;
 	if (n->leave != NULL)
 		n->leave(n);

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "../counted.h"
 #include "cm/cm.h"
 #include "cm/message.h"
 #include "cm/timing.h"
@@ -86,6 +87,7 @@ struct node {
 	struct rc_worker *rc;
 	struct mad_worker *mad;
 	struct cm *cm;
+	struct counted memory; /* of .cm */
 	uint32_t pd, send_cq, recv_cq, key;
 	uint64_t va;
 	uint8_t bytes[WORLD_MEM];

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "harness.h"
+#include "mad/session.h"
 
 /* GetTable of a long table from 10.0.x.y = who. */
 static enum verdict
@@ -38,6 +39,31 @@ table_forget_sent(struct harness *h)
 {
 	skip_sent(&h->a);
 	h->a.delivered = h->a.sent;
+}
+
+/*
+ * RFC 6298: the averages follow a round trip by an eighth; a session takes a much shorter one at
+ * once.
+ */
+static void
+test_averages_of_round_trips(void **state)
+{
+	static struct mad_worker w;
+	struct mad_session s = { .w = &w };
+
+	(void)state;
+	mad_rtt_sample(&s, 800);
+	assert_int_equal(w.srtt, 800);
+	assert_int_equal(s.srtt, 800);
+	mad_rtt_sample(&s, 1600);
+	assert_int_equal(w.srtt, 900);
+	assert_int_equal(s.srtt, 900);
+	mad_rtt_sample(&s, 400);
+	assert_int_equal(w.srtt, 838);
+	assert_int_equal(s.srtt, 400);
+	w.srtt = s.srtt = 0;
+	mad_rtt_sample(&s, 0); /* 0 would mean that there is none */
+	assert_int_equal(w.srtt, 1);
 }
 
 /* One address has at most max_sessions_per_peer (32); other addresses are not affected */
@@ -777,6 +803,7 @@ main(void)
 		T(test_keys),
 		T(test_stale_handle),
 		T(test_sessions_seen),
+		cmocka_unit_test(test_averages_of_round_trips),
 		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_call_tids),
 		cmocka_unit_test(test_peers_behind_a_router),

@@ -156,12 +156,35 @@ test_a_failed_check_prints_the_last_steps(void **state)
 	peer_destroy(p);
 }
 
+/* A failed QP names its port and its peer. */
+static void
+test_failure_says_where(void **state)
+{
+	struct peer *p = peer_create(&(struct peer_config){ .psn = FIRST_PSN });
+	struct rc_qp *qp = rc_qp_at(p->w, p->qpn);
+	const struct event *ev;
+
+	(void)state;
+	qp->path.av.port = 1;
+	rc_fail(qp, (struct qp_failure){ .verdict = VERDICT_NAK_SENT });
+	rc_qp_failed(qp);
+	assert_true(p->event_count > 0);
+	ev = &p->events[p->event_count - 1];
+	assert_int_equal(ev->type, EVENT_QP_ERROR);
+	assert_int_equal(ev->element, p->qpn);
+	assert_int_equal(ev->failure.port, 1);
+	assert_int_equal(ev->failure.peer_qpn, qp->attr.dest_qp_num);
+	assert_memory_equal(&ev->failure.peer, &qp->path.av.dgid, sizeof(ev->failure.peer));
+	peer_destroy(p);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_damage_is_found),
 		cmocka_unit_test(test_a_failed_check_prints_the_last_steps),
+		cmocka_unit_test(test_failure_says_where),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -589,6 +589,7 @@ test_reloaded_limits(void **state)
 	l.window = 10;
 	l.ack_interval = 11;
 	l.quarantine = 12;
+	l.min_ack_timeout = 13;
 	rc_dev_reload_limits(dev, &l);
 	assert_int_equal(dev->limits.max_qp, was.max_qp);
 	assert_int_equal(dev->limits.max_cq, was.max_cq);
@@ -597,6 +598,7 @@ test_reloaded_limits(void **state)
 	assert_int_equal(dev->limits.window, 10);
 	assert_int_equal(dev->limits.ack_interval, 11);
 	assert_int_equal(dev->limits.quarantine, 12);
+	assert_int_equal(dev->limits.min_ack_timeout, 13);
 	init_attr(&p->a, &init);
 	init.cap.max_send_wr = 9;
 	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), -EINVAL);

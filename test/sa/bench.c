@@ -301,7 +301,8 @@ bench_create(void (*change)(struct sa_config *config))
 	b->config = sa_config_default;
 	b->config.store = b->store;
 	b->config.hz = 1000000;
-	b->config.alloc = &allocator_malloc;
+	counted_init(&b->memory);
+	b->config.alloc = &b->memory.alloc;
 	b->config.rng = &rng;
 	b->config.workers = 1;
 	b->config.sm_key = SM_KEY;
@@ -338,6 +339,7 @@ bench_destroy(struct bench *b)
 {
 	sa_worker_destroy(b->w);
 	sa_destroy(b->sa);
+	assert_int_equal(b->memory.held, 0);
 	store_destroy(b->store);
 	free(b->data);
 	free(b);

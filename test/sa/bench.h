@@ -24,6 +24,7 @@
 
 #include <cmocka.h>
 
+#include "../counted.h"
 #include "sa/bulk.h"
 #include "sa/layout.h"
 #include "sa/sa.h"
@@ -46,6 +47,7 @@ struct bench_call {
 
 struct bench {
 	struct sa_config config;
+	struct counted memory; /* of the SA */
 	struct store *store;
 	struct sa *sa;
 	struct sa_worker *w;

@@ -297,6 +297,24 @@ test_edit_codes_are_configured(void **state)
 }
 
 static void
+test_path_ports_are_a_power_of_two(void **state)
+{
+	struct bench *b = *state;
+	struct sa_config c = b->config;
+	struct error err;
+	struct sa *sa;
+
+	c.path_ports = 0;
+	assert_null(sa_create(&c, &err));
+	c.path_ports = 3;
+	assert_null(sa_create(&c, &err));
+	c.path_ports = 1;
+	sa = sa_create(&c, &err);
+	assert_non_null(sa);
+	sa_destroy(sa);
+}
+
+static void
 test_config_assigns_rids_where_there_are_no_lids(void **state)
 {
 	struct mad_body body = { .len = 2 * 180 };
@@ -339,6 +357,7 @@ main(void)
 		T(test_config_in_one_packet),
 		T(test_config_that_is_malformed),
 		cmocka_unit_test(test_edit_codes_are_configured),
+		T(test_path_ports_are_a_power_of_two),
 		T(test_config_assigns_rids_where_there_are_no_lids),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -514,6 +514,19 @@ test_errors_in_words(void **state)
 }
 
 static void
+test_highest_lid(void **state)
+{
+	static const char text[] =
+		"switchguid=0x1(1)\nSwitch\t2 \"S-1\"\t# \"a\" base port 0 lid 49151 lmc 0\n";
+	struct taken t = { 0 };
+	struct error err;
+
+	(void)state;
+	assert_int_equal(sa_import_import(&t, text, &err), 0);
+	free(t.changes);
+}
+
+static void
 test_long_lines_and_nul_bytes(void **state)
 {
 	struct sa_import_sink sink = { *state, sa_import_take };
@@ -667,6 +680,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_grouping_routers_and_line_ends,
 			sa_import_setup, sa_import_teardown),
 		cmocka_unit_test(test_errors_in_words),
+		cmocka_unit_test(test_highest_lid),
 		cmocka_unit_test_setup_teardown(test_long_lines_and_nul_bytes, sa_import_setup,
 			sa_import_teardown),
 		cmocka_unit_test_setup_teardown(test_sink_that_refuses, sa_import_setup,

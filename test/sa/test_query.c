@@ -296,6 +296,7 @@ test_v1_rid_range(void **state)
 	a.end_rid = 0x00080000;
 	a.edit = 2;
 	assert_int_equal(ask(b, &a), 0x001C);
+	assert_int_equal(sa_worker_counters(b->w)->get_table, 4);
 }
 
 static void

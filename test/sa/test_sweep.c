@@ -139,12 +139,14 @@ sa_sweep_run(struct subnet *n, struct sweep_counts *c)
 	const struct sa_import_sink sink = { n, sa_sweep_take };
 	struct sweep_request r;
 	uint8_t data[SWEEP_DATA];
+	unsigned int asked = 0;
 
-	while (sweep_next(s, &r))
+	for (; sweep_next(s, &r); asked++)
 		sweep_answer(s, &r, sa_sweep_answer(n, &r, data) ? data : NULL);
 	assert_int_equal(sweep_error(s), 0);
 	assert_int_equal(sweep_records(s, &sink), 0);
 	sweep_counts(s, c);
+	assert_int_equal(c->asked, asked);
 	sweep_destroy(s);
 }
 

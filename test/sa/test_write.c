@@ -101,6 +101,8 @@ test_service_is_registered_replaced_and_deleted(void **state)
 	assert_int_equal(sa_write_service(b,
 				 &(struct service){ SA2_DELETE, .id = 7, .gid = GUID_A }),
 		0x0300);
+	assert_int_equal(sa_worker_counters(b->w)->writes, 5);
+	assert_int_equal(sa_worker_counters(b->w)->write_conflicts, 1);
 }
 
 static void

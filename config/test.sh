@@ -129,6 +129,7 @@ step_sim() {
     result "simulation, $SEEDS seeds" build-checks/test/polca-sim --seeds "$SEEDS"
     result "simulation, a seed that once found a defect" build/test/polca-sim --seed 467 --scenario sa_hostile
     result "simulation, tables of a million records" build/test/polca-sim --seeds 10 --scenario sa_million
+    result "simulation, 30 days" build-checks/test/polca-sim --seeds 20 --scenario month
 }
 
 step_fuzz() { result "fuzzing, $FUZZ_SECONDS s a target" test/fuzz/run.sh "$FUZZ_SECONDS"; }

@@ -368,8 +368,8 @@ class Soak:
     def usage(self):
         pid = self.polca.pid
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
-        rss = int(next(row.split()[1] for row in status.splitlines() if row.startswith("VmRSS")))
-        return rss, len(os.listdir(f"/proc/{pid}/fd"))
+        size = {row.split()[0]: int(row.split()[1]) for row in status.splitlines() if row.endswith(" kB")}
+        return size["VmRSS:"], len(os.listdir(f"/proc/{pid}/fd")), size["HugetlbPages:"]
 
     def settle(self, condition, what, seconds):
         """Wait for the condition, a function that returns what is still wrong, or nothing."""
@@ -399,12 +399,14 @@ class Soak:
         self.settle(lambda: self.leftover(LISTS), "objects left over", SETTLE)
         if last:
             self.settle(lambda: self.leftover(LISTS_LAST), "objects left over", SETTLE_LAST)
-        rss, fds = self.usage()
+        rss, fds, huge = self.usage()
         if minute == 0:
-            self.base = rss, fds
+            self.base = rss, fds, huge
         if rss - self.base[0] > RSS_LIMIT_KB:
             self.failures.append(f"memory: {rss} KiB, after the warm-up {self.base[0]} KiB; "
                                  f"allowed growth: {RSS_LIMIT_KB} KiB")
+        if huge > self.base[2]:
+            self.failures.append(f"hugepages: {huge} KiB, after the warm-up {self.base[2]} KiB")
         # the server's loop closes a disconnected client's descriptor later
         self.settle(lambda: [f"{self.usage()[1]}, after the warm-up {self.base[1]}"]
                     if self.usage()[1] > self.base[1] + FD_LIMIT else [], "descriptors", SETTLE)

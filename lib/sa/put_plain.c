@@ -35,7 +35,8 @@ write_put_plain(struct write_batch *b, const struct sa_record_type *t, uint32_t 
 	if (t->table == SA_TABLE_SERVICE)
 		return lease_put_service(b, rid, rec);
 	status = write_put(b, t, rid, rec, NULL, 0);
-	if (status == MAD_STATUS_OK && (t->table == SA_TABLE_NODE || t->table == SA_TABLE_PORT_INFO))
+	if (status == MAD_STATUS_OK &&
+		(t->table == SA_TABLE_NODE || t->table == SA_TABLE_PORT_INFO))
 		return write_adopt(b, rid >> 16);
 	return status;
 }

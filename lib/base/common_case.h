@@ -23,6 +23,7 @@ extern bool general_case;
 /** True if the common case may run: @p cond holds, and the switch is not off. */
 #define COMMON_CASE(cond) (!general_case && (cond))
 #else
+#define general_case      false
 #define COMMON_CASE(cond) (cond)
 #endif
 

@@ -6,7 +6,7 @@
 # If a tool or a peer is missing, tests fail. The last line is `N passed, N failed`; the exit status agrees.
 #
 #   config/test.sh               every step, as CI runs it
-#   config/test.sh unit sim      only these steps: check build unit count asan tsan sim fuzz fresh12 fresh13 dts
+#   config/test.sh unit sim      only these steps: check build unit count asan tsan general sim fuzz fresh12 fresh13 dts
 #                                (fresh is fresh12 and fresh13: the first command on minimal Debian trees)
 #   config/test.sh --long STEP   a step that is too long for CI: functional seeds fuzz debian13 coverage mutation mutants
 #                                soak analyse aarch64 vfio
@@ -16,7 +16,7 @@ set -u
 
 # Each step with its share of CI's time in minutes. CI ends at 90 minutes; the plan is 60, of which 12 are reserved for
 # suites to come. A new suite brings its share, and saves it elsewhere.
-STEPS="check=2 build=4 unit=4 count=1.5 asan=9 tsan=3 sim=5 fuzz=4 fresh12=8 fresh13=5 dts=10"
+STEPS="check=2 build=4 unit=4 count=1.5 asan=9 tsan=3 general=4 sim=5 fuzz=4 fresh12=8 fresh13=5 dts=10"
 LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 mutants=400 soak=40 analyse=40 aarch64=40 vfio=10"
 
 # Functional modules of those who send what they may not; AddressSanitizer watches them.
@@ -61,7 +61,7 @@ fi
 
 RESULTS=$(mktemp -d)
 trap 'rm -rf "$RESULTS"' EXIT
-SEEDS=${POLCA_SIM_SEEDS:-2000}
+SEEDS=${POLCA_SIM_SEEDS:-1000}
 FUZZ_SECONDS=${POLCA_FUZZ_SECONDS:-20}
 
 # result NAME COMMAND...: count the command as one test.
@@ -104,6 +104,13 @@ step_count() {
     result "instructions a message" test/perf/count_instructions.py build/app/polca-bench/polca-bench
 }
 
+# The unit tests without the common cases (lib/base/common_case.h).
+step_general() {
+    configure build-checks --werror -Dtests=true -Dchecks=true
+    compile build-checks
+    POLCA_GENERAL_CASE=1 meson_suite build-checks unit general
+}
+
 # With clang, whose warnings are errors as well.
 step_asan() {
     CC=clang build build-asan --werror -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debug
@@ -126,7 +133,8 @@ step_sim() {
     # every invariant is checked after each event
     configure build-checks --werror -Dtests=true -Dchecks=true
     compile build-checks test/polca-sim
-    result "simulation, $SEEDS seeds" build-checks/test/polca-sim --seeds "$SEEDS"
+    # with and without the common cases
+    result "simulation, $SEEDS seeds both ways" build-checks/test/polca-sim --seeds "$SEEDS" --both-ways
     result "simulation, a seed that once found a defect" build/test/polca-sim --seed 467 --scenario sa_hostile
     result "simulation, tables of a million records" build/test/polca-sim --seeds 10 --scenario sa_million
     result "simulation, 30 days" build-checks/test/polca-sim --seeds 20 --scenario month

@@ -3,7 +3,11 @@
 # Copyright(c) 2026 Polca contributors
 """Check docs/conformance.md: every row has code and tests, and they exist.
 
-Row: | id | source | rule | `path: function, function` | `path::test`, `path::test` |
+Row: | id | source | rule | `path: function, function`, `path: function` | `path::test`, `path::test` |
+
+A rule whose code stands twice is one of at most PAIRS_MAX pairs, in a table of its own: a common case, the general case
+and the switch that turns the common case off. A row that cites one of a pair must cite the other. Each switch in lib is
+in this table, or in that of the common cases that have no code of their own.
 """
 import pathlib
 import re
@@ -13,6 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # A function of C in house style, a macro, or a function of Python or of the shell; a call or a declaration is none.
 DEFINITION = r"^(?:{name}\([^;{{}}]*\)\n\{{|#define {name}\(|def {name}\(|{name}\(\) \{{)"
 HEADER = "| id | source | rule, in our words | code | test |"
+PAIRS = "| pair | common case | general case | switch |"
+SHAPES = "| common case | function | switch |"
+PAIRS_MAX = 4
+SWITCH = "COMMON_CASE("
 
 
 def text(path):
@@ -20,18 +28,79 @@ def text(path):
     return file.read_text() if file.is_file() else None
 
 
+def cited(cell):
+    """@return set of (path, function), None for a whole file; None if the cell is malformed"""
+    item = r"`([^`:]+)(?:: ([\w, ]+))?`"
+    if not re.fullmatch(rf"{item}(?:, {item})*", cell):
+        return None
+    return {(path, name) for path, names in re.findall(item, cell) for name in re.split(r",\s*", names) or [None]}
+
+
 def check_code(cell):
-    match = re.fullmatch(r"`([^`:]+)(?:: ([\w, ]+))?`", cell)
-    if not match:
+    code = cited(cell)
+    if code is None:
         yield f"code: got {cell!r}, expected `path: function`"
         return
-    source = text(match[1])
-    if source is None:
-        yield f"code: there is no {match[1]}"
-        return
-    for name in re.split(r",\s*", match[2]) if match[2] else []:
-        if not re.search(DEFINITION.format(name=name), source, re.M):
-            yield f"code: {match[1]} does not define {name}()"
+    for path, name in sorted(code):
+        source = text(path)
+        if source is None:
+            yield f"code: there is no {path}"
+        elif name and not re.search(DEFINITION.format(name=name), source, re.M):
+            yield f"code: {path} does not define {name}()"
+
+
+def switches():
+    """@return set of (path, function): who may turn a common case off"""
+    found = set()
+    for file in sorted((ROOT / "lib").rglob("*.[ch]")):
+        path, name = str(file.relative_to(ROOT)), None
+        for line in file.read_text().splitlines():
+            match = re.match(r"(\w+)\(", line)
+            name = match[1] if match else name
+            if SWITCH in line and path != "lib/base/common_case.h":
+                found.add((path, name))
+    return found
+
+
+class Pairs:
+    """The tables of the common cases."""
+
+    def __init__(self):
+        self.pairs = {}  # name: code of the common case, code of the general case
+        self.switches = set()
+        self.cited = set()  # names of pairs
+
+    def add(self, cells):
+        """A row of either table. Yields what is wrong."""
+        name, *code = cells
+        for cell in code:
+            yield from check_code(cell)
+        if any(cited(c) is None for c in code):
+            return
+        self.switches |= cited(code[-1])
+        if len(code) == 3:
+            self.pairs[name] = (cited(code[0]), cited(code[1]))
+
+    def check_row(self, cell):
+        code = cited(cell) or set()
+        for name, (common, general) in self.pairs.items():
+            if not code & (common | general):
+                continue
+            self.cited.add(name)
+            for half, what in ((common, "common"), (general, "general")):
+                if not code & half:
+                    yield f"code: the rule stands twice ({name}); the {what} case is not cited"
+
+    def check_all(self):
+        if len(self.pairs) > PAIRS_MAX:
+            yield f"{len(self.pairs)} pairs, at most {PAIRS_MAX} are allowed: write the rule once"
+        for name in sorted(self.pairs.keys() - self.cited):
+            yield f"{name}: no row cites this pair"
+        there = switches()
+        for path, name in sorted(there - self.switches):
+            yield f"{path}: {name}() has a common case that no table lists"
+        for path, name in sorted(self.switches - there):
+            yield f"{path}: {name}() has no {SWITCH}...)"
 
 
 def check_tests(cell):
@@ -53,32 +122,48 @@ def check_tests(cell):
             yield f"test: {path} defines {name} and never runs it"
 
 
-def check(lines):
-    seen = set()
-    in_table = False
+def rows(lines):
+    """Yields number, header and cells of each row of a table; the cells are None where the header is unknown."""
+    header = None
     for number, line in enumerate(lines, 1):
         if not line.startswith("|"):
-            in_table = False
-            continue
-        if not in_table:
-            in_table = True
-            if line != HEADER:
-                yield number, f"a table's columns are: {HEADER}"
-            continue
-        if re.fullmatch(r"[|\- ]+", line):
-            continue
-        cells = [c.strip() for c in line.strip("|").split(" | ")]
-        if len(cells) != 5:
-            yield number, f"{len(cells)} cells where 5 belong"
-            continue
-        row, _, rule, code, tests = cells
-        if row in seen:
-            yield number, f"{row}: a second row of this id"
-        seen.add(row)
-        if not rule:
-            yield number, f"{row}: no rule"
-        for why in (*check_code(code), *check_tests(tests)):
-            yield number, f"{row}: {why}"
+            header = None
+        elif header is None:
+            header = line
+            if line not in (HEADER, PAIRS, SHAPES):
+                yield number, line, None
+        elif not re.fullmatch(r"[|\- ]+", line):
+            yield number, header, [c.strip() for c in line.strip("|").split(" | ")]
+
+
+def check_rule(cells, seen):
+    row, _, rule, code, tests = cells
+    if row in seen:
+        yield "a second row of this id"
+    seen.add(row)
+    if not rule:
+        yield "no rule"
+    yield from check_code(code)
+    yield from check_tests(tests)
+
+
+def check(lines):
+    pairs = Pairs()
+    seen = set()
+    rules = []
+    for number, header, cells in rows(lines):
+        if cells is None:
+            yield number, f"a table's columns are: {HEADER}"
+        elif len(cells) != header.count("|") - 1:
+            yield number, f"{len(cells)} cells where {header.count('|') - 1} belong"
+        elif header == HEADER:
+            rules.append((number, cells))
+            yield from ((number, f"{cells[0]}: {why}") for why in check_rule(cells, seen))
+        else:
+            yield from ((number, f"{cells[0]}: {why}") for why in pairs.add(cells))
+    for number, cells in rules:
+        yield from ((number, f"{cells[0]}: {why}") for why in pairs.check_row(cells[3]))
+    yield from ((0, why) for why in pairs.check_all())
     if not seen:
         yield 0, "no rows"
 

@@ -266,6 +266,41 @@ class Citations(unittest.TestCase):
                 self.assertEqual(not found, good, (text, found))
             self.assertIn("there is no gone.c", next(check_conformance.check_code("`gone.c: half`")))
 
+    def wrong(self, pairs, *code, lib="int\nfast(void)\n{\n\tif (COMMON_CASE(true))\n\t\treturn 1;\n}\n"
+                                     "int\nslow(void)\n{\n}\n"):
+        """What is wrong with a table of pairs, and a rule for each code."""
+        table = [check_conformance.PAIRS, "|---|", *pairs, "", check_conformance.HEADER, "|---|"]
+        table += [f"| R.{i} | s | a rule | {c} | `test/half.c::test_half` |" for i, c in enumerate(code)]
+        with tempfile.TemporaryDirectory() as folder:
+            with unittest.mock.patch.object(check_conformance, "ROOT", pathlib.Path(folder)):
+                test = "void\ntest_half(void)\n{\n}\ntest_half\n"
+                for name, source in (("lib/half.c", lib), ("test/half.c", test)):
+                    (pathlib.Path(folder) / name).parent.mkdir()
+                    (pathlib.Path(folder) / name).write_text(source)
+                return [why for _, why in check_conformance.check(table)]
+
+    PAIR = "| half | `lib/half.c: fast` | `lib/half.c: slow` | `lib/half.c: fast` |"
+
+    def test_a_rule_that_stands_twice_is_cited_twice(self):
+        self.assertEqual(self.wrong([self.PAIR], "`lib/half.c: fast, slow`", "`test/half.c: test_half`"), [])
+        for code, missing in (("`lib/half.c: fast`", "general"), ("`lib/half.c: slow`", "common")):
+            self.assertEqual(self.wrong([self.PAIR], code),
+                             [f"R.0: code: the rule stands twice (half); the {missing} case is not cited"])
+
+    def test_bad_tables_of_pairs(self):
+        both = "`lib/half.c: fast, slow`"
+        for pairs, code, why in (([], both, "lib/half.c: fast() has a common case that no table lists"),
+                                 ([self.PAIR], "`test/half.c: test_half`", "half: no row cites this pair"),
+                                 ([self.PAIR.replace("slow", "gone")], "`lib/half.c: fast`",
+                                  "half: code: lib/half.c does not define gone()"),
+                                 ([f"{self.PAIR} more |"], both, "cells where 4"),
+                                 ([f"{self.PAIR[:-2]}, `lib/half.c: slow` |"], both,
+                                  "lib/half.c: slow() has no COMMON_CASE(...)"),
+                                 ([self.PAIR.replace("half |", f"half {i} |") for i in range(5)], both,
+                                  "5 pairs, at most 4 are allowed")):
+            found = self.wrong(pairs, code)
+            self.assertTrue(any(why in f for f in found), (why, found))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -10,6 +10,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
+#include "base/common_case.h"
 #include "link/guard.h"
 #include "link/lids.h"
 #include "link/private.h"
@@ -304,7 +305,7 @@ static inline bool
 rx_plain(const struct link_port *p, const struct rte_mbuf *m, const uint8_t *eth,
 	struct packet *pkt)
 {
-	return likely(m->data_len >= ETH_LEN + WIRE_PLAIN_LEN) &&
+	return likely(COMMON_CASE(m->data_len >= ETH_LEN + WIRE_PLAIN_LEN)) &&
 		likely(!(m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)) &&
 		likely(rx_template_match(&p->rx_template, eth)) &&
 		likely(wire_parse_plain(eth + ETH_LEN, m->data_len - ETH_LEN, pkt));

@@ -18,6 +18,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/common_case.h"
 #include "link/guard.h"
 #include "link/lids.h"
 #include "link/private.h"
@@ -377,8 +378,8 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 	uint64_t mac;
 	uint8_t *bth;
 
-	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR ||
-		    !tx_has_room(t, path, headers_len + len + 3)))
+	if (unlikely(!COMMON_CASE(path->neighbour != PATH_NO_NEIGHBOUR &&
+		    tx_has_room(t, path, headers_len + len + 3))))
 		return sink_send_by_steps(sink, path, headers, headers_len, from, len);
 	mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
 	if (unlikely((mac ^ NEIGH_VALID) >= NEIGH_SELF)) /* not valid, or the port itself */

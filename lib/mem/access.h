@@ -18,6 +18,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/common_case.h"
 #include "mem/mem.h"
 
 #define MEM_QPN_ANY UINT32_MAX
@@ -124,7 +125,7 @@ mem_access_again(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t p
 	const struct mem_records *r = mem_records(mem);
 	enum mem_verdict v;
 
-	if (likely(*hint < r->num) &&
+	if (likely(COMMON_CASE(*hint < r->num)) &&
 		likely(mem_record_check(&r->record[*hint], key, pd, qpn, va, len, mem_need(access),
 			host, &v)) &&
 		likely(v == MEM_OK))

@@ -11,6 +11,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/common_case.h"
 #include "rc/qp_directory.h"
 #include "rc/sq.h"
 #include "wire/opcode.h"
@@ -577,8 +578,9 @@ complete_any(struct rc_qp *qp, const struct packet *pkt)
 enum verdict
 rc_complete(struct rc_qp *qp, const struct packet *pkt)
 {
-	if (likely(pkt->opcode == RC_ACK) && likely(AETH_KIND(pkt->syndrome) == AETH_ACK) &&
-		likely(pkt->payload_len == 0) && likely(requester_calm(&qp->req)))
+	if (likely(COMMON_CASE(pkt->opcode == RC_ACK)) &&
+		likely(AETH_KIND(pkt->syndrome) == AETH_ACK) && likely(pkt->payload_len == 0) &&
+		likely(requester_calm(&qp->req)))
 		return complete_ack(qp, pkt, true);
 	return complete_any(qp, pkt);
 }

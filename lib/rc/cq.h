@@ -13,6 +13,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/common_case.h"
 #include "rc/qp.h"
 
 /* Fences per ring: QP moves to a worker that may wait for the poller at one time (qp_move.h) */
@@ -157,7 +158,7 @@ rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, struct wc wc, bool solicited)
 	struct rc_cq_ring *r = cq->rings[w->id];
 	struct wc any;
 
-	if (likely(wc.status == WC_SUCCESS) && likely(rc_cq_has_room(cq, r))) {
+	if (likely(COMMON_CASE(wc.status == WC_SUCCESS)) && likely(rc_cq_has_room(cq, r))) {
 		rc_cq_put(w, cq, r, wc, solicited);
 	} else {
 		any = wc; /* a copy, so that the compiler may keep wc in registers */

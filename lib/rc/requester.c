@@ -12,6 +12,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/common_case.h"
 #include "mem/access.h"
 #include "rc/qp_directory.h"
 #include "wire/put.h"
@@ -437,7 +438,8 @@ only_room(const struct rc_qp *qp)
 {
 	const struct rc_requester *req = &qp->req;
 
-	if (unlikely(qp->state != QPS_RTS || req->rnr_wait != RC_RNR_NONE || rc_retrying(req)))
+	if (unlikely(!COMMON_CASE(
+		    qp->state == QPS_RTS && req->rnr_wait == RC_RNR_NONE && !rc_retrying(req))))
 		return 0;
 	return window_room(req);
 }

@@ -7,6 +7,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/common_case.h"
 #include "base/copy.h"
 #include "mem/access.h"
 #include "rc/failure.h"
@@ -728,10 +729,12 @@ respond_send_only(struct rc_qp *qp, const struct packet *pkt)
 static enum verdict __rte_noinline
 respond_common(struct rc_qp *qp, const struct packet *pkt)
 {
-	switch (pkt->opcode) {
-		RC_COMMON_REQUESTS(RESPOND_COMMON)
-	default:
-		break;
+	if (COMMON_CASE(true)) {
+		switch (pkt->opcode) {
+			RC_COMMON_REQUESTS(RESPOND_COMMON)
+		default:
+			break;
+		}
 	}
 	return respond_any(qp, pkt);
 }
@@ -739,7 +742,7 @@ respond_common(struct rc_qp *qp, const struct packet *pkt)
 enum verdict
 rc_respond(struct rc_qp *qp, const struct packet *pkt)
 {
-	if (likely(pkt->opcode == RC_SEND_ONLY))
+	if (likely(COMMON_CASE(pkt->opcode == RC_SEND_ONLY)))
 		return respond_send_only(qp, pkt);
 	return respond_common(qp, pkt);
 }

@@ -12,6 +12,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/common_case.h"
 #include "rc/check.h"
 #include "rc/failure.h"
 #include "rc/qp_directory.h"
@@ -239,7 +240,7 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 	if (unlikely(qp == NULL))
 		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker",
 			qpn);
-	if (likely(sq_is_plain(qp, wr)))
+	if (likely(COMMON_CASE(sq_is_plain(qp, wr))))
 		return sq_post(qp, wr, true, err);
 	return sq_post_any(qp, wr, err);
 }

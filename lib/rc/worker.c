@@ -10,6 +10,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/common_case.h"
 #include "rc/check.h"
 #include "rc/failure.h"
 #include "rc/owner.h"
@@ -286,7 +287,7 @@ packet_known(const struct rc_qp *qp, const struct packet *pkt)
 static inline bool
 packet_take(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
-	if (likely(packet_known(qp, pkt)))
+	if (likely(COMMON_CASE(packet_known(qp, pkt))))
 		return packet_admitted(qp, pkt, true, v);
 	return unknown_admitted(qp, pkt, v);
 }

@@ -34,15 +34,6 @@ put_payload(uint8_t *to, const void *from, uint32_t len)
 
 #include "wire/crc32_fold.h"
 
-static TARGET_PCLMUL __rte_always_inline __m128i
-copy_block(uint8_t *to, const uint8_t *from)
-{
-	__m128i v = fold_load(from);
-
-	_mm_storeu_si128((__m128i *)(void *)to, v);
-	return v;
-}
-
 /* Fewer than 16 bytes and the padding: copy them, then fold the copy. */
 static TARGET_PCLMUL __rte_noinline __rte_unused uint32_t
 finish_odd(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
@@ -56,7 +47,7 @@ static TARGET_PCLMUL __rte_always_inline uint32_t
 finish_copy(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
 	for (; len >= BLOCK; len -= BLOCK, to += BLOCK, from += BLOCK)
-		x = fold(x, K(FOLD_128), copy_block(to, from));
+		x = fold(x, K(FOLD_128), fold_take(to, from, true));
 	return len == 0 ? ~reduce(x) : finish_odd(x, to, from, len);
 }
 
@@ -64,20 +55,10 @@ finish_copy(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 static TARGET_PCLMUL __rte_noinline __rte_unused uint32_t
 copy_lanes(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	__m128i x1, x2, x3;
+	uint32_t done = len - len % 64;
 
-	x = fold(x, K(FOLD_128), copy_block(to, from));
-	x1 = copy_block(to + 16, from + 16);
-	x2 = copy_block(to + 32, from + 32);
-	x3 = copy_block(to + 48, from + 48);
-	for (to += 64, from += 64, len -= 64; len >= 64; to += 64, from += 64, len -= 64) {
-		x = fold(x, K(FOLD_512), copy_block(to, from));
-		x1 = fold(x1, K(FOLD_512), copy_block(to + 16, from + 16));
-		x2 = fold(x2, K(FOLD_512), copy_block(to + 32, from + 32));
-		x3 = fold(x3, K(FOLD_512), copy_block(to + 48, from + 48));
-	}
-	x = fold(x, K(FOLD_384), fold(x1, K(FOLD_256), fold(x2, K(FOLD_128), x3)));
-	return finish_copy(x, to, from, len);
+	x = fold_lanes(fold(x, K(FOLD_128), fold_take(to, from, true)), to, from, len, true);
+	return finish_copy(x, to + done, from + done, len % 64);
 }
 
 /* Copy the payload and add padding. @param x  CRC state of the head. @return CRC of the packet */
@@ -87,10 +68,7 @@ copy_pclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 	if (len >= 128)
 		return copy_lanes(x, to, from, len);
 	if (len >= 64) {
-		x = fold(x, K(FOLD_128), copy_block(to, from));
-		x = fold(x, K(FOLD_128), copy_block(to + 16, from + 16));
-		x = fold(x, K(FOLD_128), copy_block(to + 32, from + 32));
-		x = fold(x, K(FOLD_128), copy_block(to + 48, from + 48));
+		x = fold_64(x, to, from, true);
 		to += 64, from += 64, len -= 64;
 	}
 	return finish_copy(x, to, from, len);
@@ -100,36 +78,14 @@ copy_pclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 
 #ifdef WIRE_CRC32_VPCLMUL
 
-static TARGET_VPCLMUL __rte_always_inline __m512i
-copy512(uint8_t *to, const uint8_t *from)
-{
-	__m512i v = load512(from);
-
-	_mm512_storeu_si512(to, v);
-	return v;
-}
-
 /* 256 bytes or more */
 static TARGET_VPCLMUL __rte_noinline __rte_unused uint32_t
 copy_lanes512(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	__m512i y, y1, y2, y3;
+	__m512i y = fold_lanes512(onto(x, fold_take512(to, from, true)), to, from, len, true);
+	uint32_t done = len - len % 64;
 
-	y = onto(x, copy512(to, from));
-	y1 = copy512(to + 64, from + 64);
-	y2 = copy512(to + 128, from + 128);
-	y3 = copy512(to + 192, from + 192);
-	for (to += 256, from += 256, len -= 256; len >= 256; to += 256, from += 256, len -= 256) {
-		y = fold512(y, K512(FOLD_2048), copy512(to, from));
-		y1 = fold512(y1, K512(FOLD_2048), copy512(to + 64, from + 64));
-		y2 = fold512(y2, K512(FOLD_2048), copy512(to + 128, from + 128));
-		y3 = fold512(y3, K512(FOLD_2048), copy512(to + 192, from + 192));
-	}
-	y = fold512(y, K512(FOLD_1536),
-		fold512(y1, K512(FOLD_1024), fold512(y2, K512(FOLD_512), y3)));
-	for (; len >= 64; to += 64, from += 64, len -= 64)
-		y = fold512(y, K512(FOLD_512), copy512(to, from));
-	return finish_copy(together(y), to, from, len);
+	return finish_copy(together(y), to + done, from + done, len % 64);
 }
 
 static TARGET_VPCLMUL __rte_always_inline uint32_t
@@ -141,9 +97,9 @@ copy_vpclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 		return copy_lanes512(x, to, from, len);
 	if (len < 64)
 		return finish_copy(x, to, from, len);
-	y = onto(x, copy512(to, from));
+	y = onto(x, fold_take512(to, from, true));
 	for (to += 64, from += 64, len -= 64; len >= 64; to += 64, from += 64, len -= 64)
-		y = fold512(y, K512(FOLD_512), copy512(to, from));
+		y = fold512(y, K512(FOLD_512), fold_take512(to, from, true));
 	return finish_copy(together(y), to, from, len);
 }
 

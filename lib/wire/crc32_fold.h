@@ -15,10 +15,13 @@
  * half by x^(D-32) mod P, both reflected in 33 bits: that is FOLD_<D>.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <immintrin.h>
+
+#include <rte_common.h>
 
 #define TARGET_PCLMUL  __attribute__((target("sse4.1,pclmul")))
 #define TARGET_VPCLMUL __attribute__((target("sse4.1,pclmul,avx512f,avx512vl,avx512bw,vpclmulqdq")))
@@ -106,23 +109,53 @@ fold_finish(__m128i x, const uint8_t *p, size_t len)
 	return ~reduce(x);
 }
 
+/* Load a block. @param copy  a constant: also store it at `to`, which is not used otherwise */
+static TARGET_PCLMUL __rte_always_inline __m128i
+fold_take(uint8_t *to, const uint8_t *from, bool copy)
+{
+	__m128i v = fold_load(from);
+
+	if (copy)
+		_mm_storeu_si128((__m128i *)(void *)to, v);
+	return v;
+}
+
+/* Fold 64 bytes, block by block. */
+static TARGET_PCLMUL __rte_always_inline __m128i
+fold_64(__m128i x, uint8_t *to, const uint8_t *from, bool copy)
+{
+	x = fold(x, K(FOLD_128), fold_take(to, from, copy));
+	x = fold(x, K(FOLD_128), fold_take(to + 16, from + 16, copy));
+	x = fold(x, K(FOLD_128), fold_take(to + 32, from + 32, copy));
+	return fold(x, K(FOLD_128), fold_take(to + 48, from + 48, copy));
+}
+
 /*
- * fold_finish() with four lanes, for 64 bytes or more.
- * @param x  CRC state of all bytes through the first 16 at p
+ * Fold in four lanes, for 64 bytes or more.
+ * @param x  CRC state of all bytes through the first 16 at `from`. @param copy  as in fold_take()
+ * @return CRC state of all but the last len % 64 bytes
  */
+static TARGET_PCLMUL __rte_always_inline __m128i
+fold_lanes(__m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
+{
+	__m128i x1 = fold_take(to + 16, from + 16, copy), x2 = fold_take(to + 32, from + 32, copy);
+	__m128i x3 = fold_take(to + 48, from + 48, copy);
+
+	for (to += 64, from += 64, len -= 64; len >= 64; to += 64, from += 64, len -= 64) {
+		x = fold(x, K(FOLD_512), fold_take(to, from, copy));
+		x1 = fold(x1, K(FOLD_512), fold_take(to + 16, from + 16, copy));
+		x2 = fold(x2, K(FOLD_512), fold_take(to + 32, from + 32, copy));
+		x3 = fold(x3, K(FOLD_512), fold_take(to + 48, from + 48, copy));
+	}
+	return fold(x, K(FOLD_384), fold(x1, K(FOLD_256), fold(x2, K(FOLD_128), x3)));
+}
+
+/* fold_finish() in four lanes. @param x  as in fold_lanes() */
 static TARGET_PCLMUL inline uint32_t
 finish_lanes(__m128i x, const uint8_t *p, size_t len)
 {
-	__m128i x1 = fold_load(p + 16), x2 = fold_load(p + 32), x3 = fold_load(p + 48);
-
-	for (p += 64, len -= 64; len >= 64; p += 64, len -= 64) {
-		x = fold(x, K(FOLD_512), fold_load(p));
-		x1 = fold(x1, K(FOLD_512), fold_load(p + 16));
-		x2 = fold(x2, K(FOLD_512), fold_load(p + 32));
-		x3 = fold(x3, K(FOLD_512), fold_load(p + 48));
-	}
-	x = fold(x, K(FOLD_384), fold(x1, K(FOLD_256), fold(x2, K(FOLD_128), x3)));
-	return fold_finish(x, p, len);
+	x = fold_lanes(x, (uint8_t *)(uintptr_t)p, p, len, false);
+	return fold_finish(x, p + len - len % 64, len % 64);
 }
 
 #ifdef WIRE_CRC32_VPCLMUL
@@ -149,27 +182,47 @@ onto(__m128i x, __m512i y)
 	return _mm512_xor_si512(y, _mm512_zextsi128_si512(move(x, K(FOLD_128))));
 }
 
+/* As fold_take(), 64 bytes. */
+static TARGET_VPCLMUL __rte_always_inline __m512i
+fold_take512(uint8_t *to, const uint8_t *from, bool copy)
+{
+	__m512i v = load512(from);
+
+	if (copy)
+		_mm512_storeu_si512(to, v);
+	return v;
+}
+
 /*
  * Fold with four vectors in parallel, for 256 bytes or more.
- * @param y  CRC state of all bytes through the first 64 at p
+ * @param y  CRC state of all bytes through the first 64 at `from`. @param copy  as in fold_take()
  * @return CRC state of all but the last len % 64 bytes
  */
-static TARGET_VPCLMUL inline __m512i
-fold_lanes512(__m512i y, const uint8_t *p, size_t len)
+static TARGET_VPCLMUL __rte_always_inline __m512i
+fold_lanes512(__m512i y, uint8_t *to, const uint8_t *from, size_t len, bool copy)
 {
-	__m512i y1 = load512(p + 64), y2 = load512(p + 128), y3 = load512(p + 192);
+	__m512i y1 = fold_take512(to + 64, from + 64, copy),
+		y2 = fold_take512(to + 128, from + 128, copy);
+	__m512i y3 = fold_take512(to + 192, from + 192, copy);
 
-	for (p += 256, len -= 256; len >= 256; p += 256, len -= 256) {
-		y = fold512(y, K512(FOLD_2048), load512(p));
-		y1 = fold512(y1, K512(FOLD_2048), load512(p + 64));
-		y2 = fold512(y2, K512(FOLD_2048), load512(p + 128));
-		y3 = fold512(y3, K512(FOLD_2048), load512(p + 192));
+	for (to += 256, from += 256, len -= 256; len >= 256; to += 256, from += 256, len -= 256) {
+		y = fold512(y, K512(FOLD_2048), fold_take512(to, from, copy));
+		y1 = fold512(y1, K512(FOLD_2048), fold_take512(to + 64, from + 64, copy));
+		y2 = fold512(y2, K512(FOLD_2048), fold_take512(to + 128, from + 128, copy));
+		y3 = fold512(y3, K512(FOLD_2048), fold_take512(to + 192, from + 192, copy));
 	}
 	y = fold512(y, K512(FOLD_1536),
 		fold512(y1, K512(FOLD_1024), fold512(y2, K512(FOLD_512), y3)));
-	for (; len >= 64; p += 64, len -= 64)
-		y = fold512(y, K512(FOLD_512), load512(p));
+	for (; len >= 64; to += 64, from += 64, len -= 64)
+		y = fold512(y, K512(FOLD_512), fold_take512(to, from, copy));
 	return y;
+}
+
+/* fold_lanes512() of bytes that stay where they are. */
+static TARGET_VPCLMUL inline __m512i
+read_lanes512(__m512i y, const uint8_t *p, size_t len)
+{
+	return fold_lanes512(y, (uint8_t *)(uintptr_t)p, p, len, false);
 }
 
 /* Fold the four blocks of a vector, the first in the lowest bits, into the last one. */

@@ -69,7 +69,7 @@ crc32_vpclmul(uint32_t crc, const void *buf, size_t len)
 	if (len < 256)
 		return crc32_pclmul(crc, buf, len);
 	y = _mm512_xor_si512(load512(p), _mm512_zextsi128_si512(_mm_cvtsi32_si128(~crc)));
-	y = fold_lanes512(y, p, len);
+	y = read_lanes512(y, p, len);
 	return fold_finish(together(y), p + len - len % 64, len % 64);
 }
 

@@ -58,10 +58,7 @@ icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len)
 	if (len >= 128)
 		return finish_lanes(fold(x, K(FOLD_128), fold_load(p)), p, len) == get_le32(icrc);
 	if (len >= 64) {
-		x = fold(x, K(FOLD_128), fold_load(p));
-		x = fold(x, K(FOLD_128), fold_load(p + 16));
-		x = fold(x, K(FOLD_128), fold_load(p + 32));
-		x = fold(x, K(FOLD_128), fold_load(p + 48));
+		x = fold_64(x, (uint8_t *)(uintptr_t)p, p, false);
 		p += 64, len -= 64;
 	}
 	return fold_finish(x, p, len) == get_le32(icrc);
@@ -106,7 +103,7 @@ icrc_ipv4_ok_vpclmul(const uint8_t *ip, uint32_t len)
 		p += STEP, len -= STEP;
 	}
 	if (len >= 4 * STEP) {
-		y = fold_lanes512(y, p - STEP, len + STEP);
+		y = read_lanes512(y, p - STEP, len + STEP);
 		len = 0;
 	}
 	for (; len > 0; p += STEP, len -= STEP)

@@ -17,10 +17,6 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-#ifdef __SSSE3__
-#include <tmmintrin.h>
-#endif
-
 #include "wire/bytes.h"
 #include "wire/layout.h"
 #include "wire/wire.h"
@@ -88,36 +84,41 @@ ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)
 	return sum % 0xFFFF == 0;
 }
 
-/*
- * Fill in the BTH fields of a packet view, except the pad count. May read four bytes after the BTH;
- * at least the ICRC is there.
- */
-#ifdef __SSSE3__
-#define NONE -1
-#define ALL  -1
+/* Bytes of a 24-bit field, as a 32-bit field in host byte order */
+#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+#define HOST24(zero, high, middle, low) low, middle, high, zero
+#else
+#define HOST24(zero, high, middle, low) zero, high, middle, low
+#endif
+#define ALL 0xFF
+#define ANY -1 /* which byte it is does not matter: it is masked */
 
+/*
+ * Fill in the BTH fields of a packet view, except the pad count: all bytes of the view at once. May
+ * read four bytes after the BTH; at least the ICRC is there.
+ */
 static __rte_always_inline void
 parse_bth_fields(const uint8_t *bth, struct packet *pkt)
 {
-	/*
-	 * for each byte of the view: the BTH byte it comes from, a mask, and a maximum (1 for a
-	 * bool)
-	 */
-	const __m128i from = _mm_setr_epi8(0, NONE, BTH_FLAGS, BTH_PSN, BTH_FLAGS, BTH_RESV8A,
-		BTH_RESV8A, NONE, 7, 6, 5, NONE, 11, 10, 9, NONE);
-	const __m128i bits = _mm_setr_epi8(ALL, 0, BTH_SE - 0x100, BTH_ACKREQ - 0x100, BTH_M,
-		BTH_FECN - 0x100, BTH_BECN, 0, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL);
-	const __m128i max = _mm_setr_epi8(ALL, 0, true, true, true, true, true, 0, ALL, ALL, ALL,
-		ALL, ALL, ALL, ALL, ALL);
-	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)bth);
+	typedef uint8_t bytes16 __attribute__((vector_size(16)));
+	/* bytes that are copied, and the bit of each byte that becomes a bool */
+	const bytes16 copied = { ALL, 0, 0, 0, 0, 0, 0, 0, HOST24(0, ALL, ALL, ALL),
+		HOST24(0, ALL, ALL, ALL) };
+	const bytes16 bit = { 0, 0, BTH_SE, BTH_ACKREQ, BTH_M, BTH_FECN, BTH_BECN };
+	bytes16 v;
 
-	v = _mm_min_epu8(_mm_and_si128(_mm_shuffle_epi8(v, from), bits), max);
-	_mm_storeu_si128((__m128i *)(void *)&pkt->opcode, v);
+	memcpy(&v, bth, sizeof(v));
+	v = __builtin_shufflevector(v, v, 0, ANY, BTH_FLAGS, BTH_PSN, BTH_FLAGS, BTH_RESV8A,
+		BTH_RESV8A, ANY, HOST24(ANY, 5, 6, 7), HOST24(ANY, 9, 10, 11));
+	/* a comparison that is true gives -1: a bit that is set adds 1 to its byte, others 0 */
+	v = (v & copied) + 1 + (bytes16)((v & bit) == 0);
+	memcpy(&pkt->opcode, &v, sizeof(v));
 	pkt->pkey = get_be16(bth + BTH_PKEY);
 }
 
-#undef NONE
 #undef ALL
+#undef ANY
+#undef HOST24
 
 _Static_assert(offsetof(struct packet, solicited) == offsetof(struct packet, opcode) + 2 &&
 		offsetof(struct packet, ackreq) == offsetof(struct packet, opcode) + 3 &&
@@ -127,21 +128,6 @@ _Static_assert(offsetof(struct packet, solicited) == offsetof(struct packet, opc
 		offsetof(struct packet, dest_qpn) == offsetof(struct packet, opcode) + 8 &&
 		offsetof(struct packet, psn) == offsetof(struct packet, opcode) + 12,
 	"bytes of the view");
-#else
-static __rte_always_inline void
-parse_bth_fields(const uint8_t *bth, struct packet *pkt)
-{
-	pkt->opcode = bth[0];
-	pkt->solicited = bth[BTH_FLAGS] & BTH_SE;
-	pkt->migreq = bth[BTH_FLAGS] & BTH_M;
-	pkt->fecn = bth[BTH_RESV8A] & BTH_FECN;
-	pkt->becn = bth[BTH_RESV8A] & BTH_BECN;
-	pkt->ackreq = bth[BTH_PSN] & BTH_ACKREQ;
-	pkt->dest_qpn = get_be24(bth + BTH_DESTQP);
-	pkt->psn = get_be24(bth + BTH_PSN);
-	pkt->pkey = get_be16(bth + BTH_PKEY);
-}
-#endif
 
 static inline void
 parse_aeth(const uint8_t *p, struct packet *pkt)
@@ -161,12 +147,14 @@ parse_bth(const uint8_t *bth, const uint8_t *end, struct packet *pkt, enum verdi
 {
 	uint32_t len = end - bth, around;
 	const struct opcode_info *op;
+	uint8_t headers;
 
 	if (unlikely(len < BTH_LEN + ICRC_LEN))
 		FAIL(LENGTH);
 	op = &opcodes[bth[0]];
 	if (unlikely(op->name == NULL))
 		FAIL(OPCODE);
+	headers = op->headers;
 	pkt->op = op;
 	parse_bth_fields(bth, pkt);
 	pkt->pad = bth[BTH_FLAGS] >> BTH_PAD_SHIFT & 3;
@@ -175,10 +163,10 @@ parse_bth(const uint8_t *bth, const uint8_t *end, struct packet *pkt, enum verdi
 		FAIL(LENGTH);
 	if (unlikely(bth[BTH_FLAGS] & TVER_MASK))
 		FAIL(TVER);
-	if (op->headers == HDR_AETH) /* an ACK */
+	if (headers == HDR_AETH) /* an ACK */
 		parse_aeth(bth + BTH_LEN, pkt);
-	else if (op->headers)
-		wire_parse_extension_headers(bth + BTH_LEN, op->headers, pkt);
+	else if (headers)
+		wire_parse_extension_headers(bth + BTH_LEN, headers, pkt);
 	pkt->payload = bth + op->header_len;
 	pkt->payload_len = len - around;
 	pkt->bth = bth;
@@ -188,6 +176,7 @@ parse_bth(const uint8_t *bth, const uint8_t *end, struct packet *pkt, enum verdi
 static inline void
 parse_no_lrh(struct packet *pkt)
 {
+	pkt->syndrome = 0; /* with the others in one store */
 	pkt->has_grh = true;
 	pkt->sl = 0;
 	pkt->vl = 0;

@@ -9,6 +9,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/common_case.h"
 #include "base/copy.h"
 #include "wire/bytes.h"
 #include "wire/crc32.h"
@@ -140,7 +141,7 @@ path_finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 {
 	uint32_t bth_len = headers + len + wire_pad(len);
 
-	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4 || !copy_is_short(len)))
+	if (unlikely(!COMMON_CASE(p->av.encap == ENCAP_ROCEV2_IPV4 && copy_is_short(len))))
 		return finish_bare_any(p, bth, headers, from, len, ip_id);
 	path_put_header(p, bth, IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN, ip_id);
 	copy_short(bth + headers, from, len);

@@ -15,6 +15,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/common_case.h"
 #include "wire/bytes.h"
 #include "wire/crc32_copy.h"
 #include "wire/crc32_kernels.h"
@@ -152,7 +153,7 @@ finish_send(const struct path *p, uint8_t *bth, const uint8_t *words, const void
 	uint32_t bth_len = PADDED(BTH_LEN + len);
 	__m128i x;
 
-	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
+	if (unlikely(!COMMON_CASE(p->av.encap == ENCAP_ROCEV2_IPV4)))
 		return path_finish_send_portable(p, bth, words, from, len, ip_id);
 	x = head_of_send(p, bth, words, bth_len, ip_id);
 	return put_icrc(p, bth, bth_len, copy(x, bth + BTH_LEN, from, len));
@@ -173,7 +174,7 @@ path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t *words,
 	int32_t last;
 	__m128i third, x;
 
-	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
+	if (unlikely(!COMMON_CASE(p->av.encap == ENCAP_ROCEV2_IPV4)))
 		return path_finish_ack_portable(p, bth, words, ip_id);
 	memcpy(&last, words + BTH_LEN, sizeof(last));
 	third = _mm_insert_epi32(load_bth(words), last, 3);
@@ -191,7 +192,7 @@ path_finish_atomic_pclmul(const struct path *p, uint8_t *bth, const uint8_t *wor
 	int32_t aeth;
 	__m128i x, tail;
 
-	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
+	if (unlikely(!COMMON_CASE(p->av.encap == ENCAP_ROCEV2_IPV4)))
 		return path_finish_atomic_portable(p, bth, words, ip_id);
 	memcpy(&aeth, words + BTH_LEN, sizeof(aeth));
 	tail = _mm_loadl_epi64((const __m128i *)(const void *)(words + ACK_LEN));

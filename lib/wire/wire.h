@@ -16,6 +16,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/common_case.h"
 #include "base/verdict.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
@@ -64,7 +65,7 @@ static inline bool
 wire_crc_ok(const struct packet *pkt, enum verdict *why)
 {
 	*why = VERDICT_ICRC;
-	if (likely(pkt->encap == ENCAP_ROCEV2_IPV4 && pkt->l3[0] == 0x45))
+	if (likely(COMMON_CASE(pkt->encap == ENCAP_ROCEV2_IPV4 && pkt->l3[0] == 0x45)))
 		return crc_kernel->ipv4_ok(pkt->l3, pkt->icrc_len);
 	return wire_other_crc_ok(pkt, why);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/common_case.h"
+
 #include "bench.h"
 #include "link/guard.h"
 #include "wire/wire.h"
@@ -374,7 +376,8 @@ test_buffers_go_back_to_their_pools(void **state)
 	for (i = 0; i < 4; i++)
 		bench_inject_mbuf(b, 0, m[i]);
 	assert_int_equal(bench_poll(b, 0), 4);
-	assert_int_equal(rte_mempool_in_use_count(b->mp), 4);
+	/* the general case copies a chained frame even if only its padding is in another buffer */
+	assert_int_equal(rte_mempool_in_use_count(b->mp), general_case ? 2 : 4);
 	assert_int_equal(rte_mempool_in_use_count(other), 1);
 	bench_free(b);
 	assert_int_equal(rte_mempool_in_use_count(other), 0);

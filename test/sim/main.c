@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/common_case.h"
+
 #include "coverage.h"
 #include "script.h"
 
@@ -18,6 +20,7 @@ struct options {
 	const char *scenario;
 	bool one; /* --seed: only this seed, with all details */
 	unsigned int jobs;
+	bool both_ways;
 	bool verbose;
 	bool record;
 };
@@ -26,7 +29,8 @@ static void
 usage(FILE *out)
 {
 	fprintf(out,
-		"usage: polca-sim [--seeds N] [--seed S] [--scenario NAME] [--jobs N] [--record] [--verbose]\n"
+		"usage: polca-sim [--seeds N] [--seed S] [--scenario NAME] [--jobs N] [--both-ways] [--record]\n"
+		"                 [--verbose]\n"
 		"\n"
 		"Run the transport, subnet administration and connections on a virtual clock under seeded scripts\n"
 		"and check every completion, every byte and every record against a model. The same seed gives the same\n"
@@ -37,6 +41,8 @@ usage(FILE *out)
 		"  --scenario NAME   this scenario instead of the one the seed picks\n"
 		"  --jobs N          processes (default: one per CPU)\n"
 		"  --record          with --seed: record the steps of queue pairs from the start, for a failed assertion\n"
+		"  --both-ways       run each seed again without the common cases: its trace must be the same\n"
+		"                    (needs a build with -Dchecks=true)\n"
 		"  --verbose         what was reached, and how often\n"
 		"\n"
 		"scenarios:\n");
@@ -107,6 +113,39 @@ run_seed(uint64_t seed, const char *name, struct coverage *coverage, bool verbos
 	return ok;
 }
 
+/* @return true if the seed's second run has this trace too */
+static bool
+same_again(const struct options *o, uint64_t seed, bool record, uint64_t trace, const char *differ)
+{
+	struct coverage scratch = { 0 };
+	uint64_t again;
+
+	run_seed(seed, o->scenario, &scratch, false, record, &again);
+	if (again == trace)
+		return true;
+	printf("seed %llu (%s): %s differ\n", (unsigned long long)seed,
+		main_pick(seed, o->scenario)->name, differ);
+	return false;
+}
+
+#ifdef RTE_ENABLE_ASSERT
+#define HAS_SWITCH true
+
+static bool
+same_without_common_cases(const struct options *o, uint64_t seed, uint64_t trace)
+{
+	bool was = general_case, same;
+
+	general_case = !was;
+	same = same_again(o, seed, false, trace, "the runs with and without common cases");
+	general_case = was;
+	return same;
+}
+#else
+#define HAS_SWITCH                                false
+#define same_without_common_cases(o, seed, trace) true
+#endif
+
 /* Job number `job` runs every o->jobs-th seed, and writes its coverage into a pipe. */
 static int
 run_job(const struct options *o, unsigned int job, int out)
@@ -115,19 +154,14 @@ run_job(const struct options *o, unsigned int job, int out)
 	uint64_t bad = 0;
 
 	for (uint64_t i = job; i < o->seeds; i += o->jobs) {
-		uint64_t seed = o->first + i, trace, again;
+		uint64_t seed = o->first + i, trace;
 
 		bad += !run_seed(seed, o->scenario, &c, false, false, &trace);
 		/* the same seed gives the same trace, and recording of steps changes nothing */
-		if (i % 64 == 0) {
-			struct coverage scratch = { 0 };
-
-			run_seed(seed, o->scenario, &scratch, false, true, &again);
-			if (again != trace) {
-				printf("seed %llu: two runs differ\n", (unsigned long long)seed);
-				bad++;
-			}
-		}
+		if (i % 64 == 0)
+			bad += !same_again(o, seed, true, trace, "two runs");
+		if (o->both_ways)
+			bad += !same_without_common_cases(o, seed, trace);
 	}
 	fflush(stdout);
 	if (write(out, &c, sizeof(c)) != sizeof(c) || write(out, &bad, sizeof(bad)) != sizeof(bad))
@@ -214,6 +248,7 @@ main(int argc, char **argv)
 		{ "scenario", required_argument, NULL, 'c' },
 		{ "jobs", required_argument, NULL, 'j' },
 		{ "record", no_argument, NULL, 'r' },
+		{ "both-ways", no_argument, NULL, 'b' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
@@ -242,6 +277,9 @@ main(int argc, char **argv)
 		case 'r':
 			o.record = true;
 			break;
+		case 'b':
+			o.both_ways = true;
+			break;
 		case 'v':
 			o.verbose = true;
 			break;
@@ -257,7 +295,14 @@ main(int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
+	if (o.both_ways && !HAS_SWITCH) {
+		fprintf(stderr,
+			"--both-ways: this build cannot turn the common cases off; "
+			"configure it with -Dchecks=true\n");
+		return 2;
+	}
 	if (o.one)
-		return !run_seed(o.first, o.scenario, &c, true, o.record, &trace);
+		return !run_seed(o.first, o.scenario, &c, true, o.record, &trace) ||
+			(o.both_ways && !same_without_common_cases(&o, o.first, trace));
 	return run_all(&o);
 }

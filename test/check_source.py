@@ -83,7 +83,8 @@ def check_lines():
 
 # From top to bottom; folders of one row do not include each other.
 LAYERS = (
-    ("polca", "polca-bench", "polca-ctl"),
+    ("polca", "polca-bench", "polca-ctl", "polca-run"),
+    ("verbs",),
     ("ctl",),
     ("engine",),
     ("svc", "link"),
@@ -91,7 +92,7 @@ LAYERS = (
     ("rc", "mad", "store"),
     ("mem", "port"),
     ("wire", "table"),
-    ("base",),
+    ("base", "ring"),
 )
 LEVEL = {name: i for i, row in enumerate(LAYERS) for name in row}
 

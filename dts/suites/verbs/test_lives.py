@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Programs and appliances that end, and programs that may not use the socket."""
+
+import os
+import signal
+import stat
+
+from conn import wait_until
+
+TEST_SECONDS = 120
+PORT = 18700
+
+
+def test_kill_9_of_a_program_leaves_nothing(polca, programs):
+    before = len(polca.rpc('qp_list')['qps'])
+    for _ in range(5):
+        server = programs.spawn('ibv_rc_pingpong', '-d', 'polca0', '-g', '0', '-p', PORT)
+        server.wait_listening(PORT)
+        assert len(polca.rpc('qp_list')['qps']) == before + 1
+        server.proc.send_signal(signal.SIGKILL)
+        server.proc.wait()
+        wait_until(lambda: len(polca.rpc('qp_list')['qps']) == before, timeout=10)
+    assert [len(polca.rpc(m)[k]) for m, k in (('mr_list', 'regions'), ('cq_list', 'cqs'))] == [0, 0]
+
+
+def test_objects_of_programs_are_not_the_control_sockets(polca, programs):
+    server = programs.spawn('ibv_rc_pingpong', '-d', 'polca0', '-g', '0', '-p', PORT)
+    server.wait_listening(PORT)
+    qpn = polca.rpc('qp_list')['qps'][-1]['qp_num']
+    r = polca.ctl('qp', 'destroy', qpn, check=False)
+    assert r.returncode != 0 and 'belongs to a program on the verbs socket' in r.stderr
+
+
+def test_mode_of_the_socket(polca, programs):
+    assert stat.S_IMODE(os.stat(programs.socket).st_mode) == 0o600
+
+
+def test_a_closed_polca_is_said(programs):
+    programs.socket += '-none'
+    job = programs.spawn('ibv_devices')
+    assert job.proc.wait(20) == 1
+    assert 'is polca running, with verbs enabled?' in job.output()

@@ -62,17 +62,17 @@ int engine_client_channel_create(struct verbs_client *client, uint32_t *slot, in
 	struct error *err);
 int engine_client_channel_destroy(struct verbs_client *client, uint32_t slot, struct error *err);
 
-int engine_client_cq_create(struct verbs_client *client, const struct ring_cq_create *cq,
+int engine_client_cq_create(struct verbs_client *client, const struct ring_cq_create *req,
 	struct ring_cq_reply *reply, struct error *err);
 int engine_client_cq_destroy(struct verbs_client *client, uint32_t slot, struct error *err);
 
-int engine_client_srq_create(struct verbs_client *client, const struct ring_srq_create *srq,
+int engine_client_srq_create(struct verbs_client *client, const struct ring_srq_create *req,
 	struct ring_queue_reply *reply, struct error *err);
 int engine_client_srq_modify(struct verbs_client *client, const struct ring_srq_modify *modify,
 	struct error *err);
 int engine_client_srq_destroy(struct verbs_client *client, uint32_t slot, struct error *err);
 
-int engine_client_qp_create(struct verbs_client *client, const struct ring_qp_create *qp,
+int engine_client_qp_create(struct verbs_client *client, const struct ring_qp_create *req,
 	struct ring_queue_reply *reply, struct error *err);
 int engine_client_qp_modify(struct verbs_client *client, const struct ring_qp_attr *attr,
 	struct error *err);

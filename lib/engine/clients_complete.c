@@ -16,17 +16,24 @@
 
 #define COMPLETIONS_A_COPY 32
 
-void
-client_cq_completed(void *worker, uint32_t cqn)
+static void
+client_cq_list(struct worker *w, struct client_cq *cq)
 {
-	struct worker *w = worker;
-	struct client_cq *cq = w->engine->client_cqs[cqn];
-
 	if (cq->listed)
 		return;
 	cq->listed = true;
 	cq->next_listed = w->client_cqs;
 	w->client_cqs = cq;
+}
+
+void
+client_cq_completed(void *worker, uint32_t cqn, bool solicited)
+{
+	struct worker *w = worker;
+	struct client_cq *cq = w->engine->client_cqs[cqn];
+
+	cq->solicited |= solicited;
+	client_cq_list(w, cq);
 }
 
 static void
@@ -49,12 +56,14 @@ client_write_completion(struct ring_completion *to, const struct wc *wc)
  * full pipe has events that the program has not yet read.
  */
 static void
-client_cq_event(struct client_cq *cq, bool solicited)
+client_cq_event(struct client_cq *cq)
 {
+	bool solicited = cq->solicited;
 	const struct ring_completion_event event = { cq->cookie };
 	uint32_t armed;
 	ssize_t n;
 
+	cq->solicited = false;
 	/* publish, then look: the client arms, and then polls */
 	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
 	armed = __atomic_load_n(&cq->shared->armed, __ATOMIC_RELAXED);
@@ -70,7 +79,7 @@ static bool
 client_cq_copy(struct rc_dev *dev, struct client_cq *cq)
 {
 	struct wc wc[COMPLETIONS_A_COPY];
-	bool solicited = false, any = false;
+	bool any = false;
 	uint32_t room, i;
 	int n;
 
@@ -80,14 +89,13 @@ client_cq_copy(struct rc_dev *dev, struct client_cq *cq)
 		for (i = 0; n > 0 && i < (uint32_t)n; i++) {
 			client_write_completion(ring_next_free(&cq->ring), &wc[i]);
 			cq->ring.index++;
-			solicited |= wc[i].status != WC_SUCCESS || (wc[i].opcode & WC_RECV) != 0;
 		}
 		any |= n > 0;
 	} while (n == COMPLETIONS_A_COPY);
 	if (any)
 		ring_publish(&cq->ring);
 	if (any && cq->event_fd >= 0)
-		client_cq_event(cq, solicited);
+		client_cq_event(cq);
 	return room == 0;
 }
 
@@ -101,6 +109,6 @@ clients_complete(struct worker *w)
 		next = cq->next_listed;
 		cq->listed = false;
 		if (unlikely(client_cq_copy(w->dev, cq)))
-			client_cq_completed(w, cq->cqn);
+			client_cq_list(w, cq);
 	}
 }

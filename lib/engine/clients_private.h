@@ -72,6 +72,7 @@ struct client_cq {
 	struct ring_cq *shared;
 	uint32_t cqn;
 	bool listed; /* in the worker's list .client_cqs */
+	bool solicited; /* a solicited or failed completion came since the last event */
 	struct client_cq *next_listed;
 	int event_fd; /* writing end of the completion channel's pipe; -1: none */
 	uint64_t cookie;

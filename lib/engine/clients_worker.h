@@ -18,7 +18,7 @@ unsigned int clients_post(struct worker *w);
 
 /* clients_complete.c */
 /** struct rc_worker_config.completed: list the CQ. @param worker  the struct worker */
-void client_cq_completed(void *worker, uint32_t cqn);
+void client_cq_completed(void *worker, uint32_t cqn, bool solicited);
 /** Copy completions of the listed CQs to their clients. */
 void clients_complete(struct worker *w);
 

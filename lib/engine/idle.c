@@ -53,7 +53,8 @@ worker_sleep(struct worker *w, uint32_t us)
 	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
 	uint32_t how = w->clients != NULL ? IDLE_PIPE : IDLE_FUTEX;
 
-	__atomic_store_n(&w->asleep, how, __ATOMIC_RELAXED);
+	/* release: who sees IDLE_PIPE also sees the pipe */
+	__atomic_store_n(&w->asleep, how, __ATOMIC_RELEASE);
 	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see above */
 	if (rte_ring_empty(w->commands) && handoff_depth(w) == 0 && !rehome_has_mail(w) &&
 		(w->written == NULL || rte_ring_empty(w->written)) &&

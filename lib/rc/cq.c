@@ -390,10 +390,10 @@ cq_wakes(uint8_t armed, uint8_t notify)
 
 /* Tell the poller of a CQ that waits for completions. */
 static void
-cq_tell_poller(struct rc_worker *w, struct rc_cq *cq)
+cq_tell_poller(struct rc_worker *w, struct rc_cq *cq, uint8_t notify)
 {
 	if (__atomic_load_n(&cq->awaited, __ATOMIC_RELAXED) == CQ_AWAITED_ALWAYS)
-		w->completed(w->event_arg, cq->cqn);
+		w->completed(w->event_arg, cq->cqn, (notify & CQ_ARMED_SOLICITED) != 0);
 	else if (__atomic_exchange_n(&cq->awaited, 0, __ATOMIC_RELAXED) != 0)
 		w->awaited(w->event_arg);
 }
@@ -413,7 +413,7 @@ rc_cq_notify(struct rc_worker *w)
 			__atomic_exchange_n(&r->cq->armed, 0, __ATOMIC_RELAXED) != 0)
 			rc_event(w, EVENT_CQ_COMPLETION, r->cq->cqn);
 		if (__atomic_load_n(&r->cq->awaited, __ATOMIC_RELAXED) != 0)
-			cq_tell_poller(w, r->cq);
+			cq_tell_poller(w, r->cq, r->notify);
 		r->notify = 0;
 	}
 }

@@ -225,8 +225,12 @@ struct rc_worker_config {
 	void (*event)(void *arg, const struct event *ev);
 	/** A CQ of rc_cq_await() has new completions; same rules, same argument. */
 	void (*awaited)(void *arg);
-	/** A CQ of rc_cq_follow() has new completions; same rules, same argument. */
-	void (*completed)(void *arg, uint32_t cqn);
+	/**
+	 * A CQ of rc_cq_follow() has new completions; same rules, same argument.
+	 *
+	 * @param solicited  one of them is solicited, or has failed
+	 */
+	void (*completed)(void *arg, uint32_t cqn, bool solicited);
 	void *event_arg;
 	bool icrc_unchecked; /**< trust the link: do not verify ICRCs */
 	/**

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client_node.h"
@@ -468,6 +469,36 @@ test_a_client_that_ends_leaves_nothing(void **state)
 	expect_message(0);
 }
 
+/* A thousand queue pairs are gone within 100 ms; a busy machine gets ten times that. */
+static void
+test_a_thousand_queue_pairs_end_at_once(void **state)
+{
+	struct ring_qp_create qp = { .caps = { 1, 1, 1, 1, 0 }, .srq = RING_NONE };
+	struct ring_cq_create cq = { .cqe = 16, .channel = RING_NONE };
+	struct verbs_client_limits limits = program_limits;
+	struct timespec begin, end;
+	struct ring_queue_reply made;
+	struct ring_cq_reply queue;
+	struct verbs_client *c;
+	struct error err;
+	unsigned int i;
+
+	(void)state;
+	limits.max_qp = 1000;
+	limits.ring_bytes = 64 << 20;
+	assert_ok(engine_client_create(e, 0, &limits, -1, &c, &err));
+	assert_ok(engine_client_pd_alloc(c, &qp.pd, &err));
+	assert_ok(engine_client_cq_create(c, &cq, &queue, &err));
+	for (i = 0; i < limits.max_qp; i++)
+		assert_ok(engine_client_qp_create(c, &qp, &made, &err));
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	engine_client_destroy(c);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_true((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 <
+		1000);
+	expect_message(0);
+}
+
 int
 main(void)
 {
@@ -490,6 +521,7 @@ main(void)
 		CASE(test_a_mirror_is_shared_by_its_holder),
 		CASE(test_limits_of_a_client),
 		CASE(test_a_client_that_ends_leaves_nothing),
+		CASE(test_a_thousand_queue_pairs_end_at_once),
 	};
 
 	return cmocka_run_group_tests_name("engine: clients", tests, eal_setup, eal_teardown);

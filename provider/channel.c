@@ -79,6 +79,37 @@ contexts_mirror(const struct polca_device *device)
 	return fd;
 }
 
+static void
+contexts_fork_prepare(void)
+{
+	pthread_mutex_lock(&contexts_lock);
+}
+
+static void
+contexts_fork_parent(void)
+{
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+/* The socket stands for the program's life: a child that outlives its parent must not hold it. */
+static void
+contexts_fork_child(void)
+{
+	struct polca_context *c;
+
+	for (c = contexts; c != NULL; c = c->next) {
+		close(c->socket);
+		c->socket = -1;
+	}
+	contexts = NULL;
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+static void __attribute__((constructor)) contexts_watch_forks(void)
+{
+	pthread_atfork(contexts_fork_prepare, contexts_fork_parent, contexts_fork_child);
+}
+
 uint32_t
 channel_slot(struct polca_context *c, int fd)
 {

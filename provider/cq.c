@@ -14,6 +14,8 @@
 #include "channel.h"
 #include "provider.h"
 
+#define EMPTY_POLLS 16384
+
 struct ibv_cq *
 polca_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int vector)
 {
@@ -78,6 +80,21 @@ cq_read(const struct ring_completion *from, struct ibv_wc *wc)
 		wc->imm_data = htonl(from->imm);
 }
 
+/*
+ * An empty queue: once in many polls, look whether polca still lives. Without it a program would
+ * poll for ever. @return 0, or -1: the error that ibv_poll_cq() knows
+ */
+static int
+cq_poll_empty(struct polca_cq *cq)
+{
+	uint32_t n = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
+
+	__atomic_store_n(&cq->empty_polls, n, __ATOMIC_RELAXED);
+	if (n % EMPTY_POLLS != 0 || !polca_is_gone(context_of(cq->ibv.context)))
+		return 0;
+	return -1;
+}
+
 int
 polca_poll_cq(struct ibv_cq *ibv, int num, struct ibv_wc *wc)
 {
@@ -87,7 +104,7 @@ polca_poll_cq(struct ibv_cq *ibv, int num, struct ibv_wc *wc)
 
 	if (__atomic_load_n(cq->ring.others, __ATOMIC_RELAXED) ==
 		__atomic_load_n(&cq->ring.index, __ATOMIC_RELAXED))
-		return 0;
+		return cq_poll_empty(cq);
 	pthread_spin_lock(&cq->lock);
 	ready = ring_ready(&cq->ring);
 	for (i = 0; i < num && (uint32_t)i < ready; i++) {

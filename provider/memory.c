@@ -17,7 +17,7 @@
 		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
 static int
-mr_register(struct polca_context *c, struct polca_mr *mr, const struct ring_mr *ask)
+region_register(struct polca_context *c, struct polca_mr *mr, const struct ring_mr *ask)
 {
 	struct ring_request req = { .mr = *ask };
 	struct ring_reply reply;
@@ -53,7 +53,7 @@ polca_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int ac
 		return NULL;
 	mr->addr = (uintptr_t)addr;
 	mr->length = length;
-	rc = mr_register(context_of(pd->context), mr, &ask);
+	rc = region_register(context_of(pd->context), mr, &ask);
 	if (rc != 0) {
 		free(mr);
 		errno = rc;

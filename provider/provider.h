@@ -62,6 +62,7 @@ struct polca_cq {
 	struct ring_end ring;
 	pthread_spinlock_t lock;
 	uint32_t slot;
+	uint32_t empty_polls; /* any thread; roughly */
 };
 
 /** A queue that a worker is told of by a doorbell. */
@@ -111,6 +112,8 @@ int polca_connect(struct polca_context *c, const struct polca_device *device);
  */
 int polca_call(struct polca_context *c, enum ring_request_code code, struct ring_request *req,
 	size_t size, struct ring_reply *reply, int *fd);
+/** True if polca has closed the connection: it has ended. */
+bool polca_is_gone(const struct polca_context *c);
 /** A request that names a slot and is answered by success only. */
 int polca_call_slot(struct polca_context *c, enum ring_request_code code, uint32_t slot);
 #define POLCA_CALL(c, code, req, member, reply)                                                    \
@@ -127,33 +130,33 @@ void channel_redirect(void);
 /* --- memory.c --- */
 struct ibv_mr *polca_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 	int access);
-int polca_dereg_mr(struct verbs_mr *mr);
+int polca_dereg_mr(struct verbs_mr *verbs);
 
 /* --- cq.c --- */
 struct ibv_cq *polca_create_cq(struct ibv_context *context, int cqe,
 	struct ibv_comp_channel *channel, int vector);
-int polca_destroy_cq(struct ibv_cq *cq);
-int polca_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
-int polca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int polca_destroy_cq(struct ibv_cq *ibv);
+int polca_poll_cq(struct ibv_cq *ibv, int num, struct ibv_wc *wc);
+int polca_req_notify_cq(struct ibv_cq *ibv, int solicited_only);
 
 /* --- qp.c --- */
-struct ibv_qp *polca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
-struct ibv_qp *polca_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
-int polca_destroy_qp(struct ibv_qp *qp);
-int polca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-int polca_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+struct ibv_qp *polca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a);
+struct ibv_qp *polca_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *ex);
+int polca_destroy_qp(struct ibv_qp *ibv);
+int polca_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *a, int mask);
+int polca_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *a, int mask,
 	struct ibv_qp_init_attr *init);
 
 /* --- srq.c --- */
-struct ibv_srq *polca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
-int polca_destroy_srq(struct ibv_srq *srq);
-int polca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
-int polca_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
-int polca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_srq *polca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init);
+int polca_destroy_srq(struct ibv_srq *ibv);
+int polca_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask);
+int polca_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr);
+int polca_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* --- post.c --- */
-int polca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-int polca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int polca_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int polca_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /** Fill a receive queue, and ring once. The caller holds the queue's lock. */
 int polca_post_receives(struct polca_queue *q, struct ring_end *ring, uint32_t max_sge,
 	struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

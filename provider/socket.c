@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,14 @@ socket_exchange(struct polca_context *c, const struct ring_request *req, size_t 
 	return reply->error;
 }
 
+bool
+polca_is_gone(const struct polca_context *c)
+{
+	struct pollfd fd = { .fd = c->socket };
+
+	return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
 int
 polca_call(struct polca_context *c, enum ring_request_code code, struct ring_request *req,
 	size_t size, struct ring_reply *reply, int *fd)
@@ -123,6 +132,8 @@ socket_adopt(struct polca_context *c, const struct ring_hello_reply *hello, cons
 	close(fds[0]);
 	if (segment == MAP_FAILED)
 		return errno;
+	/* a child has no device: it must not ring for its parent */
+	madvise(segment, g->bytes, MADV_DONTFORK);
 	c->hello = *hello;
 	c->segment = segment;
 	c->shared = segment;

@@ -72,7 +72,7 @@ class Programs:
         self.jobs = []
 
     def spawn(self, *argv):
-        path = os.path.join(self.dir, '%02d-%s.log' % (len(self.jobs), argv[0]))
+        path = os.path.join(self.dir, '%s-%02d-%s.log' % (os.path.basename(self.socket), len(self.jobs), argv[0]))
         job = Job(path, [RUN, '-s', self.socket, *map(str, argv)], dict(os.environ, POLCA_DEBUG='1'))
         self.jobs.append(job)
         return job

@@ -6,6 +6,8 @@ import os
 import signal
 import stat
 
+import pytest
+
 from conn import wait_until
 
 TEST_SECONDS = 120
@@ -30,6 +32,22 @@ def test_objects_of_programs_are_not_the_control_sockets(polca, programs):
     qpn = polca.rpc('qp_list')['qps'][-1]['qp_num']
     r = polca.ctl('qp', 'destroy', qpn, check=False)
     assert r.returncode != 0 and 'belongs to a program on the verbs socket' in r.stderr
+
+
+@pytest.mark.parametrize('options', [(), ('-e',)], ids=['polls', 'sleeps'])
+def test_kill_9_of_polca_ends_programs(polca, programs, options):
+    """A program that polls, or sleeps on its channel, is told by an error, and the device comes back."""
+    argv = ('ibv_rc_pingpong', '-g', '0', '-p', PORT, '-n', '100000000', *options)
+    server = programs.spawn(*argv, '-d', 'polca0')
+    server.wait_listening(PORT)
+    client = programs.spawn(*argv, '-d', 'polca1', 'localhost')
+    wait_until(lambda: polca.rpc('stats_get')['rc']['rx_send_requests'] > 100, timeout=20)
+    polca.kill()
+    for job in (server, client):
+        assert job.proc.wait(20) == 1, job.output()
+        assert 'poll CQ failed -1' in job.output() or 'Failed to get cq_event' in job.output(), job.output()
+    polca.start()
+    assert 'PORT_ACTIVE' in programs.run('ibv_devinfo')
 
 
 def test_mode_of_the_socket(polca, programs):

@@ -71,17 +71,17 @@ scripts() { tracked | grep -v '\.[a-z]*$' | xargs -r grep -lIE "^#! ?(/usr/bin/e
 
 changed() { { git diff --name-only "$BASE" -- "$@"; git ls-files -o --exclude-standard -- "$@"; } | sort -u; }
 
-# Folders of lib and app with a change since BASE, or all.
+# Folders of lib and app, and provider, with a change since BASE, or all.
 modules() {
-    if [ -n "$WHOLE" ]; then tracked 'lib/*.[ch]' 'app/*.[ch]'; else changed lib app; fi |
-        grep -E '^(lib|app)/[^/]+/' | cut -d/ -f1,2 | sort -u
+    if [ -n "$WHOLE" ]; then tracked 'lib/*.[ch]' 'app/*.[ch]' 'provider/*.[ch]'; else changed lib app provider; fi |
+        sed -nE 's#^((lib|app)/[^/]+|provider)/.*#\1#p' | sort -u
 }
 
 # C sources of these modules, those that changed themselves first
 sources() {
     local m all
     all=$(for m in $(modules); do tracked "$m/*.c"; done)
-    { changed lib app | grep -Fx "$all"; echo "$all"; } | awk 'NF && !seen[$0]++'
+    { changed lib app provider | grep -Fx "$all"; echo "$all"; } | awk 'NF && !seen[$0]++'
 }
 
 # build/ as it is, with the tests; what does not exist yet is set up
@@ -98,7 +98,7 @@ set_up_build() {
 # clang-format does not break comments, and looks at no other language.
 check_format() {
     local status=0
-    tracked {lib,app,test,dts}/'*.[ch]' | xargs -r clang-format --dry-run --Werror || status=1
+    tracked {lib,app,provider,test,dts}/'*.[ch]' | xargs -r clang-format --dry-run --Werror || status=1
     /usr/bin/python3 test/check_source.py lines && return $status
 }
 
@@ -145,8 +145,8 @@ check_tidy() {
 # The macros of system headers that cppcheck has to know are in config/cppcheck.h.
 check_cppcheck() {
     cppcheck -q -j "$(nproc)" --error-exitcode=1 --enable=warning,performance,portability --std=c11 \
-        --suppressions-list=config/cppcheck-suppressions.txt --include=config/cppcheck.h -Ilib -Iapp \
-        --template='{file}:{line}: {message} [{id}]' lib app 2>&1
+        --suppressions-list=config/cppcheck-suppressions.txt --include=config/cppcheck.h -Ilib -Iapp -Iprovider \
+        --template='{file}:{line}: {message} [{id}]' lib app provider 2>&1
 }
 
 # The folder of lib is the beginning of its tests' names: "rc: responder".

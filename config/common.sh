@@ -9,15 +9,15 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # Packages to build and run the three programs; docs/dependencies.md gives the reasons.
 PACKAGES_BUILD="gcc meson ninja-build pkg-config libdpdk-dev libnuma-dev libjansson-dev
-    libevent-dev zlib1g-dev liblmdb-dev libseccomp-dev libcap-ng-dev python3"
+    libevent-dev zlib1g-dev liblmdb-dev libseccomp-dev libcap-ng-dev libibverbs-dev python3"
 # Further packages to build and run the tests. Only test.sh may install these: the `fresh` step proves that
 # the programs need none of them.
 PACKAGES_TEST="libcmocka-dev clang libclang-rt-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
-    iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libibverbs-dev libopensm-dev
+    iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libopensm-dev
     infiniband-diags opensm valgrind debootstrap dpdk-dev stress-ng git prometheus
     shellcheck clang-format clang-tidy cppcheck codespell flake8"
 # Packages that only the functional suites need.
-PACKAGES_DTS="ibutils ibsim-utils zsh fish tmux strace"
+PACKAGES_DTS="ibutils ibsim-utils ibverbs-utils perftest zsh fish tmux strace"
 # What building and checking Debian packages takes on top of PACKAGES_BUILD.
 PACKAGES_DEB="debhelper dpkg-dev fakeroot lintian"
 # The three programs, as ninja's targets.

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""man.py polca|polca-ctl|polca-bench PROGRAM VERSION DATADIR, man.py polca.json SCHEMA VERSION DATADIR
+"""man.py polca|polca-ctl|polca-bench|polca-run PROGRAM VERSION DATADIR, man.py polca.json SCHEMA VERSION DATADIR
 
 Print a manual page. The pages of programs are their --help; polca-ctl's has a section for each command. That of the
 configuration is made from its JSON schema. The drop-ins of the service are described as their files do. So little is
@@ -33,7 +33,11 @@ ENVIRONMENT = {'polca': {
 }, 'polca-ctl': {
     'POLCA_SOCKET': 'control socket, if the command line has no --socket',
     'XDG_RUNTIME_DIR': 'directory of the control socket for other users than root',
-    'COLUMNS': 'width of tables'}}
+    'COLUMNS': 'width of tables'
+}, 'polca-run': {
+    'POLCA_VERBS_SOCKET': 'verbs socket, if the command line has no --socket',
+    'POLCA_DEBUG': 'the provider says on standard error why polca refused a request',
+    'XDG_RUNTIME_DIR': 'directory of the verbs socket for other users than root'}}
 SERVICE = (
     'polca.service runs polca as the user polca, without a capability, with the configuration ' + CONFIGURATION +
     '. For links that need more, copy a drop-in from DATADIR/polca/systemd to /etc/systemd/system/polca.service.d/ '
@@ -44,6 +48,7 @@ LINKS = ('memory', 'memif')  # polca-bench lists them as it does its commands
 PAGES = {
     'polca': (8, 'software InfiniBand and RoCE channel adapter in user space', 'polca.json(5), polca-ctl(1)'),
     'polca-ctl': (1, 'talk to a running polca over its control socket', 'polca(8), polca-bench(1)'),
+    'polca-run': (1, 'run verbs programs on the devices of a running polca', 'polca(8)'),
     'polca-bench': (1, 'measure how fast polca is on this host', 'polca(8), polca-ctl(1)'),
     'polca.json': (5, 'configuration of polca', 'polca(8)'),
 }

@@ -30,6 +30,7 @@ CLIENTS = 'dts/suites/cm/test_linux_clients.py::'
 RSOCKETS = 'dts/suites/cm/test_rsockets.py::'
 PERFTEST = 'dts/suites/bench/test_perftest.py::'
 CONNECT = 'dts/suites/bench/test_connect.py::'
+VERBS = 'dts/suites/verbs/test_readme.py::'
 MEMIF = 'dts/suites/bench/test_memif.py::'
 
 # Document, section, beginning of the command ('': all of the section), the test that runs it. A
@@ -38,6 +39,8 @@ MEMIF = 'dts/suites/bench/test_memif.py::'
 RUN = (
     ('README.md', 'Two commands', 'config/quickstart.sh', 'config/fresh.sh'),
     ('README.md', 'Two commands', 'config/test.sh', '.ci/run'),
+    ('README.md', 'A first session', 'build/app/polca-run', VERBS + 'test_readme'),
+    ('README.md', 'A first session', 'export POLCA_VERBS_SOCKET', VERBS + 'test_readme'),
     ('README.md', 'A first session', '', TYPED + 'test_readme_first_session'),
     ('README.md', 'On a real NIC', 'sudo config/setup-host.sh', METAL),
     ('README.md', 'On a real NIC', 'sudo build/app/polca/polca', METAL),

@@ -34,7 +34,7 @@ def sources(*folders):
 def definitions():
     """Of each function: the files that define it, and whether it is static there."""
     where = collections.defaultdict(dict)
-    for file in sources("lib", "app", "test", "dts"):
+    for file in sources("lib", "app", "provider", "test", "dts"):
         for static, name in DEFINITION.findall(file.read_text()):
             where[name][str(file.relative_to(ROOT))] = bool(static)
     return where
@@ -44,7 +44,7 @@ def check_names():
     """A test may replace a function of lib by its own, and fixtures may offer their tests the same names; a static
     function has its name for itself. A test's own name, test_<rule>, is unique within its program only."""
     for name, files in sorted(definitions().items()):
-        ours = [file for file in sorted(files) if file.startswith(("lib/", "app/"))]
+        ours = [file for file in sorted(files) if file.startswith(("lib/", "app/", "provider/"))]
         same = sorted(files) if any(files.values()) else ours
         if len(same) > 1 and name not in INTERFACES and not name.startswith("test_"):
             yield f"{same[0]}: {name}() is defined in {same[1]}, too: give one of them a name of its own"
@@ -83,7 +83,8 @@ def check_lines():
 
 # From top to bottom; folders of one row do not include each other.
 LAYERS = (
-    ("polca", "polca-bench", "polca-ctl"),
+    ("polca", "polca-bench", "polca-ctl", "polca-run"),
+    ("verbs",),
     ("ctl",),
     ("engine",),
     ("svc", "link"),
@@ -91,12 +92,17 @@ LAYERS = (
     ("rc", "mad", "store"),
     ("mem", "port"),
     ("wire", "table"),
-    ("base",),
+    ("base", "ring"),
 )
 LEVEL = {name: i for i, row in enumerate(LAYERS) for name in row}
 
 
 def check_includes():
+    for file in sources("provider"):
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            match = re.match(r'#include ["<](\w[\w-]*)/', line)
+            if re.match("#include <rte_", line) or match and match[1] in LEVEL and match[1] != "ring":
+                yield f"{file.relative_to(ROOT)}:{number}: the provider includes ring only"
     for file in sources("lib", "app"):
         name = file.relative_to(ROOT)
         own = name.parts[1]

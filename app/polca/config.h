@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "table/table.h"
+#include "verbs/verbs.h"
 
 #define CONFIG_ARGS_MAX 32
 #define CONFIG_LOG_MAX  32
@@ -79,6 +80,7 @@ struct config {
 	char metrics[108]; /* where GET /metrics is served; empty: nowhere */
 	char user[33]; /* to become when started as root; empty: polca, else nobody */
 	uint32_t seccomp; /* enum config_seccomp */
+	struct verbs_config verbs; /* .socket empty: beside the control socket */
 	bool socket_directory_made; /* by this process */
 	char lcores[512]; /* empty: made from .workers */
 	char file_prefix[64];
@@ -167,8 +169,8 @@ bool config_exposes_keys(const struct config *c, const char *path, char *text, s
  */
 int config_apply_log(const struct config *c, struct error *err);
 
-/* Mode of the control socket: as configured, or by default 0660 with a group, else 0600. */
-mode_t config_mode(const struct config *c);
+/* Mode of a socket: as configured, or by default 0660 with a group, else 0600. */
+mode_t config_mode(const char *mode, const char *group);
 
 /* Both write indented JSON with a final newline. */
 int config_print(const struct config *c, FILE *f);

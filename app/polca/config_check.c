@@ -357,23 +357,31 @@ check_process(const struct config *c, struct config_errors *errs)
 }
 
 mode_t
-config_mode(const struct config *c)
+config_mode(const char *mode, const char *group)
 {
-	if (c->mode[0] != '\0')
-		return (mode_t)strtoul(c->mode, NULL, 8);
-	return c->group[0] != '\0' ? 0660 : 0600;
+	if (mode[0] != '\0')
+		return (mode_t)strtoul(mode, NULL, 8);
+	return group[0] != '\0' ? 0660 : 0600;
+}
+
+/* The mode and the group of a socket, which are in the object @p key. */
+static void
+check_admission(const char *key, const char *mode, const char *group, struct config_errors *errs)
+{
+	if (mode[strspn(mode, "01234567")] != '\0' || (config_mode(mode, group) & ~0066u) != 0600)
+		config_error(errs,
+			"%s.mode: got \"%s\", allowed: octal, 0600 and what of 0066 others may do",
+			key, mode);
+	if (group[0] != '\0' && getgrnam(group) == NULL)
+		config_error(errs, "%s.group: got \"%s\", allowed: a group of this host", key,
+			group);
 }
 
 static void
 check_control(const struct config *c, struct config_errors *errs)
 {
-	if (c->mode[strspn(c->mode, "01234567")] != '\0' || (config_mode(c) & ~0066u) != 0600)
-		config_error(errs,
-			"control.mode: got \"%s\", allowed: octal, 0600 and what of 0066 others may do",
-			c->mode);
-	if (c->group[0] != '\0' && getgrnam(c->group) == NULL)
-		config_error(errs, "control.group: got \"%s\", allowed: a group of this host",
-			c->group);
+	check_admission("control", c->mode, c->group, errs);
+	check_admission("verbs", c->verbs.mode, c->verbs.group, errs);
 	if (c->monitor_group[0] != '\0' && getgrnam(c->monitor_group) == NULL)
 		config_error(errs,
 			"control.monitor_group: got \"%s\", allowed: a group of this host",
@@ -397,6 +405,14 @@ config_check_sockets(const struct config *c, struct error *err)
 	if (c->metrics[0] != '\0' && strcmp(c->metrics, c->monitor) == 0)
 		return error_set(err, EINVAL, text, "metrics.listen", c->metrics,
 			"control.monitor");
+	if (c->verbs.socket[0] != '\0' &&
+		(strcmp(c->verbs.socket, c->socket) == 0 ||
+			strcmp(c->verbs.socket, c->monitor) == 0))
+		return error_set(err, EINVAL, text, "verbs.socket", c->verbs.socket,
+			"a socket of control");
+	if (c->verbs.socket[0] != '\0' && strcmp(c->verbs.socket, c->metrics) == 0)
+		return error_set(err, EINVAL, text, "verbs.socket", c->verbs.socket,
+			"metrics.listen");
 	return 0;
 }
 

@@ -29,6 +29,32 @@ static const struct table_row control_keys[] = {
 	ROW_END,
 };
 
+#define VERBS_LIMIT(f, high, text)      UINT(struct config, verbs.f, #f, 1, high, text)
+#define VERBS_TABLE(f, low, high, text) UINT(struct config, verbs.limits.f, #f, low, high, text)
+
+static const struct table_row verbs_keys[] = {
+	BOOL(struct config, verbs.enabled, "enabled",
+		"Let programs that use libibverbs open the ports as polca0, polca1, ..."),
+	TEXT(struct config, verbs.socket, "socket",
+		"Unix socket that their provider connects to. Default: verbs.sock beside the control "
+		"socket."),
+	TEXT(struct config, verbs.group, "group",
+		"Group whose members may use it. polca's user must be a member. Default: none."),
+	TEXT(struct config, verbs.mode, "mode",
+		"Mode of the socket, octal, at least 0600. Default: 0660 with a group, else 0600."),
+	VERBS_LIMIT(max_clients, 1024, "Devices that programs have opened."),
+	VERBS_LIMIT(max_user_clients, 1024, "Of these, those of one user."),
+	VERBS_LIMIT(mr_mb, 1 << 24, "Of one client: memory of its regions in MiB."),
+	VERBS_LIMIT(ring_mb, 65536, "Of one client: memory of its queues in MiB."),
+	VERBS_TABLE(max_qp, 1, 65536, "Of one client: queue pairs."),
+	VERBS_TABLE(max_cq, 1, 65536, "Of one client: completion queues."),
+	VERBS_TABLE(max_srq, 1, 1024, "Of one client: shared receive queues."),
+	VERBS_TABLE(max_pd, 1, 65536, "Of one client: protection domains."),
+	VERBS_TABLE(max_mr, 1, 1 << 22, "Of one client: memory regions."),
+	VERBS_TABLE(max_channels, 1, 4096, "Of one client: completion channels."),
+	ROW_END,
+};
+
 static const struct table_row metrics_keys[] = {
 	TEXT(struct config, metrics, "listen",
 		"Loopback address and port, such as 127.0.0.1:9464, or the path of a Unix socket. "
@@ -182,6 +208,8 @@ static const struct table_row log_keys[] = {
 const struct table_row config_rows[] = {
 	TEXT(struct config, schema, "$schema", "For editors: where config/polca.schema.json is."),
 	OBJECT("control", control_keys, "The control socket."),
+	OBJECT("verbs", verbs_keys,
+		"The verbs socket: queue pairs for other programs of this host."),
 	OBJECT("metrics", metrics_keys, "GET /metrics for Prometheus, by HTTP."),
 	OBJECT("security", security_keys, "What the process may do once its devices are open."),
 	OBJECT("eal", eal_keys, "DPDK's environment: CPUs and memory."),
@@ -217,6 +245,7 @@ config_init(struct config *c)
 	c->engine.sma.limits = sma_limits_default;
 	c->engine.live = live_limits_default;
 	c->engine.cm = cm_limits_default;
+	c->verbs = verbs_config_default;
 	strcpy(c->file_prefix, "polca");
 	c->seccomp = CONFIG_SECCOMP_ENFORCE;
 }

@@ -359,7 +359,7 @@ find_group(const char *key, const char *name, gid_t *group, struct error *err)
 	const struct group *g = name[0] != '\0' ? getgrnam(name) : NULL;
 
 	if (g == NULL && name[0] != '\0')
-		return error_set(err, ENOENT, "control.%s: this host has no group %s", key, name);
+		return error_set(err, ENOENT, "%s: this host has no group %s", key, name);
 	*group = g != NULL ? g->gr_gid : (gid_t)-1;
 	return 0;
 }
@@ -371,14 +371,37 @@ admit_others(struct ctl *ctl, const struct config *c, struct error *err)
 	gid_t group, watchers;
 	int ret;
 
-	ret = find_group("group", c->group, &group, err);
+	ret = find_group("control.group", c->group, &group, err);
 	if (ret == 0)
-		ret = find_group("monitor_group", c->monitor_group, &watchers, err);
+		ret = find_group("control.monitor_group", c->monitor_group, &watchers, err);
 	if (ret == 0)
-		ret = ctl_admit(ctl, group, config_mode(c), err);
+		ret = ctl_admit(ctl, group, config_mode(c->mode, c->group), err);
 	if (ret == 0 && c->monitor[0] != '\0')
 		ret = ctl_monitor(ctl, c->monitor, watchers != (gid_t)-1 ? watchers : group, err);
 	return ret;
+}
+
+/* Beside the control socket, unless the configuration names another path. */
+static int
+open_verbs(const struct config *c, struct engine *e, struct verbs_server **verbs, struct error *err)
+{
+	struct verbs_config v = c->verbs;
+	char dir[sizeof(c->socket)];
+	gid_t group;
+	int ret;
+
+	if (!v.enabled)
+		return 0;
+	snprintf(dir, sizeof(dir), "%s", c->socket);
+	if (v.socket[0] == '\0' &&
+		(size_t)snprintf(v.socket, sizeof(v.socket), "%s/verbs.sock", dirname(dir)) >=
+			sizeof(v.socket))
+		return error_set(err, ENAMETOOLONG, "verbs.socket: name one with a shorter path");
+	ret = find_group("verbs.group", v.group, &group, err);
+	if (ret != 0)
+		return ret;
+	*verbs = verbs_create(e, &v, group, config_mode(v.mode, v.group), err);
+	return *verbs != NULL ? 0 : -1;
 }
 
 static int
@@ -390,6 +413,7 @@ polca_serve(struct config_reload *reload, struct error *err)
 	struct ctl *ctl = ctl_create(e, socket, err);
 	struct metrics_http *metrics = NULL;
 	unsigned int ports = link_num_ports(engine_link(e)), workers = engine_workers(e);
+	struct verbs_server *verbs = NULL;
 	struct polca_events events;
 	char status[256];
 	int ret = 0;
@@ -405,11 +429,14 @@ polca_serve(struct config_reload *reload, struct error *err)
 		ret = metrics != NULL ? 0 : -1;
 	}
 	if (ret == 0)
-		ret = privileges_drop(c, e, err);
+		ret = open_verbs(c, e, &verbs, err);
+	if (ret == 0)
+		ret = privileges_drop(c, e, verbs, err);
 	if (ret == 0)
 		ret = engine_start(e, err);
 	if (ret != 0) {
 		remove_events(&events);
+		verbs_destroy(verbs);
 		metrics_http_destroy(metrics);
 		ctl_destroy(ctl);
 		return ret;
@@ -428,6 +455,7 @@ polca_serve(struct config_reload *reload, struct error *err)
 		APP_LOG(NOTICE, "stopping (signal %d)", (int)stop_signal);
 	notify("STOPPING=1\nSTATUS=%s", ret != 0 ? err->text : "finishing requests under way");
 	ctl_telemetry(NULL);
+	verbs_destroy(verbs);
 	metrics_http_destroy(metrics);
 	ctl_destroy(ctl);
 	return ret;

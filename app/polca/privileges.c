@@ -242,7 +242,8 @@ give_up_root(const struct config *c, struct engine *e, const struct passwd *pw, 
 }
 
 int
-privileges_drop(const struct config *c, struct engine *e, struct error *err)
+privileges_drop(const struct config *c, struct engine *e, const struct verbs_server *verbs,
+	struct error *err)
 {
 	const struct link_needs *needs[LINK_PORTS_MAX] = { NULL };
 	const struct passwd *pw = account(c);
@@ -260,6 +261,8 @@ privileges_drop(const struct config *c, struct engine *e, struct error *err)
 	if (c->hugepages && rte_eal_iova_mode() == RTE_IOVA_PA)
 		keep |= PHYSICAL_ADDRESSES;
 	keep = capabilities_held(keep);
+	if (pw != NULL && verbs != NULL)
+		verbs_tree_give(verbs, pw->pw_uid);
 	if (pw != NULL)
 		ret = give_up_root(c, e, pw, &keep, err);
 	if (ret == 0 && !stays_root && apply_capabilities(keep, 0) != 0)

@@ -29,9 +29,11 @@ int privileges_check(const struct config *c, struct error *err);
  * Give up what is not needed any longer. Call it on the control thread, after the sockets are open
  * and before the workers start. Files that polca made itself go to the new user.
  *
+ * @param verbs     NULL: there is no verbs socket
  * @retval -EPERM, -ENOMEM  @p err has the reason; the process must end
  */
-int privileges_drop(const struct config *c, struct engine *e, struct error *err);
+int privileges_drop(const struct config *c, struct engine *e, const struct verbs_server *verbs,
+	struct error *err);
 
 /** What a kind of port needs while Polca runs. */
 struct link_needs {

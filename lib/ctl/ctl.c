@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -79,7 +80,7 @@ on_timer(evutil_socket_t fd, short events, void *ctl)
 static int
 open_door(struct ctl *c, struct ctl_door *d, const char *key, const char *path, struct error *err)
 {
-	int rc = listener_open(&d->listener, key, path, err);
+	int rc = listener_open(&d->listener, key, path, SOCK_STREAM, err);
 
 	if (rc != 0)
 		return rc;

@@ -36,7 +36,7 @@ make_directory(const char *key, const char *path, struct error *err)
 
 /* Remove what a server that has died left behind; anything else in its place stays. */
 static int
-remove_stale(const char *key, const struct sockaddr_un *addr, struct error *err)
+remove_stale(const char *key, const struct sockaddr_un *addr, int type, struct error *err)
 {
 	struct ucred owner = { 0 };
 	socklen_t len = sizeof(owner);
@@ -48,7 +48,7 @@ remove_stale(const char *key, const struct sockaddr_un *addr, struct error *err)
 	if (!S_ISSOCK(st.st_mode))
 		return error_set(err, EEXIST, "%s: %s exists and is no socket; name another", key,
 			addr->sun_path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return error_set(err, errno, "%s: %s", key, strerror(errno));
 	rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 ? 0 : errno;
@@ -73,7 +73,7 @@ remove_stale(const char *key, const struct sockaddr_un *addr, struct error *err)
 }
 
 int
-listener_open(struct listener *l, const char *key, const char *path, struct error *err)
+listener_open(struct listener *l, const char *key, const char *path, int type, struct error *err)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int rc;
@@ -85,10 +85,10 @@ listener_open(struct listener *l, const char *key, const char *path, struct erro
 	strcpy(addr.sun_path, path);
 	rc = make_directory(key, path, err);
 	if (rc == 0)
-		rc = remove_stale(key, &addr, err);
+		rc = remove_stale(key, &addr, type, err);
 	if (rc != 0)
 		return rc;
-	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	l->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return error_set(err, errno, "%s: %s", key, strerror(errno));
 	/* the descriptor's mode becomes the file's: there is no moment when others may connect */

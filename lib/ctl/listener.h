@@ -22,8 +22,12 @@ struct listener {
 	char path[108];
 };
 
-/** @param key  the key of the configuration that errors begin with */
-int listener_open(struct listener *l, const char *key, const char *path, struct error *err);
+/**
+ * @param key   the key of the configuration that errors begin with
+ * @param type  SOCK_STREAM or SOCK_SEQPACKET
+ */
+int listener_open(struct listener *l, const char *key, const char *path, int type,
+	struct error *err);
 void listener_close(struct listener *l);
 /** @return a non-blocking connected socket, or -EAGAIN: no more now */
 int listener_accept(struct listener *l);

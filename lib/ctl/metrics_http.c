@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <event2/buffer.h>
 #include <event2/event.h>
@@ -112,7 +113,7 @@ http_listen(struct metrics_http *m, const char *listen, struct error *err)
 			? 0
 			: error_set(err, errno, "metrics.listen: %s: %s", listen, strerror(errno));
 	}
-	ret = listener_open(&m->socket, "metrics.listen", listen, err);
+	ret = listener_open(&m->socket, "metrics.listen", listen, SOCK_STREAM, err);
 	if (ret == 0)
 		ret = listener_admit(&m->socket, (gid_t)-1, 0666, err);
 	if (ret != 0)

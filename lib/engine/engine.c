@@ -16,6 +16,8 @@
 
 #include "base/plural.h"
 #include "base/tsan.h"
+#include "engine/clients_private.h"
+#include "engine/clients_worker.h"
 #include "engine/connections.h"
 #include "engine/live_agent.h"
 #include "engine/perftest.h"
@@ -209,6 +211,7 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 	struct rc_worker_config rc = { .id = id,
 		.event = connections_event,
 		.awaited = worker_wake_control,
+		.completed = client_cq_completed,
 		.violation = bad_key_rc };
 	struct worker *w;
 	int ret;
@@ -335,6 +338,8 @@ engine_create_parts(struct engine *e, struct error *err)
 		ret = live_agent_host_create(e, err);
 	if (ret == 0)
 		ret = sa_store_create(e, err);
+	if (ret == 0)
+		ret = clients_create(e, err);
 	if (ret == 0)
 		ret = create_workers(e, err);
 	if (ret == 0)
@@ -514,6 +519,7 @@ engine_destroy(struct engine *e)
 			e->worker[i]->rc = NULL;
 		}
 	services_destroy(e);
+	clients_destroy(e);
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
 			worker_destroy(e, e->worker[i]);

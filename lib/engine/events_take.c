@@ -71,6 +71,7 @@ engine_events(struct engine *e, struct event *ev, unsigned int n, uint64_t *lost
 
 	while (got < n && events_take_oldest(e, &ev[got])) {
 		events_log(e, &ev[got]);
+		clients_event(e, &ev[got]);
 		key_guessers_count(e, &ev[got++]);
 	}
 	for (i = 0; i < e->num_workers; i++)

@@ -15,7 +15,7 @@
 
 #include <rte_pause.h>
 
-#include "engine/worker.h"
+#include "engine/clients_worker.h"
 
 #define SLEEP_MIN_US 8 /* for shorter waits the worker spins */
 
@@ -36,39 +36,54 @@ idle_end(struct idle *idle, uint64_t now)
 	idle->sleep_us = SLEEP_MIN_US;
 }
 
+/* Values of worker.asleep */
+#define IDLE_AWAKE 0
+#define IDLE_FUTEX 1
+#define IDLE_PIPE  2 /* in clients_sleep() */
+
 /*
- * The futex word is 1 while the worker sleeps or is about to. A thread that has put something on a
- * ring of the worker clears the word and wakes it. The two fences guarantee that either the worker
- * sees the ring entry after it set the word, or the other thread sees the word set. Acquire and
- * release cannot order a store before a later load of another variable.
+ * The futex word is not 0 while the worker sleeps or is about to. A thread that has put something
+ * on a ring of the worker clears the word and wakes it. The two fences guarantee that either the
+ * worker sees the ring entry after it set the word, or the other thread sees the word set. Acquire
+ * and release cannot order a store before a later load of another variable.
  */
 static void
-futex_sleep(struct worker *w, uint32_t us)
+worker_sleep(struct worker *w, uint32_t us)
 {
 	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
+	uint32_t how = w->clients != NULL ? IDLE_PIPE : IDLE_FUTEX;
 
-	__atomic_store_n(&w->asleep, 1, __ATOMIC_RELAXED);
+	/* release: who sees IDLE_PIPE also sees the pipe */
+	__atomic_store_n(&w->asleep, how, __ATOMIC_RELEASE);
 	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see above */
 	if (rte_ring_empty(w->commands) && handoff_depth(w) == 0 && !rehome_has_mail(w) &&
 		(w->written == NULL || rte_ring_empty(w->written)) &&
 		__atomic_load_n(&w->stop, __ATOMIC_RELAXED) == 0) {
 		/* a sleeping worker holds no reference: grace periods need not wait for it */
 		rte_rcu_qsbr_thread_offline(w->rcu, w->id);
-		syscall(SYS_futex, &w->asleep, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
+		if (how == IDLE_PIPE)
+			clients_sleep(w, &ts);
+		else
+			syscall(SYS_futex, &w->asleep, FUTEX_WAIT_PRIVATE, how, &ts, NULL, 0);
 		rte_rcu_qsbr_thread_online(w->rcu, w->id);
 		w->stats.sleeps++;
 	}
-	__atomic_store_n(&w->asleep, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->asleep, IDLE_AWAKE, __ATOMIC_RELAXED);
 }
 
 void
 idle_wake(struct worker *w)
 {
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see futex_sleep() */
-	if (__atomic_load_n(&w->asleep, __ATOMIC_RELAXED) == 0)
+	uint32_t how;
+
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see worker_sleep() */
+	if (__atomic_load_n(&w->asleep, __ATOMIC_RELAXED) == IDLE_AWAKE)
 		return;
-	__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
-	syscall(SYS_futex, &w->asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	how = __atomic_exchange_n(&w->asleep, IDLE_AWAKE, __ATOMIC_SEQ_CST);
+	if (how == IDLE_FUTEX)
+		syscall(SYS_futex, &w->asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	else if (how == IDLE_PIPE)
+		clients_wake(w);
 }
 
 uint64_t
@@ -93,7 +108,7 @@ idle_wait(struct worker *w, uint64_t now)
 		rte_pause();
 		return 0;
 	}
-	futex_sleep(w, (uint32_t)us);
+	worker_sleep(w, (uint32_t)us);
 	idle->sleep_us = RTE_MIN(idle->sleep_us * 2, idle->sleep_max_us);
 	return now + us * idle->cycles_per_us;
 }

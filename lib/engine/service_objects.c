@@ -3,9 +3,10 @@
  */
 
 /*
- * Protection of a service's objects from clients: its protection domains and CQs, and the regions,
- * windows and QPs that belong to them. A client could otherwise take a service's completions, or
- * keep its objects in use when the service ends.
+ * Protection of objects of services, and of programs on the verbs socket, from clients of the
+ * control socket: protection domains and CQs, and the regions, windows and QPs that belong to
+ * them. A client could otherwise take an owner's completions, or keep its objects in use when the
+ * owner ends.
  */
 
 #include <errno.h>
@@ -31,11 +32,25 @@ engine_cq_service(const struct engine *e, uint32_t cqn)
 	return service_name_of(service_owning(e, svc_has_cq, cqn));
 }
 
+static bool
+client_has_pd(const struct engine *e, uint32_t pd)
+{
+	return pd < e->config.max_pd && e->client_pds[pd];
+}
+
+static bool
+client_has_cq(const struct engine *e, uint32_t cqn)
+{
+	return cqn < e->config.limits.max_cq && e->client_cqs[cqn] != NULL;
+}
+
 int
 callers_pd(const struct engine *e, uint32_t pd, struct error *err)
 {
 	const struct svc *s = service_owning(e, svc_has_pd, pd);
 
+	if (client_has_pd(e, pd))
+		return error_set(err, EPERM, "pd: %u belongs to a program on the verbs socket", pd);
 	return s == NULL
 		? 0
 		: error_set(err, EPERM, "pd: %u belongs to service \"%s\"", pd, service_name_of(s));
@@ -46,6 +61,9 @@ callers_cq(const struct engine *e, const char *what, uint32_t cqn, struct error 
 {
 	const struct svc *s = service_owning(e, svc_has_cq, cqn);
 
+	if (client_has_cq(e, cqn))
+		return error_set(err, EPERM, "%s: %u belongs to a program on the verbs socket",
+			what, cqn);
 	return s == NULL ? 0
 			 : error_set(err, EPERM, "%s: %u belongs to service \"%s\"", what, cqn,
 				   service_name_of(s));
@@ -57,6 +75,9 @@ callers_key(const struct engine *e, const char *what, uint32_t key, uint32_t pd,
 {
 	const struct svc *s = service_owning(e, svc_has_pd, pd);
 
+	if (client_has_pd(e, pd))
+		return error_set(err, EPERM, "%s: 0x%08x belongs to a program on the verbs socket",
+			what, key);
 	return s == NULL ? 0
 			 : error_set(err, EPERM, "%s: 0x%08x belongs to service \"%s\"", what, key,
 				   service_name_of(s));
@@ -93,6 +114,9 @@ callers_qp(const struct engine *e, const struct rc_qp_info *info, struct error *
 {
 	const struct svc *s = service_owning(e, svc_has_cq, info->init.send_cq);
 
+	if (client_has_cq(e, info->init.send_cq))
+		return error_set(err, EPERM, "qp: 0x%06x belongs to a program on the verbs socket",
+			info->qpn);
 	return s == NULL ? 0
 			 : error_set(err, EPERM, "qp: 0x%06x belongs to service \"%s\"", info->qpn,
 				   service_name_of(s));

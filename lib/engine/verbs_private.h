@@ -46,6 +46,10 @@ int call_qp_owner(struct engine *e, uint32_t qpn, worker_fn fn, void *arg, struc
 /** @return worker @p asked if it is not negative, else the one with the fewest QPs */
 int choose_worker(struct engine *e, int asked, struct error *err);
 
+/** verbs_qp.c: engine_qp_modify_paths() for a QP that anybody may own. */
+int qp_modify_any(struct engine *e, uint32_t qpn, struct qp_attr *attr, const struct engine_ah *ah,
+	const struct engine_ah *alt_ah, uint32_t mask, struct error *err);
+
 /** The worker for a QP: the SRQ's if it has one, else as choose_worker(). */
 int qp_worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, struct error *err);
 

@@ -263,17 +263,14 @@ qp_modify_here(struct worker *w, void *arg)
 }
 
 int
-engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
-	const struct engine_ah *ah, const struct engine_ah *alt_ah, uint32_t mask,
-	struct error *err)
+qp_modify_any(struct engine *e, uint32_t qpn, struct qp_attr *attr, const struct engine_ah *ah,
+	const struct engine_ah *alt_ah, uint32_t mask, struct error *err)
 {
 	struct qp_args a = { .qpn = qpn, .attr = attr, .mask = mask, .err = err };
 	struct rc_qp_info now;
 	int ret;
 
 	ret = engine_qp_query(e, qpn, &now, err);
-	if (ret == 0)
-		ret = callers_qp(e, &now, err);
 	if (ret == 0)
 		ret = qp_resolve_attr(e, attr, ah, mask, &now, &a.port, err);
 	if (ret == 0 && mask & QP_ATTR_ALT_PATH)
@@ -286,6 +283,19 @@ engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
 		ENGINE_LOG(DEBUG, "QP 0x%x goes from %s to %s", qpn,
 			qp_state_name(now.attr.qp_state), qp_state_name(attr->qp_state));
 	return ret;
+}
+
+int
+engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
+	const struct engine_ah *ah, const struct engine_ah *alt_ah, uint32_t mask,
+	struct error *err)
+{
+	struct rc_qp_info now;
+	int ret = engine_qp_query(e, qpn, &now, err);
+
+	if (ret == 0)
+		ret = callers_qp(e, &now, err);
+	return ret != 0 ? ret : qp_modify_any(e, qpn, attr, ah, alt_ah, mask, err);
 }
 
 int

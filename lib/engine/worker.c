@@ -16,6 +16,7 @@
 #include <rte_cycles.h>
 
 #include "base/tsan.h"
+#include "engine/clients_worker.h"
 #include "engine/connections.h"
 #include "engine/live_agent.h"
 #include "engine/pma_agent.h"
@@ -278,7 +279,11 @@ worker_poll(struct worker *w, uint64_t now)
 	work += n + handed_over;
 	work += timer_wheel_run(w->wheel, now);
 	work += connections_serve(w, now);
+	if (unlikely(w->clients != NULL))
+		work += clients_post(w);
 	work += rc_run(w->rc, now, LINK_BURST);
+	if (unlikely(w->client_cqs != NULL))
+		clients_complete(w);
 	work += cm_run(w->cm, now, WORKER_BUDGET);
 	work += gsi_run(w, now);
 	link_tx_flush(w->link, now);

@@ -188,19 +188,24 @@ struct worker {
 	/* total of packets received by hand-off from each worker */
 	uint64_t taken[LINK_WORKERS_MAX];
 	struct rehome rehome;
+	struct verbs_client *clients; /* programs whose doorbells this worker takes */
+	struct client_cq *client_cqs; /* those with completions to copy */
 	struct link_counters *counters[LINK_PORTS_MAX];
 	const struct port_attr *port_seen[LINK_PORTS_MAX];
 
 	struct worker_stats stats __rte_cache_aligned;
 
 	/* shared with other threads */
-	uint32_t asleep __rte_cache_aligned; /* the futex word that a sleeping worker waits on */
+	/* the futex word that a sleeping worker waits on: IDLE_ */
+	uint32_t asleep __rte_cache_aligned;
 	uint32_t mail; /* 1: rehome.mail may hold messages */
 	uint32_t stop;
 
 	/* used by the control thread only */
 	pthread_mutex_t command_lock __rte_cache_aligned; /* one producer of commands at a time */
 	bool stalled;
+	bool wake_open;
+	int wake_pipe[2]; /* ends the sleep of a worker that has clients: clients_sleep.c */
 	bool has_staged;
 	struct event_record staged; /* oldest event, dequeued to compare it with other workers' */
 } __rte_cache_aligned;
@@ -228,6 +233,8 @@ struct sa_import;
 struct attempts;
 struct perftest_sockets;
 struct service;
+struct verbs_client;
+struct client_cq;
 
 struct engine {
 	struct engine_config config;
@@ -264,6 +271,10 @@ struct engine {
 	struct requests asks; /* our MAD requests */
 	struct sm_inbox *sm_inbox;
 	struct event_base *base; /* the event loop of the control thread */
+	struct verbs_client *verbs_clients; /* all of them */
+	/* by number: which domains and CQs belong to clients; workers read the latter */
+	bool *client_pds;
+	struct client_cq **client_cqs;
 	struct event *wakeup; /* libevent's; reads .wakeup_fd */
 	int wakeup_fd;
 	bool awaited; /* the control thread waits for a change; atomic */
@@ -458,6 +469,9 @@ void events_put(void *worker, const struct event *ev);
 void events_put_control(struct engine *e, const struct event *ev);
 /** On the worker: link_tell_fn. */
 void events_put_link(void *worker, const struct link_news *news);
+
+/* clients_events.c: control thread; tell the program whose object an event is about */
+void clients_event(const struct engine *e, const struct event *ev);
 
 /* key_guessers.c: control thread; count an event, and pause its peer if there are too many */
 void key_guessers_count(struct engine *e, const struct event *ev);

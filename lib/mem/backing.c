@@ -16,6 +16,7 @@
 
 #include "mem/backing.h"
 #include "mem/lost.h"
+#include "mem/mirror.h"
 
 #define HUGEPAGE ((uint64_t)2 << 20)
 
@@ -192,6 +193,8 @@ open_any(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 		return open_file(b, attr, err);
 	case MEM_EXTERNAL:
 		return open_external(b, attr, err);
+	case MEM_MIRROR:
+		return mirror_map(b, attr, err);
 	}
 	return error_set(err, EINVAL, "backing: got %d", (int)attr->backing);
 }

@@ -82,6 +82,7 @@ enum mem_backing {
 	MEM_FILE, /**< mmap of a regular file, shared */
 	/** the caller's bytes at .base (a named memzone, a static buffer); not freed here */
 	MEM_EXTERNAL,
+	MEM_MIRROR, /**< memory of another program, by its mirror file (mirror.h) */
 };
 
 struct mem_mr_attr {
@@ -93,10 +94,10 @@ struct mem_mr_attr {
 	 */
 	uint64_t va;
 	enum mem_backing backing;
-	int fd; /**< MEM_FILE: its descriptor, which stays the caller's */
+	int fd; /**< MEM_FILE, MEM_MIRROR: its descriptor, which stays the caller's */
 	const char
 		*memzone; /**< MEM_EXTERNAL: name of the memzone at .base; mem does not read it */
-	uint64_t offset; /**< MEM_FILE: page aligned */
+	uint64_t offset; /**< MEM_FILE: page aligned; MEM_MIRROR: address of byte 0 */
 	void *base; /**< MEM_EXTERNAL */
 	bool hugepages; /**< MEM_ANONYMOUS */
 	int numa_node; /**< preferred node of fresh memory; -1: any */

@@ -266,9 +266,20 @@ rc_cq_await(struct rc_dev *dev, uint32_t cqn)
 
 	if (cq == NULL)
 		return -ENOENT;
-	__atomic_store_n(&cq->awaited, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&cq->awaited, CQ_AWAITED_ONCE, __ATOMIC_RELAXED);
 	/* store, then load, as in rc_cq_arm(); pairs with rc_cq_notify() */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return 0;
+}
+
+int
+rc_cq_follow(struct rc_dev *dev, uint32_t cqn)
+{
+	struct rc_cq *cq = cq_find(dev, cqn);
+
+	if (cq == NULL)
+		return -ENOENT;
+	__atomic_store_n(&cq->awaited, CQ_AWAITED_ALWAYS, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -377,6 +388,16 @@ cq_wakes(uint8_t armed, uint8_t notify)
 		(armed == CQ_ARMED_SOLICITED && (notify & CQ_ARMED_SOLICITED));
 }
 
+/* Tell the poller of a CQ that waits for completions. */
+static void
+cq_tell_poller(struct rc_worker *w, struct rc_cq *cq, uint8_t notify)
+{
+	if (__atomic_load_n(&cq->awaited, __ATOMIC_RELAXED) == CQ_AWAITED_ALWAYS)
+		w->completed(w->event_arg, cq->cqn, (notify & CQ_ARMED_SOLICITED) != 0);
+	else if (__atomic_exchange_n(&cq->awaited, 0, __ATOMIC_RELAXED) != 0)
+		w->awaited(w->event_arg);
+}
+
 void
 rc_cq_notify(struct rc_worker *w)
 {
@@ -391,9 +412,8 @@ rc_cq_notify(struct rc_worker *w)
 		if (cq_wakes(__atomic_load_n(&r->cq->armed, __ATOMIC_RELAXED), r->notify) &&
 			__atomic_exchange_n(&r->cq->armed, 0, __ATOMIC_RELAXED) != 0)
 			rc_event(w, EVENT_CQ_COMPLETION, r->cq->cqn);
-		if (__atomic_load_n(&r->cq->awaited, __ATOMIC_RELAXED) != 0 &&
-			__atomic_exchange_n(&r->cq->awaited, 0, __ATOMIC_RELAXED) != 0)
-			w->awaited(w->event_arg);
+		if (__atomic_load_n(&r->cq->awaited, __ATOMIC_RELAXED) != 0)
+			cq_tell_poller(w, r->cq, r->notify);
 		r->notify = 0;
 	}
 }

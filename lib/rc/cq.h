@@ -52,6 +52,9 @@ struct rc_cq_ring {
 #define CQ_ARMED_SOLICITED 1 /* event on solicited completions and errors only */
 #define CQ_ARMED_ANY       2 /* event on any completion */
 
+#define CQ_AWAITED_ONCE   1 /* the poller waits for a completion: rc_cq_await() */
+#define CQ_AWAITED_ALWAYS 2 /* rc_cq_follow() */
+
 struct rc_cq {
 	uint32_t cqn;
 	uint32_t depth;
@@ -60,7 +63,7 @@ struct rc_cq {
 	uint32_t users;
 	uint32_t turn; /**< ring the next poll begins with */
 	uint8_t armed; /**< CQ_ARMED_, 0: not armed */
-	uint8_t awaited; /**< the poller waits for a completion: see rc_cq_await() */
+	uint8_t awaited; /**< CQ_AWAITED_, 0: nobody waits */
 	uint8_t overrun;
 	unsigned int workers;
 	struct rc_cq_ring *rings[]; /**< by worker; published once, freed with the CQ */

@@ -141,6 +141,7 @@ struct rc_worker {
 	bool icrc_unchecked;
 	void (*event)(void *arg, const struct event *ev);
 	void (*awaited)(void *arg);
+	void (*completed)(void *arg, uint32_t cqn, bool solicited);
 	void *event_arg;
 	void (*violation)(void *arg, const struct packet *pkt, uint32_t src_qpn);
 	void *violation_arg;

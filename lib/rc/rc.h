@@ -144,6 +144,12 @@ int rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only);
  * one that came before does not count. @retval -ENOENT no such CQ
  */
 int rc_cq_await(struct rc_dev *dev, uint32_t cqn);
+/**
+ * Control thread, before a QP uses the CQ: from now on workers call rc_worker_config.completed
+ * after each run that has put completions there. For a poller that is such a worker. @retval
+ * -ENOENT no such CQ
+ */
+int rc_cq_follow(struct rc_dev *dev, uint32_t cqn);
 struct rc_cq_info {
 	uint32_t cqn;
 	uint32_t depth;
@@ -220,6 +226,12 @@ struct rc_worker_config {
 	void (*event)(void *arg, const struct event *ev);
 	/** A CQ of rc_cq_await() has new completions; same rules, same argument. */
 	void (*awaited)(void *arg);
+	/**
+	 * A CQ of rc_cq_follow() has new completions; same rules, same argument.
+	 *
+	 * @param solicited  one of them is solicited, or has failed
+	 */
+	void (*completed)(void *arg, uint32_t cqn, bool solicited);
 	void *event_arg;
 	bool icrc_unchecked; /**< trust the link: do not verify ICRCs */
 	/**

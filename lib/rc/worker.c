@@ -46,6 +46,7 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w->icrc_unchecked = config->icrc_unchecked;
 	w->event = config->event;
 	w->awaited = config->awaited;
+	w->completed = config->completed;
 	w->event_arg = config->event_arg;
 	w->violation = config->violation;
 	w->violation_arg = config->violation_arg;

@@ -141,7 +141,7 @@ test_all_errors_are_reported_at_once(void **state)
 		     "}\n",
 		"polca: FILE:2: workers.count: got \"two\", allowed: integer 0..128\n"
 		"polca: FILE:3: workers.idle: got \"sleep\", allowed: one of poll, backoff\n"
-		"polca: FILE:5: color: unknown name, allowed: $schema, control, metrics, security, "
+		"polca: FILE:5: color: unknown name, allowed: $schema, control, verbs, metrics, security, "
 		"eal, workers, limits, congestion, mad, sa, sma, live, cm, services, ports, log\n"
 		"polca: FILE:9: ports[0].addresses[1]: got \"10.0.0.1\", which "
 		"ports[0].addresses[0] has already\n"
@@ -252,7 +252,7 @@ test_wrong_type_error_has_value_and_allowed_types(void **state)
 {
 	(void)state;
 	config_refused("[]",
-		"configuration: got a list of 0, allowed: object of $schema, control, metrics, security, "
+		"configuration: got a list of 0, allowed: object of $schema, control, verbs, metrics, security, "
 		"eal, workers, limits, congestion, mad, sa, sma, live, cm, services, ports, log");
 	config_refused("{\"ports\": {}}",
 		"ports: got an object, allowed: list of 1..32 objects, of name, device, "

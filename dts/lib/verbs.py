@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Unmodified verbs programs of this host, run on the devices of an appliance by polca-run."""
+
+import os
+import subprocess
+import time
+
+import net
+import time_limit
+from polca import BUILD
+
+RUN = os.path.join(BUILD, 'app/polca-run/polca-run')
+
+
+def listens(pid, tcp_port):
+    """True if this process listens on the TCP port."""
+    own = {os.readlink(os.path.join('/proc/%d/fd' % pid, fd)) for fd in os.listdir('/proc/%d/fd' % pid)
+           if os.path.islink(os.path.join('/proc/%d/fd' % pid, fd))}
+    for table in ('tcp', 'tcp6'):
+        with open('/proc/net/' + table) as f:
+            for row in f.read().splitlines()[1:]:
+                column = row.split()
+                if int(column[1].split(':')[1], 16) == tcp_port and column[3] == '0A' and \
+                        'socket:[%s]' % column[9] in own:
+                    return True
+    return False
+
+
+class Job:
+    """A program that runs; its output is in a file, so that it never waits for a reader."""
+
+    def __init__(self, path, argv, env):
+        self.path = path
+        with open(path, 'w') as f:
+            self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=f, stderr=f, env=env,
+                                         preexec_fn=net.die_with_parent)
+
+    def output(self):
+        with open(self.path, errors='replace') as f:
+            return f.read()
+
+    def wait_listening(self, tcp_port, timeout=20):
+        end = time_limit.end(timeout)
+        while True:
+            assert self.proc.poll() is None, 'ended with %s:\n%s' % (self.proc.returncode, self.output())
+            try:
+                if listens(self.proc.pid, tcp_port):
+                    return
+            except OSError:
+                pass
+            assert time.monotonic() < end, 'does not listen on port %d:\n%s' % (tcp_port, self.output())
+            time.sleep(0.05)
+
+    def end(self, timeout=60):
+        """Wait for the program, which must succeed; returns its output."""
+        status = self.proc.wait(time_limit.limit(timeout))
+        assert status == 0, 'ended with %d:\n%s' % (status, self.output())
+        return self.output()
+
+    def kill(self):
+        if self.proc.poll() is None:
+            self.proc.kill()
+        self.proc.wait()
+
+
+class Programs:
+    """Runs programs on the verbs socket; keeps their output in a directory."""
+
+    def __init__(self, socket, directory):
+        self.socket, self.dir = socket, directory
+        self.jobs = []
+
+    def spawn(self, *argv):
+        path = os.path.join(self.dir, '%s-%02d-%s.log' % (os.path.basename(self.socket), len(self.jobs), argv[0]))
+        job = Job(path, [RUN, '-s', self.socket, *map(str, argv)], dict(os.environ, POLCA_DEBUG='1'))
+        self.jobs.append(job)
+        return job
+
+    def run(self, *argv, timeout=60):
+        return self.spawn(*argv).end(timeout)
+
+    def pair(self, tcp_port, *argv, timeout=90):
+        """The same program as a server on polca0 and as a client on polca1; returns both outputs."""
+        server = self.spawn(argv[0], '-d', 'polca0', '-p', tcp_port, *argv[1:])
+        server.wait_listening(tcp_port)
+        client = self.spawn(argv[0], '-d', 'polca1', '-p', tcp_port, *argv[1:], 'localhost')
+        try:
+            return server.end(timeout), client.end(timeout)
+        finally:
+            server.kill()
+            client.kill()
+
+    def close(self):
+        for job in self.jobs:
+            job.kill()

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Strangers on the verbs socket: any bytes, any sizes, any descriptors. Nothing ends, nothing leaks,
+and other programs go on."""
+
+import errno
+import os
+import random
+import socket
+import struct
+
+import pytest
+
+from conn import wait_until
+
+TEST_SECONDS = 180
+PORT = 18800
+MAGIC = 0x61636c6f70000001
+# name: (code, bytes of its body)
+REQUESTS = {
+    'hello': (0, 32), 'query_port': (1, 0), 'pd_alloc': (2, 0), 'pd_free': (3, 8), 'mr_register': (4, 32),
+    'mr_deregister': (5, 8), 'channel_create': (6, 0), 'channel_destroy': (7, 8), 'cq_create': (8, 16),
+    'cq_destroy': (9, 8), 'srq_create': (10, 24), 'srq_modify': (11, 8), 'srq_destroy': (12, 8),
+    'qp_create': (13, 56), 'qp_modify': (14, 116), 'qp_query': (15, 8), 'qp_destroy': (16, 8)}
+
+
+class Stranger:
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.settimeout(20)
+        self.sock.connect(path)
+
+    def ask(self, message, fds=()):
+        """@return (error, body), or None if the connection was closed"""
+        try:
+            if fds:
+                socket.send_fds(self.sock, [message], fds)
+            else:
+                self.sock.send(message)
+            reply, passed, _, _ = socket.recv_fds(self.sock, 4096, 8)
+        except (ConnectionResetError, BrokenPipeError):
+            return None
+        for fd in passed:
+            os.close(fd)
+        return (struct.unpack_from('<i', reply)[0], reply[8:]) if reply else None
+
+    def request(self, name, body=b'', **kw):
+        code, size = REQUESTS[name]
+        return self.ask(struct.pack('<II', code, 0) + body.ljust(size, b'\0'), **kw)
+
+    def hello(self, magic=MAGIC, major=1, port=0, **kw):
+        return self.request('hello', struct.pack('<QIIQII', magic, major, 0, 0, port, 0), **kw)
+
+    def close(self):
+        self.sock.close()
+
+
+@pytest.fixture
+def stranger(polca, programs):
+    """stranger(): a new connection."""
+    made = []
+
+    def connect():
+        made.append(Stranger(programs.socket))
+        return made[-1]
+    yield connect
+    for s in made:
+        s.close()
+
+
+@pytest.fixture
+def unharmed(polca, programs):
+    """After the test: no descriptor and no object is left, and a program runs."""
+    fds = '/proc/%d/fd' % polca.proc.pid
+
+    def left():
+        return [len(os.listdir(fds))] + [len(polca.rpc(m)[k]) for m, k in (
+            ('pd_list', 'domains'), ('cq_list', 'cqs'), ('mr_list', 'regions'), ('qp_list', 'qps'))]
+    programs.run('ibv_devinfo')  # the worker's pipe is there
+    wait_until(lambda: left()[1:] == [0, 0, 0, 0], timeout=10)
+    before = left()
+    yield
+    wait_until(lambda: left() == before, timeout=10)
+    programs.pair(PORT, 'ibv_rc_pingpong', '-g', '0', '-c', '-n', '50')
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_any_bytes(unharmed, stranger, seed):
+    rng = random.Random(seed)
+    for _ in range(100):
+        s = stranger()
+        reply = s.ask(rng.randbytes(rng.randrange(1, 400)))
+        assert reply is None or reply[0] == errno.EPROTO
+        s.close()
+
+
+@pytest.mark.parametrize('seed', range(6))
+def test_any_requests(unharmed, stranger, seed):
+    """Requests of the right sizes with any contents, mostly small numbers, which name objects."""
+    rng = random.Random(seed)
+
+    def word():
+        return rng.choice((0, 0, 1, 1, 2, 3, 5, 16, 100, 4096, 0xffffffff, rng.getrandbits(32)))
+    done = 0
+    for _ in range(4):
+        s = stranger()
+        assert s.hello(port=rng.randrange(2))[0] == 0
+        for _ in range(400):
+            name = rng.choice([n for n in REQUESTS if n != 'hello'])
+            body = b''.join(struct.pack('<I', word()) for _ in range(REQUESTS[name][1] // 4))
+            reply = s.request(name, body)
+            assert reply is not None and reply[0] != errno.EPROTO
+            done += reply[0] == 0
+        s.close()
+    assert done > 100
+
+
+def test_first_request_is_hello(unharmed, stranger):
+    assert stranger().request('pd_alloc')[0] == errno.EPROTO
+    s = stranger()
+    assert s.hello()[0] == 0
+    assert s.hello()[0] == errno.EPROTO
+    assert s.request('pd_alloc') is None  # closed
+
+
+def test_other_versions_are_told_ours(unharmed, stranger):
+    error, text = stranger().hello(major=2)
+    assert error == errno.EPROTONOSUPPORT and b'got version 2.0, this polca speaks 1.0' in text
+    assert stranger().hello(magic=1)[0] == errno.EPROTONOSUPPORT
+    assert stranger().hello(port=7)[0] == errno.EINVAL
+
+
+def test_descriptors_of_the_wrong_kind(unharmed, stranger, tmp_path):
+    """With HELLO only a mirror that polca has made; others are closed."""
+    memfd = os.memfd_create('polca-mirror')
+    file = os.open(tmp_path / 'file', os.O_RDWR | os.O_CREAT)
+    null = os.open('/dev/null', os.O_RDWR)
+    for fds in ([memfd], [file], [null], [0], [stranger().sock.fileno()]):
+        assert stranger().hello(fds=fds)[0] == errno.EINVAL
+    # more than one: the kernel delivers one, and closes the others
+    assert stranger().hello(fds=[memfd, file, null])[0] == errno.EINVAL
+    s = stranger()
+    assert s.hello()[0] == 0
+    for _ in range(20):  # nobody asked for them
+        assert s.request('pd_alloc', fds=[memfd])[0] == 0
+    for fd in (memfd, file, null):
+        os.close(fd)
+
+
+def test_more_clients_than_allowed(unharmed, stranger):
+    """The 65th is closed, and there is room when one has gone."""
+    sessions = []
+    for _ in range(64):
+        sessions.append(stranger())
+        assert sessions[-1].hello()[0] == 0
+    assert stranger().hello() is None
+    sessions[0].close()
+
+    def admitted():
+        s = stranger()
+        reply = s.hello()
+        s.close()
+        return reply is not None and reply[0] == 0
+    wait_until(admitted, timeout=10)
+
+
+def test_who_reads_no_replies_is_closed(unharmed, stranger):
+    s = stranger()
+    s.sock.settimeout(0.5)
+    code, _ = REQUESTS['query_port']
+    with pytest.raises((ConnectionResetError, BrokenPipeError)):
+        for _ in range(100000):
+            try:
+                s.sock.send(struct.pack('<II', code, 0))
+            except TimeoutError:
+                pass

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Debian's own verbs programs, unmodified, on the two ports of one appliance."""
+
+import re
+
+import pytest
+
+from conn import wait_until
+
+TEST_SECONDS = 240
+PORT = 18600  # of the programs' own exchange over TCP
+
+
+@pytest.fixture
+def left(polca):
+    """All objects of the programs are gone when they have ended."""
+    def count():
+        return [len(polca.rpc(method)[key]) for method, key in (
+            ('pd_list', 'domains'), ('cq_list', 'cqs'), ('mr_list', 'regions'), ('qp_list', 'qps'))]
+    before = count()
+    yield
+    wait_until(lambda: count() == before, timeout=10)
+
+
+def test_ibv_devices(programs):
+    assert re.findall(r'^ +(polca\d)\s+[0-9a-f]{16}$', programs.run('ibv_devices'), re.M) == ['polca0', 'polca1']
+
+
+def test_ibv_devinfo(programs):
+    text = programs.run('ibv_devinfo', '-v')
+    assert re.findall(r'hca_id:\t(\w+)', text) == ['polca0', 'polca1']
+    assert text.count('PORT_ACTIVE') == 2 and text.count('Ethernet') == 2
+    assert '::ffff:192.0.2.1' in text and '::ffff:192.0.2.2' in text
+    assert text.count('active_mtu:\t\t4096 (5)') == 2
+
+
+@pytest.mark.parametrize('options', [(), ('-c',), ('-e',), ('-c', '-e'), ('-c', '-r', '1', '-s', '1'),
+                                     ('-c', '-m', '256', '-s', '100000', '-n', '200')], ids=' '.join)
+def test_ibv_rc_pingpong(programs, left, options):
+    """-c compares the bytes, -e sleeps on a completion channel."""
+    for text in programs.pair(PORT, 'ibv_rc_pingpong', '-g', '0', *options):
+        assert re.search(r'\d+ iters in', text), text
+        assert 'invalid data' not in text, text
+
+
+@pytest.mark.parametrize('options', [('-c',), ('-c', '-e')], ids=' '.join)
+def test_ibv_srq_pingpong(programs, left, options):
+    for text in programs.pair(PORT, 'ibv_srq_pingpong', '-g', '0', *options):
+        assert re.search(r'\d+ iters in', text), text
+        assert 'invalid data' not in text, text
+
+
+@pytest.mark.parametrize('program', ['ib_send_bw', 'ib_write_bw', 'ib_read_bw', 'ib_atomic_bw', 'ib_send_lat',
+                                     'ib_write_lat', 'ib_read_lat', 'ib_atomic_lat'])
+def test_perftest(programs, left, program):
+    server, client = programs.pair(PORT, program, '-x', '0', '-F', '-n', '1000')
+    assert re.search(r'^ +\d+ +1000 ', client, re.M), client
+
+
+@pytest.mark.parametrize('options', [('-e',), ('-q', '8'), ('-s', '4', '-I', '4'), ('--use-srq',)], ids=' '.join)
+def test_perftest_options(programs, left, options):
+    server, client = programs.pair(PORT, 'ib_send_bw', '-x', '0', '-F', '-n', '1000', *options)
+    assert re.search(r'^ +\d+ +\d+000 ', client, re.M), client

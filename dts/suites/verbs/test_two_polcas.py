@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Programs of two appliances, with a wire between: memif, and a veth pair through af_packet."""
+
+import contextlib
+import os
+import re
+
+import pytest
+
+from net import Namespace
+from polca import Polca, port
+from verbs import Programs
+
+TEST_SECONDS = 240
+PORT = 18900
+A, B = '10.78.0.1/24', '10.78.0.2/24'
+
+
+@contextlib.contextmanager
+def memif(sockets):
+    device = 'net_memif0,role=%s,id=0,socket-abstract=no,socket=' + os.path.join(sockets, 'memif') + ',bsize=8192'
+    yield None, port('port0', device % 'server', A), port('port0', device % 'client', B)
+
+
+@contextlib.contextmanager
+def af_packet(sockets):
+    with Namespace() as ns:
+        ns.veth('va0', 'va1')
+        yield ns, port('port0', 'net_af_packet0,iface=va0', A), port('port0', 'net_af_packet0,iface=va1', B)
+
+
+@pytest.fixture(scope='module', params=[memif, af_packet], ids=lambda f: f.__name__)
+def pair(request, sockets, kept):
+    """pair(command): the same program on both sides, as server and client; returns both outputs."""
+    made = []
+
+    def side(name, ns, row):
+        path = os.path.join(sockets, '%s-%s-verbs' % (request.param.__name__, name))
+        p = Polca(sockets, [row], ns=ns, name='%s-%s' % (request.param.__name__, name),
+                  verbs={'enabled': True, 'socket': path})
+        made.append(Programs(path, kept))
+        return p
+
+    def run(*argv):
+        server = made[0].spawn(argv[0], '-d', 'polca0', '-p', PORT, *argv[1:])
+        server.wait_listening(PORT)
+        client = made[1].spawn(argv[0], '-d', 'polca0', '-p', PORT, *argv[1:], 'localhost')
+        try:
+            return server.end(90), client.end(90)
+        finally:
+            server.kill()
+            client.kill()
+    with request.param(sockets) as (ns, a, b), side('a', ns, a), side('b', ns, b):
+        yield run
+        for programs in made:
+            programs.close()
+
+
+@pytest.mark.parametrize('options', [('-c',), ('-c', '-e'), ('-c', '-s', '100000', '-n', '100')], ids=' '.join)
+def test_ibv_rc_pingpong(pair, options):
+    for text in pair('ibv_rc_pingpong', '-g', '0', *options):
+        assert re.search(r'\d+ iters in', text) and 'invalid data' not in text, text
+
+
+@pytest.mark.parametrize('program', ['ib_send_bw', 'ib_write_bw', 'ib_read_bw', 'ib_atomic_lat'])
+def test_perftest(pair, program):
+    _, text = pair(program, '-x', '0', '-F', '-n', '500')
+    assert re.search(r'^ +\d+ +500 ', text, re.M), text

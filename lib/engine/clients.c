@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Clients: create, attach to a worker, destroy.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/clients_private.h"
+#include "engine/clients_worker.h"
+#include "mem/mirror.h"
+
+/* --- the engine --- */
+
+int
+clients_create(struct engine *e, struct error *err)
+{
+	e->client_pds = mem_zalloc(e->alloc, e->config.max_pd * sizeof(e->client_pds[0]), 0);
+	e->client_cqs = mem_zalloc(e->alloc, e->config.limits.max_cq * sizeof(e->client_cqs[0]), 0);
+	if (e->client_pds != NULL && e->client_cqs != NULL)
+		return 0;
+	return error_set(err, ENOMEM, "no memory for clients: raise eal.memory_mb");
+}
+
+void
+clients_destroy(struct engine *e)
+{
+	unsigned int i;
+
+	mem_free(e->alloc, e->client_pds);
+	mem_free(e->alloc, e->client_cqs);
+	for (i = 0; i < e->num_workers; i++)
+		if (e->worker[i] != NULL)
+			client_wake_close(e->worker[i]);
+}
+
+/* --- a client --- */
+
+static int
+client_attach_here(struct worker *w, void *client)
+{
+	struct verbs_client *c = client;
+
+	c->next = w->clients;
+	w->clients = c;
+	return 0;
+}
+
+static int
+client_detach_here(struct worker *w, void *client)
+{
+	struct verbs_client *c = client, **p = &w->clients;
+
+	while (*p != NULL && *p != c)
+		p = &(*p)->next;
+	if (*p != NULL)
+		*p = c->next;
+	return 0;
+}
+
+int
+client_pipe(int ends[2], struct error *err)
+{
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		ends[0] = ends[1] = -1;
+		return error_set(err, errno, "no pipe for events: %s", strerror(errno));
+	}
+	fcntl(ends[1], F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+static int
+client_make_tables(struct verbs_client *c)
+{
+	const struct verbs_client_limits *l = &c->limits;
+	uint32_t queues = c->segment.geometry.num_queues, i;
+
+	c->queue = calloc(queues, sizeof(c->queue[0]));
+	c->pd = malloc(l->max_pd * sizeof(c->pd[0]));
+	c->mr = calloc(l->max_mr, sizeof(c->mr[0]));
+	c->cq = calloc(l->max_cq, sizeof(c->cq[0]));
+	c->channel = calloc(l->max_channels, sizeof(c->channel[0]));
+	if (c->queue == NULL || c->pd == NULL || c->mr == NULL || c->cq == NULL ||
+		c->channel == NULL)
+		return -ENOMEM;
+	for (i = 0; i < l->max_pd; i++)
+		c->pd[i] = CLIENT_FREE;
+	for (i = 0; i < l->max_channels; i++)
+		c->channel[i].fd = -1;
+	return 0;
+}
+
+static void
+client_free_memory(struct verbs_client *c)
+{
+	uint32_t i;
+
+	for (i = 0; c->channel != NULL && i < c->limits.max_channels; i++)
+		if (c->channel[i].fd >= 0)
+			close(c->channel[i].fd);
+	for (i = 0; i < 2; i++)
+		if (c->event_pipe[i] >= 0)
+			close(c->event_pipe[i]);
+	if (c->mirror_fd >= 0)
+		close(c->mirror_fd);
+	client_segment_destroy(&c->segment);
+	free(c->queue);
+	free(c->pd);
+	free(c->mr);
+	free(c->cq);
+	free(c->channel);
+	free(c);
+}
+
+/*
+ * Our own descriptor of a mirror that the program has passed back: only files that polca made, and
+ * has sealed, are mirrors.
+ */
+static int
+client_find_mirror(const struct engine *e, int passed, struct error *err)
+{
+	const struct verbs_client *c;
+	struct stat st, own;
+	int fd;
+
+	if (fstat(passed, &st) != 0)
+		return error_set(err, errno, "mirror: %s", strerror(errno));
+	for (c = e->verbs_clients; c != NULL; c = c->next_client) {
+		if (fstat(c->mirror_fd, &own) != 0 || own.st_ino != st.st_ino ||
+			own.st_dev != st.st_dev)
+			continue;
+		fd = fcntl(c->mirror_fd, F_DUPFD_CLOEXEC, 0);
+		return fd >= 0 ? fd : error_set(err, errno, "mirror: %s", strerror(errno));
+	}
+	return error_set(err, EINVAL, "mirror: the file that was passed is no device's");
+}
+
+/* The worker with the fewest QPs gets the client, with all QPs that it will make. */
+static int
+client_set_up(struct verbs_client *c, int mirror, struct error *err)
+{
+	const struct ring_geometry *g = &c->segment.geometry;
+	int rc;
+
+	rc = client_segment_create(&c->segment, ring_entries(c->limits.max_qp + c->limits.max_srq),
+		c->limits.max_cq, c->limits.ring_bytes, err);
+	if (rc != 0)
+		return rc;
+	if (client_make_tables(c) != 0)
+		return error_set(err, ENOMEM, "no memory for a client's tables");
+	c->mirror_fd =
+		mirror < 0 ? mem_mirror_create(err) : client_find_mirror(c->engine, mirror, err);
+	if (c->mirror_fd < 0)
+		return c->mirror_fd;
+	rc = client_pipe(c->event_pipe, err);
+	if (rc != 0)
+		return rc;
+	c->shared = client_segment_at(&c->segment, 0);
+	c->shared_queues = client_segment_at(&c->segment, g->queues);
+	c->doorbells = (struct ring_doorbells){
+		.entries = client_segment_at(&c->segment, g->doorbells),
+		.mask = g->num_queues - 1,
+	};
+	c->worker = (unsigned int)choose_worker(c->engine, -1, err);
+	rc = client_wake_open(c->engine->worker[c->worker], err);
+	return rc != 0 ? rc : engine_call(c->engine, c->worker, client_attach_here, c);
+}
+
+int
+engine_client_create(struct engine *e, unsigned int port, const struct verbs_client_limits *limits,
+	int mirror, struct verbs_client **client, struct error *err)
+{
+	struct verbs_client *c;
+	int rc;
+
+	if (e->draining)
+		return error_set(err, ESHUTDOWN, "shutting down: no new clients");
+	if (known_port(e, port, err) == NULL)
+		return -EINVAL;
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return error_set(err, ENOMEM, "no memory for a client");
+	c->engine = e;
+	c->port = (uint16_t)port;
+	c->limits = *limits;
+	c->segment.fd = c->mirror_fd = c->event_pipe[0] = c->event_pipe[1] = -1;
+	rc = client_set_up(c, mirror, err);
+	if (rc != 0) {
+		client_free_memory(c);
+		return rc;
+	}
+	c->next_client = e->verbs_clients;
+	e->verbs_clients = c;
+	*client = c;
+	return 0;
+}
+
+static void
+client_unlist(struct verbs_client *c)
+{
+	struct verbs_client **p = &c->engine->verbs_clients;
+
+	while (*p != c)
+		p = &(*p)->next_client;
+	*p = c->next_client;
+}
+
+void
+engine_client_destroy(struct verbs_client *c)
+{
+	client_unlist(c);
+	client_queues_destroy(c);
+	engine_call(c->engine, c->worker, client_detach_here, c);
+	client_cqs_destroy(c);
+	client_mrs_destroy(c);
+	client_pds_destroy(c);
+	client_free_memory(c);
+}
+
+/* --- what it is told --- */
+
+void
+engine_client_hello(const struct verbs_client *c, struct ring_hello_reply *reply,
+	int fds[RING_HELLO_FDS])
+{
+	const struct rc_limits *l = &c->engine->config.limits;
+
+	reply->geometry = c->segment.geometry;
+	reply->limits = (struct ring_limits){
+		.max_mr_size = c->limits.max_mr_bytes,
+		.max_qp = c->limits.max_qp,
+		.max_qp_wr = l->max_qp_wr,
+		.max_sge = l->max_sge,
+		.max_inline = l->max_inline,
+		.max_cq = c->limits.max_cq,
+		.max_cqe = l->max_cqe,
+		.max_mr = c->limits.max_mr,
+		.max_pd = c->limits.max_pd,
+		.max_srq = c->limits.max_srq,
+		.max_srq_wr = l->max_srq_wr,
+		.max_rd_atomic = l->max_rd_atomic,
+		.max_channels = c->limits.max_channels,
+	};
+	fds[0] = c->segment.fd;
+	fds[1] = c->mirror_fd;
+	fds[2] = c->engine->worker[c->worker]->wake_pipe[1];
+	fds[3] = c->event_pipe[0];
+}
+
+void
+engine_client_port(const struct verbs_client *c, struct ring_port_reply *reply)
+{
+	const struct port_attr *port = link_port_attr(c->engine->link, c->port);
+	struct link_state state;
+	unsigned int i;
+
+	link_state(c->engine->link, c->port, &state);
+	memset(reply, 0, sizeof(*reply));
+	reply->state = port->state;
+	reply->max_mtu = reply->active_mtu = port_mtu_code(port->active_mtu);
+	reply->num_gids = port->num_gids;
+	reply->num_pkeys = RTE_MIN(port->num_pkeys, (unsigned int)RTE_DIM(reply->pkey));
+	reply->speed_mbps = state.speed_mbps;
+	for (i = 0; i < reply->num_pkeys; i++)
+		reply->pkey[i] = port->pkey[i];
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef ENGINE_CLIENTS_H
+#define ENGINE_CLIENTS_H
+
+/**
+ * @file
+ * Verbs for other processes. A client is a device that a program has opened over the verbs socket:
+ * its objects, and the segment through which it posts and polls (lib/ring).
+ *
+ * A client belongs to one worker, which takes its doorbells, posts into lib/rc and writes its
+ * completions. Its queue pairs stay on that worker, so each ring has one producer and one consumer.
+ *
+ * Called by lib/verbs on the control thread. Objects are named by slots of the client's own
+ * tables. All functions return 0, or a negative errno with an explanation in @p err.
+ */
+
+#include "engine/engine.h"
+#include "ring/protocol.h"
+
+struct verbs_client;
+
+struct verbs_client_limits {
+	uint32_t max_qp;
+	uint32_t max_cq;
+	uint32_t max_srq;
+	uint32_t max_pd;
+	uint32_t max_mr;
+	uint32_t max_channels;
+	uint64_t max_mr_bytes; /**< of all regions */
+	uint64_t ring_bytes; /**< of the entries of all rings */
+};
+
+/**
+ * @param port    of the device that the client opens
+ * @param mirror  a descriptor that the program passed: another client's mirror, to be shared; -1:
+ *  make one
+ */
+int engine_client_create(struct engine *e, unsigned int port,
+	const struct verbs_client_limits *limits, int mirror, struct verbs_client **client,
+	struct error *err);
+/** Destroy all of a client's objects, at once: peers of its queue pairs find nobody. */
+void engine_client_destroy(struct verbs_client *client);
+
+/** Fill the reply, and the descriptors to pass, which stay the client's. */
+void engine_client_hello(const struct verbs_client *client, struct ring_hello_reply *reply,
+	int fds[RING_HELLO_FDS]);
+void engine_client_port(const struct verbs_client *client, struct ring_port_reply *reply);
+
+int engine_client_pd_alloc(struct verbs_client *client, uint32_t *slot, struct error *err);
+int engine_client_pd_free(struct verbs_client *client, uint32_t slot, struct error *err);
+
+int engine_client_mr_register(struct verbs_client *client, const struct ring_mr *mr,
+	struct ring_mr_reply *reply, struct error *err);
+/** Returns when no worker can access the region any more. */
+int engine_client_mr_deregister(struct verbs_client *client, uint32_t slot, struct error *err);
+
+/** @param fd  to be passed to the program, and then closed: the pipe's reading end */
+int engine_client_channel_create(struct verbs_client *client, uint32_t *slot, int *fd,
+	struct error *err);
+int engine_client_channel_destroy(struct verbs_client *client, uint32_t slot, struct error *err);
+
+int engine_client_cq_create(struct verbs_client *client, const struct ring_cq_create *req,
+	struct ring_cq_reply *reply, struct error *err);
+int engine_client_cq_destroy(struct verbs_client *client, uint32_t slot, struct error *err);
+
+int engine_client_srq_create(struct verbs_client *client, const struct ring_srq_create *req,
+	struct ring_queue_reply *reply, struct error *err);
+int engine_client_srq_modify(struct verbs_client *client, const struct ring_srq_modify *modify,
+	struct error *err);
+int engine_client_srq_destroy(struct verbs_client *client, uint32_t slot, struct error *err);
+
+int engine_client_qp_create(struct verbs_client *client, const struct ring_qp_create *req,
+	struct ring_queue_reply *reply, struct error *err);
+int engine_client_qp_modify(struct verbs_client *client, const struct ring_qp_attr *attr,
+	struct error *err);
+int engine_client_qp_query(struct verbs_client *client, uint32_t slot, struct ring_qp_attr *attr,
+	struct error *err);
+int engine_client_qp_destroy(struct verbs_client *client, uint32_t slot, struct error *err);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Clients' protection domains and memory regions.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "engine/clients_private.h"
+
+int
+client_pd_at(const struct verbs_client *c, uint32_t slot, uint32_t *pd, struct error *err)
+{
+	if (slot >= c->limits.max_pd || c->pd[slot] == CLIENT_FREE)
+		return error_set(err, EINVAL, "pd: there is none in slot %u", slot);
+	*pd = c->pd[slot];
+	return 0;
+}
+
+int
+engine_client_pd_alloc(struct verbs_client *c, uint32_t *slot, struct error *err)
+{
+	uint32_t i, pd;
+	int rc;
+
+	for (i = 0; i < c->limits.max_pd && c->pd[i] != CLIENT_FREE; i++)
+		;
+	if (i == c->limits.max_pd)
+		return error_set(err, ENOMEM, "pd: all %u are in use (verbs.max_pd)",
+			c->limits.max_pd);
+	rc = mem_pd_alloc(c->engine->mem, &pd, err);
+	if (rc != 0)
+		return rc;
+	c->engine->client_pds[pd] = true;
+	c->pd[i] = pd;
+	*slot = i;
+	return 0;
+}
+
+static int
+client_pd_release(struct verbs_client *c, uint32_t slot, struct error *err)
+{
+	uint32_t pd = c->pd[slot];
+	int rc = mem_pd_free(c->engine->mem, pd, err);
+
+	if (rc != 0)
+		return rc;
+	c->engine->client_pds[pd] = false;
+	c->pd[slot] = CLIENT_FREE;
+	return 0;
+}
+
+int
+engine_client_pd_free(struct verbs_client *c, uint32_t slot, struct error *err)
+{
+	uint32_t pd;
+	int rc = client_pd_at(c, slot, &pd, err);
+
+	return rc != 0 ? rc : client_pd_release(c, slot, err);
+}
+
+void
+client_pds_destroy(struct verbs_client *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->limits.max_pd; i++)
+		if (c->pd[i] != CLIENT_FREE)
+			client_pd_release(c, i, NULL);
+}
+
+/* --- regions --- */
+
+static int
+client_mr_check(const struct verbs_client *c, const struct ring_mr *mr, uint32_t *slot,
+	struct error *err)
+{
+	uint64_t left = c->limits.max_mr_bytes - c->mr_bytes;
+
+	for (*slot = 0; *slot < c->limits.max_mr && c->mr[*slot].key != 0; (*slot)++)
+		;
+	if (*slot == c->limits.max_mr)
+		return error_set(err, ENOMEM, "mr: all %u are in use (verbs.max_mr)",
+			c->limits.max_mr);
+	if (mr->length > left)
+		return error_set(err, ENOMEM,
+			"length: got %" PRIu64 ", allowed: %" PRIu64 " more (verbs.mr_mb)",
+			mr->length, left);
+	return 0;
+}
+
+int
+engine_client_mr_register(struct verbs_client *c, const struct ring_mr *mr,
+	struct ring_mr_reply *reply, struct error *err)
+{
+	struct mem_mr_attr attr = {
+		.access = mr->access & ~(uint32_t)MEM_ACCESS_ZERO_BASED,
+		.length = mr->length,
+		.va = mr->iova,
+		.backing = MEM_MIRROR,
+		.fd = c->mirror_fd,
+		.offset = mr->addr,
+		.numa_node = -1,
+	};
+	struct mem_mr_info info;
+	uint32_t slot;
+	int rc = client_pd_at(c, mr->pd, &attr.pd, err);
+
+	if (rc == 0)
+		rc = client_mr_check(c, mr, &slot, err);
+	if (rc == 0)
+		rc = mem_mr_register(c->engine->mem, &attr, &info, err);
+	if (rc != 0)
+		return rc;
+	c->mr[slot] = (struct client_mr){ info.key, mr->length };
+	c->mr_bytes += mr->length;
+	reply->slot = slot;
+	reply->key = info.key;
+	return 0;
+}
+
+/* @return -EAGAIN until no worker can access the region any more */
+static int
+client_mr_release(struct verbs_client *c, uint32_t slot, struct error *err)
+{
+	int rc = mem_mr_deregister(c->engine->mem, c->mr[slot].key, err);
+
+	if (rc != 0)
+		return rc;
+	c->mr_bytes -= c->mr[slot].length;
+	c->mr[slot].key = 0;
+	return 0;
+}
+
+int
+engine_client_mr_deregister(struct verbs_client *c, uint32_t slot, struct error *err)
+{
+	unsigned int us = 10;
+	int rc;
+
+	if (slot >= c->limits.max_mr || c->mr[slot].key == 0)
+		return error_set(err, EINVAL, "mr: there is none in slot %u", slot);
+	while ((rc = client_mr_release(c, slot, err)) == -EAGAIN)
+		grace_pause(&us);
+	return rc;
+}
+
+/* All grace periods at the same time: the first call for each region begins its own. */
+void
+client_mrs_destroy(struct verbs_client *c)
+{
+	unsigned int us = 10;
+	uint32_t i;
+
+	for (i = 0; i < c->limits.max_mr; i++)
+		if (c->mr[i].key != 0)
+			client_mr_release(c, i, NULL);
+	for (i = 0; i < c->limits.max_mr; i++)
+		while (c->mr[i].key != 0 && client_mr_release(c, i, NULL) == -EAGAIN)
+			grace_pause(&us);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef ENGINE_CLIENTS_PRIVATE_H
+#define ENGINE_CLIENTS_PRIVATE_H
+
+/**
+ * @file
+ * Private to lib/engine's clients_*.c. What a worker reads of a client is changed by commands to
+ * that worker only, so nothing here needs a lock.
+ */
+
+#include "engine/clients.h"
+#include "engine/verbs_private.h"
+#include "ring/doorbell.h"
+#include "ring/queue.h"
+
+/* --- clients_segment.c --- */
+
+/** A client's segment, and which pages of its storage are in use. */
+struct client_segment {
+	int fd;
+	uint8_t *base;
+	struct ring_geometry geometry;
+	uint64_t storage; /* offset */
+	uint32_t num_pages;
+	uint64_t *pages; /* a bit each: in use */
+};
+
+int client_segment_create(struct client_segment *s, uint32_t queues, uint32_t cqs, uint64_t storage,
+	struct error *err);
+void client_segment_destroy(struct client_segment *s);
+/** Storage for the entries of a ring, zeroed. @param offset  in the segment */
+int client_segment_alloc(struct client_segment *s, uint64_t bytes, uint64_t *offset,
+	struct error *err);
+/** Offset 0 is none. */
+void client_segment_free(struct client_segment *s, uint64_t offset, uint64_t bytes);
+
+static inline void *
+client_segment_at(const struct client_segment *s, uint64_t offset)
+{
+	return s->base + offset;
+}
+
+/* --- objects --- */
+
+/** A queue pair's queues, or a shared receive queue. */
+struct client_queue {
+	/* read by the worker */
+	struct ring_end send;
+	struct ring_end receive;
+	uint32_t number; /* QPN or SRQ number */
+	uint8_t max_send_sge;
+	uint8_t max_recv_sge;
+	uint16_t max_inline;
+	bool is_srq;
+	bool waits; /* in the client's list .waiting */
+	struct client_queue *next_waiting;
+	struct client_queue *srq; /* of a QP; NULL: none */
+	/* control thread */
+	uint64_t send_offset;
+	uint64_t receive_offset;
+	uint64_t cookie;
+	struct ring_caps caps;
+	uint32_t users; /* of an SRQ */
+};
+
+struct client_cq {
+	struct verbs_client *client;
+	struct ring_end ring;
+	struct ring_cq *shared;
+	uint32_t cqn;
+	bool listed; /* in the worker's list .client_cqs */
+	bool solicited; /* a solicited or failed completion came since the last event */
+	struct client_cq *next_listed;
+	int event_fd; /* writing end of the completion channel's pipe; -1: none */
+	uint64_t cookie;
+	/* control thread */
+	uint64_t offset;
+	uint32_t channel;
+};
+
+struct client_mr {
+	uint32_t key; /* 0: free */
+	uint64_t length;
+};
+
+struct client_channel {
+	int fd; /* writing end; -1: free */
+	uint32_t users;
+};
+
+#define CLIENT_FREE UINT32_MAX
+
+struct verbs_client {
+	/* read by the worker */
+	struct verbs_client *next;
+	struct ring_doorbells doorbells;
+	struct ring_queue *shared_queues;
+	struct ring_segment *shared;
+	struct client_queue **queue; /* by slot; NULL: free */
+	struct client_queue *waiting; /* queues with entries that lib/rc had no room for */
+	/* control thread */
+	struct verbs_client *next_client; /* of all workers */
+	struct engine *engine;
+	unsigned int worker;
+	uint16_t port;
+	struct verbs_client_limits limits;
+	struct client_segment segment;
+	int mirror_fd;
+	int event_pipe[2]; /* asynchronous events: reading end, writing end */
+	uint64_t mr_bytes;
+	uint32_t num_qps, num_srqs;
+	uint32_t *pd; /* by slot; CLIENT_FREE */
+	struct client_mr *mr;
+	struct client_cq **cq;
+	struct client_channel *channel;
+};
+
+/** The object in a slot that the client named, or NULL and an error. */
+struct client_queue *client_qp_at(const struct verbs_client *c, uint32_t slot, struct error *err);
+struct client_queue *client_srq_at(const struct verbs_client *c, uint32_t slot, struct error *err);
+struct client_cq *client_cq_at(const struct verbs_client *c, const char *what, uint32_t slot,
+	struct error *err);
+/** The domain's number. */
+int client_pd_at(const struct verbs_client *c, uint32_t slot, uint32_t *pd, struct error *err);
+
+/* clients_cq.c: control thread; all objects of a kind */
+void client_cqs_destroy(struct verbs_client *c);
+/* clients_mem.c */
+void client_mrs_destroy(struct verbs_client *c);
+void client_pds_destroy(struct verbs_client *c);
+/* clients_qp.c */
+void client_queues_destroy(struct verbs_client *c);
+
+/* --- clients.c --- */
+/** A pipe whose reading end the program gets; a write never waits. */
+int client_pipe(int ends[2], struct error *err);
+int clients_create(struct engine *e, struct error *err);
+void clients_destroy(struct engine *e);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef MEM_MIRROR_H
+#define MEM_MIRROR_H
+
+/**
+ * @file
+ * Memory of another program, shared in place. The mirror is a sparse file in memory in which the
+ * offset is the program's address. The program moves the pages of a region into it before it asks
+ * for the registration; regions that overlap, or share a page, then agree by themselves.
+ *
+ * The program holds the file open and is not trusted. The file is sealed: it cannot shrink, so no
+ * access raises SIGBUS. A program that punches holes reads and writes zeros there.
+ */
+
+#include "mem/backing.h"
+
+#define MEM_MIRROR_BYTES (UINT64_C(1) << 47) /* the addresses of a program on x86-64 */
+
+/** Create a program's mirror. @return its descriptor, or a negative errno */
+int mem_mirror_create(struct error *err);
+/** Map the bytes from address @p attr->offset on, all of which must be in the mirror. */
+int mirror_map(struct backing *b, const struct mem_mr_attr *attr, struct error *err);
+
+#endif

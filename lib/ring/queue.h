@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef RING_QUEUE_H
+#define RING_QUEUE_H
+
+/**
+ * @file
+ * Both ends of a ring of fixed entries in shared memory. One producer and one consumer, each with a
+ * private view: where the entries are, how many, and its own index. Indices run freely, an entry is
+ * at the index modulo the ring's size.
+ *
+ * Neither end believes the other's index: a difference beyond the ring's size, which an honest
+ * partner never shows, counts as a full ring for the producer and as a ring full of entries for the
+ * consumer. So a partner that writes anything at all gets or loses entries of its own ring, and
+ * nobody leaves the ring's memory.
+ */
+
+#include <stdbool.h>
+
+#include "ring/layout.h"
+
+/** One end of a ring; private memory. */
+struct ring_end {
+	uint8_t *entries;
+	uint32_t mask;
+	uint32_t stride; /**< bytes of an entry */
+	uint32_t index; /**< own: the producer's head, the consumer's tail */
+	uint32_t seen; /**< producer: the consumer's tail, as last read */
+	uint32_t *own; /**< shared: where .index is published */
+	const uint32_t *others; /**< shared: the partner's index */
+};
+
+static inline void
+ring_end_init(struct ring_end *r, void *entries, uint32_t num, uint32_t stride, uint32_t *own,
+	const uint32_t *others)
+{
+	*r = (struct ring_end){
+		.entries = (uint8_t *)entries,
+		.mask = num - 1,
+		.stride = stride,
+		.own = own,
+		.others = others,
+	};
+}
+
+static inline void *
+ring_entry(const struct ring_end *r, uint32_t index)
+{
+	return r->entries + (uint64_t)(index & r->mask) * r->stride;
+}
+
+static inline void
+ring_publish(struct ring_end *r)
+{
+	__atomic_store_n(r->own, r->index, __ATOMIC_RELEASE);
+}
+
+/* --- producer --- */
+
+/** Free entries, up to the ring's size. */
+static inline uint32_t
+ring_room(struct ring_end *r)
+{
+	uint32_t used;
+
+	r->seen = __atomic_load_n(r->others, __ATOMIC_ACQUIRE);
+	used = r->index - r->seen;
+	return used > r->mask ? 0 : r->mask + 1 - used;
+}
+
+/** True if an entry is free; reads the partner's index only if it must. */
+static inline bool
+ring_has_room(struct ring_end *r)
+{
+	return r->index - r->seen <= r->mask || ring_room(r) > 0;
+}
+
+/** The next entry to fill; then increment .index, and publish once for all. */
+static inline void *
+ring_next_free(const struct ring_end *r)
+{
+	return ring_entry(r, r->index);
+}
+
+/* --- consumer --- */
+
+/** Entries to take, up to the ring's size. */
+static inline uint32_t
+ring_ready(const struct ring_end *r)
+{
+	uint32_t n = __atomic_load_n(r->others, __ATOMIC_ACQUIRE) - r->index;
+
+	return n > r->mask ? r->mask + 1 : n;
+}
+
+/** The oldest entry; then increment .index, and publish once for all. */
+static inline const void *
+ring_oldest(const struct ring_end *r)
+{
+	return ring_entry(r, r->index);
+}
+
+/* --- words that the partner may change at any time --- */
+
+/**
+ * Copy @p words 64-bit words, each of which is read exactly once. Both are aligned to 8 bytes.
+ */
+static inline void
+ring_copy_once(void *to, const void *from, uint32_t words)
+{
+	const uint64_t *src = (const uint64_t *)from;
+	uint64_t *dst = (uint64_t *)to;
+	uint32_t i;
+
+	for (i = 0; i < words; i++)
+		dst[i] = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The requests of the verbs socket: one row each, with the sizes of request and reply. A message of
+ * another size is no request.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "verbs/private.h"
+
+#define REQUEST_HEADER offsetof(struct ring_request, hello)
+#define REPLY_HEADER   offsetof(struct ring_reply, text)
+
+typedef int (*verbs_request_fn)(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err);
+
+static int
+request_hello(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	struct ring_hello_reply *reply = &answer->reply.hello;
+	struct verbs_server *s = session->server;
+	int rc;
+
+	if (session->client != NULL)
+		return error_set(err, EBUSY, "hello: this connection has a device already");
+	if (req->hello.magic != RING_MAGIC || req->hello.major != RING_MAJOR)
+		return error_set(err, EPROTONOSUPPORT,
+			"hello: got version %u.%u, this polca speaks %d.%d: use its own provider",
+			req->hello.major, req->hello.minor, RING_MAJOR, RING_MINOR);
+	rc = engine_client_create(s->engine, req->hello.port, &s->config.limits, session->passed_fd,
+		&session->client, err);
+	if (rc != 0)
+		return rc;
+	reply->major = RING_MAJOR;
+	reply->minor = RING_MINOR;
+	reply->node_guid = verbs_node_guid(s->engine, req->hello.port);
+	snprintf(reply->version, sizeof(reply->version), "%s", POLCA_VERSION);
+	engine_client_hello(session->client, reply, answer->fds);
+	answer->num_fds = RING_HELLO_FDS;
+	return 0;
+}
+
+static int
+request_query_port(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)req;
+	(void)err;
+	engine_client_port(session->client, &answer->reply.port);
+	return 0;
+}
+
+static int
+request_pd_alloc(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)req;
+	return engine_client_pd_alloc(session->client, &answer->reply.slot.slot, err);
+}
+
+static int
+request_pd_free(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)answer;
+	return engine_client_pd_free(session->client, req->slot.slot, err);
+}
+
+static int
+request_mr_register(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	return engine_client_mr_register(session->client, &req->mr, &answer->reply.mr, err);
+}
+
+static int
+request_mr_deregister(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)answer;
+	return engine_client_mr_deregister(session->client, req->slot.slot, err);
+}
+
+static int
+request_channel_create(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	int rc = engine_client_channel_create(session->client, &answer->reply.slot.slot,
+		&answer->fds[0], err);
+
+	(void)req;
+	answer->num_fds = answer->close_fds = rc == 0;
+	return rc;
+}
+
+static int
+request_channel_destroy(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)answer;
+	return engine_client_channel_destroy(session->client, req->slot.slot, err);
+}
+
+static int
+request_cq_create(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	return engine_client_cq_create(session->client, &req->cq, &answer->reply.cq, err);
+}
+
+static int
+request_cq_destroy(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)answer;
+	return engine_client_cq_destroy(session->client, req->slot.slot, err);
+}
+
+static int
+request_srq_create(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	return engine_client_srq_create(session->client, &req->srq, &answer->reply.queue, err);
+}
+
+static int
+request_srq_modify(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)answer;
+	return engine_client_srq_modify(session->client, &req->srq_modify, err);
+}
+
+static int
+request_srq_destroy(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)answer;
+	return engine_client_srq_destroy(session->client, req->slot.slot, err);
+}
+
+static int
+request_qp_create(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	return engine_client_qp_create(session->client, &req->qp, &answer->reply.queue, err);
+}
+
+static int
+request_qp_modify(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)answer;
+	return engine_client_qp_modify(session->client, &req->attr, err);
+}
+
+static int
+request_qp_query(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	return engine_client_qp_query(session->client, req->slot.slot, &answer->reply.attr, err);
+}
+
+static int
+request_qp_destroy(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)answer;
+	return engine_client_qp_destroy(session->client, req->slot.slot, err);
+}
+
+#define IN(member)  sizeof(((struct ring_request *)0)->member)
+#define OUT(member) sizeof(((struct ring_reply *)0)->member)
+
+static const struct {
+	size_t in, out; /* bytes after the headers */
+	verbs_request_fn run;
+} verbs_requests[RING_REQUESTS] = {
+	[RING_HELLO] = { IN(hello), OUT(hello), request_hello },
+	[RING_QUERY_PORT] = { 0, OUT(port), request_query_port },
+	[RING_PD_ALLOC] = { 0, OUT(slot), request_pd_alloc },
+	[RING_PD_FREE] = { IN(slot), 0, request_pd_free },
+	[RING_MR_REGISTER] = { IN(mr), OUT(mr), request_mr_register },
+	[RING_MR_DEREGISTER] = { IN(slot), 0, request_mr_deregister },
+	[RING_CHANNEL_CREATE] = { 0, OUT(slot), request_channel_create },
+	[RING_CHANNEL_DESTROY] = { IN(slot), 0, request_channel_destroy },
+	[RING_CQ_CREATE] = { IN(cq), OUT(cq), request_cq_create },
+	[RING_CQ_DESTROY] = { IN(slot), 0, request_cq_destroy },
+	[RING_SRQ_CREATE] = { IN(srq), OUT(queue), request_srq_create },
+	[RING_SRQ_MODIFY] = { IN(srq_modify), 0, request_srq_modify },
+	[RING_SRQ_DESTROY] = { IN(slot), 0, request_srq_destroy },
+	[RING_QP_CREATE] = { IN(qp), OUT(queue), request_qp_create },
+	[RING_QP_MODIFY] = { IN(attr), 0, request_qp_modify },
+	[RING_QP_QUERY] = { IN(slot), OUT(attr), request_qp_query },
+	[RING_QP_DESTROY] = { IN(slot), 0, request_qp_destroy },
+};
+
+static int
+verbs_request_run(struct verbs_session *session, const struct ring_request *req, size_t size,
+	struct verbs_answer *answer, struct error *err)
+{
+	if (size < REQUEST_HEADER || req->code >= RING_REQUESTS)
+		return error_set(err, EPROTO, "no request of %zu bytes", size);
+	if (size != REQUEST_HEADER + verbs_requests[req->code].in)
+		return error_set(err, EPROTO, "request %u: got %zu bytes, expected %zu", req->code,
+			size, REQUEST_HEADER + verbs_requests[req->code].in);
+	if ((session->client == NULL) != (req->code == RING_HELLO))
+		return error_set(err, EPROTO, "request %u: the first, and only the first, is HELLO",
+			req->code);
+	return verbs_requests[req->code].run(session, req, answer, err);
+}
+
+bool
+verbs_request(struct verbs_session *session, const struct ring_request *req, size_t size,
+	struct verbs_answer *answer)
+{
+	struct error err = { "" };
+	int rc = verbs_request_run(session, req, size, answer, &err);
+
+	if (rc == 0) {
+		answer->size = REPLY_HEADER + verbs_requests[req->code].out;
+		return true;
+	}
+	memset(&answer->reply, 0, sizeof(answer->reply));
+	answer->num_fds = answer->close_fds = 0;
+	answer->reply.error = -rc;
+	snprintf(answer->reply.text, sizeof(answer->reply.text), "%.255s", err.text);
+	answer->size = REPLY_HEADER + sizeof(answer->reply.text);
+	return rc != -EPROTO && session->client != NULL;
+}

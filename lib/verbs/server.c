@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "verbs/private.h"
+
+#define ACCEPTS_A_TURN 16
+#define REFRESH_S      1
+
+const struct verbs_config verbs_config_default = {
+	.max_clients = 64,
+	.max_user_clients = 64,
+	.mr_mb = 4096,
+	.ring_mb = 256,
+	.limits = {
+		.max_qp = 1024,
+		.max_cq = 256,
+		.max_srq = 16,
+		.max_pd = 64,
+		.max_mr = 4096,
+		.max_channels = 64,
+	},
+};
+
+static uint32_t
+verbs_clients_of(const struct verbs_server *s, uid_t uid)
+{
+	const struct verbs_session *session;
+	uint32_t n = 0;
+
+	LIST_FOREACH(session, &s->sessions, link)
+		n += session->uid == uid;
+	return n;
+}
+
+/* The kernel has compared group and mode; a client beyond its user's share is closed. */
+static void
+verbs_admit(struct verbs_server *s, int fd)
+{
+	struct verbs_session *session;
+
+	if (!peer_allowed(&s->listener, fd) || s->num_sessions >= s->config.max_clients) {
+		close(fd);
+		return;
+	}
+	session = verbs_session_create(s, fd);
+	if (session != NULL && verbs_clients_of(s, session->uid) > s->config.max_user_clients)
+		verbs_session_destroy(session);
+}
+
+static void
+verbs_accept(evutil_socket_t listener, short events, void *server)
+{
+	struct verbs_server *s = server;
+	unsigned int i;
+	int fd;
+
+	(void)listener;
+	(void)events;
+	for (i = 0; i < ACCEPTS_A_TURN; i++) {
+		fd = listener_accept(&s->listener);
+		if (fd < 0)
+			return;
+		verbs_admit(s, fd);
+	}
+}
+
+static void
+verbs_refresh(evutil_socket_t fd, short events, void *server)
+{
+	(void)fd;
+	(void)events;
+	verbs_tree_follow(server);
+}
+
+static int
+verbs_listen(struct verbs_server *s, gid_t group, mode_t mode, struct error *err)
+{
+	const struct timeval second = { REFRESH_S, 0 };
+	struct event_base *base = engine_event_base(s->engine);
+	int rc = listener_open(&s->listener, "verbs.socket", s->config.socket, SOCK_SEQPACKET, err);
+
+	if (rc == 0)
+		rc = listener_admit(&s->listener, group, mode, err);
+	if (rc != 0)
+		return rc;
+	s->event = event_new(base, s->listener.fd, EV_READ | EV_PERSIST, verbs_accept, s);
+	s->refresh = event_new(base, -1, EV_PERSIST, verbs_refresh, s);
+	if (s->event == NULL || s->refresh == NULL || event_add(s->event, NULL) != 0 ||
+		event_add(s->refresh, &second) != 0)
+		return error_set(err, ENOMEM, "verbs.socket: out of memory");
+	return 0;
+}
+
+struct verbs_server *
+verbs_create(struct engine *e, const struct verbs_config *config, gid_t group, mode_t mode,
+	struct error *err)
+{
+	struct verbs_server *s = calloc(1, sizeof(*s));
+
+	if (s == NULL) {
+		error_set(err, ENOMEM, "verbs.socket: out of memory");
+		return NULL;
+	}
+	LIST_INIT(&s->sessions);
+	s->engine = e;
+	s->config = *config;
+	s->config.limits.max_mr_bytes = (uint64_t)config->mr_mb << 20;
+	s->config.limits.ring_bytes = (uint64_t)config->ring_mb << 20;
+	s->listener.fd = -1;
+	if (verbs_listen(s, group, mode, err) == 0 && verbs_tree_create(s, err) == 0)
+		return s;
+	verbs_destroy(s);
+	return NULL;
+}
+
+void
+verbs_destroy(struct verbs_server *s)
+{
+	struct verbs_session *session;
+
+	if (s == NULL)
+		return;
+	while ((session = LIST_FIRST(&s->sessions)) != NULL)
+		verbs_session_destroy(session);
+	if (s->event != NULL)
+		event_free(s->event);
+	if (s->refresh != NULL)
+		event_free(s->refresh);
+	if (s->listener.fd >= 0)
+		verbs_tree_remove(s->config.socket);
+	listener_close(&s->listener);
+	free(s);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Completion queues: a worker writes, the program polls. An empty poll is one load.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "channel.h"
+#include "provider.h"
+
+#define EMPTY_POLLS 16384
+
+struct ibv_cq *
+polca_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int vector)
+{
+	struct polca_context *c = context_of(context);
+	struct polca_cq *cq = calloc(1, sizeof(*cq));
+	struct ring_request req = { 0 };
+	struct ring_reply reply;
+	int rc;
+
+	(void)vector;
+	if (cq == NULL)
+		return NULL;
+	req.cq.cookie = (uintptr_t)&cq->ibv;
+	req.cq.cqe = (uint32_t)cqe;
+	req.cq.channel = channel != NULL ? channel_slot(c, channel->fd) : RING_NONE;
+	rc = POLCA_CALL(c, RING_CQ_CREATE, &req, cq, &reply);
+	if (rc != 0) {
+		free(cq);
+		errno = rc;
+		return NULL;
+	}
+	cq->slot = reply.cq.slot;
+	cq->shared = &c->cqs[cq->slot];
+	ring_end_init(&cq->ring, c->segment + reply.cq.entries, reply.cq.num,
+		sizeof(struct ring_completion), &cq->shared->tail, &cq->shared->head);
+	cq->ibv.cqe = (int)reply.cq.num;
+	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	return &cq->ibv;
+}
+
+int
+polca_destroy_cq(struct ibv_cq *ibv)
+{
+	struct polca_cq *cq = (struct polca_cq *)ibv;
+	int rc = polca_call_slot(context_of(ibv->context), RING_CQ_DESTROY, cq->slot);
+
+	if (rc != 0)
+		return rc;
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	return 0;
+}
+
+static void
+cq_read(const struct ring_completion *from, struct ibv_wc *wc)
+{
+	wc->wr_id = from->wr_id;
+	wc->status = (enum ibv_wc_status)from->status;
+	wc->opcode = (enum ibv_wc_opcode)from->opcode;
+	wc->vendor_err = 0;
+	wc->byte_len = from->byte_len;
+	wc->qp_num = from->qp_num;
+	wc->src_qp = from->src_qp;
+	wc->wc_flags = from->flags;
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = 0;
+	wc->dlid_path_bits = 0;
+	if (from->flags & IBV_WC_WITH_INV)
+		wc->invalidated_rkey = from->imm;
+	else
+		wc->imm_data = htonl(from->imm);
+}
+
+/*
+ * An empty queue: once in many polls, look whether polca still lives. Without it a program would
+ * poll for ever. @return 0, or -1: the error that ibv_poll_cq() knows
+ */
+static int
+cq_poll_empty(struct polca_cq *cq)
+{
+	uint32_t n = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
+
+	__atomic_store_n(&cq->empty_polls, n, __ATOMIC_RELAXED);
+	if (n % EMPTY_POLLS != 0 || !polca_is_gone(context_of(cq->ibv.context)))
+		return 0;
+	return -1;
+}
+
+int
+polca_poll_cq(struct ibv_cq *ibv, int num, struct ibv_wc *wc)
+{
+	struct polca_cq *cq = (struct polca_cq *)ibv;
+	uint32_t ready;
+	int i;
+
+	if (__atomic_load_n(cq->ring.others, __ATOMIC_RELAXED) ==
+		__atomic_load_n(&cq->ring.index, __ATOMIC_RELAXED))
+		return cq_poll_empty(cq);
+	pthread_spin_lock(&cq->lock);
+	ready = ring_ready(&cq->ring);
+	for (i = 0; i < num && (uint32_t)i < ready; i++) {
+		cq_read(ring_oldest(&cq->ring), &wc[i]);
+		__atomic_store_n(&cq->ring.index, cq->ring.index + 1, __ATOMIC_RELAXED);
+	}
+	ring_publish(&cq->ring);
+	pthread_spin_unlock(&cq->lock);
+	return i;
+}
+
+/* The caller polls once more after this call, and so finds what came before it. */
+int
+polca_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+{
+	struct ring_cq *shared = ((struct polca_cq *)ibv)->shared;
+	uint32_t arm = solicited_only ? RING_ARMED_SOLICITED : RING_ARMED_ANY;
+
+	if (__atomic_load_n(&shared->armed, __ATOMIC_RELAXED) < arm)
+		__atomic_store_n(&shared->armed, arm, __ATOMIC_RELAXED);
+	/* store, then let the poll load */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return 0;
+}

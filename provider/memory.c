@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Memory regions: the pages move into the mirror, then polca maps them.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "mirror.h"
+#include "provider.h"
+
+#define ACCESS_FLAGS                                                                               \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+
+static int
+region_register(struct polca_context *c, struct polca_mr *mr, const struct ring_mr *ask)
+{
+	struct ring_request req = { .mr = *ask };
+	struct ring_reply reply;
+	int rc = mirror_hold(c->mirror_fd, mr->addr, mr->length);
+
+	if (rc != 0)
+		return rc;
+	rc = POLCA_CALL(c, RING_MR_REGISTER, &req, mr, &reply);
+	if (rc != 0) {
+		mirror_release(c->mirror_fd, mr->addr, mr->length);
+		return rc;
+	}
+	mr->slot = reply.mr.slot;
+	mr->verbs.ibv_mr.handle = reply.mr.slot;
+	mr->verbs.ibv_mr.lkey = mr->verbs.ibv_mr.rkey = reply.mr.key;
+	return 0;
+}
+
+struct ibv_mr *
+polca_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	const struct ring_mr ask = {
+		.addr = (uintptr_t)addr,
+		.length = length,
+		.iova = iova,
+		.pd = ((struct polca_pd *)pd)->slot,
+		.access = (uint32_t)access & ACCESS_FLAGS,
+	};
+	struct polca_mr *mr = calloc(1, sizeof(*mr));
+	int rc;
+
+	if (mr == NULL)
+		return NULL;
+	mr->addr = (uintptr_t)addr;
+	mr->length = length;
+	rc = region_register(context_of(pd->context), mr, &ask);
+	if (rc != 0) {
+		free(mr);
+		errno = rc;
+		return NULL;
+	}
+	mr->verbs.access = access;
+	return &mr->verbs.ibv_mr;
+}
+
+int
+polca_dereg_mr(struct verbs_mr *verbs)
+{
+	struct polca_mr *mr = (struct polca_mr *)verbs;
+	struct polca_context *c = context_of(verbs->ibv_mr.context);
+	int rc = polca_call_slot(c, RING_MR_DEREGISTER, mr->slot);
+
+	if (rc != 0)
+		return rc;
+	mirror_release(c->mirror_fd, mr->addr, mr->length);
+	free(mr);
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef PROVIDER_MOVE_H
+#define PROVIDER_MOVE_H
+
+/**
+ * @file
+ * Replace pages under a running program.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * Put what stands at [addr, addr + length) into other pages, in place: those of a file at the
+ * offset that is the address, or private anonymous ones (file -1). Page aligned. Threads that
+ * write there meanwhile wait, threads that read do not.
+ *
+ * @return errno value; EPERM: other threads could not be held off
+ */
+int move_pages_to(int file, uintptr_t addr, size_t length);
+/** In a forked child, which has one thread and none of its parent's guards. */
+void move_forget_guard(void);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Shared receive queues.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "provider.h"
+
+struct ibv_srq *
+polca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	struct polca_context *c = context_of(pd->context);
+	struct polca_srq *srq = calloc(1, sizeof(*srq));
+	const struct ring_queue_reply *made;
+	struct ring_request req = { 0 };
+	struct ring_reply reply;
+	int rc;
+
+	if (srq == NULL)
+		return NULL;
+	req.srq = (struct ring_srq_create){
+		.cookie = (uintptr_t)&srq->ibv,
+		.pd = ((struct polca_pd *)pd)->slot,
+		.max_wr = init->attr.max_wr,
+		.max_sge = init->attr.max_sge,
+		.limit = init->attr.srq_limit,
+	};
+	rc = POLCA_CALL(c, RING_SRQ_CREATE, &req, srq, &reply);
+	if (rc != 0) {
+		free(srq);
+		errno = rc;
+		return NULL;
+	}
+	made = &reply.queue;
+	srq->queue = (struct polca_queue){ c, &c->queues[made->slot], made->slot };
+	ring_end_init(&srq->receive, c->segment + made->receive_entries, made->receive_num,
+		made->receive_stride, &srq->queue.shared->receive_head,
+		&srq->queue.shared->receive_tail);
+	pthread_spin_init(&srq->lock, PTHREAD_PROCESS_PRIVATE);
+	init->attr.max_wr = made->caps.max_recv_wr;
+	init->attr.max_sge = made->caps.max_recv_sge;
+	srq->attr = init->attr;
+	return &srq->ibv;
+}
+
+int
+polca_destroy_srq(struct ibv_srq *ibv)
+{
+	struct polca_srq *srq = (struct polca_srq *)ibv;
+	int rc = polca_call_slot(srq->queue.context, RING_SRQ_DESTROY, srq->queue.slot);
+
+	if (rc != 0)
+		return rc;
+	pthread_spin_destroy(&srq->lock);
+	free(srq);
+	return 0;
+}
+
+int
+polca_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+{
+	struct polca_srq *srq = (struct polca_srq *)ibv;
+	struct ring_request req = { 0 };
+	struct ring_reply reply;
+	int rc;
+
+	if (mask & IBV_SRQ_MAX_WR)
+		return EOPNOTSUPP;
+	if (!(mask & IBV_SRQ_LIMIT))
+		return 0;
+	req.srq_modify = (struct ring_srq_modify){ srq->queue.slot, attr->srq_limit };
+	rc = POLCA_CALL(srq->queue.context, RING_SRQ_MODIFY, &req, srq_modify, &reply);
+	if (rc == 0)
+		srq->attr.srq_limit = attr->srq_limit;
+	return rc;
+}
+
+int
+polca_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	*attr = ((struct polca_srq *)ibv)->attr;
+	return 0;
+}
+
+int
+polca_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct polca_srq *srq = (struct polca_srq *)ibv;
+	int rc;
+
+	pthread_spin_lock(&srq->lock);
+	rc = polca_post_receives(&srq->queue, &srq->receive, srq->attr.max_sge, wr, bad);
+	pthread_spin_unlock(&srq->lock);
+	return rc;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "client_node.h"
+#include "port/port.h"
+
+const struct verbs_client_limits program_limits = {
+	.max_qp = 8,
+	.max_cq = 4,
+	.max_srq = 2,
+	.max_pd = 4,
+	.max_mr = 4,
+	.max_channels = 2,
+	.max_mr_bytes = 1 << 20,
+	.ring_bytes = 1 << 20,
+};
+
+void
+program_open(struct engine *e, struct program *p, unsigned int port)
+{
+	const struct ring_geometry *g = &p->hello.geometry;
+	int fds[RING_HELLO_FDS];
+	struct error err;
+
+	memset(p, 0, sizeof(*p));
+	assert_ok(engine_client_create(e, port, &program_limits, -1, &p->client, &err));
+	engine_client_hello(p->client, &p->hello, fds);
+	p->segment = mmap(NULL, g->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	assert_ptr_not_equal(p->segment, MAP_FAILED);
+	p->doorbells = (uint32_t *)(void *)(p->segment + g->doorbells);
+	p->queues = (struct ring_queue *)(void *)(p->segment + g->queues);
+	p->cqs = (struct ring_cq *)(void *)(p->segment + g->cqs);
+	/* any address: only the offset in the mirror counts */
+	p->address = (UINT64_C(0x7000) + port) << 24;
+	p->memory = mmap(NULL, PROGRAM_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+		fds[1], (off_t)p->address);
+	assert_ptr_not_equal(p->memory, MAP_FAILED);
+}
+
+void
+program_make_objects(struct program *p)
+{
+	struct ring_cq_create cq = { .cqe = PROGRAM_DEPTH * 2, .channel = RING_NONE };
+	struct ring_qp_create qp = {
+		.cookie = PROGRAM_QP_COOKIE,
+		.caps = { PROGRAM_DEPTH, PROGRAM_DEPTH, 2, 2, 64 },
+		.srq = RING_NONE,
+		.sq_sig_all = 1,
+	};
+	struct ring_mr mr = {
+		.addr = p->address,
+		.iova = p->address,
+		.length = PROGRAM_MEMORY,
+		.access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
+	};
+	struct ring_queue *q;
+	struct error err;
+
+	assert_ok(engine_client_pd_alloc(p->client, &p->pd, &err));
+	assert_ok(engine_client_cq_create(p->client, &cq, &p->cq, &err));
+	qp.pd = mr.pd = p->pd;
+	qp.send_cq = qp.recv_cq = p->cq.slot;
+	assert_ok(engine_client_qp_create(p->client, &qp, &p->qp, &err));
+	assert_ok(engine_client_mr_register(p->client, &mr, &p->mr, &err));
+	q = &p->queues[p->qp.slot];
+	ring_end_init(&p->send, p->segment + p->qp.send_entries, p->qp.send_num, p->qp.send_stride,
+		&q->send_head, &q->send_tail);
+	ring_end_init(&p->receive, p->segment + p->qp.receive_entries, p->qp.receive_num,
+		p->qp.receive_stride, &q->receive_head, &q->receive_tail);
+	ring_end_init(&p->completions, p->segment + p->cq.entries, p->cq.num,
+		sizeof(struct ring_completion), &p->cqs[p->cq.slot].tail, &p->cqs[p->cq.slot].head);
+}
+
+static void
+program_modify(struct program *p, uint32_t qpn, unsigned int peer_port)
+{
+	struct ring_qp_attr a = {
+		.slot = p->qp.slot,
+		.path_mtu = 3,
+		.rq_psn = 100,
+		.sq_psn = 100,
+		.dest_qp_num = qpn,
+		.qp_access_flags = MEM_ACCESS_REMOTE,
+		.max_rd_atomic = 1,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+	static const uint8_t address[2][4] = { { 192, 0, 2, 1 }, { 192, 0, 2, 2 } };
+	const union gid gid = gid_from_ipv4(address[peer_port]);
+	struct error err;
+
+	memcpy(a.path.dgid, &gid, sizeof(a.path.dgid));
+	a.mask = QP_ATTR_STATE | QP_ATTRS_INIT;
+	a.qp_state = QPS_INIT;
+	assert_ok(engine_client_qp_modify(p->client, &a, &err));
+	a.mask = QP_ATTR_STATE | QP_ATTRS_RTR;
+	a.qp_state = QPS_RTR;
+	assert_ok(engine_client_qp_modify(p->client, &a, &err));
+	a.mask = QP_ATTR_STATE | QP_ATTRS_RTS;
+	a.qp_state = QPS_RTS;
+	assert_ok(engine_client_qp_modify(p->client, &a, &err));
+}
+
+void
+program_connect(struct program *p, struct program *q)
+{
+	program_modify(p, q->qp.number, 1);
+	program_modify(q, p->qp.number, 0);
+}
+
+void
+program_close(struct program *p)
+{
+	munmap(p->memory, PROGRAM_MEMORY);
+	munmap(p->segment, p->hello.geometry.bytes);
+	engine_client_destroy(p->client);
+}
+
+void
+program_ring(struct program *p, uint32_t slot)
+{
+	ring_doorbell_ring(p->doorbells, p->hello.geometry.num_queues - 1, &p->next_doorbell,
+		&p->queues[slot], slot);
+}
+
+void
+program_send(struct program *p, uint64_t wr_id, uint64_t offset, uint32_t length)
+{
+	struct ring_send *wqe = ring_next_free(&p->send);
+	struct ring_sge *sge = (struct ring_sge *)(wqe + 1);
+
+	*wqe = (struct ring_send){ .wr_id = wr_id, .opcode = WR_SEND, .num_sge = 1 };
+	*sge = (struct ring_sge){ p->address + offset, length, p->mr.key };
+	p->send.index++;
+	ring_publish(&p->send);
+	program_ring(p, p->qp.slot);
+}
+
+void
+program_receive(struct program *p, uint64_t wr_id, uint64_t offset, uint32_t length)
+{
+	struct ring_receive *wqe = ring_next_free(&p->receive);
+	struct ring_sge *sge = (struct ring_sge *)(wqe + 1);
+
+	*wqe = (struct ring_receive){ .wr_id = wr_id, .num_sge = 1 };
+	*sge = (struct ring_sge){ p->address + offset, length, p->mr.key };
+	p->receive.index++;
+	ring_publish(&p->receive);
+	program_ring(p, p->qp.slot);
+}
+
+struct ring_completion
+program_completion(struct program *p)
+{
+	struct ring_completion c;
+
+	eventually(ring_ready(&p->completions) > 0);
+	memcpy(&c, ring_oldest(&p->completions), sizeof(c));
+	p->completions.index++;
+	ring_publish(&p->completions);
+	return c;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef TEST_ENGINE_CLIENT_NODE_H
+#define TEST_ENGINE_CLIENT_NODE_H
+
+/*
+ * A program on the verbs socket, without the socket: it has a client of the engine, maps its
+ * segment as the provider does, and may write anything there.
+ */
+
+#include "engine/clients.h"
+#include "node.h"
+#include "ring/doorbell.h"
+#include "ring/queue.h"
+
+#define PROGRAM_MEMORY    65536u
+#define PROGRAM_DEPTH     16u
+#define PROGRAM_QP_COOKIE UINT64_C(0x1234567890)
+
+struct program {
+	struct verbs_client *client;
+	struct ring_hello_reply hello;
+	uint8_t *segment;
+	uint32_t *doorbells;
+	struct ring_queue *queues;
+	struct ring_cq *cqs;
+	uint32_t next_doorbell;
+	/* one of each object */
+	uint32_t pd;
+	struct ring_cq_reply cq;
+	struct ring_queue_reply qp;
+	struct ring_mr_reply mr;
+	uint8_t *memory; /* the region, as the program sees it */
+	uint64_t address;
+	struct ring_end send, receive, completions;
+};
+
+extern const struct verbs_client_limits program_limits;
+
+void program_open(struct engine *e, struct program *p, unsigned int port);
+/* A PD, a CQ, a QP, and a region of PROGRAM_MEMORY bytes. */
+void program_make_objects(struct program *p);
+/* Bring both QPs to RTS, p's on port 0 and q's on port 1. */
+void program_connect(struct program *p, struct program *q);
+/* Unmap, and destroy the client. */
+void program_close(struct program *p);
+
+/* Post, and ring. */
+void program_send(struct program *p, uint64_t wr_id, uint64_t offset, uint32_t length);
+void program_receive(struct program *p, uint64_t wr_id, uint64_t offset, uint32_t length);
+void program_ring(struct program *p, uint32_t slot);
+/* Wait for the next completion. */
+struct ring_completion program_completion(struct program *p);
+
+#endif

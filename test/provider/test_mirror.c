@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Registration of a program's memory: its pages move into the mirror and back, in place, under
+ * threads that write to them.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mirror.h"
+
+#define PAGE    ((size_t)4096)
+#define BYTES   (64 * PAGE)
+#define THREADS 4
+#define ROUNDS  300
+
+static int file = -1;
+
+static int
+mirror_setup(void **state)
+{
+	(void)state;
+	file = memfd_create("mirror", MFD_CLOEXEC);
+	return file >= 0 && ftruncate(file, (off_t)1 << 47) == 0 ? 0 : -1;
+}
+
+static int
+mirror_teardown(void **state)
+{
+	(void)state;
+	return close(file);
+}
+
+static uint8_t *
+make_anonymous(size_t bytes)
+{
+	uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
+/* As polca maps it. */
+static uint8_t *
+map_mirror(const uint8_t *of, size_t bytes)
+{
+	uint8_t *p =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)(uintptr_t)of);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
+/* True if the file has a page for this address. */
+static bool
+has_page(const uint8_t *p)
+{
+	off_t at = (off_t)((uintptr_t)p & ~(PAGE - 1));
+
+	return lseek(file, at, SEEK_DATA) == at;
+}
+
+static void
+test_both_sides_see_the_same_bytes(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES), *other;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BYTES; i++)
+		p[i] = (uint8_t)(i * 7);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+	other = map_mirror(p, BYTES);
+	assert_memory_equal(p, other, BYTES);
+	other[5] = 200;
+	assert_int_equal(p[5], 200);
+	p[PAGE] = 201;
+	assert_int_equal(other[PAGE], 201);
+	mirror_release(file, (uintptr_t)p, BYTES);
+	/* private again, with the bytes it had, and gone from the file */
+	assert_int_equal(p[5], 200);
+	assert_int_equal(p[PAGE + 1], (uint8_t)((PAGE + 1) * 7));
+	assert_false(has_page(p));
+	p[5] = 1;
+	assert_int_equal(other[5], 0);
+	munmap(other, BYTES);
+	munmap(p, BYTES);
+}
+
+/* Pages stay as long as a region lies on them, wherever regions begin and end. */
+static void
+test_regions_that_overlap(void **state)
+{
+	uint8_t *p = make_anonymous(8 * PAGE);
+
+	(void)state;
+	memset(p, 1, 8 * PAGE);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, 4 * PAGE), 0);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p + 2 * PAGE + 100, 2 * PAGE), 0);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p + 10, 20), 0);
+	mirror_release(file, (uintptr_t)p, 4 * PAGE);
+	assert_true(has_page(p)); /* of the third */
+	assert_false(has_page(p + PAGE));
+	assert_true(has_page(p + 2 * PAGE));
+	assert_true(has_page(p + 4 * PAGE));
+	assert_false(has_page(p + 5 * PAGE));
+	mirror_release(file, (uintptr_t)p + 10, 20);
+	assert_false(has_page(p));
+	mirror_release(file, (uintptr_t)p + 2 * PAGE + 100, 2 * PAGE);
+	assert_false(has_page(p + 2 * PAGE));
+	for (size_t i = 0; i < 8 * PAGE; i++)
+		assert_int_equal(p[i], 1);
+	munmap(p, 8 * PAGE);
+}
+
+/* The neighbours of a small object on the heap stay in use. */
+static void
+test_heap_objects(void **state)
+{
+	char *before = malloc(64), *object = malloc(100), *after = malloc(64);
+
+	(void)state;
+	strcpy(before, "before");
+	strcpy(object, "object");
+	strcpy(after, "after");
+	assert_int_equal(mirror_hold(file, (uintptr_t)object, 100), 0);
+	assert_string_equal(before, "before");
+	strcpy(after, "still after");
+	mirror_release(file, (uintptr_t)object, 100);
+	assert_string_equal(object, "object");
+	assert_string_equal(after, "still after");
+	free(before);
+	free(object);
+	free(after);
+}
+
+/* --- what cannot be moved is refused by name --- */
+
+static void
+expect_refused(uint8_t *p, size_t bytes)
+{
+	memset(p, 3, bytes);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, bytes), EFAULT);
+	assert_int_equal(p[bytes - 1], 3);
+	p[0] = 4;
+}
+
+static void
+test_other_kinds_are_refused(void **state)
+{
+	uint8_t stack[3 * PAGE];
+	uint8_t *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	FILE *f = tmpfile();
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	expect_refused(p, BYTES);
+	munmap(p, BYTES);
+	assert_int_equal(ftruncate(fileno(f), (off_t)BYTES), 0);
+	p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(f), 0);
+	expect_refused(p, BYTES);
+	munmap(p, BYTES);
+	fclose(f);
+	expect_refused(stack, sizeof(stack));
+}
+
+static void
+test_holes_and_read_only_pages_are_refused(void **state)
+{
+	uint8_t *p = make_anonymous(4 * PAGE);
+
+	(void)state;
+	memset(p, 3, 4 * PAGE);
+	munmap(p + 2 * PAGE, PAGE);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, 4 * PAGE), EFAULT);
+	assert_false(has_page(p)); /* all or nothing */
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, 0), EINVAL);
+	assert_int_equal(mirror_hold(file, UINTPTR_MAX - 10, 100), EINVAL);
+	mprotect(p, PAGE, PROT_READ);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, PAGE), EFAULT);
+	assert_int_equal(p[0], 3);
+	munmap(p, 4 * PAGE);
+}
+
+/* --- other threads --- */
+
+struct writer {
+	volatile uint64_t *words;
+	uint64_t count;
+	const bool *stop;
+};
+
+/* Increments words of its own in every page. */
+static void *
+writer_run(void *arg)
+{
+	struct writer *w = arg;
+	size_t i;
+
+	while (!__atomic_load_n(w->stop, __ATOMIC_RELAXED)) {
+		for (i = 0; i < BYTES / PAGE; i++)
+			w->words[i * PAGE / sizeof(uint64_t)]++;
+		w->count++;
+	}
+	return NULL;
+}
+
+static void
+test_no_write_is_lost(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES);
+	struct writer writer[THREADS];
+	pthread_t thread[THREADS];
+	bool stop = false;
+	unsigned int i, round;
+
+	(void)state;
+	for (i = 0; i < THREADS; i++) {
+		writer[i] = (struct writer){ (uint64_t *)(void *)p + i, 0, &stop };
+		assert_int_equal(pthread_create(&thread[i], NULL, writer_run, &writer[i]), 0);
+	}
+	for (round = 0; round < ROUNDS; round++) {
+		assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+		mirror_release(file, (uintptr_t)p, BYTES);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(thread[i], NULL);
+		assert_true(writer[i].count > 0);
+		for (size_t page = 0; page < BYTES / PAGE; page++)
+			assert_int_equal(writer[i].words[page * PAGE / sizeof(uint64_t)],
+				writer[i].count);
+	}
+	munmap(p, BYTES);
+}
+
+/* --- fork --- */
+
+/* @return what the child returns after it has written to its copy */
+static int
+child_writes(volatile uint8_t *p)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		bool same = p[0] == 7 && p[PAGE] == 7;
+
+		p[0] = 8;
+		p[PAGE] = 8;
+		_exit(same && p[0] == 8 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void
+test_a_child_has_its_own_copy(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES), *other;
+
+	(void)state;
+	memset(p, 7, BYTES);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+	other = map_mirror(p, BYTES);
+	assert_int_equal(child_writes(p), 0);
+	assert_int_equal(p[0], 7);
+	assert_int_equal(p[PAGE], 7);
+	p[1] = 9; /* the parent's is still shared */
+	assert_int_equal(other[1], 9);
+	mirror_release(file, (uintptr_t)p, BYTES);
+	munmap(other, BYTES);
+	munmap(p, BYTES);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_both_sides_see_the_same_bytes),
+		cmocka_unit_test(test_regions_that_overlap),
+		cmocka_unit_test(test_heap_objects),
+		cmocka_unit_test(test_other_kinds_are_refused),
+		cmocka_unit_test(test_holes_and_read_only_pages_are_refused),
+		cmocka_unit_test(test_no_write_is_lost),
+		cmocka_unit_test(test_a_child_has_its_own_copy),
+	};
+
+	return cmocka_run_group_tests_name("provider mirror", tests, mirror_setup, mirror_teardown);
+}

@@ -168,7 +168,8 @@ def program_page(name, program, version, datadir):
     page = Page(name, version, datadir)
     lines, status = without_exit_status(usage_first(page, help_of(program)))
     # the program names the source tree's examples while nothing is installed
-    lines = [re.sub(r'(?<=Examples to start from are in )\S+(?=/\.)', datadir + '/polca/examples', line) for line in lines]
+    lines = [re.sub(r'(?<=Examples to start from are in )\S+(?=/\.)', datadir + '/polca/examples', line)
+             for line in lines]
     page.section('description')
     add_help(page, lines[1:], page.section)
     for command in commands_of(lines) if name != 'polca' else []:

@@ -126,8 +126,8 @@ caller_text(const struct client *cl, char *buf, size_t size)
 	getsockopt(cl->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	pw = getpwuid(peer.uid);
 	if (pw != NULL)
-		snprintf(buf, size, "user %s (%u), process %d", pw->pw_name,
-			(unsigned int)peer.uid, (int)peer.pid);
+		snprintf(buf, size, "user %s (%u), process %d", pw->pw_name, (unsigned int)peer.uid,
+			(int)peer.pid);
 	else
 		snprintf(buf, size, "user %u, process %d", (unsigned int)peer.uid, (int)peer.pid);
 	return buf;

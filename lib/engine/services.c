@@ -62,8 +62,8 @@ add_here(struct worker *w, void *arg)
 	if (ret == 0)
 		return 0;
 	remove_here(w, arg);
-	if (ret == -EEXIST)
-		return error_set(a->err, EEXIST, "service_id: another service listens there");
+	if (ret == -EEXIST) /* id_taken() says by whom */
+		return ret;
 	return error_set(a->err, -ret,
 		"worker %u has no room for another listener (cm.max_listeners)", w->id);
 }
@@ -176,6 +176,26 @@ service_place(struct engine *e, struct error *err)
 	return NULL;
 }
 
+/* Another service listens at the configured ID: say which, and how to free it. */
+static int
+id_taken(struct engine *e, const struct svc_config *config, struct error *err)
+{
+	const struct svc_config *c;
+	const struct service *s;
+
+	for (s = e->services; s < e->services + e->num_services; s++) {
+		c = s->listening ? svc_config(s->svc) : NULL;
+		if (c == NULL || c->service_mask != config->service_mask ||
+			((c->service_id ^ config->service_id) & c->service_mask) != 0)
+			continue;
+		return error_set(err, EEXIST,
+			"service_id: 0x%016" PRIx64 " is taken by service %u (%s): end that with "
+			"polca-ctl cm unlisten %u, or use another ID",
+			config->service_id, s->id, c->name[0] != '\0' ? c->name : c->kind, s->id);
+	}
+	return error_set(err, EEXIST, "service_id: 0x%016" PRIx64 " is taken", config->service_id);
+}
+
 /* Add a service to the workers first to end - 1, or on error to none. */
 static int
 service_add(struct engine *e, const struct svc_config *config, unsigned int first, unsigned int end,
@@ -217,7 +237,7 @@ service_add(struct engine *e, const struct svc_config *config, unsigned int firs
 	/* a worker on which it listened already may have accepted a connection */
 	if (ret != 0)
 		engine_cm_unlisten(e, s->id, true, NULL);
-	return ret;
+	return ret == -EEXIST ? id_taken(e, config, err) : ret;
 }
 
 /* --- services that listen --- */

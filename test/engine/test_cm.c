@@ -736,7 +736,9 @@ test_parameters(void **state)
 	strcpy(svc.kind, "sink");
 	svc.service_id = service_id();
 	assert_int_equal(engine_cm_listen(e, &svc, &id, &err), -EEXIST);
-	assert_string_equal(err.text, "service_id: another service listens there");
+	assert_string_equal(err.text,
+		"service_id: 0x0000000001061d2f is taken by service 1 (memory): end that with "
+		"polca-ctl cm unlisten 1, or use another ID");
 	assert_int_equal(cm_num_services(e), 1);
 	r = engine_cm_request(&c, &ah, -1);
 	for (i = 0; i < 16; i++) { /* attempts on both workers */
@@ -1056,7 +1058,9 @@ test_services_from_the_start(void **state)
 	cfg->service[0] = (struct svc_config){ .kind = "memory", .service_id = 1 };
 	cfg->service[1] = (struct svc_config){ .kind = "sink", .service_id = 1 };
 	assert_null(engine_create(cfg, &err));
-	assert_string_equal(err.text, "services[1]: service_id: another service listens there");
+	assert_string_equal(err.text,
+		"services[1]: service_id: 0x0000000000000001 is taken by service 1 (memory): end that with "
+		"polca-ctl cm unlisten 1, or use another ID");
 }
 
 /* --- native IB --- */

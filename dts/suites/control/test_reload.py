@@ -5,6 +5,7 @@
 import json
 import os
 import pwd
+import re
 import signal
 
 import pytest
@@ -168,6 +169,27 @@ def test_services_that_ended_start_again(polca, edit):
     assert list(changes(polca, 'config_reload')) == ['services[2]']
     after = numbers(polca)
     assert after[18516] != before[18516] and {**after, 18516: before[18516]} == before
+
+
+def test_an_ended_service_whose_id_is_taken_names_the_one_that_has_it(polca, edit):
+    """All or nothing: no other ended service listens again either. What the message says to type is enough."""
+    edit(services=[RPING] + PERFTEST)
+    polca.rpc('config_reload')
+    before = numbers(polca)
+    for number in before.values():
+        polca.rpc('cm_unlisten', service=number)
+    wait_until(lambda: numbers(polca) == {})
+    taker = polca.rpc('cm_listen', kind='echo', name='taker', port=RPING['port'])
+    r = polca.ctl('config', 'reload', check=False)
+    assert r.returncode == 1
+    assert 'services[0]: service_id: 0x%016x is taken by service %d (taker): end that with ' \
+        'polca-ctl cm unlisten %d, or use another ID' % (0x1060000 + RPING['port'], taker['service'],
+                                                         taker['service']) in r.stderr, r.stderr
+    assert services(polca) == ['echo']
+    polca.ctl(*re.search('polca-ctl (cm unlisten [0-9]+)', r.stderr).group(1).split())
+    wait_until(lambda: services(polca) == [])
+    polca.ctl('config', 'reload')
+    assert set(numbers(polca)) == set(before)
 
 
 def test_the_service_that_is_left_out_stops_and_no_other_one(polca, edit):

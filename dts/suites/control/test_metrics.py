@@ -188,6 +188,17 @@ def test_regions_have_their_node(polca):
     assert 'numa_node' in polca.ctl('mr', 'list').stdout
 
 
+def runbook(alert):
+    with open(ALERTS) as f:
+        return re.search(r'alert: %s\n.*?runbook: (.*?)- alert' % alert, f.read(), re.S).group(1)
+
+
+def typed(polca, command):
+    """What a command of a runbook prints."""
+    return subprocess.run(command.replace('polca-ctl', '%s -s %s' % (CTL_PROGRAM, polca.socket)), shell=True,
+                          stdout=subprocess.PIPE, text=True, timeout=60).stdout
+
+
 def test_the_runbook_finds_the_queue_pair_of_a_connection_that_is_gone(polca):
     """PolcaAccessRefused: what its runbook says, when neither `qp list` nor `qp show` has the queue pair any more."""
     service = polca.rpc('cm_listen', kind='memory', port=7191)['service']
@@ -204,12 +215,8 @@ def test_the_runbook_finds_the_queue_pair_of_a_connection_that_is_gone(polca):
             polca.rpc('cm_unlisten', service=polca.rpc('cm_listen', kind='sink', port=7192)['service'])
     finally:
         polca.rpc('cm_unlisten', service=service)
-    with open(ALERTS) as f:
-        runbook = re.search(r'alert: PolcaAccessRefused.*?runbook: (.*?)- alert', f.read(), re.S).group(1)
-    command, = re.findall(r'polca-ctl (events \| grep .*)', runbook)
-    r = subprocess.run('%s -s %s %s' % (CTL_PROGRAM, polca.socket, command), shell=True, stdout=subprocess.PIPE,
-                       text=True, timeout=60)
-    line, = [line for line in r.stdout.splitlines() if 'QP 0x%x on port1 is in ERR' % theirs in line]
+    command, = re.findall(r'polca-ctl events \| grep .*', runbook('PolcaAccessRefused'))
+    line, = [line for line in typed(polca, command).splitlines() if 'QP 0x%x on port1 is in ERR' % theirs in line]
     assert 'sent NAK 0x62 (remote access error)' in line and 'peer %s QP 0x%x' % (A, mine) in line
     # the log has it too: journalctl -u polca -g
     assert line.split('QP 0x', 1)[1] in polca.tail(100000)
@@ -224,9 +231,12 @@ def test_from_an_alert_to_queue_pair_peer_and_reason(polca):
     assert pair.qa.poll()[0].status == RETRY_EXC_ERR
     assert samples(metrics(polca))['polca_rc_retry_exceeded_err_total{port="0"}'] == before + 1
     failed = [k for k, v in samples(metrics(polca, '--qp')).items() if 'qp_retry_exceeded_err' in k and v]
-    number = re.search(r'qp_num="(0x\w+)"', failed[-1]).group(1)
-    assert number == '0x%06x' % pair.qa.qpn
-    wait_until(lambda: 'QP 0x%x on port0 is in ERR' % pair.qa.qpn in polca.ctl('events').stdout)
-    shown = polca.ctl('qp', 'show', number).stdout
-    assert '0x%06x' % pair.qb.qpn in shown and 'ERR' in shown
-    assert 'local_ack_timeout_err' in polca.ctl('stats', 'get', '--qp-num', number, '--nonzero').stdout
+    assert 'qp_num="0x%06x"' % pair.qa.qpn in failed[-1]
+    events, show, count = re.findall(r'polca-ctl [^;\n]+', runbook('PolcaRetriesExceeded'))
+    ours = re.compile(r'QP (0x%x) on port0 is in ERR: (.*)' % pair.qa.qpn)
+    wait_until(lambda: ours.search(typed(polca, events)))
+    number, said = ours.search(typed(polca, events)).groups()
+    assert 'the peer did not answer' in said and 'peer %s QP 0x%x' % (B, pair.qb.qpn) in said
+    shown = typed(polca, show.replace('QP_NUM', number))
+    assert '0x%06x' % pair.qb.qpn in shown and B in shown and 'ERR' in shown
+    assert 'local_ack_timeout_err' in typed(polca, count.replace('QP_NUM', number))

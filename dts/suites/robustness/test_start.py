@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 
 import pytest
 
@@ -175,12 +176,19 @@ def test_too_few_hugepages_are_counted(place):
             2 * free, free, total, total + free))
 
 
+# a /dev in which syslog is $1; all else in it is the host's, found at $2
+PRIVATE_DEV = '''log=$1; dev=$2; shift 2
+mkdir -p $dev && mount --rbind /dev $dev && mount -t tmpfs none /dev &&
+ln -s $dev/* /dev && ln -sfn $log /dev/log && exec "$@"'''
+
+
 @contextlib.contextmanager
-def syslog():
-    """A socket where programs of this host find syslog; yields what reads all that came."""
-    assert not os.path.exists('/dev/log'), 'a syslog runs here'
+def syslog(path):
+    """Yields the words that run a program where syslog is ours, and what reads all that came."""
+    log, dev = str(path / 'log'), str(path / 'dev')
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as s:
-        s.bind('/dev/log')
+        s.bind(log)
+        os.chmod(log, 0o666)
 
         def read():
             lines = []
@@ -189,18 +197,26 @@ def syslog():
                     lines.append(s.recv(65536).decode(errors='replace'))
             return lines
         try:
-            yield read
+            yield ['unshare', '-m', 'sh', '-c', PRIVATE_DEV, 'sh', log, dev], read
         finally:
-            os.unlink('/dev/log')
+            os.unlink(log)
+
+
+def test_what_goes_to_syslog_is_seen(tmp_path):
+    """Whether or not this host has a syslog, which sees nothing of it."""
+    with syslog(tmp_path) as (with_syslog, told):
+        assert run(*with_syslog, sys.executable, '-c', 'import syslog; syslog.syslog("a line")').returncode == 0
+        line, = told()
+        assert line.rstrip('\0').endswith('a line')
 
 
 @pytest.mark.parametrize('form', ['journal', 'json', 'plain'])
 def test_why_dpdk_has_no_memory_is_logged_once(place, form):
     """DPDK's own lines have its priorities, and neither syslog nor a second form of them has them again."""
-    with hugepages.free(20), syslog() as told:
+    with hugepages.free(20), syslog(place.path) as (with_syslog, told):
         free = 2 * hugepages.count()['Free']
-        r = run(*place(back_to_back(), eal={'hugepages': True, 'memory_mb': 2 * free}), '--log-format', form,
-                env=place.env)
+        argv = place(back_to_back(), eal={'hugepages': True, 'memory_mb': 2 * free})
+        r = run(*with_syslog, *argv, '--log-format', form, env=place.env)
         assert [line for line in told() if 'EAL' in line or 'polca' in line] == []
     assert r.returncode == 1
     lines = r.stdout.splitlines()

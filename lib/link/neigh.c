@@ -14,6 +14,7 @@
 #include <rte_malloc.h>
 #include <rte_rcu_qsbr.h>
 
+#include "base/plural.h"
 #include "link/neigh.h"
 #include "link/private.h"
 
@@ -399,8 +400,8 @@ link_neighbours_forget(struct link *l, const struct link_neighbours_used *used, 
 	t->forgotten += before - t->present;
 	neigh_check(t);
 	if (before > t->present)
-		LINK_LOG(INFO, "%u neighbours that nobody uses are forgotten, %u are left",
-			before - t->present, t->present);
+		LINK_LOG(INFO, "forgot %u neighbour%s that nobody uses, %u left",
+			before - t->present, plural(before - t->present), t->present);
 	return before - t->present;
 }
 

@@ -12,6 +12,7 @@
 
 #include <rte_debug.h>
 
+#include "base/plural.h"
 #include "mem/lost.h"
 #include "mem/table.h"
 
@@ -166,7 +167,8 @@ mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 		if (!__atomic_compare_exchange_n(&mr->windows, &windows, MR_NO_BIND, false,
 			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return error_set(err, EBUSY,
-				"mr: %u memory windows are bound to region 0x%08x", windows, key);
+				"mr: region 0x%08x has %u bound memory window%s", key, windows,
+				plural(windows));
 		record_retract(&mem->records.record[index]);
 		mr->state = MR_DYING;
 		mr->token = mem_grace_start(mem);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/plural.h"
 #include "rc/qp_directory.h"
 #include "rc/qp.h"
 #include "rc/rq.h"
@@ -113,8 +114,8 @@ rc_srq_destroy(struct rc_worker *w, uint32_t srqn, struct error *err)
 	if (srq == NULL)
 		return no_srq(w, srqn, err);
 	if (srq->users > 0)
-		return error_set(err, EBUSY, "srq: %u queue pairs receive from SRQ %u", srq->users,
-			srqn);
+		return error_set(err, EBUSY, "srq: SRQ %u has %u queue pair%s", srqn, srq->users,
+			plural(srq->users));
 	srq_set_owner(dev, srqn, CLAIMED);
 	dev->srqs[srqn] = NULL;
 	mem_pd_release(w->mem, srq->rq.pd);

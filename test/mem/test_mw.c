@@ -486,10 +486,12 @@ test_region_with_bound_windows_is_busy(void **state)
 	b = good_bind(f, mr, window(f, MEM_MW_TYPE_2));
 	two = must_bind(f, &b);
 	assert_int_equal(mem_mr_deregister(f->mem, mr, &f->err), -EBUSY);
-	assert_non_null(strstr(f->err.text, "2 memory windows"));
+	assert_non_null(strstr(f->err.text, "2 bound memory windows"));
 	assert_int_equal(access_at(f, mr, VA, 8, RR), MEM_OK); /* the region still works */
 	assert_int_equal(invalidate(f, two, QPN), 0);
-	assert_int_equal(mem_mr_deregister(f->mem, mr, NULL), -EBUSY);
+	assert_int_equal(mem_mr_deregister(f->mem, mr, &f->err), -EBUSY);
+	assert_non_null(strstr(f->err.text, "1 bound memory window"));
+	assert_null(strstr(f->err.text, "windows"));
 	assert_int_equal(mem_mw_free(f->mem, one, NULL), -EAGAIN);
 	deregister(f, mr);
 }

@@ -10,6 +10,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "base/plural.h"
 #include "traffic/paired.h"
 
 #define VA  UINT64_C(0x100000000)
@@ -151,10 +152,11 @@ lat_with_reads_report(struct benchmark *s, const struct background_reads *b, uin
 	report_table(s->report, "beside", columns, RTE_DIM(columns));
 	report_row(s->report, row);
 	report_note(s->report,
-		"beside: medians of %u pairs, interleaved: alone, then while another "
-		"queue pair reads %u bytes at a time; without the samples in which something "
-		"else ran on the CPU: %lu times",
-		b->latency[P99].pairs, b->o.size, b->pauses);
+		"beside: medians of %u pair%s, interleaved: alone, then while another "
+		"queue pair reads %u byte%s at a time; without the samples in which something "
+		"else ran on the CPU: %lu time%s",
+		b->latency[P99].pairs, plural(b->latency[P99].pairs), b->o.size, plural(b->o.size),
+		b->pauses, plural(b->pauses));
 }
 
 int

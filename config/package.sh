@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 #
-# package.sh [DIR] - build the Debian packages polca and polca-tools for this Debian, put them into DIR (build-deb),
-# and have lintian look at them. The version is that of VERSION, the changelog that of CHANGELOG.md. If DIR has the
+# package.sh [DIR] - build the Debian packages polca, polca-tools and polca-verbs for this Debian, put them into DIR
+# (build-deb), and have lintian look at them. The version is that of VERSION, the changelog that of CHANGELOG.md. If DIR has the
 # packages of these very sources already, nothing is done. Build dependencies that are missing are installed, for which
 # it must be root.
 set -u
@@ -23,7 +23,7 @@ mkdir "$COPY" || exit 1
 trap 'rm -rf --one-file-system "$COPY"' EXIT
 copy_sources "$COPY" || die "the sources could not be copied to $COPY"
 cd "$COPY" || exit 1
-sources=$(find app lib config debian docs meson* VERSION CHANGELOG.md -type f ! -name '*.sh' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+sources=$(find app lib provider config debian docs meson* VERSION CHANGELOG.md -type f ! -name '*.sh' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
 if [ "$sources" = "$(cat "$OUT/sources.sha256" 2>/dev/null)" ]; then
     stage "$OUT has the packages of these sources"
     exit 0

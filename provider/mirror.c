@@ -260,6 +260,10 @@ mirror_hold(int mirror_fd, uintptr_t addr, size_t length)
 		free(r);
 	}
 	pthread_mutex_unlock(&regions_lock);
+	if (rc == EPERM)
+		fprintf(stderr,
+			"polca: memory cannot be registered: other threads of this program may write to it, "
+			"and userfaultfd, which holds them off, is not permitted here\n");
 	return rc;
 }
 

@@ -3,6 +3,7 @@
 """Unmodified verbs programs of this host, run on the devices of an appliance by polca-run."""
 
 import os
+import shutil
 import subprocess
 import time
 
@@ -64,27 +65,38 @@ class Job:
         self.proc.wait()
 
 
-class Programs:
-    """Runs programs on the verbs socket; keeps their output in a directory."""
+def copy_for_others(directory):
+    """polca-run with its libraries, where every user may read them; returns its path."""
+    run = os.path.join(directory, 'app/polca-run/polca-run')
+    os.makedirs(os.path.dirname(run))
+    shutil.copy(RUN, run)
+    shutil.copytree(os.path.join(BUILD, 'provider'), os.path.join(directory, 'provider'),
+                    ignore=lambda d, names: [n for n in names if not n.endswith('.so')])
+    return run
 
-    def __init__(self, socket, directory):
+
+class Programs:
+    """Runs programs on the verbs socket; keeps their output in a directory. prefix: what runs polca-run."""
+
+    def __init__(self, socket, directory, prefix=(), run=RUN):
         self.socket, self.dir = socket, directory
+        self.prefix = [*prefix, run]
         self.jobs = []
 
     def spawn(self, *argv):
         path = os.path.join(self.dir, '%s-%02d-%s.log' % (os.path.basename(self.socket), len(self.jobs), argv[0]))
-        job = Job(path, [RUN, '-s', self.socket, *map(str, argv)], dict(os.environ, POLCA_DEBUG='1'))
+        job = Job(path, [*self.prefix, '-s', self.socket, *map(str, argv)], dict(os.environ, POLCA_DEBUG='1'))
         self.jobs.append(job)
         return job
 
     def run(self, *argv, timeout=60):
         return self.spawn(*argv).end(timeout)
 
-    def pair(self, tcp_port, *argv, timeout=90):
+    def pair(self, tcp_port, *argv, client_device='polca1', timeout=90):
         """The same program as a server on polca0 and as a client on polca1; returns both outputs."""
         server = self.spawn(argv[0], '-d', 'polca0', '-p', tcp_port, *argv[1:])
         server.wait_listening(tcp_port)
-        client = self.spawn(argv[0], '-d', 'polca1', '-p', tcp_port, *argv[1:], 'localhost')
+        client = self.spawn(argv[0], '-d', client_device, '-p', tcp_port, *argv[1:], 'localhost')
         try:
             return server.end(timeout), client.end(timeout)
         finally:

@@ -3,12 +3,16 @@
 """Programs and appliances that end, and programs that may not use the socket."""
 
 import os
+import re
 import signal
 import stat
+import tempfile
 
 import pytest
 
 from conn import wait_until
+from polca import Polca
+from verbs import Programs, copy_for_others
 
 TEST_SECONDS = 120
 PORT = 18700
@@ -59,3 +63,39 @@ def test_a_closed_polca_is_said(programs):
     job = programs.spawn('ibv_devices')
     assert job.proc.wait(20) == 1
     assert 'is polca running, with verbs enabled?' in job.output()
+
+
+@pytest.fixture
+def nobody(sockets, kept):
+    """nobody(socket): programs run as an ordinary user, who may enter the sockets' directory."""
+    os.chmod(sockets, 0o711)
+    with tempfile.TemporaryDirectory(prefix='polca-dts-') as d:
+        os.chmod(d, 0o755)
+        run = copy_for_others(d)
+        made = []
+
+        def programs(socket):
+            made.append(Programs(socket, kept, run=run, prefix=(
+                'setpriv', '--reuid=65533', '--regid=65533', '--clear-groups')))
+            return made[-1]
+        yield programs
+        for p in made:
+            p.close()
+
+
+def test_an_ordinary_user(sockets, built_in, nobody):
+    """Without any capability, and where the mode admits it."""
+    path = os.path.join(sockets, 'open-verbs')
+    with Polca(sockets, built_in['ports'], workers=2, name='open',
+               verbs={'enabled': True, 'socket': path, 'mode': '0666'}):
+        programs = nobody(path)
+        for text in programs.pair(PORT, 'ibv_rc_pingpong', '-g', '0', '-c', '-e'):
+            assert re.search(r'\d+ iters in', text) and 'invalid data' not in text, text
+        for text in programs.pair(PORT, 'ib_write_bw', '-x', '0', '-F', '-n', '500'):
+            assert 'BW peak' in text
+
+
+def test_a_user_who_is_not_admitted(polca, sockets, nobody):
+    job = nobody(os.path.join(sockets, 'verbs.sock')).spawn('ibv_devinfo')
+    assert job.proc.wait(20) != 0
+    assert 'cannot open polca0' in job.output() and 'Permission denied' in job.output()

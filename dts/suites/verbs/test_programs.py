@@ -44,6 +44,19 @@ def test_ibv_rc_pingpong(programs, left, options):
         assert 'invalid data' not in text, text
 
 
+@pytest.mark.parametrize('index', [0, 2])
+def test_two_programs_on_one_port(programs, left, index):
+    """Packets to the port's own address never leave it."""
+    for text in programs.pair(PORT, 'ibv_rc_pingpong', '-g', index, '-c', client_device='polca0'):
+        assert re.search(r'\d+ iters in', text) and 'invalid data' not in text, text
+
+
+@pytest.mark.parametrize('index', [1, 2])
+def test_ipv6_gids(programs, left, index):
+    for text in programs.pair(PORT, 'ibv_rc_pingpong', '-g', index, '-c'):
+        assert re.search(r'\d+ iters in', text) and 'invalid data' not in text, text
+
+
 @pytest.mark.parametrize('options', [('-c',), ('-c', '-e')], ids=' '.join)
 def test_ibv_srq_pingpong(programs, left, options):
     for text in programs.pair(PORT, 'ibv_srq_pingpong', '-g', '0', *options):

@@ -208,10 +208,11 @@ polca_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *a, int mask)
 	req.attr = (struct ring_qp_attr){
 		.slot = qp->queue.slot,
 		.mask = (uint32_t)mask,
-		.qp_state = a->qp_state,
-		.cur_qp_state = a->cur_qp_state,
+		.qp_state = mask & IBV_QP_STATE ? a->qp_state : IBV_QPS_RESET,
+		.cur_qp_state = mask & IBV_QP_CUR_STATE ? a->cur_qp_state : IBV_QPS_RESET,
 		.path_mtu = a->path_mtu,
-		.path_mig_state = a->path_mig_state,
+		.path_mig_state =
+			mask & IBV_QP_PATH_MIG_STATE ? a->path_mig_state : IBV_MIG_MIGRATED,
 		.rq_psn = a->rq_psn,
 		.sq_psn = a->sq_psn,
 		.dest_qp_num = a->dest_qp_num,

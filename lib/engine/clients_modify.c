@@ -45,6 +45,20 @@ client_queue_reset_here(struct worker *w, void *arg)
 	return 0;
 }
 
+/* Numbers that become enums, which lib/rc takes as they are; it checks the ranges of all others. */
+static int
+client_attr_check(const struct ring_qp_attr *a, struct error *err)
+{
+	if (a->qp_state >= QPS_COUNT || a->cur_qp_state >= QPS_COUNT)
+		return error_set(err, EINVAL,
+			"qp_state, cur_qp_state: got %u and %u, allowed: 0 to %u", a->qp_state,
+			a->cur_qp_state, QPS_COUNT - 1);
+	if (a->path_mig_state >= MIG_COUNT)
+		return error_set(err, EINVAL, "path_mig_state: got %u, allowed: 0 to %u",
+			a->path_mig_state, MIG_COUNT - 1);
+	return 0;
+}
+
 int
 engine_client_qp_modify(struct verbs_client *c, const struct ring_qp_attr *a, struct error *err)
 {
@@ -75,6 +89,9 @@ engine_client_qp_modify(struct verbs_client *c, const struct ring_qp_attr *a, st
 
 	if (q == NULL)
 		return -EINVAL;
+	rc = client_attr_check(a, err);
+	if (rc != 0)
+		return rc;
 	rc = qp_modify_any(c->engine, q->number, &attr, &ah, &alt_ah, a->mask, err);
 	if (rc == 0 && (a->mask & QP_ATTR_STATE) != 0 && attr.qp_state == QPS_RESET)
 		rc = engine_call(c->engine, c->worker, client_queue_reset_here, q);

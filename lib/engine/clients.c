@@ -62,6 +62,7 @@ client_detach_here(struct worker *w, void *client)
 		p = &(*p)->next;
 	if (*p != NULL)
 		*p = c->next;
+	w->next_client = NULL;
 	return 0;
 }
 
@@ -190,6 +191,7 @@ engine_client_create(struct engine *e, unsigned int port, const struct verbs_cli
 	c->engine = e;
 	c->port = (uint16_t)port;
 	c->limits = *limits;
+	TAILQ_INIT(&c->waiting);
 	c->segment.fd = c->mirror_fd = c->event_pipe[0] = c->event_pipe[1] = -1;
 	rc = client_set_up(c, mirror, err);
 	if (rc != 0) {
@@ -216,8 +218,8 @@ void
 engine_client_destroy(struct verbs_client *c)
 {
 	client_unlist(c);
-	client_queues_destroy(c);
 	engine_call(c->engine, c->worker, client_detach_here, c);
+	client_queues_destroy(c);
 	client_cqs_destroy(c);
 	client_mrs_destroy(c);
 	client_pds_destroy(c);

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "engine/clients_private.h"
-#include "engine/clients_worker.h"
 
 /* --- channels --- */
 
@@ -106,7 +105,7 @@ client_cq_make(struct verbs_client *c, struct client_cq *cq, uint32_t slot,
 		return rc;
 	ring_end_init(&cq->ring, client_segment_at(&c->segment, cq->offset), num,
 		sizeof(struct ring_completion), &cq->shared->head, &cq->shared->tail);
-	rc = rc_cq_create(c->engine->dev, num, &cq->cqn, err);
+	rc = rc_cq_create(c->engine->dev, req->cqe, &cq->cqn, err);
 	if (rc != 0)
 		client_segment_free(&c->segment, cq->offset,
 			(uint64_t)num * sizeof(struct ring_completion));

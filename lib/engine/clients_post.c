@@ -14,9 +14,9 @@
 #include "engine/clients_private.h"
 #include "engine/clients_worker.h"
 
-#define DOORBELLS_A_TURN 64 /* of one client */
-#define REQUESTS_A_TURN  64 /* of one queue */
-#define REQUESTS_OF_ALL  256 /* of one client */
+#define REQUESTS_A_QUEUE  64 /* and turn */
+#define REQUESTS_A_CLIENT 64 /* after which the next client has its turn */
+#define WORK_A_TURN       256 /* requests and doorbells of all clients */
 
 _Static_assert(sizeof(struct sge) == sizeof(struct ring_sge) &&
 		offsetof(struct sge, length) == offsetof(struct ring_sge, length) &&
@@ -148,10 +148,11 @@ client_post_queue(struct worker *w, struct client_queue *q, unsigned int *posted
 	bool more = false;
 
 	if (q->receive.entries != NULL)
-		more = client_post_ring(w, q, &q->receive, post_client_receive, REQUESTS_A_TURN,
+		more = client_post_ring(w, q, &q->receive, post_client_receive, REQUESTS_A_QUEUE,
 			posted);
 	if (q->send.entries != NULL)
-		more |= client_post_ring(w, q, &q->send, post_client_send, REQUESTS_A_TURN, posted);
+		more |= client_post_ring(w, q, &q->send, post_client_send, REQUESTS_A_QUEUE,
+			posted);
 	return more;
 }
 
@@ -161,23 +162,23 @@ client_queue_waits(struct verbs_client *c, struct client_queue *q)
 	if (q->waits)
 		return;
 	q->waits = true;
-	q->next_waiting = c->waiting;
-	c->waiting = q;
+	TAILQ_INSERT_TAIL(&c->waiting, q, waiting_link);
 }
 
-/* Queues that had more than a turn takes, or more than lib/rc had room for. */
+/* Queues that had more than a turn takes, or more than lib/rc had room for: each once at most. */
 static void
 client_post_waiting(struct worker *w, struct verbs_client *c, unsigned int *posted)
 {
-	struct client_queue *q = c->waiting, *next;
+	const struct client_queue *last = TAILQ_LAST(&c->waiting, client_waiting);
+	struct client_queue *q;
 
-	c->waiting = NULL;
-	for (; q != NULL; q = next) {
-		next = q->next_waiting;
+	do {
+		q = TAILQ_FIRST(&c->waiting);
+		TAILQ_REMOVE(&c->waiting, q, waiting_link);
 		q->waits = false;
-		if (*posted >= REQUESTS_OF_ALL || client_post_queue(w, q, posted))
+		if (client_post_queue(w, q, posted))
 			client_queue_waits(c, q);
-	}
+	} while (q != last && *posted < REQUESTS_A_CLIENT);
 }
 
 static unsigned int
@@ -187,9 +188,9 @@ client_post(struct worker *w, struct verbs_client *c)
 	struct client_queue *q;
 	uint32_t slot;
 
-	if (unlikely(c->waiting != NULL))
+	if (unlikely(!TAILQ_EMPTY(&c->waiting)))
 		client_post_waiting(w, c, &posted);
-	while (bells < DOORBELLS_A_TURN && posted < REQUESTS_OF_ALL &&
+	while (bells < REQUESTS_A_CLIENT && posted < REQUESTS_A_CLIENT &&
 		ring_doorbell_take(&c->doorbells, c->shared_queues, &slot)) {
 		bells++;
 		q = c->queue[slot];
@@ -199,13 +200,21 @@ client_post(struct worker *w, struct verbs_client *c)
 	return bells + posted;
 }
 
+/*
+ * A turn goes on where the one before had to end, so a client that posts without end delays others
+ * by its share only.
+ */
 unsigned int
 clients_post(struct worker *w)
 {
-	struct verbs_client *c;
+	struct verbs_client *first = w->next_client != NULL ? w->next_client : w->clients;
+	struct verbs_client *c = first;
 	unsigned int work = 0;
 
-	for (c = w->clients; c != NULL; c = c->next)
+	do {
 		work += client_post(w, c);
+		c = c->next != NULL ? c->next : w->clients;
+	} while (c != first && work < WORK_A_TURN);
+	w->next_client = c;
 	return work;
 }

@@ -11,6 +11,8 @@
  * that worker only, so nothing here needs a lock.
  */
 
+#include <sys/queue.h>
+
 #include "engine/clients.h"
 #include "engine/verbs_private.h"
 #include "ring/doorbell.h"
@@ -56,7 +58,7 @@ struct client_queue {
 	uint16_t max_inline;
 	bool is_srq;
 	bool waits; /* in the client's list .waiting */
-	struct client_queue *next_waiting;
+	TAILQ_ENTRY(client_queue) waiting_link;
 	struct client_queue *srq; /* of a QP; NULL: none */
 	/* control thread */
 	uint64_t send_offset;
@@ -100,7 +102,8 @@ struct verbs_client {
 	struct ring_queue *shared_queues;
 	struct ring_segment *shared;
 	struct client_queue **queue; /* by slot; NULL: free */
-	struct client_queue *waiting; /* queues with entries that lib/rc had no room for */
+	/* queues with entries that lib/rc had no room for, or a turn no time; the next one first */
+	TAILQ_HEAD(client_waiting, client_queue) waiting;
 	/* control thread */
 	struct verbs_client *next_client; /* of all workers */
 	struct engine *engine;
@@ -126,12 +129,37 @@ struct client_cq *client_cq_at(const struct verbs_client *c, const char *what, u
 /** The domain's number. */
 int client_pd_at(const struct verbs_client *c, uint32_t slot, uint32_t *pd, struct error *err);
 
+/* --- clients_queue.c --- */
+
+/** Arguments of a command to the client's worker. */
+struct client_queue_call {
+	struct verbs_client *client;
+	struct client_queue *queue;
+	uint32_t slot;
+	const struct qp_init_attr *init; /* of a QP */
+	const struct ring_srq_create *srq; /* of an SRQ */
+	uint32_t pd;
+	uint32_t limit;
+	struct error *err;
+};
+
+/** A free slot of the table, which has a place for each queue that the limits allow. */
+uint32_t client_free_slot(const struct verbs_client *c);
+/** Rings of q->caps for a queue in this slot; client_rings_free() also after a failure. */
+int client_rings_make(struct verbs_client *c, struct client_queue *q, uint32_t slot, bool send,
+	bool receive, struct error *err);
+void client_rings_free(struct verbs_client *c, const struct client_queue *q);
+void client_queue_reply(const struct client_queue *q, uint32_t slot,
+	struct ring_queue_reply *reply);
+int client_queue_destroy(struct verbs_client *c, struct client_queue *q, uint32_t slot,
+	struct error *err);
+
 /* clients_cq.c: control thread; all objects of a kind */
 void client_cqs_destroy(struct verbs_client *c);
 /* clients_mem.c */
 void client_mrs_destroy(struct verbs_client *c);
 void client_pds_destroy(struct verbs_client *c);
-/* clients_qp.c */
+/* clients_queue.c */
 void client_queues_destroy(struct verbs_client *c);
 
 /* --- clients.c --- */

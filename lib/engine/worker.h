@@ -189,6 +189,7 @@ struct worker {
 	uint64_t taken[LINK_WORKERS_MAX];
 	struct rehome rehome;
 	struct verbs_client *clients; /* programs whose doorbells this worker takes */
+	struct verbs_client *next_client; /* has the next turn; NULL: the first */
 	struct client_cq *client_cqs; /* those with completions to copy */
 	struct link_counters *counters[LINK_PORTS_MAX];
 	const struct port_attr *port_seen[LINK_PORTS_MAX];

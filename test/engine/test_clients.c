@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -224,6 +225,50 @@ test_segment_of_rubbish(void **state)
 	program_close(&c);
 }
 
+struct flood {
+	struct program *p;
+	bool stop;
+};
+
+/* All queues of a program ring all the time, with full rings. */
+static void *
+flood_run(void *arg)
+{
+	struct flood *f = arg;
+	uint32_t slot, index = 0;
+
+	while (!__atomic_load_n(&f->stop, __ATOMIC_RELAXED)) {
+		for (slot = 0; slot < f->p->hello.geometry.num_queues; slot++) {
+			__atomic_store_n(&f->p->queues[slot].send_head, index, __ATOMIC_RELEASE);
+			program_ring(f->p, slot);
+		}
+		index += PROGRAM_DEPTH;
+	}
+	return NULL;
+}
+
+static void
+test_a_flood_holds_nobody_up(void **state)
+{
+	struct program c, d;
+	struct flood flood = { .p = &c };
+	pthread_t thread;
+	uint64_t i;
+
+	(void)state;
+	program_open(e, &c, 0);
+	program_make_objects(&c);
+	program_open(e, &d, 0); /* on the other worker, or c's */
+	assert_int_equal(pthread_create(&thread, NULL, flood_run, &flood), 0);
+	for (i = 0; i < 200; i++)
+		expect_message(i * 2);
+	__atomic_store_n(&flood.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	program_close(&c);
+	program_close(&d);
+	expect_message(1000);
+}
+
 static void
 test_slots_are_the_clients_own(void **state)
 {
@@ -248,6 +293,30 @@ test_slots_are_the_clients_own(void **state)
 		assert_int_equal(engine_client_qp_create(c.client, &qp, &made, &err), -EINVAL);
 	}
 	program_close(&c);
+	expect_message(0);
+}
+
+/* Numbers that are no state: they would be indexes of tables. */
+static void
+test_states_that_do_not_exist(void **state)
+{
+	static const uint32_t wrong[] = { QPS_COUNT, 100, INT32_MAX, UINT32_MAX };
+	struct ring_qp_attr attr = { .slot = a.qp.slot, .mask = QP_ATTR_STATE };
+	struct error err;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		attr.qp_state = wrong[i];
+		assert_int_equal(engine_client_qp_modify(a.client, &attr, &err), -EINVAL);
+		attr.qp_state = QPS_RTS;
+		attr.cur_qp_state = wrong[i];
+		assert_int_equal(engine_client_qp_modify(a.client, &attr, &err), -EINVAL);
+		attr.cur_qp_state = 0;
+		attr.path_mig_state = wrong[i];
+		assert_int_equal(engine_client_qp_modify(a.client, &attr, &err), -EINVAL);
+		attr.path_mig_state = 0;
+	}
 	expect_message(0);
 }
 
@@ -513,7 +582,9 @@ main(void)
 		CASE(test_key_of_another_client),
 		CASE(test_indices_that_jump),
 		CASE(test_segment_of_rubbish),
+		CASE(test_a_flood_holds_nobody_up),
 		CASE(test_slots_are_the_clients_own),
+		CASE(test_states_that_do_not_exist),
 		CASE(test_control_socket_cannot_use_them),
 		CASE(test_events_have_the_programs_cookie),
 		CASE(test_region_must_be_in_the_mirror),

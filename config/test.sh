@@ -21,7 +21,7 @@ LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 mutants
 
 # Functional modules of those who send what they may not; AddressSanitizer watches them.
 HOSTILE="attack sa/test_hostile.py cm/test_hostile.py cm/test_passive.py control/test_hostile.py rc/test_drops.py
-    rc/test_naks.py rc/test_duplicates.py agents/test_smp.py agents/test_flood.py"
+    rc/test_naks.py rc/test_duplicates.py agents/test_smp.py agents/test_flood.py verbs/test_hostile.py"
 
 steps_of() { local s out=; for s in $1; do out+="${out:+ }${s%%=*}"; done; echo "$out"; }
 share_of() { local s; for s in $KNOWN; do [ "${s%%=*}" = "$1" ] && echo "${s#*=}"; done; }

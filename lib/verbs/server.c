@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 
 #define ACCEPTS_A_TURN 16
 #define REFRESH_S      1
+#define CLIENT_FDS     8 /* socket, segment, mirror, event pipe; some while a request is served */
+#define RESERVED_FDS   1024 /* of all else */
 
 const struct verbs_config verbs_config_default = {
 	.max_clients = 64,
@@ -97,6 +100,23 @@ verbs_listen(struct verbs_server *s, gid_t group, mode_t mode, struct error *err
 	return 0;
 }
 
+/*
+ * Clients within their limits must not take the descriptors of others, nor of the control socket:
+ * the process may have as many as they all may need, as far as its hard limit goes.
+ */
+static void
+verbs_raise_descriptors(const struct verbs_config *config)
+{
+	rlim_t want = RESERVED_FDS +
+		(rlim_t)config->max_clients * (config->limits.max_channels + CLIENT_FDS);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)
+		return;
+	limit.rlim_cur = want < limit.rlim_max ? want : limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 struct verbs_server *
 verbs_create(struct engine *e, const struct verbs_config *config, gid_t group, mode_t mode,
 	struct error *err)
@@ -113,6 +133,7 @@ verbs_create(struct engine *e, const struct verbs_config *config, gid_t group, m
 	s->config.limits.max_mr_bytes = (uint64_t)config->mr_mb << 20;
 	s->config.limits.ring_bytes = (uint64_t)config->ring_mb << 20;
 	s->listener.fd = -1;
+	verbs_raise_descriptors(config);
 	if (verbs_listen(s, group, mode, err) == 0 && verbs_tree_create(s, err) == 0)
 		return s;
 	verbs_destroy(s);

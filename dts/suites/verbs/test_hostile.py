@@ -6,6 +6,7 @@ and other programs go on."""
 import errno
 import os
 import random
+import resource
 import socket
 import struct
 
@@ -29,9 +30,10 @@ class Stranger:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.sock.settimeout(20)
         self.sock.connect(path)
+        self.kept = []
 
-    def ask(self, message, fds=()):
-        """@return (error, body), or None if the connection was closed"""
+    def ask(self, message, fds=(), keep=False):
+        """@return (error, body), or None if the connection was closed. keep: the descriptors that come"""
         try:
             if fds:
                 socket.send_fds(self.sock, [message], fds)
@@ -40,8 +42,11 @@ class Stranger:
             reply, passed, _, _ = socket.recv_fds(self.sock, 4096, 8)
         except (ConnectionResetError, BrokenPipeError):
             return None
-        for fd in passed:
-            os.close(fd)
+        if keep:
+            self.kept += passed
+        else:
+            for fd in passed:
+                os.close(fd)
         return (struct.unpack_from('<i', reply)[0], reply[8:]) if reply else None
 
     def request(self, name, body=b'', **kw):
@@ -53,6 +58,8 @@ class Stranger:
 
     def close(self):
         self.sock.close()
+        while self.kept:
+            os.close(self.kept.pop())
 
 
 @pytest.fixture
@@ -63,6 +70,7 @@ def stranger(polca, programs):
     def connect():
         made.append(Stranger(programs.socket))
         return made[-1]
+    connect.made = made
     yield connect
     for s in made:
         s.close()
@@ -162,6 +170,23 @@ def test_more_clients_than_allowed(unharmed, stranger):
         s.close()
         return reply is not None and reply[0] == 0
     wait_until(admitted, timeout=10)
+
+
+def test_channels_take_nobodys_descriptors(unharmed, polca, stranger):
+    """More pipes than a process usually may have: the control socket goes on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    for _ in range(24):
+        s = stranger()
+        assert s.hello()[0] == 0
+        for _ in range(64):
+            assert s.request('channel_create', keep=True)[0] == 0
+        assert s.request('channel_create', keep=True)[0] == errno.EMFILE
+    with polca.client() as c:
+        assert c('version_get')
+    for s in list(stranger.made):
+        s.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_who_reads_no_replies_is_closed(unharmed, stranger):

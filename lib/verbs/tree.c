@@ -146,14 +146,25 @@ tree_write_device(const struct verbs_server *s, unsigned int number)
 	return rc != 0 ? rc : tree_write_gids(socket, name, port);
 }
 
+/* A new directory: one that another user made, as in /tmp, may lead anywhere. */
+static int
+tree_make_top(const char *socket)
+{
+	char path[TREE_PATH_MAX];
+
+	verbs_tree_remove(socket);
+	snprintf(path, sizeof(path), "%s" VERBS_TREE, socket);
+	return mkdir(path, 0755) == 0 ? 0 : -errno;
+}
+
 int
 verbs_tree_create(struct verbs_server *s, struct error *err)
 {
 	unsigned int i;
-	int rc;
+	int rc = tree_make_top(s->config.socket);
 
-	verbs_tree_remove(s->config.socket);
-	rc = tree_write(s->config.socket, "class/infiniband_verbs/abi_version", "6\n");
+	if (rc == 0)
+		rc = tree_write(s->config.socket, "class/infiniband_verbs/abi_version", "6\n");
 	for (i = 0; i < link_num_ports(engine_link(s->engine)) && rc == 0; i++) {
 		s->written[i] = link_port_attr(engine_link(s->engine), i);
 		rc = tree_write_device(s, i);

@@ -12,7 +12,7 @@ import pytest
 
 from conn import wait_until
 from polca import Polca
-from verbs import Programs, copy_for_others
+from verbs import PATIENT, Programs, copy_for_others
 
 TEST_SECONDS = 120
 PORT = 18700
@@ -58,6 +58,19 @@ def test_mode_of_the_socket(polca, programs):
     assert stat.S_IMODE(os.stat(programs.socket).st_mode) == 0o600
 
 
+def test_what_is_in_the_trees_place_is_replaced(sockets, built_in, tmp_path):
+    """Where the tree would be, somebody has put a link to a directory: nothing is written there."""
+    path = os.path.join(sockets, 'linked-verbs')
+    os.symlink(tmp_path, path + '.sys')
+    with Polca(sockets, built_in['ports'], workers=2, name='linked', verbs={'enabled': True, 'socket': path}):
+        assert os.listdir(tmp_path) == [] and not os.path.islink(path + '.sys')
+    # a file in its place is replaced
+    with open(path + '.sys', 'w') as f:
+        f.write('a file')
+    with Polca(sockets, built_in['ports'], workers=2, name='linked', verbs={'enabled': True, 'socket': path}):
+        assert os.path.isdir(path + '.sys')
+
+
 def test_a_closed_polca_is_said(programs):
     programs.socket += '-none'
     job = programs.spawn('ibv_devices')
@@ -86,7 +99,7 @@ def nobody(sockets, kept):
 def test_an_ordinary_user(sockets, built_in, nobody):
     """Without any capability, and where the mode admits it."""
     path = os.path.join(sockets, 'open-verbs')
-    with Polca(sockets, built_in['ports'], workers=2, name='open',
+    with Polca(sockets, built_in['ports'], workers=2, name='open', limits=PATIENT,
                verbs={'enabled': True, 'socket': path, 'mode': '0666'}):
         programs = nobody(path)
         for text in programs.pair(PORT, 'ibv_rc_pingpong', '-g', '0', '-c', '-e'):

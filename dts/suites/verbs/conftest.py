@@ -8,7 +8,7 @@ import os
 import pytest
 
 from polca import Polca
-from verbs import Programs
+from verbs import PATIENT, Programs
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -21,7 +21,7 @@ def built_in():
 
 @pytest.fixture(scope='module')
 def polca(sockets, built_in):
-    with Polca(sockets, built_in['ports'], workers=2, verbs=built_in['verbs']) as p:
+    with Polca(sockets, built_in['ports'], workers=2, limits=PATIENT, verbs=built_in['verbs']) as p:
         yield p
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from net import Namespace
 from polca import Polca, port
-from verbs import Programs
+from verbs import PATIENT, Programs
 
 TEST_SECONDS = 240
 PORT = 18900
@@ -37,7 +37,7 @@ def pair(request, sockets, kept):
 
     def side(name, ns, row):
         path = os.path.join(sockets, '%s-%s-verbs' % (request.param.__name__, name))
-        p = Polca(sockets, [row], ns=ns, name='%s-%s' % (request.param.__name__, name),
+        p = Polca(sockets, [row], ns=ns, name='%s-%s' % (request.param.__name__, name), limits=PATIENT,
                   verbs={'enabled': True, 'socket': path})
         made.append(Programs(path, kept))
         return p

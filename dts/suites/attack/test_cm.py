@@ -14,7 +14,7 @@ import pytest
 import net
 from bystanders import ECHO
 from cmpeer import RoceWay, STATION_IP_SECOND, Wire
-from cmwire import REQ, build, service_id
+from cmwire import REP, REQ, build, service_id
 from conn import wait_until
 from polca import port
 from sawire import Delta
@@ -136,4 +136,5 @@ def test_one_prefix_keeps_nobody_out(wire, bystanders, flood):
         slow.rtu()
         wire.stands(slow)
         slow.echo(b'after the flood', 0, tries=20)
+        assert all(m.kind is REP for m in peer.drain())  # repeated if the flood took so long
     assert counted['refused'] == 0

@@ -13,11 +13,14 @@ from conn import wait_until
 from hca import Hca
 from polca import CTL_PROGRAM, Polca
 from polcapair import A, B, PolcaPair
+from roce import gid_of
 
 MONITORING = os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../../config/monitoring')
+REM_INV_REQ_ERR = 9  # IBV_WC_REM_INV_REQ_ERR
 RETRY_EXC_ERR = 12  # IBV_WC_RETRY_EXC_ERR
 DASHBOARD = os.path.join(MONITORING, 'dashboard.json')
 ALERTS = os.path.join(MONITORING, 'alerts.yml')
+ALERT_TESTS = os.path.join(MONITORING, 'alerts_test.yml')
 
 # prometheus/node_exporter: collector/infiniband_linux.go, as of its release 1.11. All have the labels device and port,
 # but info; a name in _total is a counter, and the others are gauges.
@@ -143,7 +146,13 @@ def test_units_are_bytes_and_ticks(polca, traffic):
 
 def test_alert_rules():
     promtool('check', 'rules', ALERTS)
-    promtool('test', 'rules', os.path.join(MONITORING, 'alerts_test.yml'))
+    promtool('test', 'rules', ALERT_TESTS)
+
+
+def test_each_alert_has_a_test_of_its_rule():
+    with open(ALERTS) as rules, open(ALERT_TESTS) as tests:
+        alerts, tested = re.findall(r'- alert: (\w+)', rules.read()), re.findall(r'alertname: (\w+)', tests.read())
+    assert len(alerts) > 10 and set(alerts) == set(tested)
 
 
 def test_dashboard_expressions(tmp_path):
@@ -190,7 +199,7 @@ def test_regions_have_their_node(polca):
 
 def runbook(alert):
     with open(ALERTS) as f:
-        return re.search(r'alert: %s\n.*?runbook: (.*?)- alert' % alert, f.read(), re.S).group(1)
+        return re.search(r'alert: %s\n.*?runbook: (.*?)(?=- alert|\Z)' % alert, f.read(), re.S).group(1)
 
 
 def typed(polca, command):
@@ -240,3 +249,48 @@ def test_from_an_alert_to_queue_pair_peer_and_reason(polca):
     shown = typed(polca, show.replace('QP_NUM', number))
     assert '0x%06x' % pair.qb.qpn in shown and B in shown and 'ERR' in shown
     assert 'local_ack_timeout_err' in typed(polca, count.replace('QP_NUM', number))
+
+
+def test_from_lost_packets_to_the_queue_pair_that_misses_them(polca):
+    """PolcaPacketLoss: the peer's first five packets are lost, as its PSN says."""
+    qa, qb = Hca(polca, 0).qp(), Hca(polca, 1).qp()
+    qa.connect(dest_qp_num=qb.qpn, rq_psn=0, sq_psn=105, path_mtu=1024, dgid=gid_of(B), timeout=8, retry_cnt=1)
+    qb.connect(dest_qp_num=qa.qpn, rq_psn=100, sq_psn=0, path_mtu=1024, dgid=gid_of(A))
+    qa.post_send('write', wr_id=1, rkey=1, remote_addr=0)
+    find, show, count = re.findall(r'polca-ctl [^(\n]+', runbook('PolcaPacketLoss'))
+    found = re.compile(r'^polca_qp_out_of_sequence_total{qp_num="(0x%06x)"} [1-9]' % qb.qpn, re.M)
+    wait_until(lambda: found.search(typed(polca, find)))
+    number = found.search(typed(polca, find)).group(1)
+    shown = typed(polca, show.replace('QP_NUM', number))
+    assert '0x%06x' % qa.qpn in shown and A in shown and 'RTS' in shown
+    assert 'out_of_sequence' in typed(polca, count.replace('QP_NUM', number))
+
+
+def test_a_refused_request_counts_for_the_alert(polca):
+    """PolcaQueuePairsFailed: an Atomic at an address that is not aligned, which breaks no key."""
+    def failures():
+        told = samples(metrics(polca))
+        with open(ALERTS) as f:
+            rule, = re.findall(r'alert: PolcaQueuePairsFailed\n(.*?)labels:', f.read(), re.S)
+        return [[told['%s{port="%d"}' % (name, port)] for name in re.findall(r'polca_rc_\w+', rule)]
+                for port in (0, 1)]
+    before = failures()
+    pair = PolcaPair(Hca(polca, 0), A, Hca(polca, 1), B)
+    pair.qa.post_send('fetch_add', wr_id=1, sg=[(pair.ma, 0, 8)], remote_addr=pair.mb.va + 1, rkey=pair.mb.key,
+                      compare_add=3)
+    assert pair.qa.poll()[0].status == REM_INV_REQ_ERR
+    after = failures()
+    assert sum(after[0]) > sum(before[0]) and sum(after[1]) > sum(before[1])
+    command, = re.findall(r'polca-ctl events \| grep .*', runbook('PolcaQueuePairsFailed'))
+    wait_until(lambda: 'QP 0x%x on port1 is in ERR' % pair.qb.qpn in typed(polca, command))
+
+
+def test_the_senders_of_damaged_packets():
+    """PolcaDamagedPackets: what its command makes of tcpdump's lines."""
+    tcpdump, = re.findall(r'timeout 10 tcpdump .*', runbook('PolcaDamagedPackets'))
+    lines = ('12:00:00.1 IP 192.0.2.1.49152 > 192.0.2.2.4791: UDP, length 28\n'
+             '12:00:00.2 IP 192.0.2.1.49153 > 192.0.2.2.4791: UDP, length 28\n'
+             '12:00:00.3 IP6 2001:db8::7.49153 > 2001:db8::2.4791: UDP, length 28\n')
+    seen = subprocess.run(tcpdump.split(' | ', 1)[1], shell=True, input=lines, stdout=subprocess.PIPE, text=True,
+                          timeout=60, check=True).stdout
+    assert [line.split() for line in seen.splitlines()] == [['2', '192.0.2.1'], ['1', '2001:db8::7']]

@@ -11,8 +11,9 @@ import subprocess
 import pytest
 
 from conn import wait_until
+from hca import Hca
 from polca import CTL_PROGRAM, Polca
-from polcapair import back_to_back
+from polcapair import A, B, PolcaPair, back_to_back
 
 KEYS = 'q quit'
 
@@ -80,7 +81,7 @@ def column(lines, title, name):
     return lines[head + 1][:lines[head].index(name) + len(name)].split()[-1]
 
 
-def test_all_is_seen_at_80x24(tmux, traffic):
+def test_all_is_seen_at_80x24(polca, tmux, traffic):
     lines = tmux.start()
     assert len(lines) == 24 and lines[0].startswith('polca-ctl top') and KEYS in lines[23]
     for title in ('PORT', 'WORKER', 'DROPS', 'SA', 'QP'):
@@ -93,6 +94,13 @@ def test_all_is_seen_at_80x24(tmux, traffic):
         return (column(lines, 'PORT', 'RX pkt/s') != '0' and column(lines, 'QP', 'TX/s') != '0' and
                 column(lines, 'WORKER', 'POLLS/s') != '0')
     wait_until(shown)
+    # a request that no queue pair takes, and a question to the SA
+    lost = PolcaPair(Hca(polca, 0), A, Hca(polca, 1), B)
+    lost.qb.destroy()
+    lost.qa.post_send('write', wr_id=1, rkey=1, remote_addr=0)
+    polca.ctl('sa', 'table', 'port')
+    tmux.wait(r'^DROPS +qpn_unknown \S+/s \([1-9]')
+    tmux.wait(r'^SA .*  get_table \S+/s \([1-9]')
     tmux.keys('q')
     tmux.restored()
 

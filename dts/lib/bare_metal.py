@@ -57,7 +57,7 @@ def _put(top, src):
 
 def overlay(top):
     """The files of the machine in addition to the soft-RoCE guest's."""
-    for program in (PROGRAM, CTL_PROGRAM):
+    for program in (PROGRAM, CTL_PROGRAM, '/usr/bin/setpriv'):
         _copy(program, os.path.join(top, 'usr/local/bin', os.path.basename(program)))
         for lib in _libraries(program):
             _put(top, lib)

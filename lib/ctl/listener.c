@@ -153,7 +153,7 @@ listener_accept(struct listener *l)
 	return -EAGAIN;
 }
 
-/* Only root and members may give a file to a group. */
+/* Only members, and root with CAP_CHOWN, may give a file to a group. */
 static int
 explain_group(const char *path, gid_t gid, int eno, struct error *err)
 {
@@ -163,6 +163,11 @@ explain_group(const char *path, gid_t gid, int eno, struct error *err)
 	if (g == NULL || pw == NULL)
 		return error_set(err, eno, "cannot give %s to group %u: %s", path,
 			(unsigned int)gid, strerror(eno));
+	/* uio.conf: systemd gives root no groups but those that the unit names */
+	if (geteuid() == 0)
+		return error_set(err, eno,
+			"cannot give %s to group %s: %s; root without CAP_CHOWN must be a member: SupplementaryGroups=%s in a drop-in of the service",
+			path, g->gr_name, strerror(eno), g->gr_name);
 	return error_set(err, eno,
 		"cannot give %s to group %s: %s; polca's user must be a member: usermod -a -G %s %s",
 		path, g->gr_name, strerror(eno), g->gr_name, pw->pw_name);

@@ -3,13 +3,15 @@
 """Cards with uio_pci_generic, as on a machine without an IOMMU (here, iommu=pt passes all
 accesses)."""
 
+import os
 import re
 
 import pytest
 
-from bare_metal import E1000E, VIRTIO
+from bare_metal import E1000E, ROOT, VIRTIO
 
 TEST_SECONDS = 300
+CAP_SYS_RAWIO, CAP_SYS_ADMIN = 17, 21
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -28,9 +30,21 @@ def test_uio_takes_the_cards_from_the_kernel(bench):
         assert 'uio_pci_generic' in bench.check('readlink /sys/bus/pci/devices/%s/driver' % card)
 
 
+def capabilities_of_the_service():
+    with open(os.path.join(ROOT, 'config/systemd/uio.conf')) as f:
+        names = re.search(r'^CapabilityBoundingSet=(.*)', f.read(), re.M).group(1).split()
+    return ','.join(['-all', *names]).replace('CAP_', '+').lower()
+
+
 def test_rping_through_both_cards(bench):
+    """By a root that has the service's capabilities only."""
     bench.check("sed 's/\"poll\"/\"backoff\"/' config/bare-metal.json >/etc/polca.json")
-    out = bench.start_polca('polca -c /etc/polca.json')
+    out = bench.start_polca('/usr/local/bin/setpriv --bounding-set=%s polca -c /etc/polca.json' %
+                            capabilities_of_the_service())
+    bits = int(bench.check("grep CapEff /proc/$(pidof polca)/status").split()[1], 16)
+    assert bits == 1 << CAP_SYS_RAWIO | 1 << CAP_SYS_ADMIN
+    # the name in the drop-in's DeviceAllow
+    assert re.search(r'^ *\d+ uio$', bench.check('cat /proc/devices'), re.M)
     # the other card's announcement of this address, by the test before, may have waited in the tap
     told = [line for line in out.splitlines() if line.startswith('engine: ')]
     assert all('is our address' in line for line in told), out

@@ -3,13 +3,16 @@
 """Started as root, polca becomes another user and keeps only what its links need. What the other
 suites do with all kinds of links, they do with these privileges, too."""
 
+import grp
 import json
 import os
 import re
 import subprocess
+import tempfile
 
 import pytest
 
+import net
 from net import Namespace
 from polca import PROGRAM, Polca, account, port
 
@@ -110,3 +113,37 @@ def test_another_user_without_root(sockets):
                        timeout=60)
     assert r.returncode == 1
     assert 'security.user: only root can become daemon; start polca as root or as daemon' in r.stdout
+
+
+@pytest.fixture
+def roots():
+    """A directory of root: this root opens no file of others."""
+    with tempfile.TemporaryDirectory(prefix='polca-dts-') as d:
+        yield d
+
+
+@pytest.mark.parametrize('member', [False, True])
+def test_root_without_chown_and_a_group_for_the_socket(roots, member):
+    """Root as of the drop-in uio.conf: it must be in control.group."""
+    with open(os.path.join(CONFIG, 'systemd/uio.conf')) as f:
+        names = re.search(r'^CapabilityBoundingSet=(.*)', f.read(), re.M).group(1)
+    bounding = ','.join(['-all', *names.split()]).replace('CAP_', '+').lower()
+    path, socket = os.path.join(roots, 'polca.json'), os.path.join(roots, 'polca.sock')
+    with open(path, 'w') as f:
+        json.dump({'ports': PAIR, 'control': {'socket': socket, 'group': 'daemon'},
+                   'eal': {'file_prefix': 'grouped-%d' % os.getpid()}}, f)
+    groups = '--groups=%d' % grp.getgrnam('daemon').gr_gid if member else '--clear-groups'
+    p = subprocess.Popen(['setpriv', '--bounding-set=' + bounding, groups, PROGRAM, '-c', path], text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=net.die_with_parent)
+    try:
+        if member:
+            for line in p.stdout:
+                if 'polca: ready' in line:
+                    break
+            assert os.stat(socket).st_gid == grp.getgrnam('daemon').gr_gid
+            p.terminate()
+        said = p.communicate(timeout=60)[0]
+    finally:
+        p.kill()
+    assert p.returncode == (0 if member else 1), said
+    assert member or 'SupplementaryGroups=daemon in a drop-in of the service' in said

@@ -3,9 +3,12 @@
  */
 
 /*
- * Addresses are told apart by a keyed hash, and ranked by what they hold. When a pool is used up,
- * the oldest item of the address with most ends for one of an address with less. Lists whose peer
- * has acknowledged a segment come last: one ends only if its address has more than its fair share.
+ * Addresses and prefixes are told apart by a keyed hash, and ranked by what they hold. When a pool
+ * is used up, the oldest item of the address with most ends for one of an address with less, or the
+ * oldest item of the prefix with most for one of a prefix with less. A prefix with more than half
+ * comes before addresses of others: a /64 of addresses that hold little each holds nothing against
+ * them. Lists whose peer has acknowledged a segment come last: one ends only if its address, or its
+ * prefix, has more than its fair share.
  */
 
 #include <errno.h>
@@ -15,41 +18,70 @@
 #include "sa/server.h"
 #include "sa/tables.h"
 
-#define ADDRESSES 4096 /* a power of two */
-#define SMALL     16 /* chunks: an address with so few may displace any other */
+#define HOLDERS 4096 /* a power of two */
+#define SMALL   16 /* chunks: an address with so few may displace any other */
+
+/* Holders of one kind of item. */
+struct give_way_ranks {
+	struct share_rank at[GIVE_WAY_LEVELS];
+	uint32_t items; /* or chunks, of all of them */
+};
 
 struct give_way {
 	const struct allocator *alloc;
-	struct share_rank queued;
-	struct share_rank silent;
-	struct share_rank answering;
+	struct give_way_ranks queued;
+	struct give_way_ranks silent;
+	struct give_way_ranks answering;
 	uint32_t chunks;
-	struct give_way_address address[ADDRESSES];
+	struct give_way_holder holder[GIVE_WAY_LEVELS][HOLDERS];
 };
 
-#define RESULT_OF_ITEM(i) container_of(i, struct result, share)
-#define QUERY_OF_ITEM(i)  container_of(i, struct query, share)
+#define ITEM_OF_SHARE(s, level) container_of(s, struct give_way_item, share[level])
+#define RESULT_OF_ITEM(i)       container_of(i, struct result, give_way)
+#define QUERY_OF_ITEM(i)        container_of(i, struct query, give_way)
+
+static int
+holders_create(struct give_way_ranks *r, const struct allocator *alloc, uint32_t most)
+{
+	unsigned int level;
+
+	for (level = 0; level < GIVE_WAY_LEVELS; level++)
+		if (share_rank_create(&r->at[level], alloc, most) != 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static void
+holders_destroy(struct give_way_ranks *r, const struct allocator *alloc)
+{
+	unsigned int level;
+
+	for (level = 0; level < GIVE_WAY_LEVELS; level++)
+		share_rank_destroy(&r->at[level], alloc);
+}
 
 struct give_way *
 give_way_create(const struct allocator *alloc, uint32_t queries, uint32_t chunks)
 {
 	struct give_way *g = mem_zalloc(alloc, sizeof(*g), 64);
+	struct give_way_holder *h;
 	unsigned int i;
 
 	if (g == NULL)
 		return NULL;
 	g->alloc = alloc;
 	g->chunks = chunks;
-	if (share_rank_create(&g->queued, alloc, queries) != 0 ||
-		share_rank_create(&g->silent, alloc, chunks) != 0 ||
-		share_rank_create(&g->answering, alloc, chunks) != 0) {
+	if (holders_create(&g->queued, alloc, queries) != 0 ||
+		holders_create(&g->silent, alloc, chunks) != 0 ||
+		holders_create(&g->answering, alloc, chunks) != 0) {
 		give_way_destroy(g);
 		return NULL;
 	}
-	for (i = 0; i < ADDRESSES; i++) {
-		share_holder_init(&g->address[i].queued);
-		share_holder_init(&g->address[i].silent);
-		share_holder_init(&g->address[i].answering);
+	for (i = 0; i < GIVE_WAY_LEVELS * HOLDERS; i++) {
+		h = &g->holder[i / HOLDERS][i % HOLDERS];
+		share_holder_init(&h->queued);
+		share_holder_init(&h->silent);
+		share_holder_init(&h->answering);
 	}
 	return g;
 }
@@ -59,52 +91,147 @@ give_way_destroy(struct give_way *g)
 {
 	if (g == NULL)
 		return;
-	share_rank_destroy(&g->queued, g->alloc);
-	share_rank_destroy(&g->silent, g->alloc);
-	share_rank_destroy(&g->answering, g->alloc);
+	holders_destroy(&g->queued, g->alloc);
+	holders_destroy(&g->silent, g->alloc);
+	holders_destroy(&g->answering, g->alloc);
 	mem_free(g->alloc, g);
 }
 
-struct give_way_address *
-give_way_address(struct give_way *g, const struct requester *who)
+struct give_way_origin
+give_way_origin(struct give_way *g, const struct requester *who)
 {
-	return who->manager ? NULL : &g->address[sa_gid_key(who->gid.raw) % ADDRESSES];
+	const union gid prefix = gid_prefix(&who->gid);
+	struct give_way_origin origin = { { NULL } };
+
+	if (who->manager)
+		return origin;
+	origin.at[GIVE_WAY_ADDRESS] =
+		&g->holder[GIVE_WAY_ADDRESS][sa_gid_key(who->gid.raw) % HOLDERS];
+	origin.at[GIVE_WAY_PREFIX] = &g->holder[GIVE_WAY_PREFIX][sa_gid_key(prefix.raw) % HOLDERS];
+	return origin;
+}
+
+static bool
+never_gives_way(const struct give_way_item *i)
+{
+	return i->origin.at[GIVE_WAY_ADDRESS] == NULL;
+}
+
+/* --- ranks --- */
+
+/* What the holder of an item has of the items that these ranks are of. */
+static struct share_holder *
+holder_in(const struct give_way *g, const struct give_way_ranks *r, struct give_way_holder *h)
+{
+	return r == &g->queued ? &h->queued : r == &g->silent ? &h->silent : &h->answering;
+}
+
+static void
+item_add(const struct give_way *g, struct give_way_ranks *r, struct give_way_item *i)
+{
+	unsigned int level;
+
+	for (level = 0; level < GIVE_WAY_LEVELS; level++)
+		share_add(&r->at[level], holder_in(g, r, i->origin.at[level]), &i->share[level]);
+	r->items++;
+}
+
+static void
+item_remove(const struct give_way *g, struct give_way_ranks *r, struct give_way_item *i)
+{
+	unsigned int level;
+
+	for (level = 0; level < GIVE_WAY_LEVELS; level++)
+		share_remove(&r->at[level], holder_in(g, r, i->origin.at[level]), &i->share[level]);
+	r->items--;
+}
+
+static void
+item_change(const struct give_way *g, struct give_way_ranks *r, const struct give_way_item *i,
+	int change)
+{
+	unsigned int level;
+
+	for (level = 0; level < GIVE_WAY_LEVELS; level++)
+		share_rank_change(&r->at[level], holder_in(g, r, i->origin.at[level]), change);
+	r->items += (uint32_t)change;
+}
+
+/* The oldest item, but @p fresh, of the holder that has most at a level. */
+static struct give_way_item *
+oldest_item_of_most(const struct give_way_ranks *r, unsigned int level,
+	const struct give_way_item *fresh)
+{
+	const struct share_holder *most = share_most(&r->at[level]);
+	struct share_item *s = most != NULL ? TAILQ_FIRST(&most->items) : NULL;
+
+	if (s != NULL && s == &fresh->share[level])
+		s = TAILQ_NEXT(s, link);
+	return s != NULL ? ITEM_OF_SHARE(s, level) : NULL;
+}
+
+/*
+ * The item that ends for @p fresh; NULL: none.
+ *
+ * @param may   at each level: its holder has so little that it may take from the one with most
+ * @param pool  more than half of it is the majority
+ */
+static struct give_way_item *
+item_that_gives_way(const struct give_way *g, const struct give_way_ranks *r,
+	const struct give_way_item *fresh, const bool may[GIVE_WAY_LEVELS], uint32_t pool)
+{
+	struct give_way_item *of_address = oldest_item_of_most(r, GIVE_WAY_ADDRESS, fresh);
+	struct give_way_item *of_prefix = oldest_item_of_most(r, GIVE_WAY_PREFIX, fresh);
+
+	if (!may[GIVE_WAY_ADDRESS] && !may[GIVE_WAY_PREFIX])
+		return NULL;
+	if (of_address == NULL || !may[GIVE_WAY_ADDRESS] ||
+		share_prefix_first(share_most(&r->at[GIVE_WAY_PREFIX]),
+			holder_in(g, r, of_address->origin.at[GIVE_WAY_PREFIX]), pool))
+		return of_prefix;
+	return of_address;
+}
+
+static uint32_t
+most_at(const struct give_way_ranks *r, unsigned int level)
+{
+	const struct share_holder *most = share_most(&r->at[level]);
+
+	return most != NULL ? most->count : 0;
 }
 
 /* --- lists --- */
 
-static struct share_rank *
-list_rank(const struct result *r)
+static struct give_way_ranks *
+list_ranks(const struct result *r)
 {
 	struct give_way *g = r->w->give_way;
 
 	return r->answering ? &g->answering : &g->silent;
 }
 
-static struct share_holder *
-list_holder(const struct result *r)
-{
-	return r->answering ? &r->address->answering : &r->address->silent;
-}
-
 void
 give_way_list_grew(struct result *r)
 {
-	if (r->address == NULL)
+	const struct give_way *g = r->w->give_way;
+
+	if (never_gives_way(&r->give_way))
 		return;
 	if (r->chunks++ == 0)
-		share_add(list_rank(r), list_holder(r), &r->share);
+		item_add(g, list_ranks(r), &r->give_way);
 	else
-		share_rank_change(list_rank(r), list_holder(r), 1);
+		item_change(g, list_ranks(r), &r->give_way, 1);
 }
 
 void
 give_way_list_gone(struct result *r)
 {
+	const struct give_way *g = r->w->give_way;
+
 	if (r->chunks == 0)
 		return;
-	share_rank_change(list_rank(r), list_holder(r), 1 - (int)r->chunks);
-	share_remove(list_rank(r), list_holder(r), &r->share);
+	item_change(g, list_ranks(r), &r->give_way, 1 - (int)r->chunks);
+	item_remove(g, list_ranks(r), &r->give_way);
 	r->chunks = 0;
 }
 
@@ -112,24 +239,14 @@ give_way_list_gone(struct result *r)
 static void
 list_answers(struct result *r)
 {
+	const struct give_way *g = r->w->give_way;
 	uint32_t chunks = r->chunks;
 
 	give_way_list_gone(r);
 	r->answering = true;
 	r->chunks = chunks;
-	share_add(list_rank(r), list_holder(r), &r->share);
-	share_rank_change(list_rank(r), list_holder(r), (int)chunks - 1);
-}
-
-/* The oldest list of this address but @p r. */
-static struct result *
-oldest_list(const struct share_holder *h, const struct result *r)
-{
-	struct share_item *item = TAILQ_FIRST(&h->items);
-
-	if (item != NULL && item == &r->share)
-		item = TAILQ_NEXT(item, link);
-	return item != NULL ? RESULT_OF_ITEM(item) : NULL;
+	item_add(g, list_ranks(r), &r->give_way);
+	item_change(g, list_ranks(r), &r->give_way, (int)chunks - 1);
 }
 
 /* @param proven  even if its peer has answered. @retval false  it stays */
@@ -150,43 +267,63 @@ list_gives_way(struct result *r, bool proven)
 	return true;
 }
 
-static bool
-silent_list_gives_way(const struct result *r, uint32_t held)
+/* Chunks of all lists of the address, or of the prefix, of a list. */
+static uint32_t
+list_holds(const struct result *r, unsigned int level)
 {
-	const struct share_rank *silent = &r->w->give_way->silent;
-	const struct share_holder *most;
-	struct result *victim;
+	const struct give_way_holder *h = r->give_way.origin.at[level];
 
-	while ((most = share_most(silent)) != NULL &&
-		(r->address == NULL || held < RTE_MAX(most->count, (uint32_t)SMALL))) {
-		victim = oldest_list(most, r);
-		if (victim == NULL)
-			return false;
-		if (list_gives_way(victim, false))
-			return true;
-		list_answers(victim); /* once in the life of a list */
+	return h != NULL ? h->silent.count + h->answering.count : 0;
+}
+
+static struct give_way_item *
+silent_list(const struct result *r)
+{
+	const struct give_way *g = r->w->give_way;
+	const struct give_way_ranks *silent = &g->silent;
+	const uint32_t most = most_at(silent, GIVE_WAY_ADDRESS);
+	const bool may[GIVE_WAY_LEVELS] = {
+		[GIVE_WAY_ADDRESS] = never_gives_way(&r->give_way) ||
+			list_holds(r, GIVE_WAY_ADDRESS) < RTE_MAX(most, (uint32_t)SMALL),
+		[GIVE_WAY_PREFIX] =
+			list_holds(r, GIVE_WAY_PREFIX) < most_at(silent, GIVE_WAY_PREFIX),
+	};
+
+	return item_that_gives_way(g, silent, &r->give_way, may, g->chunks);
+}
+
+/* Last resort: who guesses Acks, or has thousands of addresses, has lists that answer, too. */
+static struct give_way_item *
+unfair_list(const struct result *r)
+{
+	const struct give_way *g = r->w->give_way;
+	const struct give_way_ranks *answering = &g->answering;
+	bool may[GIVE_WAY_LEVELS];
+	struct give_way_holder *own;
+	unsigned int level;
+	uint32_t fair;
+
+	for (level = 0; level < GIVE_WAY_LEVELS; level++) {
+		own = r->give_way.origin.at[level];
+		fair = share_fair(&answering->at[level], g->chunks,
+			own != NULL ? &own->answering : NULL);
+		may[level] = most_at(answering, level) > fair && list_holds(r, level) < fair;
 	}
-	return false;
+	return item_that_gives_way(g, answering, &r->give_way, may, g->chunks);
 }
 
 bool
 give_way_for_list(struct result *r)
 {
-	const struct give_way *g = r->w->give_way;
-	const struct give_way_address *own = r->address;
-	uint32_t held = own != NULL ? own->silent.count + own->answering.count : 0;
-	const struct share_holder *most;
-	struct result *victim;
-	uint32_t fair;
+	struct give_way_item *victim;
 
-	if (silent_list_gives_way(r, held))
-		return true;
-	most = share_most(&g->answering);
-	fair = share_fair(&g->answering, g->chunks, own != NULL ? &own->answering : NULL);
-	if (most == NULL || most->count <= fair || held >= fair)
-		return false;
-	victim = oldest_list(most, r);
-	return victim != NULL && list_gives_way(victim, true);
+	while ((victim = silent_list(r)) != NULL) {
+		if (list_gives_way(RESULT_OF_ITEM(victim), false))
+			return true;
+		list_answers(RESULT_OF_ITEM(victim)); /* once in the life of a list */
+	}
+	victim = unfair_list(r);
+	return victim != NULL && list_gives_way(RESULT_OF_ITEM(victim), true);
 }
 
 /* --- queries put off --- */
@@ -198,8 +335,8 @@ give_way_query_queued(struct query *q)
 
 	q->queued = true;
 	w->queries_of_strangers += sa_is_limited(&q->who);
-	if (q->address != NULL)
-		share_add(&w->give_way->queued, &q->address->queued, &q->share);
+	if (!never_gives_way(&q->give_way))
+		item_add(w->give_way, &w->give_way->queued, &q->give_way);
 }
 
 void
@@ -211,22 +348,30 @@ give_way_query_gone(struct query *q)
 		return;
 	q->queued = false;
 	w->queries_of_strangers -= sa_is_limited(&q->who);
-	if (q->address != NULL)
-		share_remove(&w->give_way->queued, &q->address->queued, &q->share);
+	if (!never_gives_way(&q->give_way))
+		item_remove(w->give_way, &w->give_way->queued, &q->give_way);
 }
 
-/* An address with one query more than this one keeps it, or each would end the other's in turn. */
+/* Who has one query more than this one keeps it, or each would end the other's in turn. */
 bool
 give_way_for_query(const struct query *q)
 {
 	struct sa_worker *w = q->w;
-	const struct share_holder *most = share_most(&w->give_way->queued);
-	uint32_t held = q->address != NULL ? q->address->queued.count : 0;
+	const struct give_way *g = w->give_way;
+	const struct give_way_holder *own;
+	bool may[GIVE_WAY_LEVELS];
+	struct give_way_item *item;
 	struct query *victim;
+	unsigned int level;
 
-	if (most == NULL || most->count <= held + 1)
+	for (level = 0; level < GIVE_WAY_LEVELS; level++) {
+		own = q->give_way.origin.at[level];
+		may[level] = most_at(&g->queued, level) > (own != NULL ? own->queued.count : 0) + 1;
+	}
+	item = item_that_gives_way(g, &g->queued, &q->give_way, may, g->queued.items);
+	if (item == NULL)
 		return false;
-	victim = QUERY_OF_ITEM(TAILQ_FIRST(&most->items));
+	victim = QUERY_OF_ITEM(item);
 	mad_give_way(w->mad, victim->handle, true);
 	w->counters.gave_way++;
 	limit_peer_note(&w->limited.gave_way, victim->who.gid.raw);

@@ -21,11 +21,28 @@ struct requester;
 struct result;
 struct sa_worker;
 
-/** What requesters with one address hold. */
-struct give_way_address {
+enum give_way_level {
+	GIVE_WAY_ADDRESS,
+	GIVE_WAY_PREFIX, /**< an IPv4 /24, else a /64 */
+	GIVE_WAY_LEVELS,
+};
+
+/** What requesters with one address, or one prefix, hold. */
+struct give_way_holder {
 	struct share_holder queued; /**< queries put off */
 	struct share_holder silent; /**< lists of peers that may be forged, by chunks */
 	struct share_holder answering; /**< lists of peers that have answered, by chunks */
+};
+
+/** Whom a query and its list count for. */
+struct give_way_origin {
+	struct give_way_holder *at[GIVE_WAY_LEVELS]; /**< NULL: it never gives way */
+};
+
+/** Embedded in a query and in a result. */
+struct give_way_item {
+	struct give_way_origin origin;
+	struct share_item share[GIVE_WAY_LEVELS];
 };
 
 struct give_way;
@@ -33,8 +50,8 @@ struct give_way;
 /** @param queries, chunks  that the pools have */
 struct give_way *give_way_create(const struct allocator *alloc, uint32_t queries, uint32_t chunks);
 void give_way_destroy(struct give_way *g);
-/** @return NULL: what this requester holds never gives way */
-struct give_way_address *give_way_address(struct give_way *g, const struct requester *who);
+/** Whom the queries of this requester count for. */
+struct give_way_origin give_way_origin(struct give_way *g, const struct requester *who);
 
 /** The list has one more chunk, or loses them all. */
 void give_way_list_grew(struct result *r);

@@ -262,7 +262,7 @@ query_init(struct query *q, struct sa_worker *w, const struct query_spec *spec,
 {
 	q->w = w;
 	q->handle = handle;
-	q->address = give_way_address(w->give_way, who);
+	q->give_way.origin = give_way_origin(w->give_way, who);
 	q->queued = false;
 	q->type = spec->type;
 	q->version = spec->version;

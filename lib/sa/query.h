@@ -16,6 +16,7 @@
 
 #include "mad/mad.h"
 #include "sa/access.h"
+#include "sa/give_way.h"
 #include "sa/multi.h"
 #include "sa/path.h"
 #include "sa/record.h"
@@ -45,9 +46,8 @@ struct query {
 	uint64_t token; /**< SA_Key of that answer */
 	enum query_plan plan;
 	struct requester who;
-	struct give_way_address *address; /**< NULL: it never gives way */
-	struct share_item share; /**< give_way.c */
-	bool queued; /**< it was put off, and .share is linked */
+	struct give_way_item give_way;
+	bool queued; /**< it was put off, and .give_way is linked */
 	struct result *result; /**< NULL for a Get */
 	const struct store_version *snapshot;
 	bool held; /**< the query holds .snapshot */

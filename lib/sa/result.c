@@ -93,7 +93,7 @@ result_new(const struct query *q, enum result_kind kind)
 	r->class_version = q->version;
 	r->handle = q->handle;
 	memcpy(r->owner, q->who.gid.raw, sizeof(r->owner));
-	r->address = q->address;
+	r->give_way.origin = q->give_way.origin;
 	r->at_index = UINT64_MAX;
 	return r;
 }

@@ -14,13 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/share.h"
 #include "mad/mad.h"
+#include "sa/give_way.h"
 #include "sa/path.h"
 #include "sa/record.h"
 #include "store/store.h"
 
-struct give_way_address;
 struct query;
 struct sa_worker;
 struct chunk;
@@ -55,8 +54,7 @@ struct result {
 	mad_handle handle; /**< the request */
 	uint8_t owner[LIMIT_PEER_LEN]; /**< GID of the requester */
 	struct query *queued; /**< the query that still fills it, if that was put off */
-	struct give_way_address *address; /**< NULL: it never gives way */
-	struct share_item share;
+	struct give_way_item give_way;
 	uint32_t chunks; /**< of the list */
 	bool answering; /**< its peer is known to have answered packets of ours */
 	uint16_t tables; /**< RESULT_BULK: a bit for each table included */

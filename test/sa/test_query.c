@@ -504,6 +504,8 @@ test_short_queries_do_not_wait_for_long_ones(void **state)
 
 /* --- strangers hold nothing against others --- */
 
+#define ANOTHER_PREFIX 0 /* struct ask.from: 10.0.0.9, while all others are in one /64 */
+
 /* A stranger's GetTable that leaves its answer unread. @return its status; 0 too if it is queued */
 static uint16_t
 ask_silently(struct bench *b, uint64_t from, uint8_t node_type)
@@ -651,6 +653,98 @@ test_long_queries_of_strangers_give_way(void **state)
 	end_all(b);
 }
 
+/* The same, once its list is complete or refused */
+static uint16_t
+list_silently(struct bench *b, uint64_t from, uint8_t node_type)
+{
+	ask_silently(b, from, node_type);
+	while (!b->answered)
+		bench_run(b);
+	return get_be16(b->reply + MAD_OFF_STATUS);
+}
+
+static void
+forty_chunks(struct sa_config *config)
+{
+	eight_chunks(config);
+	config->max_result_bytes = 40 * 512;
+}
+
+/* A /64 of addresses with a list of one chunk each: a longer list of another prefix finds room */
+static void
+test_lists_of_one_prefix_give_way(void **state)
+{
+	struct bench *b = bench_create(forty_chunks);
+	unsigned int i;
+
+	(void)state;
+	many_nodes(b, 1100); /* a list of 19 chunks */
+	for (i = 1; i <= 40; i++)
+		assert_int_equal(list_silently(b, 0x10000 + i, NODE_TYPE_SWITCH), 0);
+	assert_int_equal(list_silently(b, ANOTHER_PREFIX, NODE_TYPE_CA), 0);
+	assert_int_equal(b->gave_way, 19);
+	for (i = 1; i <= 41; i++)
+		assert_int_equal(is_silent(b, i), i > 19);
+	/* more than half is the prefix's again, so it takes nothing from the other host */
+	for (i = 42; i <= 44; i++)
+		assert_int_equal(list_silently(b, 0x10000 + i, NODE_TYPE_SWITCH), 0);
+	assert_true(is_silent(b, 41));
+	assert_int_equal(b->gave_way, 22);
+	end_all(b);
+}
+
+/* The same of lists whose peers answer */
+static void
+test_proven_lists_of_one_prefix_give_way(void **state)
+{
+	struct bench *b = bench_create(forty_chunks);
+	unsigned int i;
+
+	(void)state;
+	many_nodes(b, 1100);
+	for (i = 1; i <= 40; i++) {
+		assert_int_equal(list_silently(b, 0x10000 + i, NODE_TYPE_SWITCH), 0);
+		b->silent[i].proven = true;
+	}
+	assert_int_equal(list_silently(b, ANOTHER_PREFIX, NODE_TYPE_CA), 0);
+	assert_int_equal(b->gave_way, 19);
+	assert_true(is_silent(b, 41));
+	end_all(b);
+}
+
+/* A /64 of addresses with a query each holds the places of strangers */
+static void
+test_queries_of_one_prefix_give_way(void **state)
+{
+	struct bench *b = bench_create(eight_chunks);
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(10), rec);
+	unsigned int i;
+
+	(void)state;
+	many_nodes(b, 3000);
+	put_be16(rec + 34, 1);
+	a.untrusted = true;
+	for (i = 0; i < 7; i++) {
+		a.from = 0x20000 + i;
+		ask_only(b, &a);
+		assert_int_equal(b->outcome, MAD_LATER);
+	}
+	a.from = ANOTHER_PREFIX;
+	for (i = 1; i <= 3; i++) {
+		ask_only(b, &a);
+		assert_int_equal(b->outcome, MAD_LATER);
+		assert_int_equal(b->gave_way, i);
+	}
+	assert_int_equal(ask(b, &a), SA_STATUS_NO_RESOURCES); /* three of seven */
+	a.from = 0x30000; /* the prefix has four, and loses one of these */
+	ask_only(b, &a);
+	assert_int_equal(b->outcome, MAD_LATER);
+	a.from = ANOTHER_PREFIX;
+	assert_int_equal(ask(b, &a), SA_STATUS_NO_RESOURCES);
+	end_all(b);
+}
+
 /* A list of three levels: 63 pointers in a chunk. */
 static void
 test_a_long_list_is_read_from_anywhere(void **state)
@@ -778,6 +872,9 @@ main(void)
 		cmocka_unit_test(test_silent_lists_give_way),
 		cmocka_unit_test(test_proven_lists_give_way_last),
 		cmocka_unit_test(test_long_queries_of_strangers_give_way),
+		cmocka_unit_test(test_lists_of_one_prefix_give_way),
+		cmocka_unit_test(test_proven_lists_of_one_prefix_give_way),
+		cmocka_unit_test(test_queries_of_one_prefix_give_way),
 		T(test_a_long_list_is_read_from_anywhere),
 		T(test_a_transfer_reads_its_own_version),
 		T(test_a_version_given_up_ends_the_transfer),

@@ -108,6 +108,41 @@ test_empty_srq_asks_for_receives_once(void **state)
 	expect_event(p, EVENT_RQ_EMPTY);
 }
 
+/* A peer takes all receives: another one's Send gets an RNR NAK, and succeeds after a post. */
+static void
+test_peer_that_empties_the_srq_ends_no_other(void **state)
+{
+	struct peer *p = *state;
+	uint32_t greedy = p->qpn, other, i;
+	struct qp_init_attr init;
+
+	peer_init_attr(p, &init);
+	other = peer_qp(p, &init);
+	for (i = 0; i < 8; i++)
+		post(p, 1 + i, 0x1000, 64);
+	for (i = 0; i < 8; i++) {
+		assert_int_equal(in_send(p, RC_SEND_ONLY, 201 + i, 8), VERDICT_REQUEST);
+		expect_wc(p, 1 + i, WC_SUCCESS, NULL);
+	}
+	run(p);
+	expect_tx(p, "ACK 208");
+	for (i = 0; i < 3; i++) {
+		p->qpn = greedy;
+		assert_int_equal(in_send(p, RC_SEND_ONLY, 209, 8), VERDICT_RNR_NAK_SENT);
+		p->qpn = other;
+		assert_int_equal(in_send(p, RC_SEND_ONLY, 201, 8), VERDICT_RNR_NAK_SENT);
+		run(p);
+		expect_tx(p, "RNR 209", "RNR 201");
+	}
+	post(p, 9, 0x2000, 64);
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 201, 32), VERDICT_REQUEST);
+	run(p);
+	expect_tx(p, "ACK 201");
+	expect_wc(p, 9, WC_SUCCESS, NULL);
+	assert_memory_equal(p->bytes + 0x2001, pattern + 1, 31);
+	assert_int_equal(epsn_of(p), 202);
+}
+
 static void
 test_qp_in_error_keeps_the_srq_and_reports_its_last_wqe(void **state)
 {
@@ -392,6 +427,7 @@ main(void)
 		S(test_no_credits_with_an_srq),
 		S(test_limit_event_once_when_fewer_are_posted),
 		S(test_empty_srq_asks_for_receives_once),
+		S(test_peer_that_empties_the_srq_ends_no_other),
 		S(test_qp_in_error_keeps_the_srq_and_reports_its_last_wqe),
 		S(test_srq_in_use_cannot_be_destroyed),
 		S(test_qp_of_another_worker_is_refused_naming_both),

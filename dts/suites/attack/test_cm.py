@@ -15,7 +15,7 @@ import net
 from bystanders import ECHO
 from cmpeer import RoceWay, STATION_IP_SECOND, Wire
 from cmwire import REP, REQ, build, service_id
-from conn import wait_until
+from conn import neighbours, wait_until
 from polca import port
 from sawire import Delta
 
@@ -90,6 +90,11 @@ def flooded(wire, flood, frame, count=COUNT):
     assert p.returncode in (0, -signal.SIGTERM), p.stdout.read()
 
 
+def known(wire):
+    """The next hops in the table of neighbours, and their MACs."""
+    return {(n['port'], n['gid'], n['mac']) for n in neighbours(wire.polca.rpc)}
+
+
 def connect_and_leave(wire, peer):
     """A legitimate connection, from REQ to DREP; the first packet or the RTU may be lost."""
     c = peer.new()
@@ -107,6 +112,8 @@ def test_a_peer_connects_in_a_flood(wire, bystanders, flood):
     counted = Delta(wire.cm)
     sent, received = transferred(wire)
     with bystanders.unharmed(growth_kib=HALF_OPEN_KIB), wire.peer() as peer:
+        connect_and_leave(wire, peer)
+        before = known(wire)
         for service, timeout in ((RPING, 8), (ECHO, 20)):
             connections = 0
             with flooded(wire, flood, request(wire, service, timeout)) as p:
@@ -114,6 +121,7 @@ def test_a_peer_connects_in_a_flood(wire, bystanders, flood):
                     connect_and_leave(wire, peer)
                     connections += 1
             assert connections > 0
+    assert known(wire) == before  # no name of the flood, and none is missing
     after_sent, after_received = transferred(wire)
     assert after_received - received <= 3 * (after_sent - sent)
     assert counted['half_open_evicted'] > 0 and counted['half_open_limit'] == 0

@@ -34,10 +34,10 @@ def listens(pid, tcp_port):
 class Job:
     """A program that runs; its output is in a file, so that it never waits for a reader."""
 
-    def __init__(self, path, argv, env):
+    def __init__(self, path, argv, env, cwd=None):
         self.path = path
         with open(path, 'w') as f:
-            self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=f, stderr=f, env=env,
+            self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=f, stderr=f, env=env, cwd=cwd,
                                          preexec_fn=net.die_with_parent)
 
     def output(self):

@@ -14,7 +14,8 @@ from polcapair import A, B, back_to_back, PolcaPair
 
 @pytest.fixture(scope='module')
 def polca(kept, sockets):
-    p = Polca(sockets, back_to_back(), limits={'max_cq': 256, 'max_pd': 64, 'max_mr': 256})
+    p = Polca(sockets, back_to_back(), verbs={'enabled': True},
+              limits={'max_cq': 256, 'max_pd': 64, 'max_mr': 256})
     try:
         p.start()
         yield p

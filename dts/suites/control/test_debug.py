@@ -2,12 +2,15 @@
 # Copyright(c) 2026 Polca contributors
 """The level debug of each log component says something useful, and only that level does."""
 
+import os
 import re
+import subprocess
 
 import pytest
 
 from conn import wait_until
 from polcapair import A
+import verbs
 
 
 def make_qp(polca):
@@ -16,6 +19,11 @@ def make_qp(polca):
     polca.rpc('qp_modify', qp_num=qp, qp_state='RESET')
     polca.rpc('qp_destroy', qp_num=qp)
     return qp
+
+
+def open_device(polca):
+    env = dict(os.environ, POLCA_VERBS_SOCKET=os.path.join(os.path.dirname(polca.socket), 'verbs.sock'))
+    subprocess.run([verbs.RUN, 'ibv_devinfo', '-d', 'polca0'], env=env, check=True, timeout=60)
 
 
 # What to do, and the lines that tell of it; {} is what that returned.
@@ -28,6 +36,7 @@ LINES = {
     # its own address, to which nothing was sent before
     'polca.link': (lambda polca: polca.ctl('ping', A, '-c', '1', check=False),
                    [r'link: port0: %s is a new neighbour, for packets to %s$' % (A, A)]),
+    'polca.verbs': (open_device, [r'verbs: process \d+ has closed its device$']),
 }
 
 

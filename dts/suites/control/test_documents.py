@@ -16,6 +16,7 @@ import net
 from conn import wait_until
 from guide import ROOT, Section
 from polca import BUILD
+import verbs
 
 ENDLESS = re.compile(r'polca-ctl ping (?!.* -c )')
 LINK_RECORDS = [{'from_lid': 7, 'from_port': 1, 'to_lid': 8, 'to_port': 1}]
@@ -30,6 +31,7 @@ class Terminal:
         self.values = {}
         self.said = {}
         self.job = None
+        self.others = []  # programs in the background
         for name in ('config', 'docs', 'README.md'):
             os.symlink(os.path.join(ROOT, name), os.path.join(directory, name))
         os.symlink(BUILD, os.path.join(directory, 'build'))
@@ -60,6 +62,14 @@ class Terminal:
         assert r.returncode == 0, (line, r.returncode, r.stdout)
         return r.stdout
 
+    def background(self, line, tcp_port):
+        """Run a command that ends in &, until it listens on the port: a reader types more slowly."""
+        script = '\n'.join([*self.lines, 'exec ' + self.fill_in(line.removesuffix(' &'))])
+        job = verbs.Job(os.path.join(self.dir, 'background%d.log' % len(self.others)), ['bash', '-c', script],
+                        self.env, self.dir)
+        self.others.append(job)
+        job.wait_listening(tcp_port)
+
     def start(self, line):
         """Run a command in the foreground of another terminal, until it is ready."""
         log = os.path.join(self.dir, 'polca.log')
@@ -81,9 +91,10 @@ class Terminal:
         assert self.job.wait(30) == 0
 
     def close(self):
-        if self.job is not None and self.job.poll() is None:
-            self.job.kill()
-            self.job.wait()
+        for proc in [self.job, *(job.proc for job in self.others)]:
+            if proc is not None and proc.poll() is None:
+                proc.kill()
+                proc.wait()
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +105,8 @@ def undisturbed():
 @pytest.fixture
 def terminal(sockets, tmp_path):
     t = Terminal(str(tmp_path))
-    t.values['/tmp/polca.sock'] = os.path.join(sockets, 'polca.sock')
+    for name in ('polca.sock', 'verbs.sock'):
+        t.values['/tmp/' + name] = os.path.join(sockets, name)
     try:
         yield t
     finally:
@@ -151,7 +163,9 @@ SAYS = {  # the output a reader expects
     'pc sa table path': r'PathRecord',
     'pc cm services': r'rping',
     'pc cm connect': r'10',
+    'build/app/polca-run/polca-run ibv_rc_pingpong -d polca1': r'1000 iters',
 }
+PINGPONG_PORT = 18515  # of ibv_rc_pingpong
 
 
 def test_readme_first_session(terminal):
@@ -162,6 +176,8 @@ def test_readme_first_session(terminal):
         line = command.text
         if line.startswith('build/app/polca/polca '):
             terminal.start(line)
+        elif line.endswith(' &'):
+            terminal.background(line, PINGPONG_PORT)
         elif line.startswith('pc cq poll'):  # a reader types more slowly than the wire works
             wait_until(lambda text=line: 'SUCCESS' in terminal.type(text), timeout=30, step=0.05)
         else:
@@ -173,6 +189,8 @@ def test_readme_first_session(terminal):
     assert ran == section.commands()
     for start in SAYS:
         assert any(line.startswith(start) for line in ran), start
+    for job in terminal.others:
+        assert '1000 iters' in job.end()
     terminal.stop()
 
 

@@ -75,7 +75,7 @@ def test_ready_when_the_control_socket_answers_then_stopping(service):
     polca.start()
     wait_until(lambda: manager.said('READY'))
     assert manager.heard[0]['READY'] == '1'
-    assert manager.heard[0]['STATUS'] == '2 ports, 1 workers, control socket ' + polca.socket
+    assert manager.heard[0]['STATUS'] == '2 ports, 1 worker, control socket ' + polca.socket
     polca.stop()
     assert manager.said('STOPPING') == manager.heard[-1:]
     assert len(manager.said('READY')) == 1

@@ -3,9 +3,7 @@
  */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,10 +97,6 @@ client_destroy(struct client *cl)
 
 RTE_LOG_REGISTER(ctl_logtype, polca.ctl, INFO);
 
-/* So many lines about limits at once, and one each time this passes; the others are counted. */
-#define LIMIT_LINES   20
-#define LIMIT_LINE_MS 1000
-
 /* The name of an errno value or, of an error of JSON-RPC, the number. */
 static const char *
 call_outcome(const struct rpc_call *call, char *buf, size_t size)
@@ -115,42 +109,11 @@ call_outcome(const struct rpc_call *call, char *buf, size_t size)
 	return name != NULL ? name : buf;
 }
 
-/* Who calls: the user by name and number, and the process. */
-static const char *
-caller_text(const struct client *cl, char *buf, size_t size)
-{
-	struct ucred peer = { .pid = 0 };
-	socklen_t len = sizeof(peer);
-	const struct passwd *pw;
-
-	getsockopt(cl->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-	pw = getpwuid(peer.uid);
-	if (pw != NULL)
-		snprintf(buf, size, "user %s (%u), process %d", pw->pw_name, (unsigned int)peer.uid,
-			(int)peer.pid);
-	else
-		snprintf(buf, size, "user %u, process %d", (unsigned int)peer.uid, (int)peer.pid);
-	return buf;
-}
-
 void
 ctl_log_limit(struct rpc_state *state, const struct client *cl, const char *what, const char *text,
 	uint64_t now)
 {
-	char others[64] = "", caller[96];
-
-	if (state->limit_lines.interval == 0)
-		token_bucket_init(&state->limit_lines, LIMIT_LINE_MS, LIMIT_LINES);
-	if (!token_bucket_take(&state->limit_lines, now)) {
-		state->limit_suppressed++;
-		return;
-	}
-	if (state->limit_suppressed > 0)
-		snprintf(others, sizeof(others), "; %" PRIu64 " such lines were not logged",
-			state->limit_suppressed);
-	state->limit_suppressed = 0;
-	rte_log(RTE_LOG_WARNING, (uint32_t)ctl_logtype, "ctl: limit reached: %s by %s: %s%s\n",
-		what, caller_text(cl, caller, sizeof(caller)), text, others);
+	limit_lines_log(&state->limit_lines, ctl_logtype, "ctl", cl->fd, what, text, now);
 }
 
 /* Debug: who has called what. Parameters are not told, as they may be keys. */
@@ -158,7 +121,7 @@ static void
 log_call(const struct client *cl, struct rpc_state *state, const struct rpc_call *call,
 	uint64_t now)
 {
-	char outcome[32], caller[96];
+	char outcome[32], caller[CALLER_TEXT_MAX];
 
 	if (call->method == NULL)
 		return;
@@ -167,7 +130,7 @@ log_call(const struct client *cl, struct rpc_state *state, const struct rpc_call
 	if (!rte_log_can_log((uint32_t)ctl_logtype, RTE_LOG_DEBUG))
 		return;
 	rte_log(RTE_LOG_DEBUG, (uint32_t)ctl_logtype, "ctl: %s by %s: %s\n", call->method->name,
-		caller_text(cl, caller, sizeof(caller)),
+		caller_text(cl->fd, caller, sizeof(caller)),
 		call_outcome(call, outcome, sizeof(outcome)));
 }
 

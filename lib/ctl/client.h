@@ -52,6 +52,8 @@ struct client {
 };
 
 /** What a connection wants next. */
+extern int ctl_logtype;
+
 enum client_want {
 	CLIENT_IDLE, /**< wait for the socket, or a deadline of seconds */
 	CLIENT_WAITS, /**< its call waits until the engine wakes us, or until call->until */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -14,6 +13,7 @@
 #include "ctl/client.h"
 #include "ctl/ctl.h"
 #include "ctl/event_log.h"
+#include "ctl/limit_lines.h"
 #include "ctl/listener.h"
 #include "ctl/rpc.h"
 
@@ -49,15 +49,6 @@ struct ctl {
 	uint64_t until; /* the earliest time at which a waiting call must be run */
 	struct rpc_state state;
 };
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 static void
 on_connection(evutil_socket_t fd, short events, void *door)
@@ -265,7 +256,7 @@ run_clients(struct ctl *c, uint64_t now)
 static int
 wait_ms(const struct ctl *c, int timeout_ms)
 {
-	uint64_t now = now_ms(), wait = DEADLINE_MS;
+	uint64_t now = monotonic_ms(), wait = DEADLINE_MS;
 
 	if (c->want == CLIENT_NOW || c->until <= now)
 		return 0;
@@ -288,7 +279,7 @@ ctl_run_once(struct ctl *c, int timeout_ms)
 	if (event_base_loop(c->base, EVLOOP_ONCE | (wait == 0 ? EVLOOP_NONBLOCK : 0)) < 0)
 		return -EIO;
 	evtimer_del(c->timer);
-	now = now_ms();
+	now = monotonic_ms();
 	/* after the events: accepting may close a client that one of them was for */
 	accept_some(c, &c->control, now);
 	accept_some(c, &c->monitor, now);

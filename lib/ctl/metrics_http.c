@@ -13,6 +13,8 @@
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 
+#include "ctl/client.h"
+#include "ctl/limit_lines.h"
 #include "ctl/listener.h"
 #include "ctl/metrics.h"
 #include "ctl/metrics_http.h"
@@ -23,8 +25,9 @@
  * Events in the control thread's loop, of which each connection has one or two. Beyond this many,
  * new connections wait: local users cannot take the descriptors of the control socket.
  */
-#define EVENTS_MAX 600
-#define RETRY_S    1
+#define EVENTS_MAX    600
+#define RETRY_S       1
+#define LIMIT_LINE_MS 10000 /* a line at most once in so long */
 
 struct metrics_http {
 	struct engine *e;
@@ -32,6 +35,7 @@ struct metrics_http {
 	struct evconnlistener *listener;
 	struct event *retry;
 	struct listener socket; /* Unix; .fd -1: TCP */
+	struct limit_lines limit_lines;
 };
 
 static void
@@ -60,10 +64,12 @@ on_request(struct evhttp_request *req, void *server)
 }
 
 static void
-stop_accepting(struct metrics_http *m)
+stop_accepting(struct metrics_http *m, const char *text)
 {
 	static const struct timeval wait = { .tv_sec = RETRY_S };
 
+	limit_lines_log(&m->limit_lines, ctl_logtype, "metrics", -1, "new connections wait", text,
+		monotonic_ms());
 	evconnlistener_disable(m->listener);
 	evtimer_add(m->retry, &wait);
 }
@@ -73,7 +79,7 @@ static struct bufferevent *
 on_accepted(struct event_base *base, void *server)
 {
 	if (event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) > EVENTS_MAX)
-		stop_accepting(server);
+		stop_accepting(server, "there are as many as metrics.listen takes");
 	return NULL;
 }
 
@@ -82,7 +88,7 @@ static void
 on_accept_error(struct evconnlistener *listener, void *server)
 {
 	(void)listener;
-	stop_accepting(server);
+	stop_accepting(server, strerror(EVUTIL_SOCKET_ERROR()));
 }
 
 static void
@@ -135,6 +141,7 @@ metrics_http_create(struct engine *e, const char *listen, struct error *err)
 		return NULL;
 	}
 	m->e = e;
+	token_bucket_init(&m->limit_lines.bucket, LIMIT_LINE_MS, 1);
 	m->socket.fd = -1;
 	m->http = evhttp_new(base);
 	m->retry = evtimer_new(base, on_retry, m);

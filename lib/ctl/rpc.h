@@ -17,8 +17,8 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "base/token_bucket.h"
 #include "ctl/ctl.h"
+#include "ctl/limit_lines.h"
 #include "table/table.h"
 
 #define RPC_DEPTH_MAX 16 /* brackets open at once in a request; our deepest needs 6 */
@@ -113,8 +113,7 @@ struct rpc_state {
 	uint64_t next_event; /**< of calls that come by no connection */
 	config_reload_fn reload; /**< NULL: there is no configuration */
 	void *reload_arg;
-	struct token_bucket limit_lines; /**< ctl_log_limit() */
-	uint64_t limit_suppressed; /**< lines since the last one that was logged */
+	struct limit_lines limit_lines; /**< ctl_log_limit() */
 };
 
 int rpc_state_init(struct rpc_state *s, struct engine *e);

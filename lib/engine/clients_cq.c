@@ -43,8 +43,8 @@ engine_client_channel_create(struct verbs_client *c, uint32_t *slot, int *fd, st
 	for (i = 0; i < c->limits.max_channels && c->channel[i].fd >= 0; i++)
 		;
 	if (i == c->limits.max_channels)
-		return error_set(err, EMFILE, "channel: all %u are in use (verbs.max_channels)",
-			c->limits.max_channels);
+		return error_set_limit(err, EMFILE,
+			"channel: all %u are in use (verbs.max_channels)", c->limits.max_channels);
 	rc = client_pipe(ends, err);
 	if (rc != 0)
 		return rc;
@@ -131,7 +131,7 @@ engine_client_cq_create(struct verbs_client *c, const struct ring_cq_create *req
 	for (slot = 0; slot < c->limits.max_cq && c->cq[slot] != NULL; slot++)
 		;
 	if (slot == c->limits.max_cq)
-		return error_set(err, ENOMEM, "cq: all %u are in use (verbs.max_cq)",
+		return error_set_limit(err, ENOMEM, "cq: all %u are in use (verbs.max_cq)",
 			c->limits.max_cq);
 	cq = calloc(1, sizeof(*cq));
 	if (cq == NULL)

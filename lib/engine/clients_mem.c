@@ -29,7 +29,7 @@ engine_client_pd_alloc(struct verbs_client *c, uint32_t *slot, struct error *err
 	for (i = 0; i < c->limits.max_pd && c->pd[i] != CLIENT_FREE; i++)
 		;
 	if (i == c->limits.max_pd)
-		return error_set(err, ENOMEM, "pd: all %u are in use (verbs.max_pd)",
+		return error_set_limit(err, ENOMEM, "pd: all %u are in use (verbs.max_pd)",
 			c->limits.max_pd);
 	rc = mem_pd_alloc(c->engine->mem, &pd, err);
 	if (rc != 0)
@@ -83,10 +83,10 @@ client_mr_check(const struct verbs_client *c, const struct ring_mr *mr, uint32_t
 	for (*slot = 0; *slot < c->limits.max_mr && c->mr[*slot].key != 0; (*slot)++)
 		;
 	if (*slot == c->limits.max_mr)
-		return error_set(err, ENOMEM, "mr: all %u are in use (verbs.max_mr)",
+		return error_set_limit(err, ENOMEM, "mr: all %u are in use (verbs.max_mr)",
 			c->limits.max_mr);
 	if (mr->length > left)
-		return error_set(err, ENOMEM,
+		return error_set_limit(err, ENOMEM,
 			"length: got %" PRIu64 ", allowed: %" PRIu64 " more (verbs.mr_mb)",
 			mr->length, left);
 	return 0;

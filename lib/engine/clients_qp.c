@@ -120,7 +120,7 @@ engine_client_qp_create(struct verbs_client *c, const struct ring_qp_create *req
 	int rc;
 
 	if (c->num_qps == c->limits.max_qp)
-		return error_set(err, ENOMEM, "qp: all %u are in use (verbs.max_qp)",
+		return error_set_limit(err, ENOMEM, "qp: all %u are in use (verbs.max_qp)",
 			c->limits.max_qp);
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)

@@ -123,7 +123,7 @@ client_segment_alloc(struct client_segment *s, uint64_t bytes, uint64_t *offset,
 	uint32_t first = 0;
 
 	if (num == 0 || !segment_find(s, num, &first))
-		return error_set(err, ENOMEM,
+		return error_set_limit(err, ENOMEM,
 			"rings: no room for %" PRIu64 " bytes more, allowed: %" PRIu64 " in all "
 			"(verbs.ring_mb)",
 			bytes, (uint64_t)s->num_pages * SEGMENT_PAGE);

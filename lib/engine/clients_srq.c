@@ -60,7 +60,7 @@ engine_client_srq_create(struct verbs_client *c, const struct ring_srq_create *r
 	int rc;
 
 	if (c->num_srqs == c->limits.max_srq)
-		return error_set(err, ENOMEM, "srq: all %u are in use (verbs.max_srq)",
+		return error_set_limit(err, ENOMEM, "srq: all %u are in use (verbs.max_srq)",
 			c->limits.max_srq);
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)

@@ -11,6 +11,7 @@
 
 #include <event2/event.h>
 
+#include "ctl/limit_lines.h"
 #include "ctl/listener.h"
 #include "verbs/verbs.h"
 
@@ -34,8 +35,14 @@ struct verbs_server {
 	struct event *refresh; /* a timer: the tree follows the ports */
 	LIST_HEAD(, verbs_session) sessions;
 	uint32_t num_sessions;
+	struct limit_lines limit_lines;
 	const struct port_attr *written[LINK_PORTS_MAX]; /* what the tree shows */
 };
+
+/* log.c */
+extern int verbs_logtype;
+/** Log that the client at the other end of @p fd ran into a limit. */
+void verbs_log_limit(struct verbs_server *s, int fd, const char *what, const char *text);
 
 /* session.c */
 /** Take over the descriptor. @return NULL: no memory */

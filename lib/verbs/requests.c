@@ -180,26 +180,27 @@ request_qp_destroy(struct verbs_session *session, const struct ring_request *req
 #define OUT(member) sizeof(((struct ring_reply *)0)->member)
 
 static const struct {
+	const char *name;
 	size_t in, out; /* bytes after the headers */
 	verbs_request_fn run;
 } verbs_requests[RING_REQUESTS] = {
-	[RING_HELLO] = { IN(hello), OUT(hello), request_hello },
-	[RING_QUERY_PORT] = { 0, OUT(port), request_query_port },
-	[RING_PD_ALLOC] = { 0, OUT(slot), request_pd_alloc },
-	[RING_PD_FREE] = { IN(slot), 0, request_pd_free },
-	[RING_MR_REGISTER] = { IN(mr), OUT(mr), request_mr_register },
-	[RING_MR_DEREGISTER] = { IN(slot), 0, request_mr_deregister },
-	[RING_CHANNEL_CREATE] = { 0, OUT(slot), request_channel_create },
-	[RING_CHANNEL_DESTROY] = { IN(slot), 0, request_channel_destroy },
-	[RING_CQ_CREATE] = { IN(cq), OUT(cq), request_cq_create },
-	[RING_CQ_DESTROY] = { IN(slot), 0, request_cq_destroy },
-	[RING_SRQ_CREATE] = { IN(srq), OUT(queue), request_srq_create },
-	[RING_SRQ_MODIFY] = { IN(srq_modify), 0, request_srq_modify },
-	[RING_SRQ_DESTROY] = { IN(slot), 0, request_srq_destroy },
-	[RING_QP_CREATE] = { IN(qp), OUT(queue), request_qp_create },
-	[RING_QP_MODIFY] = { IN(attr), 0, request_qp_modify },
-	[RING_QP_QUERY] = { IN(slot), OUT(attr), request_qp_query },
-	[RING_QP_DESTROY] = { IN(slot), 0, request_qp_destroy },
+	[RING_HELLO] = { "hello", IN(hello), OUT(hello), request_hello },
+	[RING_QUERY_PORT] = { "query_port", 0, OUT(port), request_query_port },
+	[RING_PD_ALLOC] = { "pd_alloc", 0, OUT(slot), request_pd_alloc },
+	[RING_PD_FREE] = { "pd_free", IN(slot), 0, request_pd_free },
+	[RING_MR_REGISTER] = { "mr_register", IN(mr), OUT(mr), request_mr_register },
+	[RING_MR_DEREGISTER] = { "mr_deregister", IN(slot), 0, request_mr_deregister },
+	[RING_CHANNEL_CREATE] = { "channel_create", 0, OUT(slot), request_channel_create },
+	[RING_CHANNEL_DESTROY] = { "channel_destroy", IN(slot), 0, request_channel_destroy },
+	[RING_CQ_CREATE] = { "cq_create", IN(cq), OUT(cq), request_cq_create },
+	[RING_CQ_DESTROY] = { "cq_destroy", IN(slot), 0, request_cq_destroy },
+	[RING_SRQ_CREATE] = { "srq_create", IN(srq), OUT(queue), request_srq_create },
+	[RING_SRQ_MODIFY] = { "srq_modify", IN(srq_modify), 0, request_srq_modify },
+	[RING_SRQ_DESTROY] = { "srq_destroy", IN(slot), 0, request_srq_destroy },
+	[RING_QP_CREATE] = { "qp_create", IN(qp), OUT(queue), request_qp_create },
+	[RING_QP_MODIFY] = { "qp_modify", IN(attr), 0, request_qp_modify },
+	[RING_QP_QUERY] = { "qp_query", IN(slot), OUT(attr), request_qp_query },
+	[RING_QP_DESTROY] = { "qp_destroy", IN(slot), 0, request_qp_destroy },
 };
 
 static int
@@ -228,6 +229,9 @@ verbs_request(struct verbs_session *session, const struct ring_request *req, siz
 		answer->size = REPLY_HEADER + verbs_requests[req->code].out;
 		return true;
 	}
+	if (err.limit)
+		verbs_log_limit(session->server, session->fd, verbs_requests[req->code].name,
+			err.text);
 	memset(&answer->reply, 0, sizeof(answer->reply));
 	answer->num_fds = answer->close_fds = 0;
 	answer->reply.error = -rc;

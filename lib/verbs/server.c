@@ -3,6 +3,7 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -41,19 +42,37 @@ verbs_clients_of(const struct verbs_server *s, uid_t uid)
 	return n;
 }
 
+/* Log that there are @p most clients already, as @p key allows. */
+static void
+verbs_log_clients(struct verbs_server *s, int fd, const char *whose, uint32_t most, const char *key)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "all %u clients of %s are there already (%s)", most, whose,
+		key);
+	verbs_log_limit(s, fd, "a connection", text);
+}
+
 /* The kernel has compared group and mode; a client beyond its user's share is closed. */
 static void
 verbs_admit(struct verbs_server *s, int fd)
 {
 	struct verbs_session *session;
 
-	if (!peer_allowed(&s->listener, fd) || s->num_sessions >= s->config.max_clients) {
+	if (!peer_allowed(&s->listener, fd)) {
+		close(fd);
+		return;
+	}
+	if (s->num_sessions >= s->config.max_clients) {
+		verbs_log_clients(s, fd, "the socket", s->config.max_clients, "verbs.max_clients");
 		close(fd);
 		return;
 	}
 	session = verbs_session_create(s, fd);
-	if (session != NULL && verbs_clients_of(s, session->uid) > s->config.max_user_clients)
-		verbs_session_destroy(session);
+	if (session == NULL || verbs_clients_of(s, session->uid) <= s->config.max_user_clients)
+		return;
+	verbs_log_clients(s, fd, "the user", s->config.max_user_clients, "verbs.max_user_clients");
+	verbs_session_destroy(session);
 }
 
 static void

@@ -17,7 +17,6 @@
 
 #include "verbs/private.h"
 
-RTE_LOG_REGISTER(verbs_logtype, polca.verbs, INFO);
 #define VERBS_LOG(level, fmt, ...)                                                                 \
 	rte_log(RTE_LOG_##level, verbs_logtype, "verbs: " fmt "\n", ##__VA_ARGS__)
 

@@ -144,3 +144,17 @@ def test_unix_socket(sockets):
 def test_port_in_use(sockets, served, address):
     p = Polca(sockets, back_to_back(), name='metrics-again', metrics={'listen': address})
     assert 'metrics.listen: %s: Address already in use' % address in p.fails()
+
+
+def test_connections_that_wait_are_logged(sockets):
+    """One line, though polca tries again each second."""
+    path = os.path.join(sockets, 'metrics-waiting.sock')
+    line = 'metrics: limit reached: new connections wait: there are as many as metrics.listen takes'
+    with Polca(sockets, back_to_back(), name='metrics-full', metrics={'listen': path}) as p:
+        silent = [socket.socket(socket.AF_UNIX) for _ in range(700)]
+        for s in silent:
+            s.connect(path)
+        wait_until(lambda: line in p.tail().splitlines(), timeout=10)
+        for s in silent:
+            s.close()
+        assert p.tail().splitlines().count(line) == 1

@@ -13,6 +13,7 @@ import struct
 import pytest
 
 from conn import wait_until
+from polca import Polca
 
 TEST_SECONDS = 180
 PORT = 18800
@@ -170,6 +171,51 @@ def test_more_clients_than_allowed(unharmed, stranger):
         s.close()
         return reply is not None and reply[0] == 0
     wait_until(admitted, timeout=10)
+
+
+def limit_line(p, what, text):
+    """Wait for the line of our own process that says which limit was reached."""
+    line = 'verbs: limit reached: %s by user root (0), process %d: %s' % (what, os.getpid(), text)
+    wait_until(lambda: line in p.tail(10000).splitlines(), timeout=10)
+
+
+@pytest.fixture
+def one_each(sockets, built_in):
+    """one_each(options): an appliance with these limits of the verbs socket, and its socket."""
+    path = os.path.join(sockets, 'one-verbs')
+    started = []
+
+    def start(**limits):
+        started.append(Polca(sockets, built_in['ports'], workers=2, name='one',
+                             verbs={'enabled': True, 'socket': path, **limits}))
+        return started[-1].__enter__(), path
+    yield start
+    for p in started:
+        p.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize('key,whose', [('max_clients', 'the socket'), ('max_user_clients', 'the user')])
+def test_a_client_beyond_the_limit_is_logged(one_each, key, whose):
+    p, path = one_each(**{key: 1})
+    first, second = Stranger(path), Stranger(path)
+    assert first.hello()[0] == 0
+    assert second.hello() is None
+    limit_line(p, 'a connection', 'all 1 clients of %s are there already (verbs.%s)' % (whose, key))
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize('request_name,key,body', [
+    ('cq_create', 'max_cq', struct.pack('<QII', 0, 16, 0xffffffff)), ('pd_alloc', 'max_pd', b''),
+    ('channel_create', 'max_channels', b'')], ids=['cq', 'pd', 'channel'])
+def test_a_full_table_is_logged(one_each, request_name, key, body):
+    p, path = one_each(**{key: 1})
+    s = Stranger(path)
+    assert s.hello()[0] == 0
+    assert s.request(request_name, body, keep=True)[0] == 0
+    assert s.request(request_name, body, keep=True)[0] in (errno.ENOMEM, errno.EMFILE)
+    limit_line(p, request_name, '%s: all 1 are in use (verbs.%s)' % (request_name.split('_')[0], key))
+    s.close()
 
 
 def test_channels_take_nobodys_descriptors(unharmed, polca, stranger):

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <rte_log.h>
+
+#include "verbs/private.h"
+
+RTE_LOG_REGISTER(verbs_logtype, polca.verbs, INFO);
+
+void
+verbs_log_limit(struct verbs_server *s, int fd, const char *what, const char *text)
+{
+	limit_lines_log(&s->limit_lines, verbs_logtype, "verbs", fd, what, text, monotonic_ms());
+}

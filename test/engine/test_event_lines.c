@@ -10,6 +10,7 @@
 
 #include <rte_log.h>
 
+#include "cm/codes.h"
 #include "engine/worker.h"
 #include "node.h"
 
@@ -20,6 +21,13 @@
 #define PEER_MAC                                                                                   \
 	{                                                                                          \
 		2, 0, 0, 0, 0, 9                                                                   \
+	}
+
+/* Of port1, with a peer's QP 0x22; the members given are added, or take the place of these. */
+#define CONNECTION(...)                                                                            \
+	{                                                                                          \
+		.peer = PEER_GID, .service_id = 0x1061c06, .peer_qpn = 0x22, .port = 1,            \
+		##__VA_ARGS__                                                                      \
 	}
 
 static const struct event_case {
@@ -47,6 +55,20 @@ static const struct event_case {
 		"engine: port1: LID_CHANGE, by subnet management\n" },
 	{ { .type = EVENT_GID_CHANGE, .element = 1, .gid = PEER_GID }, RTE_LOG_NOTICE,
 		"engine: port1 has the address 10.0.0.9, too\n" },
+	{ { .type = EVENT_CONNECTION_MADE, .element = 0x11, .connection = CONNECTION() },
+		RTE_LOG_INFO,
+		"engine: connection of QP 0x11 on port1 with 10.0.0.9 QP 0x22, service ID 0x1061c06 is made\n" },
+	{ { .type = EVENT_CONNECTION_REFUSED,
+		  .element = 0x11,
+		  .connection = CONNECTION(.reason = CM_REJ_NO_RESOURCES, .unreported = 2) },
+		RTE_LOG_NOTICE,
+		"engine: connection of QP 0x11 on port1 with 10.0.0.9 QP 0x22, service ID 0x1061c06 is refused: no resources; 2 others were not reported\n" },
+	{ { .type = EVENT_CONNECTION_ENDED,
+		  .element = 0x11,
+		  .connection =
+			  CONNECTION(.end = CM_END_REJECTED, .reason = CM_REJ_STALE, .dlid = 7) },
+		RTE_LOG_INFO,
+		"engine: connection of QP 0x11 on port1 with lid:7 QP 0x22, service ID 0x1061c06 has ended: the peer has rejected it: stale connection\n" },
 	/* another line tells of these: lib/link's, QP_ERROR's, the heartbeat's */
 	{ { .type = EVENT_PORT_ERR, .element = 0 }, RTE_LOG_DEBUG, "" },
 	{ { .type = EVENT_QP_ACCESS_ERR, .element = 0x11 }, RTE_LOG_DEBUG, "" },

@@ -126,10 +126,22 @@ def test_exposure(host, drop_in):
     assert exposure <= EXPOSURES[drop_in], text
 
 
+def package_field(packages, name, field):
+    package, = glob.glob('%s/%s_*.deb' % (packages, name))
+    return subprocess.run(['dpkg-deb', '-f', package, field], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_dependencies_of_the_packages(packages):
+    """The daemon never lacks the plugin of its packet buffers; polca-ctl is installed without DPDK."""
+    assert 'librte-mempool-ring' in package_field(packages, 'polca', 'Depends')
+    recommends = package_field(packages, 'polca', 'Recommends')
+    assert 'librte-meta-bus' in recommends and 'librte-meta-net' in recommends
+    depends = package_field(packages, 'polca-tools', 'Depends')
+    assert 'libc6' in depends and not re.search('librte|dpdk', depends), depends
+
+
 def test_polca_bench_names_the_plugin_that_is_missing(host, packages):
-    tools = glob.glob(packages + '/polca-tools_*.deb')
-    recommends = subprocess.run(['dpkg-deb', '-f', *tools, 'Recommends'], check=True, stdout=subprocess.PIPE, text=True)
-    assert 'librte-mempool-ring' in recommends.stdout
+    assert 'librte-mempool-ring' in package_field(packages, 'polca-tools', 'Recommends')
     r = host.run('mkdir /root/plugin; cd /usr/lib/*/dpdk/pmds-*; mv librte_mempool_ring.* /root/plugin; '
                  'polca-bench send -D 1; status=$?; mv /root/plugin/* .; exit $status')
     assert r.returncode != 0 and 'librte_mempool_ring' in r.stdout and 'no memory' not in r.stdout, r.stdout

@@ -63,3 +63,13 @@ def test_only_regular_files_are_imported(appliance, tmp_path, what):
         with pytest.raises(RpcError, match='file: got ' + what):
             appliance.rpc('sa_import', file=f)
     assert appliance.rpc('version_get')
+
+
+def test_imports_are_logged(appliance):
+    """Done, or failed with the reason."""
+    appliance.rpc('sa_import', text='{"records": []}')
+    assert 'engine: SA: 0 records were imported' in appliance.tail().splitlines()
+    with pytest.raises(RpcError) as e:
+        appliance.rpc('sa_import', text='{"records": [7]}')
+    line, = [line for line in appliance.tail().splitlines() if line.startswith('engine: SA: an import failed')]
+    assert line == 'engine: SA: an import failed, nothing has changed: ' + e.value.message

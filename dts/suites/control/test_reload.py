@@ -164,6 +164,11 @@ def test_services_that_ended_start_again(polca, edit):
     assert len(before) == 3 and changes(polca, 'config_reload') == {} and numbers(polca) == before
     polca.rpc('cm_unlisten', service=before[18516])
     wait_until(lambda: len(numbers(polca)) == 2)
+    log = polca.tail(10000).splitlines()
+    assert 'engine: service %d listens no more' % before[18516] in log
+    rping, = [s for s in polca.rpc('service_list')['services'] if s['kind'] == 'rping']
+    assert 'engine: service %d, rping, listens at service ID 0x%x' % (
+        rping['service'], 0x1060000 + RPING['port']) in log
     was, now, restart = changes(polca, 'config_diff')['services[2]']
     assert was == 'ended' and json.loads(now)['tcp_port'] == 18516 and not restart
     assert list(changes(polca, 'config_reload')) == ['services[2]']

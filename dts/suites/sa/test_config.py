@@ -2,6 +2,7 @@
 # Copyright(c) 2026 Polca contributors
 """Class version 1, Polca receives: Config in many packets (sa-multipacket A3 to A6), Set, Inform."""
 
+import re
 import time
 
 import pytest
@@ -252,12 +253,15 @@ def test_config_resp_is_repeated_and_nothing_done_twice(wire, gsi):
     assert wire.polca.rpc('sa_stats')['store']['commits'] == before
 
 
-def test_all_or_nothing(gsi):
-    """One of the records already exists: none is added."""
+def test_all_or_nothing(wire, gsi):
+    """One of the records already exists: none is added. The log sums up what was changed, and refused."""
+    refused = re.compile(r'^engine: SA: \d+ changes? of records, [1-9]\d* of them refused$', re.M)
+    lines = len(refused.findall(wire.polca.tail(100000)))
     recs = records(DATABASE - 3, N)
     a = config(gsi, mad.ADD, recs)
     assert a.status != 0
     assert count(gsi) == DATABASE
+    wait_until(lambda: len(refused.findall(wire.polca.tail(100000))) > lines, timeout=30)
     have = nodes1(gsi)[0]
     assert have[DATABASE << 16] == node_bytes(DATABASE)[4:]
 

@@ -353,7 +353,7 @@ def test_an_upgrade_brings_its_unit(host, older):
     host('systemctl stop polca; dpkg -i %s/*.deb' % older)
     host.start(SA)
     assert host.show('OOMScoreAdjust') == '-400'
-    host('dpkg -i /packages/polca_*.deb /packages/polca-tools_*.deb')
+    host('dpkg -i /packages/polca_*.deb /packages/polca-tools_*.deb /packages/polca-verbs_*.deb')
     assert (host.show('OOMScoreAdjust'), host.show('NeedDaemonReload')) == ('-500', 'no')
 
 
@@ -365,7 +365,7 @@ def test_records_survive_an_upgrade_and_a_downgrade(host, older):
     host('polca-ctl sa set service service_id=0x1234 service_gid=fe80::1 service_pkey=0xffff service_lease=0xffffffff '
          'service_name=kept')
     host('polca-ctl sa config add link from_lid=7 from_port=1 to_lid=8 to_port=1')
-    new = '/packages/polca_*.deb /packages/polca-tools_*.deb'
+    new = '/packages/polca_*.deb /packages/polca-tools_*.deb /packages/polca-verbs_*.deb'
     for packages in (new, older + '/*.deb', new):
         pid = main_pid(host)
         host('dpkg -i ' + packages)
@@ -400,7 +400,7 @@ def test_remove_stops_the_service_and_keeps_its_files(host):
 def test_purge_of_a_running_service_leaves_nothing(host):
     host('systemctl enable polca polca-setup; systemctl restart polca')
     pid = main_pid(host)
-    host('dpkg --purge polca polca-tools')
+    host('dpkg --purge polca polca-tools polca-verbs')
     assert host.run('kill -0 %d' % pid).returncode != 0
     assert host.show('LoadState') == 'not-found'
     assert host.run('id polca').returncode != 0

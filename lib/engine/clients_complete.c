@@ -74,7 +74,7 @@ client_cq_event(struct client_cq *cq)
 	RTE_SET_USED(n);
 }
 
-/* @return true if the client's ring is full: completions wait */
+/* @return true if no room is left in the client's ring: there may be more completions */
 static bool
 client_cq_copy(struct rc_dev *dev, struct client_cq *cq)
 {
@@ -96,7 +96,7 @@ client_cq_copy(struct rc_dev *dev, struct client_cq *cq)
 		ring_publish(&cq->ring);
 	if (any && cq->event_fd >= 0)
 		client_cq_event(cq);
-	return room == 0;
+	return n >= 0 && (uint32_t)n == room;
 }
 
 void

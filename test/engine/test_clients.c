@@ -93,6 +93,39 @@ test_a_full_ring_is_posted(void **state)
 	}
 }
 
+/* Send this many messages; b reads its completions, a does not. */
+static void
+send_unread(uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		program_receive(&b, i, 0, 64);
+	for (i = 0; i < n; i++)
+		program_send(&a, i, 0, 64);
+	for (i = 0; i < n; i++)
+		program_completion(&b);
+}
+
+/* More completions come than the program's ring has room for: the rest follows when it has read. */
+static void
+test_completions_wait_for_room(void **state)
+{
+	uint32_t room, unread, i;
+
+	(void)state;
+	for (room = 1; room < PROGRAM_DEPTH; room++) {
+		for (unread = 0; unread < a.cq.num - room; unread++) {
+			send_unread(1);
+			eventually(ring_ready(&a.completions) == unread + 1);
+		}
+		send_unread(PROGRAM_DEPTH);
+		eventually(ring_ready(&a.completions) == a.cq.num);
+		for (i = 0; i < unread + PROGRAM_DEPTH; i++)
+			assert_int_equal(program_completion(&a).status, WC_SUCCESS);
+	}
+}
+
 static void
 test_inline_data(void **state)
 {
@@ -575,6 +608,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_messages_go_by_rings),
 		CASE(test_a_full_ring_is_posted),
+		CASE(test_completions_wait_for_room),
 		CASE(test_inline_data),
 		CASE(test_too_many_sges),
 		CASE(test_too_much_inline_data),

@@ -15,12 +15,6 @@
 #include "rc/failure.h"
 #include "rc/qp_move.h"
 
-static uint32_t
-round_up_pow2(uint32_t n)
-{
-	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
-}
-
 static struct rc_cq *
 cq_find(const struct rc_dev *dev, uint32_t cqn)
 {
@@ -72,7 +66,7 @@ cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, struct error *e
 		return error_set(err, ENOMEM, "no memory for a completion queue");
 	cq->cqn = n;
 	cq->depth = depth;
-	cq->mask = round_up_pow2(depth) - 1;
+	cq->mask = rte_align32pow2(depth) - 1;
 	cq->workers = dev->workers;
 	__atomic_store_n(&dev->cqs[n], cq, __ATOMIC_RELEASE);
 	return 0;

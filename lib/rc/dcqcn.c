@@ -202,7 +202,7 @@ rc_rp_release(struct rc_qp *qp)
 static void
 rp_timer_expired(struct timer *t, uint64_t now)
 {
-	struct rc_rp *rp = (struct rc_rp *)((char *)t - offsetof(struct rc_rp, timer));
+	struct rc_rp *rp = container_of(t, struct rc_rp, timer);
 
 	rp->qp->worker->now = now;
 	if (rp->qp->work != 0)

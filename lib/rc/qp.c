@@ -81,7 +81,7 @@ rq_bytes(const struct qp_init_attr *attr)
 
 	if (attr->srq == RC_NO_SRQ)
 		n = rc_rq_bytes(attr->cap.max_recv_wr, attr->cap.max_recv_sge);
-	return (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+	return RTE_ALIGN_CEIL(n, CACHE_LINE);
 }
 
 /* A QP and its rings are one allocation. */

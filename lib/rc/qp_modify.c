@@ -50,7 +50,6 @@ static const char *const attr_names[] = { "STATE", "CUR_STATE", "EN_SQD_ASYNC_NO
 	"ACCESS_FLAGS", "PKEY_INDEX", "PORT", "QKEY", "AV", "PATH_MTU", "TIMEOUT", "RETRY_CNT",
 	"RNR_RETRY", "RQ_PSN", "MAX_QP_RD_ATOMIC", "ALT_PATH", "MIN_RNR_TIMER", "SQ_PSN",
 	"MAX_DEST_RD_ATOMIC", "PATH_MIG_STATE", "CAP", "DEST_QPN" };
-#define ATTR_COUNT (sizeof(attr_names) / sizeof(attr_names[0]))
 
 /* --- error texts --- */
 
@@ -71,7 +70,8 @@ mask_names(uint32_t mask, char *buf, size_t size)
 	buf[0] = '\0';
 	for (i = 0; i < 32; i++) {
 		if (mask & (1u << i))
-			add_name(buf, size, i < ATTR_COUNT ? attr_names[i] : "unknown bit");
+			add_name(buf, size,
+				i < RTE_DIM(attr_names) ? attr_names[i] : "unknown bit");
 	}
 	return buf;
 }
@@ -175,7 +175,7 @@ check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, stru
 	unsigned int i;
 	int rc = 0;
 
-	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+	for (i = 0; i < RTE_DIM(ranges); i++) {
 		if ((mask & ranges[i].bit) &&
 			(ranges[i].got < ranges[i].min || ranges[i].got > ranges[i].max))
 			return error_set(err, EINVAL, "%s: got %u, allowed: %u to %u",

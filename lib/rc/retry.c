@@ -45,9 +45,8 @@ rc_retry(struct rc_qp *qp)
 void
 rc_requester_timer(struct timer *t, uint64_t now)
 {
-	struct rc_requester *req =
-		(struct rc_requester *)((char *)t - offsetof(struct rc_requester, timer));
-	struct rc_qp *qp = (struct rc_qp *)((char *)req - offsetof(struct rc_qp, req));
+	struct rc_qp *qp = container_of(t, struct rc_qp, req.timer);
+	struct rc_requester *req = &qp->req;
 
 	qp->worker->now = now;
 	if (qp->trace != NULL)

@@ -15,35 +15,23 @@
 #include "rc/qp.h"
 #include "rc/rq.h"
 
-static uint32_t
-rq_power_of_two(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
-
-static uint32_t
+static size_t
 rq_wqe_stride(uint32_t max_sge)
 {
-	size_t stride = sizeof(struct rc_rq_wqe) + max_sge * sizeof(struct sge);
-
-	return (uint32_t)((stride + 15) & ~(size_t)15);
+	return RTE_ALIGN_CEIL(sizeof(struct rc_rq_wqe) + max_sge * sizeof(struct sge), 16);
 }
 
 size_t
 rc_rq_bytes(uint32_t max_wr, uint32_t max_sge)
 {
-	return (size_t)rq_power_of_two(max_wr) * rq_wqe_stride(max_sge);
+	return rte_align32pow2(max_wr) * rq_wqe_stride(max_sge);
 }
 
 void
 rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uint8_t *wqes)
 {
 	*rq = (struct rc_rq){
-		.mask = rq_power_of_two(max_wr) - 1,
+		.mask = rte_align32pow2(max_wr) - 1,
 		.max_wr = max_wr,
 		.max_sge = max_sge,
 		.stride = rq_wqe_stride(max_sge),

@@ -247,32 +247,19 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 
 /* --- the queue --- */
 
-static uint32_t
+static size_t
 sq_wqe_stride(const struct qp_cap *cap)
 {
-	uint32_t room = cap->max_send_sge * (uint32_t)sizeof(struct sge);
+	size_t room = RTE_MAX(cap->max_send_sge * sizeof(struct sge), cap->max_inline_data);
 
-	if (room < cap->max_inline_data)
-		room = cap->max_inline_data;
-	return ((uint32_t)(sizeof(struct rc_sq_wqe) + sizeof(struct rc_sq_more)) + room +
-		       CACHE_LINE - 1) &
-		~(CACHE_LINE - 1u);
-}
-
-static uint32_t
-ring_size(const struct qp_cap *cap)
-{
-	uint32_t ring = 1;
-
-	while (ring < cap->max_send_wr)
-		ring *= 2;
-	return ring;
+	return RTE_ALIGN_CEIL(sizeof(struct rc_sq_wqe) + sizeof(struct rc_sq_more) + room,
+		CACHE_LINE);
 }
 
 size_t
 rc_sq_bytes(const struct qp_cap *cap)
 {
-	return (size_t)ring_size(cap) * sq_wqe_stride(cap);
+	return rte_align32pow2(cap->max_send_wr) * sq_wqe_stride(cap);
 }
 
 void
@@ -280,7 +267,7 @@ rc_requester_create(struct rc_qp *qp, uint8_t *wqes)
 {
 	struct rc_requester *req = &qp->req;
 
-	req->mask = ring_size(&qp->init.cap) - 1;
+	req->mask = rte_align32pow2(qp->init.cap.max_send_wr) - 1;
 	req->stride = sq_wqe_stride(&qp->init.cap);
 	req->max_wr = qp->init.cap.max_send_wr;
 	req->max_sge = (uint8_t)qp->init.cap.max_send_sge;

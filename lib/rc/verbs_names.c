@@ -8,11 +8,11 @@
 
 #include <stdio.h>
 
+#include <rte_common.h>
+
 #include "base/verdict.h"
 #include "rc/verbs_types.h"
 #include "wire/opcode.h"
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const char *
 name_pick(const char *const *names, unsigned int count, unsigned int i)
@@ -33,7 +33,7 @@ qp_state_name(enum qp_state s)
 		[QPS_ERR] = "ERR",
 	};
 
-	return name_pick(names, COUNT(names), s);
+	return name_pick(names, RTE_DIM(names), s);
 }
 
 const char *
@@ -41,8 +41,8 @@ mig_state_name(enum mig_state s)
 {
 	static const char *const names[] = { "MIGRATED", "REARM", "ARMED" };
 
-	_Static_assert(COUNT(names) == MIG_COUNT, "one name per state");
-	return name_pick(names, COUNT(names), s);
+	_Static_assert(RTE_DIM(names) == MIG_COUNT, "one name per state");
+	return name_pick(names, RTE_DIM(names), s);
 }
 
 const char *
@@ -55,8 +55,8 @@ wc_status_name(uint32_t status)
 		"REM_ABORT_ERR", "INV_EECN_ERR", "INV_EEC_STATE_ERR", "FATAL_ERR",
 		"RESP_TIMEOUT_ERR", "GENERAL_ERR", "TM_ERR", "TM_RNDV_INCOMPLETE" };
 
-	_Static_assert(COUNT(names) == WC_STATUS_COUNT, "one name per status");
-	return name_pick(names, COUNT(names), status);
+	_Static_assert(RTE_DIM(names) == WC_STATUS_COUNT, "one name per status");
+	return name_pick(names, RTE_DIM(names), status);
 }
 
 const char *
@@ -74,7 +74,7 @@ wc_opcode_name(uint32_t opcode)
 		[WC_RECV_RDMA_WITH_IMM] = "RECV_RDMA_WITH_IMM",
 	};
 
-	return name_pick(names, COUNT(names), opcode);
+	return name_pick(names, RTE_DIM(names), opcode);
 }
 
 const char *
@@ -93,7 +93,7 @@ wr_opcode_name(uint32_t opcode)
 		[WR_SEND_WITH_INV] = "SEND_WITH_INV",
 	};
 
-	return name_pick(names, COUNT(names), opcode);
+	return name_pick(names, RTE_DIM(names), opcode);
 }
 
 const char *
@@ -108,10 +108,10 @@ event_type_name(enum event_type t)
 		"QP_ERROR", "NEIGHBOUR_MOVED", "NEIGHBOUR_LOST", "ADDRESS_CONFLICT",
 		"CONNECTION_MADE", "CONNECTION_REFUSED", "CONNECTION_ENDED", "PEER_PAUSED" };
 
-	_Static_assert(COUNT(names) == EVENT_GID_CHANGE + 1, "one name per event");
+	_Static_assert(RTE_DIM(names) == EVENT_GID_CHANGE + 1, "one name per event");
 	if (t >= EVENT_CQ_COMPLETION)
-		return name_pick(own, COUNT(own), t - EVENT_CQ_COMPLETION);
-	return name_pick(names, COUNT(names), t);
+		return name_pick(own, RTE_DIM(own), t - EVENT_CQ_COMPLETION);
+	return name_pick(names, RTE_DIM(names), t);
 }
 
 static const char *
@@ -120,7 +120,7 @@ syndrome_name(uint8_t syndrome)
 	static const char *const names[] = { "PSN sequence error", "invalid request",
 		"remote access error", "remote operational error" };
 
-	return name_pick(names, COUNT(names), syndrome - AETH_NAK_PSN_SEQUENCE);
+	return name_pick(names, RTE_DIM(names), syndrome - AETH_NAK_PSN_SEQUENCE);
 }
 
 const char *

@@ -62,8 +62,7 @@ check_assigned(const struct rc_requester *req)
 		CHECK(((wqe->last_psn - wqe->psn) & PSN_MASK) <= PSN_MASK / 2);
 		/* una belongs to the oldest WQE */
 		if (assigned++ == 0)
-			CHECK(((req->una - wqe->psn) & PSN_MASK) <=
-				((wqe->last_psn - wqe->psn) & PSN_MASK));
+			CHECK(rc_psn_between(req->una, wqe->psn, wqe->last_psn));
 		else
 			CHECK(wqe->psn == next);
 		next = psn_add(wqe->last_psn, 1);

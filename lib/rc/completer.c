@@ -58,7 +58,7 @@ take_credits(struct rc_requester *req, const struct packet *pkt)
 static bool
 wqe_holds(const struct rc_sq_wqe *wqe, uint32_t psn)
 {
-	return ((psn - wqe->psn) & PSN_MASK) <= ((wqe->last_psn - wqe->psn) & PSN_MASK);
+	return rc_psn_between(psn, wqe->psn, wqe->last_psn);
 }
 
 /* The WQE that a PSN in flight belongs to */
@@ -301,8 +301,6 @@ sequence_nak(struct rc_qp *qp, const struct packet *pkt)
 	enum verdict v;
 	bool moved;
 
-	if (!psn_in_flight(req, pkt->psn))
-		return not_in_flight(req, pkt->psn);
 	rc_count(qp, rcvd_seq_err, 1);
 	if (nak_reaches(qp, pkt->psn, &moved, &v) != REACHED)
 		return v;
@@ -343,8 +341,6 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 	enum reach r;
 	bool moved;
 
-	if (!psn_in_flight(req, pkt->psn))
-		return not_in_flight(req, pkt->psn);
 	rc_count(qp, rcvd_rnr_err, 1);
 	if (req->rnr_wait == RC_RNR_WAIT)
 		return VERDICT_STALE_NAK;
@@ -369,13 +365,10 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 static enum verdict
 fatal_nak(struct rc_qp *qp, const struct packet *pkt)
 {
-	struct rc_requester *req = &qp->req;
 	enum wc_status status;
 	enum verdict v;
 	bool moved;
 
-	if (!psn_in_flight(req, pkt->psn))
-		return not_in_flight(req, pkt->psn);
 	if (nak_reaches(qp, pkt->psn, &moved, &v) != REACHED)
 		return v;
 	if (pkt->syndrome == AETH_NAK_INVALID_REQUEST) {
@@ -395,24 +388,18 @@ fatal_nak(struct rc_qp *qp, const struct packet *pkt)
 static enum verdict
 complete_acknowledge(struct rc_qp *qp, const struct packet *pkt)
 {
-	switch (AETH_KIND(pkt->syndrome)) {
-	case AETH_ACK:
+	uint8_t kind = AETH_KIND(pkt->syndrome);
+
+	if (kind == AETH_ACK)
 		return complete_ack(qp, pkt, false);
-	case AETH_RNR_NAK:
-		return rnr_nak(qp, pkt);
-	default:
-		break;
-	}
-	switch (pkt->syndrome) {
-	case AETH_NAK_PSN_SEQUENCE:
-		return sequence_nak(qp, pkt);
-	case AETH_NAK_INVALID_REQUEST:
-	case AETH_NAK_REMOTE_ACCESS:
-	case AETH_NAK_REMOTE_OP:
-		return fatal_nak(qp, pkt);
-	default:
+	if (kind != AETH_RNR_NAK &&
+		(pkt->syndrome < AETH_NAK_PSN_SEQUENCE || pkt->syndrome > AETH_NAK_REMOTE_OP))
 		return VERDICT_SYNDROME;
-	}
+	if (!psn_in_flight(&qp->req, pkt->psn))
+		return not_in_flight(&qp->req, pkt->psn);
+	if (kind == AETH_RNR_NAK)
+		return rnr_nak(qp, pkt);
+	return pkt->syndrome == AETH_NAK_PSN_SEQUENCE ? sequence_nak(qp, pkt) : fatal_nak(qp, pkt);
 }
 
 /* --- Read responses and Atomic ACKs --- */
@@ -430,7 +417,7 @@ reserved_syndrome(uint8_t s)
  * @retval false  *v is the verdict
  */
 static bool
-completer_check_response(struct rc_qp *qp, const struct packet *pkt, bool read, enum verdict *v)
+completer_check_response(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
 	struct rc_requester *req = &qp->req;
 	bool aeth = pkt->op->headers & HDR_AETH, inside, moved;
@@ -460,7 +447,7 @@ completer_check_response(struct rc_qp *qp, const struct packet *pkt, bool read, 
 		skipped(qp, pkt->psn, RC_SKIP_RESPONSE);
 		return false;
 	}
-	if (read != (wqe->opcode == WR_RDMA_READ) ||
+	if ((pkt->opcode == RC_ATOMIC_ACK) != rc_wqe_atomic(wqe) ||
 		(aeth && AETH_KIND(pkt->syndrome) != AETH_ACK)) {
 		rc_sq_fail(qp, WC_BAD_RESP_ERR);
 		return false;
@@ -521,45 +508,30 @@ read_opcode_fits(const struct rc_sq_wqe *wqe, const struct packet *pkt)
 }
 
 static enum verdict
-completer_read_response(struct rc_qp *qp, const struct packet *pkt)
+complete_response(struct rc_qp *qp, const struct packet *pkt)
 {
-	struct rc_requester *req = &qp->req;
-	struct rc_sq_wqe *wqe;
-	uint32_t at, want;
-	enum verdict v;
-
-	if (!completer_check_response(qp, pkt, true, &v))
-		return v;
-	wqe = rc_sq_at(req, req->ack);
-	at = ((pkt->psn - wqe->psn) & PSN_MASK) << qp->pmtu_shift;
-	want = pkt->psn == wqe->last_psn ? wqe->length - at : qp->pmtu;
-	if (!read_opcode_fits(wqe, pkt) || pkt->payload_len != want) {
-		rc_sq_fail(qp, WC_BAD_RESP_ERR);
-		return VERDICT_RESPONSE;
-	}
-	if (!completer_scatter(qp, wqe, at, pkt->payload, want)) {
-		rc_sq_fail(qp, WC_LOC_PROT_ERR);
-		return VERDICT_RESPONSE;
-	}
-	completer_response_used(qp, wqe, pkt);
-	return VERDICT_RESPONSE;
-}
-
-static enum verdict
-atomic_response(struct rc_qp *qp, const struct packet *pkt)
-{
+	/* an Atomic's result: host byte order in memory (rc-transport 11) */
+	uint32_t at = 0, len = sizeof(pkt->atomic_orig);
+	const void *data = &pkt->atomic_orig;
 	struct rc_sq_wqe *wqe;
 	enum verdict v;
 
-	if (!completer_check_response(qp, pkt, false, &v))
+	if (!completer_check_response(qp, pkt, &v))
 		return v;
 	wqe = rc_sq_at(&qp->req, qp->req.ack);
-	/* host byte order in memory (rc-transport 11) */
-	if (!completer_scatter(qp, wqe, 0, &pkt->atomic_orig, sizeof(pkt->atomic_orig))) {
-		rc_sq_fail(qp, WC_LOC_PROT_ERR);
-		return VERDICT_RESPONSE;
+	if (wqe->opcode == WR_RDMA_READ) {
+		at = ((pkt->psn - wqe->psn) & PSN_MASK) << qp->pmtu_shift;
+		len = pkt->psn == wqe->last_psn ? wqe->length - at : qp->pmtu;
+		data = pkt->payload;
+		if (!read_opcode_fits(wqe, pkt) || pkt->payload_len != len) {
+			rc_sq_fail(qp, WC_BAD_RESP_ERR);
+			return VERDICT_RESPONSE;
+		}
 	}
-	completer_response_used(qp, wqe, pkt);
+	if (completer_scatter(qp, wqe, at, data, len))
+		completer_response_used(qp, wqe, pkt);
+	else
+		rc_sq_fail(qp, WC_LOC_PROT_ERR);
 	return VERDICT_RESPONSE;
 }
 
@@ -570,9 +542,7 @@ complete_any(struct rc_qp *qp, const struct packet *pkt)
 		return VERDICT_ACK_PAYLOAD;
 	if (pkt->opcode == RC_ACK)
 		return complete_acknowledge(qp, pkt);
-	if (pkt->opcode == RC_ATOMIC_ACK)
-		return atomic_response(qp, pkt);
-	return completer_read_response(qp, pkt);
+	return complete_response(qp, pkt);
 }
 
 enum verdict

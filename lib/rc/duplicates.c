@@ -25,7 +25,7 @@ saved_find(const struct rc_responder *r, uint32_t psn)
 	for (i = 0; i < r->saved_count; i++) {
 		struct rc_saved *s = rc_saved_at(r, i);
 
-		if (((psn - s->psn) & PSN_MASK) <= ((s->last_psn - s->psn) & PSN_MASK))
+		if (rc_psn_between(psn, s->psn, s->last_psn))
 			return s;
 	}
 	return NULL;

@@ -100,6 +100,13 @@ struct rc_responder {
 	struct rc_rq_wqe *srq_wqe; /**< copy of the SRQ's WQE while a message fills it */
 };
 
+/** True if first <= psn <= last, on the circle of PSNs. */
+static inline bool
+rc_psn_between(uint32_t psn, uint32_t first, uint32_t last)
+{
+	return ((psn - first) & PSN_MASK) <= ((last - first) & PSN_MASK);
+}
+
 /** The i-th oldest saved request. */
 static inline struct rc_saved *
 rc_saved_at(const struct rc_responder *r, unsigned int i)

@@ -283,8 +283,6 @@ void rc_requester_drain(struct rc_qp *qp); /* RTS -> SQD: EVENT_SQ_DRAINED if as
 bool rc_requester_drained(const struct rc_qp *qp); /* every started request has completed */
 void rc_requester_flush(struct rc_qp *qp); /* every SQ WQE completes with WR_FLUSH_ERR */
 void rc_requester_reset(struct rc_qp *qp); /* drop every SQ WQE without completion */
-/* complete local operations whose grace period is over */
-void rc_requester_grace(struct rc_qp *qp);
 
 /* cnp.c */
 void rc_congestion(struct rc_qp *qp); /* a packet with ECN CE arrived: send a CNP */

@@ -164,7 +164,7 @@ check_grace_list(struct rc_worker *w)
 
 	for (qp = LIST_FIRST(&w->grace); qp != NULL; qp = next) {
 		next = LIST_NEXT(qp, grace_link);
-		rc_requester_grace(qp);
+		rc_sq_settle(qp); /* completes local operations whose grace period is over */
 		rc_step_done(qp);
 		rc_qp_check(qp);
 	}

@@ -339,21 +339,27 @@ sq_waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	return false;
 }
 
-/* Complete WQEs from tail to ack, up to the first that waits for a grace period. */
+/*
+ * Complete WQEs from tail to ack, up to the first that waits for a grace period. If the QP fails
+ * none may wait: such a local operation was executed, but other workers may not see it yet, so it
+ * completes as flushed.
+ */
 static inline void
-sq_retire(struct rc_qp *qp)
+sq_retire(struct rc_qp *qp, bool fails)
 {
 	struct rc_requester *req = &qp->req;
 	struct rc_sq_wqe *wqe;
+	bool waits;
 
 	while (req->tail != req->ack) {
 		wqe = rc_sq_at(req, req->tail);
-		if (unlikely(sq_waits(qp, wqe))) {
+		waits = sq_waits(qp, wqe);
+		if (unlikely(waits) && !fails) {
 			sq_hold(qp);
 			return;
 		}
 		req->tail++;
-		sq_complete(qp, wqe, WC_SUCCESS);
+		sq_complete(qp, wqe, waits ? WC_WR_FLUSH_ERR : WC_SUCCESS);
 	}
 	if (unlikely(req->held))
 		sq_unhold(qp);
@@ -381,7 +387,7 @@ rc_sq_settle(struct rc_qp *qp)
 
 	if (req->ack != req->head && unlikely(rc_wqe_local(rc_sq_at(req, req->ack))))
 		pass_local(req);
-	sq_retire(qp);
+	sq_retire(qp, false);
 	/* a local failure waits until all earlier WQEs completed; a NAK does not (rc_sq_fail()) */
 	if (req->ack != req->head && req->tail == req->ack &&
 		unlikely(rc_sq_at(req, req->ack)->status != WC_SUCCESS)) {
@@ -391,28 +397,6 @@ rc_sq_settle(struct rc_qp *qp)
 	if (unlikely(qp->state == QPS_SQD))
 		tell_drained(qp);
 	return true;
-}
-
-void
-rc_requester_grace(struct rc_qp *qp)
-{
-	rc_sq_settle(qp);
-}
-
-/*
- * The QP fails: complete the WQEs that are done. A local operation whose grace period is not over
- * was executed, but other workers may not see it yet, so it completes as flushed.
- */
-static void
-sq_retire_held(struct rc_qp *qp)
-{
-	struct rc_requester *req = &qp->req;
-	struct rc_sq_wqe *wqe;
-
-	while (req->tail != req->ack) {
-		wqe = rc_sq_at(req, req->tail++);
-		sq_complete(qp, wqe, sq_waits(qp, wqe) ? WC_WR_FLUSH_ERR : WC_SUCCESS);
-	}
 }
 
 /* What a completion status says about the failure of a QP. */
@@ -447,7 +431,7 @@ rc_sq_fail(struct rc_qp *qp, enum wc_status status)
 		.syndrome = f->syndrome,
 		.verdict = f->response ? VERDICT_RESPONSE : VERDICT_COUNT };
 
-	sq_retire_held(qp);
+	sq_retire(qp, true);
 	wqe = rc_sq_at(req, req->ack++);
 	why.opcode = wqe->opcode;
 	sq_complete(qp, wqe, status);
@@ -461,10 +445,9 @@ rc_requester_flush(struct rc_qp *qp)
 	struct rc_requester *req = &qp->req;
 
 	timer_disarm(qp->worker->wheel, &req->timer);
-	sq_retire_held(qp);
+	sq_retire(qp, true);
 	while (req->tail != req->head)
 		sq_complete(qp, rc_sq_at(req, req->tail++), WC_WR_FLUSH_ERR);
-	sq_unhold(qp);
 	req->ack = req->send = req->head;
 	req->una = req->send_psn = req->next_psn;
 	req->rd_atomic = 0;

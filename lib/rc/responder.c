@@ -30,24 +30,15 @@
  * again as any request.
  */
 
+/*
+ * What a check found: RESP_OK, or the enum qp_failure_reason for which the request is refused and
+ * the QP fails (refusals[]), or another answer.
+ */
 enum resp_outcome {
-	RESP_OK,
-	RESP_UNCOMMON, /* not of the shape: run as any request */
+	RESP_OK = QP_FAILURE_NONE,
+	RESP_UNCOMMON = QP_FAILURE_REASONS, /* not of the shape: run as any request */
 	RESP_NOT_EXPECTED, /* rows 1 and 1b: the PSN is not ePSN */
 	RESP_NOT_READY, /* row 4: no receive WQE */
-	/* the request is refused, and the QP fails: see refusals[] */
-	RESP_BAD_SEQUENCE, /* row 2: the opcode does not follow the packet before it */
-	RESP_BAD_OPCODE, /* row 3: no request that a QP executes */
-	RESP_NOT_ENABLED, /* row 3: the QP does not allow RDMA or Atomics */
-	RESP_NO_ROOM, /* row 4b: more Reads and Atomics than agreed */
-	RESP_BAD_LENGTH, /* row 5 */
-	RESP_BAD_DMALEN, /* row 5b, and a Read's in row 5 */
-	RESP_TOO_LONG, /* row 5: a Send is longer than its receive WQE */
-	RESP_MISALIGNED, /* row 6 */
-	RESP_BAD_KEY, /* row 7: R_Key or right */
-	RESP_BAD_RANGE, /* row 7 */
-	RESP_BAD_SCATTER, /* row 8 */
-	RESP_OUTCOMES
 };
 
 /* What the compiler may know of a request. */
@@ -62,12 +53,6 @@ struct shape {
 	bool common;
 };
 
-/* A piece of a Send's payload: its destination. */
-struct piece {
-	uint8_t *host;
-	uint32_t len;
-};
-
 struct resp_ctx {
 	struct rc_qp *qp;
 	struct rc_responder *r;
@@ -77,7 +62,7 @@ struct resp_ctx {
 	const struct rc_rq_wqe *wqe; /* Send, Write with immediate */
 	uint8_t *host; /* Write, Atomic: destination */
 	unsigned int pieces; /* Send: used entries of piece[] */
-	struct piece piece[RC_SGE_MAX];
+	struct rc_chunk piece[RC_SGE_MAX];
 };
 
 /* --- receive WQEs --- */
@@ -147,26 +132,32 @@ rc_retire_wqe(struct rc_qp *qp, struct wc wc, bool solicited)
 struct refusal {
 	uint8_t syndrome;
 	uint8_t status; /* enum wc_status of the receive WQE */
-	uint8_t reason; /* enum qp_failure_reason */
 };
 
-#define REFUSE_INVALID(reason)                                                                     \
+#define REFUSE_INVALID                                                                             \
 	{                                                                                          \
-		AETH_NAK_INVALID_REQUEST, WC_REM_INV_REQ_ERR, reason                               \
+		AETH_NAK_INVALID_REQUEST, WC_REM_INV_REQ_ERR                                       \
 	}
 
-static const struct refusal refusals[RESP_OUTCOMES] = {
-	[RESP_BAD_SEQUENCE] = REFUSE_INVALID(QP_FAILURE_SEQUENCE),
-	[RESP_BAD_OPCODE] = REFUSE_INVALID(QP_FAILURE_OPCODE),
-	[RESP_NOT_ENABLED] = REFUSE_INVALID(QP_FAILURE_NOT_ENABLED),
-	[RESP_NO_ROOM] = REFUSE_INVALID(QP_FAILURE_NO_ROOM),
-	[RESP_BAD_LENGTH] = REFUSE_INVALID(QP_FAILURE_LENGTH),
-	[RESP_BAD_DMALEN] = REFUSE_INVALID(QP_FAILURE_DMALEN),
-	[RESP_MISALIGNED] = REFUSE_INVALID(QP_FAILURE_ALIGNMENT),
-	[RESP_TOO_LONG] = { AETH_NAK_INVALID_REQUEST, WC_LOC_LEN_ERR, QP_FAILURE_SEND_TOO_LONG },
-	[RESP_BAD_KEY] = { AETH_NAK_REMOTE_ACCESS, WC_REM_ACCESS_ERR, QP_FAILURE_RKEY },
-	[RESP_BAD_RANGE] = { AETH_NAK_REMOTE_ACCESS, WC_REM_INV_REQ_ERR, QP_FAILURE_RANGE },
-	[RESP_BAD_SCATTER] = { AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR, QP_FAILURE_SCATTER },
+static const struct refusal refusals[QP_FAILURE_REASONS] = {
+	/* row 2: the opcode does not follow the packet before it */
+	[QP_FAILURE_SEQUENCE] = REFUSE_INVALID,
+	/* row 3: no request that a QP executes; RDMA or Atomics that the QP does not allow */
+	[QP_FAILURE_OPCODE] = REFUSE_INVALID,
+	[QP_FAILURE_NOT_ENABLED] = REFUSE_INVALID,
+	/* row 4b: more Reads and Atomics than agreed */
+	[QP_FAILURE_NO_ROOM] = REFUSE_INVALID,
+	/* rows 5 and 5b; a Send is longer than its receive WQE */
+	[QP_FAILURE_LENGTH] = REFUSE_INVALID,
+	[QP_FAILURE_DMALEN] = REFUSE_INVALID,
+	[QP_FAILURE_SEND_TOO_LONG] = { AETH_NAK_INVALID_REQUEST, WC_LOC_LEN_ERR },
+	/* row 6 */
+	[QP_FAILURE_ALIGNMENT] = REFUSE_INVALID,
+	/* row 7: R_Key or right; range */
+	[QP_FAILURE_RKEY] = { AETH_NAK_REMOTE_ACCESS, WC_REM_ACCESS_ERR },
+	[QP_FAILURE_RANGE] = { AETH_NAK_REMOTE_ACCESS, WC_REM_INV_REQ_ERR },
+	/* row 8 */
+	[QP_FAILURE_SCATTER] = { AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR },
 };
 
 static void
@@ -187,8 +178,9 @@ count_refusal(struct rc_qp *qp, const struct refusal *how)
  * also ends the Send's WQE.
  */
 static enum verdict __rte_cold __rte_noinline
-responder_refuse(struct rc_qp *qp, const struct packet *pkt, const struct refusal *how)
+responder_refuse(struct rc_qp *qp, const struct packet *pkt, enum qp_failure_reason reason)
 {
+	const struct refusal *how = &refusals[reason];
 	struct wc wc = { .status = how->status, .opcode = WC_RECV };
 	bool uses = pkt->op->flags & (OP_SEND | OP_RQ_WQE);
 	struct rc_responder *r = &qp->resp;
@@ -209,7 +201,7 @@ responder_refuse(struct rc_qp *qp, const struct packet *pkt, const struct refusa
 		(struct qp_failure){ .psn = pkt->psn,
 			.expected = r->epsn,
 			.opcode = pkt->opcode,
-			.reason = how->reason,
+			.reason = reason,
 			.length = pkt->payload_len,
 			.syndrome = how->syndrome,
 			.status = uses ? how->status : 0,
@@ -268,7 +260,7 @@ not_ready(struct rc_qp *qp, const struct packet *pkt)
 
 /* Answer a request whose check failed. */
 static enum verdict __rte_noinline
-request_failed(struct rc_qp *qp, const struct packet *pkt, enum resp_outcome failed)
+request_failed(struct rc_qp *qp, const struct packet *pkt, int failed)
 {
 	switch (failed) {
 	case RESP_NOT_EXPECTED:
@@ -276,13 +268,13 @@ request_failed(struct rc_qp *qp, const struct packet *pkt, enum resp_outcome fai
 	case RESP_NOT_READY:
 		return not_ready(qp, pkt);
 	default:
-		return responder_refuse(qp, pkt, &refusals[failed]);
+		return responder_refuse(qp, pkt, failed);
 	}
 }
 
 /* --- the checks, in the order of rc-transport 6 --- */
 
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_psn(struct resp_ctx *c)
 {
 	if (unlikely(c->pkt->psn != c->r->epsn))
@@ -306,7 +298,7 @@ turn_of(uint16_t flags)
 }
 
 /* Row 2: opcode sequence (rc-transport 2). */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_sequence(struct resp_ctx *c)
 {
 	uint16_t flags = c->shape.flags;
@@ -314,32 +306,32 @@ check_sequence(struct resp_ctx *c)
 	if (c->shape.common) /* also: no NAK is outstanding or owed */
 		return likely(c->r->turn == RESP_TURN(turn_of(flags))) ? RESP_OK : RESP_UNCOMMON;
 	if (!(flags & (OP_FIRST | OP_SEND | OP_WRITE)))
-		return RESP_BAD_OPCODE;
+		return QP_FAILURE_OPCODE;
 	if (c->r->message != turn_of(flags))
-		return RESP_BAD_SEQUENCE;
+		return QP_FAILURE_SEQUENCE;
 	return RESP_OK;
 }
 
 /* Row 3: the operation is enabled. Sends always are. */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_support(struct resp_ctx *c)
 {
 	uint16_t flags = c->shape.flags;
 	uint32_t need = 0;
 
 	if (!(flags & OP_REQUEST))
-		return RESP_BAD_OPCODE;
+		return QP_FAILURE_OPCODE;
 	if (flags & OP_WRITE)
 		need = MEM_ACCESS_REMOTE_WRITE;
 	else if (flags & OP_READ)
 		need = MEM_ACCESS_REMOTE_READ;
 	else if (flags & OP_ATOMIC)
 		need = MEM_ACCESS_REMOTE_ATOMIC;
-	return likely((c->qp->access & need) == need) ? RESP_OK : RESP_NOT_ENABLED;
+	return likely((c->qp->access & need) == need) ? RESP_OK : QP_FAILURE_NOT_ENABLED;
 }
 
 /* Rows 4 and 4b: a receive WQE, or room for a Read or Atomic. */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_resources(struct resp_ctx *c)
 {
 	uint16_t flags = c->shape.flags;
@@ -356,7 +348,7 @@ check_resources(struct resp_ctx *c)
 	if (flags & (OP_SEND | OP_RQ_WQE))
 		c->wqe = c->shape.common ? rc_rq_at(&qp->own_rq, qp->own_rq.tail) : current_wqe(qp);
 	if ((flags & (OP_READ | OP_ATOMIC)) && unlikely(!rc_saved_room(c->r)))
-		return RESP_NO_ROOM;
+		return QP_FAILURE_NO_ROOM;
 	return RESP_OK;
 }
 
@@ -401,31 +393,31 @@ write_length_fits(const struct resp_ctx *c)
 }
 
 /* Rows 5, 5b and 6. */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 responder_check_length(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
 	uint16_t flags = c->shape.flags;
 
 	if (unlikely(!payload_fits(c)))
-		return RESP_BAD_LENGTH;
+		return QP_FAILURE_LENGTH;
 	if (flags & OP_SEND) {
 		if (unlikely(c->len > c->wqe->length - send_filled(c)))
-			return RESP_TOO_LONG;
+			return QP_FAILURE_SEND_TOO_LONG;
 	} else if (flags & OP_WRITE) {
 		if (unlikely(!write_length_fits(c)))
-			return RESP_BAD_DMALEN;
+			return QP_FAILURE_DMALEN;
 	} else if (flags & OP_READ) {
 		if (unlikely(pkt->dmalen > RC_MSG_MAX))
-			return RESP_BAD_DMALEN;
+			return QP_FAILURE_DMALEN;
 	} else if (unlikely(pkt->va & 7)) {
-		return RESP_MISALIGNED;
+		return QP_FAILURE_ALIGNMENT;
 	}
 	return RESP_OK;
 }
 
 /* Row 7. An access of no byte needs no valid key. */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access)
 {
 	struct rc_qp *qp = c->qp;
@@ -440,7 +432,7 @@ check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint3
 		c->host = host;
 		return RESP_OK;
 	}
-	return v == MEM_BAD_RANGE ? RESP_BAD_RANGE : RESP_BAD_KEY;
+	return v == MEM_BAD_RANGE ? QP_FAILURE_RANGE : QP_FAILURE_RKEY;
 }
 
 /* Find `len` bytes at `offset` of a sge of a receive WQE: the next piece. */
@@ -454,12 +446,12 @@ find_piece(struct resp_ctx *c, const struct sge *sge, uint32_t offset, uint32_t 
 			     c->qp->qpn, sge->addr + offset, len, MEM_ACCESS_LOCAL_WRITE,
 			     &host) != MEM_OK))
 		return false;
-	c->piece[c->pieces++] = (struct piece){ host, len };
+	c->piece[c->pieces++] = (struct rc_chunk){ host, len };
 	return true;
 }
 
 /* Find the places of a Send's payload in the scatter list. */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 find_pieces(struct resp_ctx *c)
 {
 	const struct rc_rq_wqe *wqe = c->wqe;
@@ -468,13 +460,13 @@ find_pieces(struct resp_ctx *c)
 	if (c->shape.common) {
 		if (unlikely(wqe->num_sge != 1))
 			return RESP_UNCOMMON;
-		return likely(find_piece(c, &wqe->sge[0], 0, left)) ? RESP_OK : RESP_BAD_SCATTER;
+		return likely(find_piece(c, &wqe->sge[0], 0, left)) ? RESP_OK : QP_FAILURE_SCATTER;
 	}
 	at = c->r->sge_index;
 	for (offset = c->r->sge_offset; left > 0; at++, offset = 0) {
 		len = RTE_MIN(left, wqe->sge[at].length - offset);
 		if (len != 0 && !find_piece(c, &wqe->sge[at], offset, len))
-			return RESP_BAD_SCATTER;
+			return QP_FAILURE_SCATTER;
 		left -= len;
 	}
 	return RESP_OK;
@@ -486,10 +478,10 @@ find_pieces(struct resp_ctx *c)
  * the payload. If that fails the request has an invalid R_Key, NAK 0x62 (seed 001; no source gives
  * the completion status: Remote Access Error, as for any bad R_Key).
  */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_send(struct resp_ctx *c)
 {
-	enum resp_outcome found = find_pieces(c);
+	int found = find_pieces(c);
 	struct rc_qp *qp = c->qp;
 	uint64_t token;
 
@@ -497,7 +489,7 @@ check_send(struct resp_ctx *c)
 		return found;
 	if ((c->shape.flags & OP_INVALIDATE) &&
 		mem_invalidate(qp->worker->mem, c->pkt->rkey, qp->pd, qp->qpn, &token) < 0)
-		return RESP_BAD_KEY;
+		return QP_FAILURE_RKEY;
 	return RESP_OK;
 }
 
@@ -505,7 +497,7 @@ check_send(struct resp_ctx *c)
  * Rows 7 and 8. A Write First is checked for the whole message, so that a Write that does not fit
  * writes no byte.
  */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 responder_check_access(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
@@ -662,10 +654,10 @@ responder_acknowledge(struct resp_ctx *c)
 
 /* --- all of it --- */
 
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 request_run(struct rc_qp *qp, const struct packet *pkt, const struct shape shape)
 {
-	enum resp_outcome found;
+	int found;
 	struct resp_ctx c;
 
 	c.qp = qp;
@@ -699,7 +691,7 @@ static enum verdict __rte_noinline
 respond_any(struct rc_qp *qp, const struct packet *pkt)
 {
 	const struct opcode_info *op = pkt->op;
-	enum resp_outcome found;
+	int found;
 
 	found = request_run(qp, pkt,
 		(struct shape){ .flags = op->flags,

@@ -11,11 +11,13 @@
 #include "rc/qp_move.h"
 #include "rc/rq.h"
 
-static int
-cap_range(const char *name, uint32_t got, uint32_t min, uint32_t max, struct error *err)
+int
+rc_check_ranges(const struct rc_range *r, unsigned int n, const char *of, struct error *err)
 {
-	if (got < min || got > max)
-		return error_set(err, EINVAL, "%s: got %u, allowed: %u to %u", name, got, min, max);
+	for (; n > 0; n--, r++)
+		if (r->given && (r->got < r->min || r->got > r->max))
+			return error_set(err, EINVAL, "%s%s: got %u, allowed: %u to %u", of,
+				r->name, r->got, r->min, r->max);
 	return 0;
 }
 
@@ -24,21 +26,18 @@ check_init(const struct rc_dev *dev, const struct qp_init_attr *attr, struct err
 {
 	const struct rc_limits *l = &dev->limits;
 	const struct qp_cap *cap = &attr->cap;
-	int rc;
+	bool own_rq = attr->srq == RC_NO_SRQ;
+	const struct rc_range ranges[] = {
+		{ true, "max_send_wr", cap->max_send_wr, 1, l->max_qp_wr },
+		{ true, "max_send_sge", cap->max_send_sge, 0, l->max_sge },
+		{ true, "max_inline_data", cap->max_inline_data, 0, l->max_inline },
+		{ own_rq, "max_recv_wr", cap->max_recv_wr, 1, l->max_qp_wr },
+		{ own_rq, "max_recv_sge", cap->max_recv_sge, 0, l->max_sge },
+	};
 
 	if (attr->qp_type != QPT_RC)
 		return error_set(err, EINVAL, "qp_type: got %d, allowed: RC", attr->qp_type);
-	rc = cap_range("max_send_wr", cap->max_send_wr, 1, l->max_qp_wr, err);
-	if (rc == 0)
-		rc = cap_range("max_send_sge", cap->max_send_sge, 0, l->max_sge, err);
-	if (rc == 0)
-		rc = cap_range("max_inline_data", cap->max_inline_data, 0, l->max_inline, err);
-	if (rc == 0 && attr->srq == RC_NO_SRQ) {
-		rc = cap_range("max_recv_wr", cap->max_recv_wr, 1, l->max_qp_wr, err);
-		if (rc == 0)
-			rc = cap_range("max_recv_sge", cap->max_recv_sge, 0, l->max_sge, err);
-	}
-	return rc;
+	return rc_check_ranges(ranges, RTE_DIM(ranges), "", err);
 }
 
 /* An SRQ and its QPs must be on the same worker. */

@@ -237,6 +237,14 @@ rc_charge(struct rc_qp *qp, const struct packet *pkt)
 
 /* qp.c */
 void rc_qp_free(struct rc_qp *qp);
+/** A number that a consumer gives, and the values allowed for it. */
+struct rc_range {
+	uint32_t given; /**< 0: it is not given */
+	const char *name;
+	uint32_t got, min, max;
+};
+/** Check n numbers. @param of  prefix of their names, for errors @retval -EINVAL */
+int rc_check_ranges(const struct rc_range *r, unsigned int n, const char *of, struct error *err);
 
 /* qp_path.c */
 void rc_qp_path(struct rc_qp *qp); /* build qp.path from the address vector */

@@ -76,27 +76,24 @@ mask_names(uint32_t mask, char *buf, size_t size)
 	return buf;
 }
 
-static bool
-find_transition(enum qp_state from, enum qp_state to, struct transition *t)
+static const struct transition *
+find_transition(enum qp_state from, enum qp_state to)
 {
 	static const struct transition always = { true, 0, 0 };
 
 	if (to == QPS_RESET || (to == QPS_ERR && from != QPS_RESET))
-		*t = always;
-	else
-		*t = rc_transitions[from][to];
-	return t->allowed;
+		return &always;
+	return &rc_transitions[from][to];
 }
 
 static int
 not_allowed(enum qp_state from, enum qp_state to, struct error *err)
 {
 	char names[64] = "";
-	struct transition t;
 	unsigned int s;
 
 	for (s = 0; s < QPS_COUNT; s++) {
-		if (find_transition(from, s, &t))
+		if (find_transition(from, s)->allowed)
 			add_name(names, sizeof(names), qp_state_name(s));
 	}
 	return error_set(err, EINVAL, "modify %s to %s: not allowed; from %s: %s",
@@ -107,17 +104,16 @@ static int
 check_mask(enum qp_state from, enum qp_state to, uint32_t mask, struct error *err)
 {
 	const char *f = qp_state_name(from), *s = qp_state_name(to);
-	struct transition t;
-	uint32_t wrong;
+	const struct transition *t = find_transition(from, to);
+	uint32_t wrong = t->required & ~mask;
 	char names[160];
 
-	if (!find_transition(from, to, &t))
+	if (!t->allowed)
 		return not_allowed(from, to, err);
-	wrong = t.required & ~mask;
 	if (wrong != 0)
 		return error_set(err, EINVAL, "modify %s to %s: missing %s", f, s,
 			mask_names(wrong, names, sizeof(names)));
-	wrong = mask & ~(t.required | t.optional | QP_ATTR_STATE);
+	wrong = mask & ~(t->required | t->optional | QP_ATTR_STATE);
 	if (wrong != 0)
 		return error_set(err, EINVAL, "modify %s to %s: does not take %s", f, s,
 			mask_names(wrong, names, sizeof(names)));
@@ -129,16 +125,16 @@ check_mask(enum qp_state from, enum qp_state to, uint32_t mask, struct error *er
 static int
 check_av(const struct av *av, const char *of, struct error *err)
 {
+	const struct rc_range ranges[] = {
+		{ true, "sl", av->sl, 0, 15 },
+		{ true, "flow_label", av->flow_label, 0, 0xFFFFF },
+		{ true, "encap", av->encap, ENCAP_ROCEV2_IPV4, ENCAP_IB },
+	};
 	static const union gid zero;
+	int rc = rc_check_ranges(ranges, RTE_DIM(ranges), of, err);
 
-	if (av->sl > 15)
-		return error_set(err, EINVAL, "%ssl: got %u, allowed: 0 to 15", of, av->sl);
-	if (av->flow_label > 0xFFFFF)
-		return error_set(err, EINVAL, "%sflow_label: got %u, allowed: 0 to %u", of,
-			av->flow_label, 0xFFFFF);
-	if (av->encap > ENCAP_IB)
-		return error_set(err, EINVAL, "%sencap: got %d, allowed: %d to %d", of, av->encap,
-			ENCAP_ROCEV2_IPV4, ENCAP_IB);
+	if (rc != 0)
+		return rc;
 	if (av->encap != ENCAP_IB || av->grh) {
 		if (gid_equal(&av->dgid, &zero))
 			return error_set(err, EINVAL, "%sdgid: missing", of);
@@ -154,33 +150,25 @@ static int
 check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, struct error *err)
 {
 	const struct rc_limits *l = &qp->worker->dev->limits;
-	const struct {
-		uint32_t bit;
-		const char *name;
-		uint32_t got, min, max;
-	} ranges[] = {
-		{ A(TIMEOUT), "timeout", a->timeout, 0, 31 },
-		{ A(RETRY_CNT), "retry_cnt", a->retry_cnt, 0, 7 },
-		{ A(RNR_RETRY), "rnr_retry", a->rnr_retry, 0, 7 },
-		{ A(MIN_RNR_TIMER), "min_rnr_timer", a->min_rnr_timer, 0, 31 },
-		{ A(RQ_PSN), "rq_psn", a->rq_psn, 0, PSN_MASK },
-		{ A(SQ_PSN), "sq_psn", a->sq_psn, 0, PSN_MASK },
-		{ A(DEST_QPN), "dest_qp_num", a->dest_qp_num, 1, 0xFFFFFE },
-		{ A(MAX_QP_RD_ATOMIC), "max_rd_atomic", a->max_rd_atomic, 0, l->max_rd_atomic },
-		{ A(MAX_DEST_RD_ATOMIC), "max_dest_rd_atomic", a->max_dest_rd_atomic, 0,
+	const struct rc_range ranges[] = {
+		{ mask & A(TIMEOUT), "timeout", a->timeout, 0, 31 },
+		{ mask & A(RETRY_CNT), "retry_cnt", a->retry_cnt, 0, 7 },
+		{ mask & A(RNR_RETRY), "rnr_retry", a->rnr_retry, 0, 7 },
+		{ mask & A(MIN_RNR_TIMER), "min_rnr_timer", a->min_rnr_timer, 0, 31 },
+		{ mask & A(RQ_PSN), "rq_psn", a->rq_psn, 0, PSN_MASK },
+		{ mask & A(SQ_PSN), "sq_psn", a->sq_psn, 0, PSN_MASK },
+		{ mask & A(DEST_QPN), "dest_qp_num", a->dest_qp_num, 1, 0xFFFFFE },
+		{ mask & A(MAX_QP_RD_ATOMIC), "max_rd_atomic", a->max_rd_atomic, 0,
 			l->max_rd_atomic },
-		{ A(ALT_PATH), "alt_timeout", a->alt_timeout, 0, 31 },
+		{ mask & A(MAX_DEST_RD_ATOMIC), "max_dest_rd_atomic", a->max_dest_rd_atomic, 0,
+			l->max_rd_atomic },
+		{ mask & A(ALT_PATH), "alt_timeout", a->alt_timeout, 0, 31 },
 	};
 	const uint32_t access = MEM_ACCESS_REMOTE | MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND;
-	unsigned int i;
-	int rc = 0;
+	int rc = rc_check_ranges(ranges, RTE_DIM(ranges), "", err);
 
-	for (i = 0; i < RTE_DIM(ranges); i++) {
-		if ((mask & ranges[i].bit) &&
-			(ranges[i].got < ranges[i].min || ranges[i].got > ranges[i].max))
-			return error_set(err, EINVAL, "%s: got %u, allowed: %u to %u",
-				ranges[i].name, ranges[i].got, ranges[i].min, ranges[i].max);
-	}
+	if (rc != 0)
+		return rc;
 	if ((mask & A(PATH_MTU)) && a->path_mtu != 256 && a->path_mtu != 512 &&
 		a->path_mtu != 1024 && a->path_mtu != 2048 && a->path_mtu != 4096)
 		return error_set(err, EINVAL,

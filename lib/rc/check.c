@@ -4,14 +4,9 @@
 
 /* What the comments of qp.h, requester.h, responder.h, rq.h and cq.h claim, asserted. */
 
-#include <stdio.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
 #include <rte_debug.h>
 
 #include "rc/check.h"
-#include "rc/cq.h"
 #include "rc/failure.h"
 
 #ifdef RTE_ENABLE_ASSERT

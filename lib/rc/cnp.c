@@ -7,11 +7,7 @@
  * (rc-transport 10).
  */
 
-#include <string.h>
-
 #include "rc/qp_directory.h"
-#include "rc/qp.h"
-#include "wire/wire.h"
 
 /* Least time between two CNPs of a QP (choice; NICs use 4 to 50 us). */
 #define CNP_INTERVAL_NS 50000

@@ -7,14 +7,8 @@
  * flight has an effect; any other is a duplicate or a ghost and changes nothing.
  */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-
-#include "base/common_case.h"
 #include "rc/qp_directory.h"
 #include "rc/sq.h"
-#include "wire/opcode.h"
 
 /* --- common to all responses --- */
 

@@ -6,12 +6,6 @@
  * Completion queues. Each worker writes to its own ring of the CQ; one poller reads all rings.
  */
 
-#include <errno.h>
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
 #include "rc/failure.h"
 #include "rc/qp_move.h"
 

@@ -11,9 +11,6 @@
  * has a QP on it, merged by its one poller (verbs order completions only per work queue).
  */
 
-#include <rte_branch_prediction.h>
-
-#include "base/common_case.h"
 #include "rc/qp.h"
 
 /* Fences per ring: QP moves to a worker that may wait for the poller at one time (qp_move.h) */

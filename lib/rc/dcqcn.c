@@ -7,10 +7,6 @@
  * N" cites its sections. Divisions are done when a rate changes, never per packet.
  */
 
-#include <errno.h>
-
-#include <rte_common.h>
-
 #include "rc/dcqcn.h"
 #include "rc/qp_directory.h"
 

@@ -3,7 +3,6 @@
  */
 
 #include "rc/qp.h"
-#include "wire/wire.h"
 
 /*
  * Duplicate requests, with a PSN before ePSN (rc-transport 7). The responder executes no Send,

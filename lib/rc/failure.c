@@ -5,7 +5,6 @@
 /* How a queue pair enters ERR (failure.h). */
 
 #include "rc/check.h"
-#include "rc/cq.h"
 #include "rc/failure.h"
 
 void

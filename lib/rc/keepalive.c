@@ -7,11 +7,7 @@
  * duplicate and does nothing else (rc-transport 7), so a reply proves that the peer's QP is alive.
  */
 
-#include <errno.h>
-
 #include "rc/qp_directory.h"
-#include "rc/qp.h"
-#include "wire/wire.h"
 
 int
 rc_qp_keepalive(struct rc_worker *w, uint32_t qpn)

@@ -27,9 +27,6 @@
  * - a wrong P_Key on the alternate path counts as P_Key violation and raises no EVENT_PATH_MIG_ERR.
  */
 
-#include <errno.h>
-#include <string.h>
-
 #include "rc/qp_directory.h"
 
 static void

@@ -9,11 +9,7 @@
  * rc_prefetch_turns().
  */
 
-#include <rte_branch_prediction.h>
-#include <rte_prefetch.h>
-
 #include "rc/qp_directory.h"
-#include "wire/wire.h"
 
 /* A QP and its queues use some 3 KiB: so many QPs fill twice a first-level cache */
 #define FEW 32

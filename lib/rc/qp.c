@@ -6,10 +6,7 @@
  * Queue pairs: create, destroy, query, move to ERR, follow port changes. Modify: qp_modify.c.
  */
 
-#include <errno.h>
-
 #include "rc/qp_move.h"
-#include "rc/rq.h"
 
 int
 rc_check_ranges(const struct rc_range *r, unsigned int n, const char *of, struct error *err)

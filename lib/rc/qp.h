@@ -11,8 +11,13 @@
  * (requester.h, responder.h).
  */
 
+/* the system's headers for the whole folder */
+#include <errno.h>
+#include <string.h>
 #include <sys/queue.h>
 
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_prefetch.h>
 
 #include "base/slab.h"

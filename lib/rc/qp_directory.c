@@ -6,9 +6,6 @@
  * The device: limits, tables, and the QP directory, which maps QPNs to slots (qp_directory.h).
  */
 
-#include <errno.h>
-#include <string.h>
-
 #include "rc/qp_move.h"
 
 #define QPN_BITS 24

@@ -16,11 +16,8 @@
  * only the owner may touch the QP.
  */
 
-#include <rte_branch_prediction.h>
-
 #include "rc/cq.h"
 #include "rc/dcqcn.h"
-#include "rc/qp.h"
 
 #define RC_NO_OWNER 0xFF
 #define RC_NO_SLOT  UINT32_MAX

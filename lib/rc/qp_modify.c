@@ -7,13 +7,8 @@
  * (rc-transport 11).
  */
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "rc/check.h"
 #include "rc/failure.h"
-#include "rc/qp_directory.h"
 
 struct transition {
 	bool allowed;

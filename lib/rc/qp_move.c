@@ -10,8 +10,6 @@
  * move_put_in().
  */
 
-#include <errno.h>
-
 #include "rc/failure.h"
 #include "rc/qp_move.h"
 

@@ -7,12 +7,6 @@
  * retry.c. Start: requester_life.c.
  */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
-#include "base/common_case.h"
 #include "mem/access.h"
 #include "rc/qp_directory.h"
 #include "wire/put.h"

@@ -2,19 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
-#include "base/common_case.h"
 #include "base/copy.h"
 #include "mem/access.h"
 #include "rc/failure.h"
 #include "rc/qp_directory.h"
-#include "rc/qp.h"
-#include "rc/rq.h"
-#include "wire/wire.h"
 
 /*
  * Responder: one request packet in, at most one effect and one response out. Order of checks:

@@ -7,12 +7,7 @@
  * requests: responder.c.
  */
 
-#include <errno.h>
-
-#include <rte_common.h>
-
 #include "rc/qp.h"
-#include "rc/rq.h"
 
 static size_t
 saved_bytes(unsigned int n)

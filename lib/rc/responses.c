@@ -2,12 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
 #include "rc/failure.h"
-#include "rc/qp.h"
-#include "rc/rq.h"
 #include "wire/put.h"
 
 /*

@@ -4,16 +4,7 @@
 
 /* Receive queues, of a QP or shared: post, take and complete receive requests. */
 
-#include <errno.h>
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
 #include "rc/check.h"
-#include "rc/qp_directory.h"
-#include "rc/qp.h"
-#include "rc/rq.h"
 
 static size_t
 rq_wqe_stride(uint32_t max_sge)

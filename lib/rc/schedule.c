@@ -17,14 +17,8 @@
  * sends at least one packet per turn: such requests may follow a loss, which its packets repair.
  */
 
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-#include <rte_prefetch.h>
-
 #include "rc/check.h"
 #include "rc/failure.h"
-#include "rc/qp_directory.h"
-#include "wire/wire.h"
 
 /*
  * rc_run() also limits the cost of a run, to this much per packet of budget: the engine's budget of

@@ -6,18 +6,9 @@
  * The send queue: check and post work requests, and complete each of them once, in order.
  */
 
-#include <errno.h>
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
-#include "base/common_case.h"
 #include "rc/check.h"
 #include "rc/failure.h"
-#include "rc/qp_directory.h"
 #include "rc/sq.h"
-#include "wire/opcode.h"
 
 /* --- properties of work request opcodes --- */
 

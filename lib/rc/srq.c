@@ -2,12 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <errno.h>
-
 #include "base/plural.h"
 #include "rc/qp_directory.h"
-#include "rc/qp.h"
-#include "rc/rq.h"
 
 /*
  * A shared receive queue and its QPs are on one worker (design.md, who owns what). Its number is an

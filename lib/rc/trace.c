@@ -4,7 +4,6 @@
 
 /* The flight recorder of queue pairs: trace.h says who calls it, and why others pay nothing. */
 
-#include <errno.h>
 #include <inttypes.h>
 
 #include "base/line.h"
@@ -12,7 +11,6 @@
 #include "rc/trace.h"
 #include "wire/bytes.h"
 #include "wire/layout.h"
-#include "wire/wire.h"
 
 /* --- sent packets --- */
 

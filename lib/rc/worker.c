@@ -6,17 +6,9 @@
  * A worker: receives packets for its QPs. Sending: schedule.c.
  */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-
-#include "base/common_case.h"
 #include "rc/check.h"
 #include "rc/failure.h"
 #include "rc/owner.h"
-#include "rc/qp_directory.h"
-#include "wire/layout.h"
-#include "wire/wire.h"
 
 struct rc_worker *
 rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)

@@ -381,9 +381,10 @@ static void
 cq_tell_poller(struct rc_worker *w, struct rc_cq *cq, uint8_t notify)
 {
 	if (__atomic_load_n(&cq->awaited, __ATOMIC_RELAXED) == CQ_AWAITED_ALWAYS)
-		w->completed(w->event_arg, cq->cqn, (notify & CQ_ARMED_SOLICITED) != 0);
+		w->config.completed(w->config.event_arg, cq->cqn,
+			(notify & CQ_ARMED_SOLICITED) != 0);
 	else if (__atomic_exchange_n(&cq->awaited, 0, __ATOMIC_RELAXED) != 0)
-		w->awaited(w->event_arg);
+		w->config.awaited(w->config.event_arg);
 }
 
 void

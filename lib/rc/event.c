@@ -11,8 +11,8 @@ rc_event(struct rc_worker *w, enum event_type type, uint32_t element)
 {
 	struct event ev = { .type = type, .element = element };
 
-	if (w->event != NULL)
-		w->event(w->event_arg, &ev);
+	if (w->config.event != NULL)
+		w->config.event(w->config.event_arg, &ev);
 }
 
 void

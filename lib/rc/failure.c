@@ -39,8 +39,8 @@ rc_qp_failed(struct rc_qp *qp)
 		rc_trace_failed(qp);
 	ev.failure = *why;
 	ev.steps = qp->trace;
-	if (qp->worker->event != NULL)
-		qp->worker->event(qp->worker->event_arg, &ev);
+	if (qp->worker->config.event != NULL)
+		qp->worker->config.event(qp->worker->config.event_arg, &ev);
 	rc_qp_error(qp);
 }
 

@@ -143,13 +143,7 @@ struct rc_worker {
 	struct slab *slab; /**< memory of the QPs created on this worker */
 	unsigned int id;
 	uint8_t errors; /**< work for the end of a step: RC_QP_FAILED, ... (failure.h) */
-	bool icrc_unchecked;
-	void (*event)(void *arg, const struct event *ev);
-	void (*awaited)(void *arg);
-	void (*completed)(void *arg, uint32_t cqn, bool solicited);
-	void *event_arg;
-	void (*violation)(void *arg, const struct packet *pkt, uint32_t src_qpn);
-	void *violation_arg;
+	struct rc_worker_config config; /**< of .tx, .wheel and .id there are copies above */
 	bool trace_all; /**< record new QPs, too */
 	struct rc_trace_sink recorder;
 	struct rc_counters counters[RC_PORTS_MAX];

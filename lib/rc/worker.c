@@ -35,13 +35,7 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w->tx = config->tx;
 	w->wheel = config->wheel;
 	w->id = config->id;
-	w->icrc_unchecked = config->icrc_unchecked;
-	w->event = config->event;
-	w->awaited = config->awaited;
-	w->completed = config->completed;
-	w->event_arg = config->event_arg;
-	w->violation = config->violation;
-	w->violation_arg = config->violation_arg;
+	w->config = *config;
 	rc_trace_sink_init(&w->recorder);
 	STAILQ_INIT(&w->run_queue);
 	LIST_INIT(&w->qps);
@@ -146,8 +140,8 @@ pkey_violation(struct rc_qp *qp, const struct packet *pkt)
 
 	if (pkt->port < RC_PORTS_MAX)
 		port_violation(&w->violations[pkt->port].pkey);
-	if (w->violation != NULL)
-		w->violation(w->violation_arg, pkt, qp->dest_qpn);
+	if (w->config.violation != NULL)
+		w->config.violation(w->config.violation_arg, pkt, qp->dest_qpn);
 	return VERDICT_PKEY;
 }
 
@@ -158,7 +152,7 @@ pkey_violation(struct rc_qp *qp, const struct packet *pkt)
 static bool
 migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
-	if (!qp->worker->icrc_unchecked && !wire_crc_ok(pkt, v))
+	if (!qp->worker->config.icrc_unchecked && !wire_crc_ok(pkt, v))
 		return false;
 	if (!address_fits(&qp->attr.alt_av, pkt, false)) {
 		rc_migration_refused(qp);
@@ -185,7 +179,7 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 		return VERDICT_QP_STATE;
 	if (!address_fits(&qp->path.av, pkt, false))
 		return VERDICT_ADDRESS;
-	if (!qp->worker->icrc_unchecked && !wire_crc_ok(pkt, &v))
+	if (!qp->worker->config.icrc_unchecked && !wire_crc_ok(pkt, &v))
 		return v;
 	if (!port_pkey_match(pkt->pkey, qp->pkey))
 		return pkey_violation(qp, pkt);
@@ -225,7 +219,7 @@ packet_admitted(struct rc_qp *qp, const struct packet *pkt, bool known, enum ver
 		return false;
 	}
 	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
-	if (!qp->worker->icrc_unchecked && unlikely(!wire_crc_ok(pkt, v)))
+	if (!qp->worker->config.icrc_unchecked && unlikely(!wire_crc_ok(pkt, v)))
 		return false;
 	if (!known && !port_pkey_match(pkt->pkey, qp->pkey)) {
 		*v = pkey_violation(qp, pkt);

@@ -30,17 +30,20 @@ saved_find(const struct rc_responder *r, uint32_t psn)
 	return NULL;
 }
 
+/* Send the response of a saved request again. */
+static void
+answer_again(struct rc_qp *qp, struct rc_saved *s)
+{
+	s->pending = true;
+	rc_saved_again(&qp->resp);
+	rc_want(qp, WORK_RESPOND);
+}
+
 static void
 owe_again(struct rc_qp *qp, struct rc_ack_run *run, uint32_t psn, uint32_t msn)
 {
-	if (!run->owed) {
-		*run = (struct rc_ack_run){
-			.owed = true,
-			.first = psn,
-			.last = psn,
-			.msn = msn,
-		};
-	}
+	if (!run->owed)
+		*run = (struct rc_ack_run){ .first = psn, .last = psn, .msn = msn, .owed = true };
 	rc_want(qp, WORK_RESPOND);
 }
 
@@ -97,9 +100,7 @@ duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 	s->start_psn = s->next_psn = pkt->psn;
 	s->end = offset + pkt->dmalen;
 	s->end_psn = psn_add(pkt->psn, rc_read_packets(qp, pkt->dmalen) - 1);
-	s->pending = true;
-	rc_saved_again(r);
-	rc_want(qp, WORK_RESPOND);
+	answer_again(qp, s);
 	return VERDICT_DUPLICATE_REQUEST;
 }
 
@@ -111,9 +112,7 @@ duplicate_atomic(struct rc_qp *qp, const struct packet *pkt)
 
 	if (s == NULL || !s->atomic)
 		return VERDICT_DUPLICATE_ATOMIC;
-	s->pending = true;
-	rc_saved_again(&qp->resp);
-	rc_want(qp, WORK_RESPOND);
+	answer_again(qp, s);
 	return VERDICT_DUPLICATE_REQUEST;
 }
 

@@ -12,17 +12,23 @@
 #include "wire/bytes.h"
 #include "wire/layout.h"
 
+/* Record a step that happens now. */
+static struct trace_step *
+record_step(struct rc_qp *qp, struct trace_step s)
+{
+	s.time = qp->worker->now;
+	return trace_put(qp->trace, s);
+}
+
 /* --- sent packets --- */
 
 static void
 record_sent(struct rc_trace_sink *s, const uint8_t *bth, uint32_t payload)
 {
 	const struct opcode_info *op = &opcodes[bth[0]];
-	struct rc_qp *qp = s->qp;
 
-	trace_put(qp->trace,
-		(struct trace_step){ .time = qp->worker->now,
-			.event = RC_STEP_SENT,
+	record_step(s->qp,
+		(struct trace_step){ .event = RC_STEP_SENT,
 			.what = bth[0],
 			.number = get_be24(bth + BTH_PSN),
 			.detail = op->headers & HDR_AETH ? bth[BTH_LEN] : 0,
@@ -93,9 +99,8 @@ rc_trace_received(struct rc_qp *qp, const struct packet *pkt)
 	bool response = pkt->op->flags & OP_RESPONSE;
 
 	rc_trace_begin(qp);
-	qp->worker->recorder.received = trace_put(qp->trace,
-		(struct trace_step){ .time = qp->worker->now,
-			.event = RC_STEP_RECEIVED,
+	qp->worker->recorder.received = record_step(qp,
+		(struct trace_step){ .event = RC_STEP_RECEIVED,
 			.what = pkt->opcode,
 			.number = pkt->psn,
 			.expected = response ? qp->req.una : qp->resp.epsn,
@@ -116,9 +121,8 @@ rc_trace_verdict(struct rc_worker *w, enum verdict v)
 void
 rc_trace_timer(struct rc_qp *qp, bool rnr)
 {
-	trace_put(qp->trace,
-		(struct trace_step){ .time = qp->worker->now,
-			.event = rnr ? RC_STEP_RNR_OVER : RC_STEP_TIMEOUT,
+	record_step(qp,
+		(struct trace_step){ .event = rnr ? RC_STEP_RNR_OVER : RC_STEP_TIMEOUT,
 			.number = qp->req.una,
 			.value = rnr ? qp->req.rnr_left : qp->req.retry_left });
 }
@@ -126,9 +130,8 @@ rc_trace_timer(struct rc_qp *qp, bool rnr)
 void
 rc_trace_modified(struct rc_qp *qp, enum qp_state from)
 {
-	trace_put(qp->trace,
-		(struct trace_step){ .time = qp->worker->now,
-			.event = RC_STEP_MODIFIED,
+	record_step(qp,
+		(struct trace_step){ .event = RC_STEP_MODIFIED,
 			.what = (uint8_t)from,
 			.outcome = qp->state });
 }
@@ -138,9 +141,8 @@ rc_trace_failed(struct rc_qp *qp)
 {
 	const struct qp_failure *f = &qp->failure;
 
-	trace_put(qp->trace,
-		(struct trace_step){ .time = qp->worker->now,
-			.event = RC_STEP_FAILED,
+	record_step(qp,
+		(struct trace_step){ .event = RC_STEP_FAILED,
 			.what = f->reason,
 			.number = f->psn,
 			.expected = f->expected,

@@ -17,22 +17,15 @@
 static const char *
 name_pick(const char *const *names, unsigned int count, unsigned int i)
 {
-	return i < count && names[i] != (void *)0 ? names[i] : "unknown";
+	return i < count && names[i] != NULL ? names[i] : "unknown";
 }
 
 const char *
 qp_state_name(enum qp_state s)
 {
-	static const char *const names[] = {
-		[QPS_RESET] = "RESET",
-		[QPS_INIT] = "INIT",
-		[QPS_RTR] = "RTR",
-		[QPS_RTS] = "RTS",
-		[QPS_SQD] = "SQD",
-		[QPS_SQE] = "SQE",
-		[QPS_ERR] = "ERR",
-	};
+	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 
+	_Static_assert(RTE_DIM(names) == QPS_COUNT, "one name per state");
 	return name_pick(names, RTE_DIM(names), s);
 }
 
@@ -62,17 +55,8 @@ wc_status_name(uint32_t status)
 const char *
 wc_opcode_name(uint32_t opcode)
 {
-	static const char *const names[] = {
-		[WC_SEND] = "SEND",
-		[WC_RDMA_WRITE] = "RDMA_WRITE",
-		[WC_RDMA_READ] = "RDMA_READ",
-		[WC_COMP_SWAP] = "COMP_SWAP",
-		[WC_FETCH_ADD] = "FETCH_ADD",
-		[WC_BIND_MW] = "BIND_MW",
-		[WC_LOCAL_INV] = "LOCAL_INV",
-		[WC_RECV] = "RECV",
-		[WC_RECV_RDMA_WITH_IMM] = "RECV_RDMA_WITH_IMM",
-	};
+	static const char *const names[] = { "SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP",
+		"FETCH_ADD", "BIND_MW", "LOCAL_INV", [WC_RECV] = "RECV", "RECV_RDMA_WITH_IMM" };
 
 	return name_pick(names, RTE_DIM(names), opcode);
 }
@@ -80,19 +64,11 @@ wc_opcode_name(uint32_t opcode)
 const char *
 wr_opcode_name(uint32_t opcode)
 {
-	static const char *const names[] = {
-		[WR_RDMA_WRITE] = "RDMA_WRITE",
-		[WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
-		[WR_SEND] = "SEND",
-		[WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
-		[WR_RDMA_READ] = "RDMA_READ",
-		[WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
-		[WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
-		[WR_LOCAL_INV] = "LOCAL_INV",
-		[WR_BIND_MW] = "BIND_MW",
-		[WR_SEND_WITH_INV] = "SEND_WITH_INV",
-	};
+	static const char *const names[] = { "RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND",
+		"SEND_WITH_IMM", "RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD",
+		"LOCAL_INV", "BIND_MW", "SEND_WITH_INV" };
 
+	_Static_assert(RTE_DIM(names) == WR_SEND_WITH_INV + 1, "one name per opcode");
 	return name_pick(names, RTE_DIM(names), opcode);
 }
 

@@ -136,6 +136,22 @@ rc_saved_again(struct rc_responder *r)
 	r->saved_due = true;
 }
 
+/*
+ * What a check found: RESP_OK, or the enum qp_failure_reason for which the request is refused and
+ * the QP fails (refusals[]), or another answer.
+ */
+enum resp_outcome {
+	RESP_OK = QP_FAILURE_NONE,
+	RESP_UNCOMMON = QP_FAILURE_REASONS, /* not of the shape: run as any request */
+	RESP_NOT_EXPECTED, /* rows 1 and 1b: the PSN is not ePSN */
+	RESP_NOT_READY, /* row 4: no receive WQE */
+};
+
+/* refusals.c */
+
+/** Answer a request whose check failed. @param failed  enum resp_outcome, or a reason */
+enum verdict rc_request_failed(struct rc_qp *qp, const struct packet *pkt, int failed);
+
 /* responder.c */
 
 /*
@@ -153,6 +169,8 @@ rc_saved_again(struct rc_responder *r)
 	X(RC_CMP_SWAP, OP_REQUEST | OP_ATOMIC | OP_ONLY, HDR_ATOMICETH, PAYLOAD_NONE)              \
 	X(RC_FETCH_ADD, OP_REQUEST | OP_ATOMIC | OP_ONLY, HDR_ATOMICETH, PAYLOAD_NONE)
 
+/** Take the next receive WQE for a message. @retval false  none is posted */
+bool rc_take_wqe(struct rc_qp *qp);
 /** Complete the receive WQE that was taken, or else the next one of the RQ, as @p wc says. */
 void rc_retire_wqe(struct rc_qp *qp, struct wc wc, bool solicited);
 

@@ -162,8 +162,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 		goto fail;
 	}
 	rc_trace_create(qp);
-	LIST_INSERT_HEAD(&w->qps, qp, link);
-	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
+	rc_qp_link(qp);
 	*qpn = qp->qpn;
 	return 0;
 
@@ -173,15 +172,33 @@ fail:
 }
 
 void
+rc_qp_link(struct rc_qp *qp)
+{
+	struct rc_worker *w = qp->worker;
+
+	LIST_INSERT_HEAD(&w->qps, qp, link);
+	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
+}
+
+void
+rc_qp_unlink(struct rc_qp *qp)
+{
+	struct rc_worker *w = qp->worker;
+
+	if (qp->on_run_queue)
+		STAILQ_REMOVE(&w->run_queue, qp, rc_qp, run_link);
+	qp->on_run_queue = false;
+	LIST_REMOVE(qp, link);
+	__atomic_store_n(&w->num_qps, w->num_qps - 1, __ATOMIC_RELAXED);
+}
+
+void
 rc_qp_free(struct rc_qp *qp)
 {
 	struct rc_worker *w = qp->worker;
 
 	rc_slot_release(w, qp);
-	if (qp->on_run_queue)
-		STAILQ_REMOVE(&w->run_queue, qp, rc_qp, run_link);
-	LIST_REMOVE(qp, link);
-	__atomic_store_n(&w->num_qps, w->num_qps - 1, __ATOMIC_RELAXED);
+	rc_qp_unlink(qp);
 	mem_qp_gone(w->mem, qp->qpn);
 	qp_release(qp);
 }

@@ -236,6 +236,9 @@ rc_charge(struct rc_qp *qp, const struct packet *pkt)
 
 /* qp.c */
 void rc_qp_free(struct rc_qp *qp);
+/** Link the QP into its worker's list of QPs, or unlink it from this list and the run queue. */
+void rc_qp_link(struct rc_qp *qp);
+void rc_qp_unlink(struct rc_qp *qp);
 /** A number that a consumer gives, and the values allowed for it. */
 struct rc_range {
 	uint32_t given; /**< 0: it is not given */
@@ -247,6 +250,8 @@ int rc_check_ranges(const struct rc_range *r, unsigned int n, const char *of, st
 
 /* qp_path.c */
 void rc_qp_path(struct rc_qp *qp); /* build qp.path from the address vector */
+/** Send a BTH, with what h says and the QP's own fields, and zeros. @retval false  sink full */
+bool rc_send_bare(struct rc_qp *qp, struct wire_headers h, uint32_t zeros);
 /*
  * Update qp.known and qp.bth after a change of state, path, P_Key, peer's QPN or migration state.
  */

@@ -57,15 +57,11 @@ rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct e
 static void
 move_take_out(struct rc_worker *w, struct rc_qp *qp)
 {
-	if (qp->on_run_queue)
-		STAILQ_REMOVE(&w->run_queue, qp, rc_qp, run_link);
-	qp->on_run_queue = false;
+	rc_qp_unlink(qp);
 	if (qp->req.held)
 		LIST_REMOVE(qp, grace_link);
 	timer_suspend(w->wheel, &qp->req.timer);
 	rc_rp_disarm(qp);
-	LIST_REMOVE(qp, link);
-	__atomic_store_n(&w->num_qps, w->num_qps - 1, __ATOMIC_RELAXED);
 	/* as qp_release(): the QP's CQs may be destroyed before this worker's next rc_run() */
 	rc_cq_notify(w);
 }
@@ -75,8 +71,7 @@ move_put_in(struct rc_worker *w, struct rc_qp *qp)
 {
 	qp->worker = w;
 	rc_choose_totals(qp);
-	LIST_INSERT_HEAD(&w->qps, qp, link);
-	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
+	rc_qp_link(qp);
 	timer_resume(w->wheel, &qp->req.timer);
 	rc_rp_rearm(qp);
 	if (qp->req.held)

@@ -3,8 +3,8 @@
  */
 
 /*
- * What a queue pair derives from its address vector and state: the headers of its packets, and the
- * word that received packets are compared with.
+ * What a queue pair derives from its address vector and state: the headers of its packets, packets
+ * that have no other, and the word that received packets are compared with.
  */
 
 #include "rc/qp.h"
@@ -20,6 +20,25 @@ rc_qp_path(struct rc_qp *qp)
 		av.traffic_class |= ECN_ECT0;
 	path_init(&qp->path, &av, qp->qpn, qp->dest_qpn);
 	qp->path.neighbour = qp->attr.neighbour;
+}
+
+bool
+rc_send_bare(struct rc_qp *qp, struct wire_headers h, uint32_t zeros)
+{
+	struct tx_sink *tx = qp->worker->tx;
+	uint8_t *p = tx_reserve(tx, &qp->path, BTH_LEN + zeros);
+
+	if (p == NULL) {
+		rc_count(qp, tx_stall, 1);
+		return false;
+	}
+	h.migreq = qp->migreq;
+	h.pkey = qp->pkey;
+	h.dest_qpn = qp->dest_qpn;
+	memset(p + wire_build(p, &h), 0, zeros);
+	tx_commit(tx);
+	rc_count(qp, sent_pkts, 1);
+	return true;
 }
 
 #define ENCAP_NONE UINT32_MAX

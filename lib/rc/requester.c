@@ -195,19 +195,6 @@ ask_ack(const struct rc_qp *qp, bool last)
 		req->since_ackreq + 1 >= qp->worker->dev->limits.ack_interval;
 }
 
-static void
-fill_headers(const struct rc_qp *qp, struct wire_headers *h, uint8_t opcode, bool last)
-{
-	*h = (struct wire_headers){
-		.opcode = opcode,
-		.migreq = qp->migreq,
-		.ackreq = ask_ack(qp, last),
-		.pkey = qp->pkey,
-		.dest_qpn = qp->dest_qpn,
-		.psn = qp->req.send_psn,
-	};
-}
-
 /*
  * Account for a sent packet; `next` is the PSN after it. `only`, a constant: it is a message of one
  * packet, and no retransmission.
@@ -374,30 +361,21 @@ send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe, bool only)
 static enum sent
 send_read_or_atomic(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
-	struct rc_requester *req = &qp->req;
-	struct tx_headers headers;
-	struct wire_headers h;
-	uint32_t at;
+	uint8_t opcode = rc_wr_infos[wqe->opcode].packet[0];
+	uint32_t psn = qp->req.send_psn, at = ((psn - wqe->psn) & PSN_MASK) << qp->pmtu_shift;
+	const struct rc_sq_more *more = rc_sq_more(&qp->req, wqe);
+	bool swap = opcode == RC_CMP_SWAP;
+	struct tx_headers h;
+	uint8_t *p = put_bth_of(h.bytes, qp->bth, opcode, 0, psn, true);
 
-	if (wqe->opcode == WR_RDMA_READ) {
-		at = ((req->send_psn - wqe->psn) & PSN_MASK) << qp->pmtu_shift;
-		fill_headers(qp, &h, RC_READ_REQUEST, true);
-		h.va = wqe->remote_addr + at;
-		h.dmalen = wqe->length - at;
-	} else {
-		const struct rc_sq_more *more = rc_sq_more(req, wqe);
-		bool swap = wqe->opcode == WR_ATOMIC_CMP_AND_SWP;
-
-		fill_headers(qp, &h, swap ? RC_CMP_SWAP : RC_FETCH_ADD, true);
-		h.va = wqe->remote_addr;
-		h.compare = swap ? more->compare_add : 0;
-		h.swap_add = swap ? more->swap : more->compare_add;
-	}
-	h.rkey = wqe->rkey;
-	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &headers, wire_build(headers.bytes, &h),
-		    NULL, 0)))
+	if (opcode == RC_READ_REQUEST)
+		p = put_reth(p, wqe->remote_addr + at, wqe->rkey, wqe->length - at);
+	else
+		p = put_atomiceth(p, wqe->remote_addr, wqe->rkey,
+			swap ? more->swap : more->compare_add, swap ? more->compare_add : 0);
+	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, p - h.bytes, NULL, 0)))
 		return SENT_SINK_FULL;
-	wqe->restart_psn = req->send_psn;
+	wqe->restart_psn = psn;
 	requester_sent(qp, wqe, true, psn_add(wqe->last_psn, 1), 0, false);
 	return SENT;
 }

@@ -214,7 +214,8 @@ int rc_cursor_take(struct rc_qp *qp, struct rc_cursor *c, struct rc_sq_wqe *wqe,
 struct rc_wr_info {
 	uint8_t flags; /**< private to sq.c */
 	uint8_t wc_opcode;
-	uint8_t packet[4]; /**< a Send's or Write's opcodes, by RC_WR_FIRST and RC_WR_LAST */
+	/** a Send's or Write's opcodes, by RC_WR_FIRST and RC_WR_LAST; [0] a Read's or Atomic's */
+	uint8_t packet[4];
 } __attribute__((aligned(8))); /* 8 bytes: cheap to index */
 
 extern const struct rc_wr_info rc_wr_infos[]; /**< by enum wr_opcode */

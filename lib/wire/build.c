@@ -29,13 +29,8 @@ wire_build(uint8_t *bth, const struct wire_headers *h)
 	}
 	if (headers & HDR_RETH)
 		p = put_reth(p, h->va, h->rkey, h->dmalen);
-	if (headers & HDR_ATOMICETH) {
-		put_be64(p, h->va);
-		put_be32(p + 8, h->rkey);
-		put_be64(p + 12, h->swap_add);
-		put_be64(p + 20, h->compare);
-		p += 28;
-	}
+	if (headers & HDR_ATOMICETH)
+		p = put_atomiceth(p, h->va, h->rkey, h->swap_add, h->compare);
 	if (headers & HDR_AETH)
 		p = put_aeth(p, h->syndrome, h->msn);
 	if (headers & HDR_ATOMICACK) {

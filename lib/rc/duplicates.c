@@ -99,7 +99,7 @@ duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 	}
 	s->start_psn = s->next_psn = pkt->psn;
 	s->end = offset + pkt->dmalen;
-	s->end_psn = psn_add(pkt->psn, rc_read_packets(qp, pkt->dmalen) - 1);
+	s->end_psn = psn_add(pkt->psn, rc_message_packets(qp, pkt->dmalen) - 1);
 	answer_again(qp, s);
 	return VERDICT_DUPLICATE_REQUEST;
 }

@@ -164,6 +164,13 @@ rc_choose_totals(struct rc_qp *qp)
 	qp->totals = &qp->worker->counters[qp->port];
 }
 
+/** Packets of so many bytes: at least one (rc-transport 4). */
+static inline uint32_t
+rc_message_packets(const struct rc_qp *qp, uint32_t bytes)
+{
+	return bytes == 0 ? 1 : ((bytes - 1) >> qp->pmtu_shift) + 1;
+}
+
 /** True if congestion control limits the QP's rate. */
 static inline bool
 rc_limited(const struct rc_qp *qp)

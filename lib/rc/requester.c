@@ -53,9 +53,7 @@ take_ssn(struct rc_requester *req, const struct rc_sq_wqe *wqe)
 static uint32_t
 span(const struct rc_qp *qp, const struct rc_sq_wqe *wqe)
 {
-	uint32_t len = rc_wqe_atomic(wqe) ? 0 : wqe->length;
-
-	return len == 0 ? 1 : (uint32_t)(((uint64_t)len + qp->pmtu - 1) >> qp->pmtu_shift);
+	return rc_message_packets(qp, rc_wqe_atomic(wqe) ? 0 : wqe->length);
 }
 
 /* May a WQE without PSNs be started? */

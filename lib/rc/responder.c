@@ -404,7 +404,7 @@ execute(struct resp_ctx *c)
 	uint32_t packets = 1;
 
 	if (flags & OP_READ)
-		packets = rc_read_packets(c->qp, c->pkt->dmalen);
+		packets = rc_message_packets(c->qp, c->pkt->dmalen);
 	r->epsn = psn_add(r->epsn, packets);
 	if (flags & OP_LAST)
 		r->msn = psn_add(r->msn, 1);

@@ -179,8 +179,6 @@ void rc_retire_wqe(struct rc_qp *qp, struct wc wc, bool solicited);
 void rc_responder_reset(struct rc_qp *qp);
 
 /* responses.c */
-/** Response packets of a Read: at least one (rc-transport 4). */
-uint32_t rc_read_packets(const struct rc_qp *qp, uint32_t bytes);
 /**
  * Save a Read or Atomic that passed all checks, and owe its response. ePSN and MSN count the
  * request already. rc_atomic_accepted() executes the Atomic.

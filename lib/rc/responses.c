@@ -19,12 +19,6 @@ behind(const struct rc_responder *r, uint32_t psn)
 	return (r->epsn - psn) & PSN_MASK;
 }
 
-uint32_t
-rc_read_packets(const struct rc_qp *qp, uint32_t bytes)
-{
-	return bytes == 0 ? 1 : ((bytes - 1) >> qp->pmtu_shift) + 1;
-}
-
 static void __rte_noinline
 ack_run_hand_on(struct rc_responder *r, const struct rc_ack_run *ack)
 {

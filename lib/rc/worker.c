@@ -167,6 +167,24 @@ migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 	return true;
 }
 
+/* rc-transport 5.5 to 5.8. `known`, a constant, as in packet_admitted(). */
+static __rte_always_inline bool
+path_admits(struct rc_qp *qp, const struct packet *pkt, bool known, enum verdict *v)
+{
+	if (unlikely(!address_fits(&qp->path.av, pkt, known))) {
+		*v = VERDICT_ADDRESS;
+		return false;
+	}
+	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
+	if (!qp->worker->config.icrc_unchecked && unlikely(!wire_crc_ok(pkt, v)))
+		return false;
+	if (!known && !port_pkey_match(pkt->pkey, qp->pkey)) {
+		*v = pkey_violation(qp, pkt);
+		return false;
+	}
+	return true;
+}
+
 /* The opcode is not of the QP's service class: process a CNP (congestion 2), drop others. */
 static enum verdict
 receive_cnp(struct rc_qp *qp, const struct packet *pkt)
@@ -177,12 +195,8 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 		return VERDICT_QP_TYPE;
 	if ((state_takes[qp->state] & TAKES_REQUESTS) == 0)
 		return VERDICT_QP_STATE;
-	if (!address_fits(&qp->path.av, pkt, false))
-		return VERDICT_ADDRESS;
-	if (!qp->worker->config.icrc_unchecked && !wire_crc_ok(pkt, &v))
+	if (!path_admits(qp, pkt, false, &v))
 		return v;
-	if (!port_pkey_match(pkt->pkey, qp->pkey))
-		return pkey_violation(qp, pkt);
 	rc_count(qp, rcvd_pkts, 1);
 	rc_rp_notified(qp);
 	return VERDICT_CNP;
@@ -214,17 +228,8 @@ packet_admitted(struct rc_qp *qp, const struct packet *pkt, bool known, enum ver
 {
 	if (!known && !state_admits(qp, pkt, v))
 		return false;
-	if (unlikely(!address_fits(&qp->path.av, pkt, known))) {
-		*v = VERDICT_ADDRESS;
+	if (!path_admits(qp, pkt, known, v))
 		return false;
-	}
-	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
-	if (!qp->worker->config.icrc_unchecked && unlikely(!wire_crc_ok(pkt, v)))
-		return false;
-	if (!known && !port_pkey_match(pkt->pkey, qp->pkey)) {
-		*v = pkey_violation(qp, pkt);
-		return false;
-	}
 	if (!known && qp->mig_state == MIG_REARM && !pkt->migreq)
 		qp->mig_state = MIG_ARMED; /* the peer is at least in REARM too */
 	return true;

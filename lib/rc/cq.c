@@ -226,7 +226,7 @@ rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n)
 	/* completions written before the overrun are still delivered */
 	if (got == 0 && n != 0 && rc_cq_overrun(cq))
 		return -EIO;
-	return (int)got;
+	return got;
 }
 
 int

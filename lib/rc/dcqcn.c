@@ -178,7 +178,7 @@ rc_rp_sent(struct rc_qp *qp, uint32_t payload)
 	if (rp->next_send + rp->patience < now)
 		rp->next_send = now - rp->patience;
 	rp->next_send += bytes * rp->byte_time >> TIME_SHIFT;
-	rp->byte_left -= (int64_t)bytes;
+	rp->byte_left -= bytes;
 	if (rp->byte_left > 0)
 		return;
 	rp->byte_left += rp_params(qp)->byte_counter;
@@ -252,7 +252,7 @@ rc_rp_rate(struct rc_qp *qp)
 		return 0;
 	rp_catch_up(qp);
 	if (!rp_recovered(qp))
-		return (uint32_t)(qp->rp->rate / 1000);
+		return qp->rp->rate / 1000;
 	rc_rp_release(qp);
 	if (qp->work != 0)
 		rc_want(qp, 0);

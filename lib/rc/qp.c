@@ -129,7 +129,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	}
 	qp->worker = w;
 	rc_choose_totals(qp);
-	qp->type = (uint8_t)attr->qp_type;
+	qp->type = attr->qp_type;
 	qp->pd = attr->pd;
 	qp->init = *attr;
 	qp->ack_per_packet = attr->ack_per_packet;

@@ -93,7 +93,7 @@ rc_dev_create(const struct rc_dev_config *config)
 	dev->rng = config->rng;
 	dev->mem = config->mem;
 	dev->rp_times = rc_rp_times(dev);
-	dev->slot_bits = (unsigned int)__builtin_ctz(config->limits.max_qp);
+	dev->slot_bits = __builtin_ctz(config->limits.max_qp);
 	dev->slot_mask = config->limits.max_qp - 1;
 	dev->owners = mem_zalloc(a, dev->limits.max_qp, CACHE_LINE);
 	dev->qps = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qps), CACHE_LINE);
@@ -259,7 +259,7 @@ rc_slot_take(struct rc_worker *w, struct rc_qp *qp)
 	}
 	qp->qpn = next_qpn(dev, slot);
 	dev->qps[slot] = qp;
-	__atomic_store_n(&dev->owners[slot], (uint8_t)w->id, __ATOMIC_RELEASE);
+	__atomic_store_n(&dev->owners[slot], w->id, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -223,12 +223,12 @@ take_attrs(struct rc_qp *qp, const struct qp_attr *a, uint32_t mask)
 	TAKE(ALT_PATH, alt_src_path_bits);
 	TAKE(ALT_PATH, alt_timeout);
 
-	qp->access = (uint8_t)qp->attr.qp_access_flags;
+	qp->access = qp->attr.qp_access_flags;
 	qp->pkey = qp->attr.pkey;
 	qp->dest_qpn = qp->attr.dest_qp_num;
 	qp->pmtu = qp->attr.path_mtu;
 	if (qp->pmtu != 0)
-		qp->pmtu_shift = (uint8_t)__builtin_ctz(qp->pmtu);
+		qp->pmtu_shift = __builtin_ctz(qp->pmtu);
 	qp->attr.av.port = qp->attr.port;
 	if ((mask & A(AV)) || ((mask & A(PORT)) && qp->state == QPS_SQD))
 		rc_qp_path(qp);
@@ -253,7 +253,7 @@ qp_enter_reset(struct rc_qp *qp)
 static void
 qp_enter_state(struct rc_qp *qp, enum qp_state from, enum qp_state to, uint32_t mask)
 {
-	qp->state = (uint8_t)to;
+	qp->state = to;
 	if (from == QPS_INIT && to == QPS_RTR) {
 		rc_migration_start(qp);
 		rc_responder_start(qp);

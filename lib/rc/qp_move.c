@@ -106,7 +106,7 @@ rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *e
 	}
 	move_take_out(w, qp);
 	qp->qpn |= QPN_MOVING;
-	__atomic_store_n(&dev->owners[rc_slot(dev, qpn)], (uint8_t)to, __ATOMIC_RELEASE);
+	__atomic_store_n(&dev->owners[rc_slot(dev, qpn)], to, __ATOMIC_RELEASE);
 	return 0;
 }
 

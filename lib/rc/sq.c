@@ -115,7 +115,7 @@ check_wr(const struct rc_qp *qp, const struct send_wr *wr, bool plain, uint32_t 
 	if ((may & WR_EIGHT) && sum != 8)
 		return error_set(err, EINVAL, "sg_list: %llu bytes, %s needs 8",
 			(unsigned long long)sum, wr_opcode_name(wr->opcode));
-	*length = (uint32_t)sum;
+	*length = sum;
 	return 0;
 }
 
@@ -171,9 +171,9 @@ fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr
 	uint32_t length)
 {
 	wqe->wr_id = wr->wr_id;
-	wqe->opcode = (uint8_t)wr->opcode;
-	wqe->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? SEND_SIGNALED : 0));
-	wqe->num_sge = plain ? 1 : (uint8_t)wr->num_sge;
+	wqe->opcode = wr->opcode;
+	wqe->flags = wr->send_flags | (qp->sig_all ? SEND_SIGNALED : 0);
+	wqe->num_sge = plain ? 1 : wr->num_sge;
 	wqe->assigned = false;
 	wqe->status = WC_SUCCESS;
 	wqe->only = plain ? sq_only(qp, wr, length) : 0;
@@ -261,7 +261,7 @@ rc_requester_create(struct rc_qp *qp, uint8_t *wqes)
 	req->mask = rte_align32pow2(qp->init.cap.max_send_wr) - 1;
 	req->stride = sq_wqe_stride(&qp->init.cap);
 	req->max_wr = qp->init.cap.max_send_wr;
-	req->max_sge = (uint8_t)qp->init.cap.max_send_sge;
+	req->max_sge = qp->init.cap.max_send_sge;
 	req->wqes = wqes;
 }
 

@@ -112,7 +112,7 @@ rc_trace_received(struct rc_qp *qp, const struct packet *pkt)
 void
 rc_trace_verdict(struct rc_worker *w, enum verdict v)
 {
-	w->recorder.received->outcome = (uint8_t)v;
+	w->recorder.received->outcome = v;
 	rc_trace_end(w);
 }
 
@@ -132,7 +132,7 @@ rc_trace_modified(struct rc_qp *qp, enum qp_state from)
 {
 	record_step(qp,
 		(struct trace_step){ .event = RC_STEP_MODIFIED,
-			.what = (uint8_t)from,
+			.what = from,
 			.outcome = qp->state });
 }
 

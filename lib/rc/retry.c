@@ -27,17 +27,15 @@ rc_retry(struct rc_qp *qp)
 	struct rc_requester *req = &qp->req;
 
 	/* seed 001: migration is tried before giving up, and reloads the counter */
-	if (req->retry_left == 0 && qp->mig_state == MIG_ARMED) {
+	if (req->retry_left > 0) {
+		req->retry_left--;
+	} else if (qp->mig_state == MIG_ARMED) {
 		rc_migrate(qp);
-		rc_rewind(qp);
-		return true;
-	}
-	if (req->retry_left == 0) {
+	} else {
 		rc_count(qp, retry_exceeded_err, 1);
 		rc_sq_fail(qp, WC_RETRY_EXC_ERR);
 		return false;
 	}
-	req->retry_left--;
 	rc_rewind(qp);
 	return true;
 }

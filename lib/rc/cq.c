@@ -45,7 +45,7 @@ cq_highest_free(const struct rc_dev *dev)
 }
 
 static int
-cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, struct error *err)
+cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, uint32_t *cqn, struct error *err)
 {
 	struct rc_cq *cq;
 
@@ -63,31 +63,24 @@ cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, struct error *e
 	cq->mask = rte_align32pow2(depth) - 1;
 	cq->workers = dev->workers;
 	__atomic_store_n(&dev->cqs[n], cq, __ATOMIC_RELEASE);
+	*cqn = n;
 	return 0;
 }
 
 int
 rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
 {
-	uint32_t n = cq_next_free(dev);
-	int ret = cq_create_number(dev, depth, n, err);
+	int rc = cq_create_number(dev, depth, cq_next_free(dev), cqn, err);
 
-	if (ret != 0)
-		return ret;
-	dev->cq_next = (n + 1) % dev->limits.max_cq;
-	*cqn = n;
-	return 0;
+	if (rc == 0)
+		dev->cq_next = (*cqn + 1) % dev->limits.max_cq;
+	return rc;
 }
 
 int
 rc_cq_create_top(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
 {
-	uint32_t n = cq_highest_free(dev);
-	int ret = cq_create_number(dev, depth, n, err);
-
-	if (ret == 0)
-		*cqn = n;
-	return ret;
+	return cq_create_number(dev, depth, cq_highest_free(dev), cqn, err);
 }
 
 int

@@ -38,6 +38,7 @@
 	X(req_cqe_error, "send completions with another error")                                    \
 	X(resp_cqe_flush_error, "receive completions flushed in error")                            \
 	X(resp_cqe_error, "receive completions with another error")                                \
+	X(cq_overrun, "queue pairs in error because their completion queue has overrun")           \
 	X(tx_stall, "times the transmit sink had no packet")                                       \
 	X(credit_stall, "times a Send waited for end-to-end credits")                              \
 	X(np_ecn_marked_roce_packets, "packets received with ECN CE (congestion experienced)")     \

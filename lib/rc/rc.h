@@ -200,6 +200,7 @@ struct rc_counters {
 	uint64_t req_cqe_error;
 	uint64_t resp_cqe_flush_error;
 	uint64_t resp_cqe_error;
+	uint64_t cq_overrun; /**< QPs that went to ERR because their CQ had overrun */
 	uint64_t tx_stall; /**< times the transmit sink had no packet */
 	uint64_t credit_stall; /**< times a Send waited for end-to-end credits */
 	uint64_t np_ecn_marked_roce_packets; /**< received with ECN CE */

@@ -38,10 +38,10 @@ check_conn_keys(const struct cm_conn *c)
 	for (key = 0; key < CM_KEYS; key++)
 		if (c->keyed & 1u << key)
 			CHECK(cm_find(c->cm, key, key == CM_KEY_QPN ? 0 : c->remote_ca_guid,
-					   key == CM_KEY_QPN                  ? c->qpn
-						   : key == CM_KEY_REMOTE_QPN ? c->remote_qpn
-									      : c->remote_id,
-					   NULL) != NULL);
+				      key == CM_KEY_QPN                  ? c->qpn
+					      : key == CM_KEY_REMOTE_QPN ? c->remote_qpn
+									 : c->remote_id,
+				      NULL) != NULL);
 }
 
 void

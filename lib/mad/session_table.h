@@ -51,7 +51,7 @@ struct mad_prefix *mad_prefix_of(const struct mad_worker *w, const union gid *ad
  * Take a session from the pool, which has a free one, for a key that has none. @return NULL: there
  * is no entry for the stranger's address
  */
-struct mad_session *mad_session_take(struct mad_worker *w, const struct mad_key *key,
-	uint64_t hash, bool stranger);
+struct mad_session *mad_session_take(struct mad_worker *w, const struct mad_key *key, uint64_t hash,
+	bool stranger);
 
 #endif

@@ -355,7 +355,7 @@ bool rc_step_has_expected(const struct trace_step *s);
 const char *rc_step_what(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX]);
 /** What became of it; may be empty. @return buf */
 const char *rc_step_outcome(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX]);
-/** Print the steps, a line each. @param t  NULL: none are recorded @param hz  time units a second */
+/** Print the steps, a line each. @param t  may be NULL @param hz  time units a second */
 void rc_trace_print(FILE *f, const struct trace *t, uint64_t hz);
 /** Print the steps of all recorded QPs of a worker: for a failed simulation or assertion. */
 void rc_trace_print_all(FILE *f, const struct rc_worker *w);

@@ -93,15 +93,15 @@ test_a_failed_check_of_a_session_prints_its_steps(void **state)
 	const char *opened, *sent;
 	char text[65536], name[64];
 
-	assert_int_equal(
-		ends_process_saying(damage_session_and_check, s, &damage, text, sizeof(text)),
+	assert_int_equal(ends_process_saying(damage_session_and_check, s, &damage, text,
+				 sizeof(text)),
 		CHECKED);
 	assert_int_equal(strstr(text, "were not recorded (trace_start)") != NULL, CHECKED);
 	assert_int_equal(mad_trace_switch(h->a.w, true), 0);
 	waiting_session(h);
 	s = mad_table_next(h->a.w, s->index + 1);
-	assert_int_equal(
-		ends_process_saying(damage_session_and_check, s, &damage, text, sizeof(text)),
+	assert_int_equal(ends_process_saying(damage_session_and_check, s, &damage, text,
+				 sizeof(text)),
 		CHECKED);
 	if (!CHECKED)
 		return;

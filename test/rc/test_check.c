@@ -121,8 +121,8 @@ test_a_failed_check_prints_the_last_steps(void **state)
 	char text[65536];
 
 	(void)state;
-	assert_int_equal(
-		ends_process_saying(damage_qp_and_check, qp, &damage, text, sizeof(text)), CHECKED);
+	assert_int_equal(ends_process_saying(damage_qp_and_check, qp, &damage, text, sizeof(text)),
+		CHECKED);
 	assert_int_equal(strstr(text, "were not recorded (trace_start)") != NULL, CHECKED);
 	assert_int_equal(rc_qp_trace_switch(p->w, p->qpn, true), 0);
 	in_write(p, RC_WRITE_ONLY, 201, 0, 8, 8);

@@ -37,6 +37,7 @@ struct bench_options {
 	bool bidirectional;
 	bool ack_per_packet;
 	bool icrc; /**< made and checked */
+	bool record; /**< the flight recorder is on */
 	bool check; /**< bytes are compared */
 	bool roofline; /**< measure what bounds it, in turn with it */
 	uint32_t timeout; /**< Local ACK Timeout */

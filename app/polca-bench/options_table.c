@@ -64,6 +64,8 @@ const struct option_row option_rows[] = {
 		"an Ack for each request packet, instead of coalesced ones"),
 	OPTION(0, "no-icrc", NULL, BOOL, icrc, MESSAGES, "neither make nor check the invariant CRC",
 		.def = 1),
+	OPTION(0, "record", NULL, BOOL, record, MESSAGES,
+		"record the last 64 steps of each of our queue pairs (polca-ctl trace start qp)"),
 	OPTION('F', "footprint", "BYTES", UINT, footprint, MESSAGES,
 		"size of the memory that small messages use in turn (default 64K)", .min = 64,
 		.max = GIB),

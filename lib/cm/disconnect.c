@@ -75,9 +75,9 @@ cm_disconnect(struct cm *cm, cm_id id, const uint8_t *private_data, uint8_t len,
 
 /* --- ended by the peer --- */
 
-/* The DREP has the DREQ's TID and its communication IDs, swapped. */
+/* The DREP has the DREQ's TID and its communication IDs, swapped. c is NULL if there is none. */
 static void
-send_drep(const struct cm_rx *rx)
+send_drep(struct cm_conn *c, const struct cm_rx *rx)
 {
 	const struct cm_msg m = {
 		.type = CM_DREP,
@@ -86,6 +86,8 @@ send_drep(const struct cm_rx *rx)
 		.remote_id = rx->msg.local_id,
 	};
 
+	if (c != NULL)
+		cm_trace_sent(c, CM_DREP, 0);
 	cm_send(rx->cm, rx->peer, &m);
 }
 
@@ -105,7 +107,7 @@ cm_dreq(struct cm_conn *c, struct cm_rx *rx)
 	if (!for_my_qp(c, rx))
 		return;
 	c->state = CM_STATE_DREQ_RCVD;
-	send_drep(rx);
+	send_drep(c, rx);
 	cm_end_timewait(c, CM_END_DISCONNECTED, 0, rx->msg.private_data, rx->msg.private_len,
 		rx->now);
 }
@@ -116,16 +118,15 @@ cm_dreq_again(struct cm_conn *c, struct cm_rx *rx)
 	if (!for_my_qp(c, rx))
 		return;
 	cm_count(c->cm, duplicates);
-	send_drep(rx);
+	send_drep(c, rx);
 }
 
 /* A DREQ without a connection here: answer it, so that the peer does not wait. */
 void
 cm_stray_dreq(struct cm_conn *c, struct cm_rx *rx)
 {
-	RTE_SET_USED(c);
 	cm_count(rx->cm, unmatched);
-	send_drep(rx);
+	send_drep(c, rx);
 }
 
 void

@@ -63,7 +63,7 @@ cm_apr(struct cm_conn *c, struct cm_rx *rx)
 /* --- LAPs that the peer sends --- */
 
 static void
-send_apr(const struct cm_rx *rx, uint8_t status)
+send_apr(struct cm_conn *c, const struct cm_rx *rx, uint8_t status)
 {
 	const struct cm_msg m = {
 		.type = CM_APR,
@@ -73,6 +73,8 @@ send_apr(const struct cm_rx *rx, uint8_t status)
 		.apr = { .status = status },
 	};
 
+	if (c != NULL)
+		cm_trace_sent(c, CM_APR, 0);
 	cm_send(rx->cm, rx->peer, &m);
 }
 
@@ -120,7 +122,7 @@ cm_lap(struct cm_conn *c, struct cm_rx *rx)
 		c->lap_tid = rx->msg.tid;
 		c->lap_answered = true;
 	}
-	send_apr(rx, c->lap_status);
+	send_apr(c, rx, c->lap_status);
 }
 
 void
@@ -128,5 +130,5 @@ cm_stray_lap(struct cm_conn *c, struct cm_rx *rx)
 {
 	RTE_SET_USED(c);
 	cm_count(rx->cm, unmatched);
-	send_apr(rx, CM_APR_INVALID_ID);
+	send_apr(c, rx, CM_APR_INVALID_ID);
 }

@@ -88,6 +88,8 @@ passive_conn_new(const struct cm_rx *rx, const struct cm_request *req)
 	ms = cm_rep_interval_ms(m->local_response_timeout);
 	c->dreq_interval = cm_peer_time(rx->cm, ms);
 	c->state = CM_STATE_REQ_RCVD;
+	if (unlikely(c->trace != NULL))
+		cm_trace_received(c, &rx->msg)->expected = 0; /* no ID was known before */
 	cm_key_add(c, CM_KEY_REMOTE_ID);
 	cm_key_add(c, CM_KEY_REMOTE_QPN);
 	cm_half_open_add(c);

@@ -70,6 +70,15 @@ counters_verdicts(const struct link_counters *c, int kind, counter_fn fn, void *
 				counter_at(c, PORT_COUNTER(verdict[v])));
 }
 
+static const struct {
+	const char *name;
+	const char *help;
+} verbs_counter_infos[] = {
+#define X(name, help) { #name, help },
+	VERBS_COUNTERS(X)
+#undef X
+};
+
 /* A structure of counters with a table of their names and helps, in the same order */
 #define COUNTERS(kind, count)                                                                      \
 	void counters_##kind(const struct kind##_counters *c, counter_fn fn, void *arg)            \
@@ -87,6 +96,7 @@ COUNTERS(sa, SA_COUNTER_COUNT)
 COUNTERS(sma, SMA_COUNTER_COUNT)
 COUNTERS(live, LIVE_COUNTER_COUNT)
 COUNTERS(svc, SVC_COUNTER_COUNT)
+COUNTERS(verbs, VERBS_COUNTER_COUNT)
 
 /* --- connections: counters by message and by reason --- */
 
@@ -199,6 +209,9 @@ counters_read(struct engine *e, enum counter_set set, int port, int worker, coun
 	case COUNTERS_CM:
 		engine_cm_counters(e, worker, &cm);
 		counters_cm(&cm, fn, arg);
+		break;
+	case COUNTERS_VERBS:
+		counters_verbs(engine_verbs_counters(e), fn, arg);
 		break;
 	}
 }

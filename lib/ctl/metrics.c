@@ -354,6 +354,7 @@ add_all(struct metrics *m, struct engine *e)
 		{ "polca_live_", COUNTERS_LIVE },
 		{ "polca_mad_", COUNTERS_MAD },
 		{ "polca_sa_", COUNTERS_SA },
+		{ "polca_verbs_", COUNTERS_VERBS },
 	};
 	unsigned int i;
 

@@ -273,3 +273,9 @@ engine_client_port(const struct verbs_client *c, struct ring_port_reply *reply)
 	for (i = 0; i < reply->num_pkeys; i++)
 		reply->pkey[i] = port->pkey[i];
 }
+
+struct verbs_counters *
+engine_verbs_counters(struct engine *e)
+{
+	return &e->verbs_counters;
+}

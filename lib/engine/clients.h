@@ -22,6 +22,25 @@
 
 struct verbs_client;
 
+/* X(name, help): of the verbs socket; lib/verbs counts, on the control thread; relaxed readers */
+/* clang-format off */
+#define VERBS_COUNTERS(X)                                                                          \
+	X(admitted, "clients admitted: devices that programs have opened")                         \
+	X(refused, "clients turned away: all places, or all of their user, were taken")            \
+	X(limited, "requests of clients refused: a limit of the client, or of all, is reached")
+/* clang-format on */
+
+struct verbs_counters {
+#define X(name, help) uint64_t name;
+	VERBS_COUNTERS(X)
+#undef X
+};
+#define VERBS_COUNTER_COUNT (sizeof(struct verbs_counters) / sizeof(uint64_t))
+#define verbs_count(counters, name)                                                                \
+	__atomic_store_n(&(counters)->name, (counters)->name + 1, __ATOMIC_RELAXED)
+
+struct verbs_counters *engine_verbs_counters(struct engine *e);
+
 struct verbs_client_limits {
 	uint32_t max_qp;
 	uint32_t max_cq;

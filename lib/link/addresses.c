@@ -10,6 +10,8 @@
 
 #include <errno.h>
 
+#include <rte_debug.h>
+
 #include "link/kernel.h"
 #include "link/neigh.h"
 #include "link/private.h"
@@ -84,6 +86,8 @@ link_add_address(struct link_worker *w, unsigned int port, const struct link_add
 {
 	struct link_port *p = &w->link->port[port];
 
+	/* link_check_address() has found room for it */
+	RTE_ASSERT(port < w->link->num_ports && p->cfg.num_addr < LINK_ADDRS_MAX);
 	p->cfg.addr[p->cfg.num_addr++] = *addr;
 	take_address(p, &addr->gid);
 	neigh_is_own(w->link->neigh, p, &addr->gid);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include <rte_debug.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
@@ -360,11 +361,13 @@ link_num_ports(const struct link *l)
 uint16_t
 link_ethdev(const struct link *l, unsigned int port)
 {
+	RTE_ASSERT(port < l->num_ports);
 	return l->port[port].ethdev;
 }
 
 const char *
 link_driver(const struct link *l, unsigned int port)
 {
+	RTE_ASSERT(port < l->num_ports);
 	return l->port[port].driver;
 }

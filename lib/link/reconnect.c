@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include <rte_cycles.h>
+#include <rte_debug.h>
 #include <rte_log.h>
 
 #include "link/private.h"
@@ -153,6 +154,7 @@ link_reconnect(struct link *l, unsigned int port, uint64_t now)
 {
 	struct link_port *p = &l->port[port];
 
+	RTE_ASSERT(port < l->num_ports);
 	p->reconnect_at = now + RECONNECT_S * l->cfg.hz;
 	if (p->started)
 		device_stop(p);
@@ -165,6 +167,7 @@ link_worker_poll_port(struct link_worker *w, unsigned int port, bool poll)
 {
 	unsigned int i;
 
+	RTE_ASSERT(port < w->link->num_ports);
 	for (i = 0; i < w->num_rx; i++)
 		if (w->rx[i].port->index == port)
 			w->rx[i].stopped = !poll;

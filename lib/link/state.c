@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 
+#include <rte_debug.h>
 #include <rte_malloc.h>
 
 #include "link/lids.h"
@@ -204,6 +205,8 @@ link_port_set(struct link_worker *w, unsigned int port, const struct port_settin
 {
 	struct link_port *p = &w->link->port[port];
 
+	RTE_ASSERT(port < w->link->num_ports && s->lmc <= 7);
+	RTE_ASSERT(s->num_guids <= PORT_GIDS_MAX && s->num_pkeys <= PORT_PKEYS_MAX);
 	__atomic_store_n(&p->heard_data, false, __ATOMIC_RELAXED);
 	p->settings = *s;
 	state_publish(w->link, p, w->now);
@@ -294,18 +297,21 @@ state_addresses_changed(struct link_worker *w, struct link_port *p)
 const struct port_attr *
 link_port_attr(const struct link *l, unsigned int port)
 {
+	RTE_ASSERT(port < l->num_ports);
 	return __atomic_load_n(&l->port[port].attr, __ATOMIC_ACQUIRE);
 }
 
 bool
 link_port_heard_data(const struct link *l, unsigned int port)
 {
+	RTE_ASSERT(port < l->num_ports);
 	return __atomic_load_n(&l->port[port].heard_data, __ATOMIC_RELAXED);
 }
 
 bool
 link_port_carrier(const struct link *l, unsigned int port)
 {
+	RTE_ASSERT(port < l->num_ports);
 	return link_up(&l->port[port]);
 }
 
@@ -315,6 +321,7 @@ link_state(const struct link *l, unsigned int port, struct link_state *state)
 	const struct link_port *p = &l->port[port];
 	struct rte_eth_link link = { 0 };
 
+	RTE_ASSERT(port < l->num_ports);
 	memset(state, 0, sizeof(*state));
 	if (!read_link(p, &link))
 		link.link_status = RTE_ETH_LINK_DOWN;

@@ -6,6 +6,7 @@
  * A worker's share of the ports: its queues, batches, counters and timed work.
  */
 
+#include <rte_debug.h>
 #include <rte_malloc.h>
 #include <rte_random.h>
 
@@ -114,6 +115,7 @@ link_worker_create(struct link *l, unsigned int worker, struct error *err)
 	unsigned int i, n = l->num_ports;
 	struct link_worker *w;
 
+	RTE_ASSERT(worker < l->cfg.workers);
 	w = rte_zmalloc("link_worker", sizeof(*w) + n * sizeof(w->tx_ports[0]),
 		RTE_CACHE_LINE_SIZE);
 	if (w == NULL)
@@ -184,5 +186,6 @@ link_tick(struct link_worker *w, uint64_t now)
 struct link_counters *
 link_worker_counters(struct link_worker *w, unsigned int port)
 {
+	RTE_ASSERT(port < w->link->num_ports);
 	return &w->counters[port];
 }

@@ -67,16 +67,6 @@ void mad_table_destroy(struct mad_worker *w);
 struct mad_session *mad_session_find(struct mad_worker *w, const struct mad_key *key,
 	uint64_t hash);
 struct mad_session *mad_session_of(const struct mad_worker *w, mad_handle h);
-/*
- * Create a session for a key that has none. A stranger's session counts against its address and is
- * half-open. If the pool is empty, a lingering session is reclaimed, else the oldest half-open
- * session of the address or prefix that has most of them, else the oldest one of an address or
- * prefix that has more than its fair share.
- */
-struct mad_session *mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash,
-	bool stranger);
-/* End a session because another one needs its place or its memory. */
-void mad_session_reclaim(struct mad_session *s);
 /* Return a session to the pool without calling anybody. */
 void mad_session_free(struct mad_session *s);
 /* State LINGER: the session may be reclaimed. */
@@ -88,6 +78,19 @@ struct mad_session *mad_table_next(const struct mad_worker *w, uint32_t index);
 /* Add or subtract bytes of an address. Its entry exists while it has bytes or sessions. */
 void mad_peer_charge(struct mad_peer_entry *p, uint64_t bytes);
 void mad_peer_discharge(struct mad_worker *w, struct mad_peer_entry *p, uint64_t bytes);
+
+/* --- session_give_way.c --- */
+
+/*
+ * Create a session for a key that has none. A stranger's session counts against its address and is
+ * half-open. If the pool is empty, a lingering session is reclaimed, else the oldest half-open
+ * session of the address or prefix that has most of them, else the oldest one of an address or
+ * prefix that has more than its fair share.
+ */
+struct mad_session *mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash,
+	bool stranger);
+/* End a session because another one needs its place or its memory. */
+void mad_session_reclaim(struct mad_session *s);
 
 /* --- session.c --- */
 

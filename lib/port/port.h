@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_debug.h>
+
 #include "wire/packet.h"
 
 #define PKEY_FULL 0x8000 /**< membership bit of a P_Key: a full member */
@@ -99,6 +101,7 @@ struct port_settings {
 static inline bool
 port_lid_own(const struct port_attr *port, uint16_t lid)
 {
+	RTE_ASSERT(port->lmc <= 7);
 	return port->lid != 0 && lid != 0 && lid >> port->lmc == port->lid >> port->lmc;
 }
 
@@ -108,6 +111,7 @@ port_slid(const struct port_attr *port, uint8_t src_path_bits)
 {
 	uint16_t bits = (uint16_t)((1u << port->lmc) - 1);
 
+	RTE_ASSERT(port->lmc <= 7);
 	return port->lid != 0 ? (uint16_t)((port->lid & ~bits) | (src_path_bits & bits)) : 0;
 }
 

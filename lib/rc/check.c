@@ -4,8 +4,10 @@
 
 /* What the comments of qp.h, requester.h, responder.h, rq.h and cq.h claim, asserted. */
 
+#include <rte_common.h>
 #include <rte_debug.h>
 
+#include "base/check.h"
 #include "rc/check.h"
 #include "rc/failure.h"
 
@@ -17,22 +19,14 @@
 /* The QP that is checked: a failed check prints its last steps. */
 static _Thread_local const struct rc_qp *checked;
 
-static void __rte_noreturn
-check_failed(const char *what, int line)
+static void
+say_qp(FILE *f, const struct rc_qp *qp)
 {
-	fprintf(stderr, "QP 0x%06x in %s:\n", checked->qpn, qp_state_name(checked->state));
-	if (checked->trace != NULL)
-		rc_trace_print(stderr, checked->trace, checked->worker->dev->hz);
-	else
-		fprintf(stderr, "  its last steps were not recorded (trace_start)\n");
-	rte_panic("%s:%d: assert \"%s\" failed\n", __FILE__, line, what);
+	fprintf(f, "QP 0x%06x in %s:\n", qp->qpn, qp_state_name(qp->state));
+	rc_trace_print(f, qp->trace, qp->worker->dev->hz);
 }
 
-#define CHECK(what)                                                                                \
-	do {                                                                                       \
-		if (unlikely(!(what)))                                                             \
-			check_failed(#what, __LINE__);                                             \
-	} while (0)
+#define CHECK(what) CHECK_OF(what, say_qp, checked)
 
 /* True if a, b and c are in this order on the circle of 2^32. */
 static bool

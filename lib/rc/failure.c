@@ -55,6 +55,7 @@ rc_cq_overruns(struct rc_worker *w)
 			!(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
 			continue;
 		rc_event(w, EVENT_QP_FATAL, qp->qpn);
+		rc_count(qp, cq_overrun, 1);
 		rc_fail(qp,
 			(struct qp_failure){ .verdict = VERDICT_COUNT,
 				.reason = QP_FAILURE_CQ_OVERRUN });

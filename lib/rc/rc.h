@@ -200,6 +200,7 @@ bool rc_cq_next(const struct rc_dev *dev, uint64_t *cursor, struct rc_cq_info *i
 	X(req_cqe_error, "send completions with another error")                                    \
 	X(resp_cqe_flush_error, "receive completions flushed in error")                            \
 	X(resp_cqe_error, "receive completions with another error")                                \
+	X(cq_overrun, "queue pairs in error because their completion queue has overrun")           \
 	X(tx_stall, "times the transmit sink had no packet")                                       \
 	X(credit_stall, "times a Send waited for end-to-end credits")                              \
 	X(np_ecn_marked_roce_packets, "packets received with ECN CE (congestion experienced)")     \
@@ -358,7 +359,7 @@ bool rc_step_has_expected(const struct trace_step *s);
 const char *rc_step_what(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX]);
 /** What became of it; may be empty. @return buf */
 const char *rc_step_outcome(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX]);
-/** Print the steps, a line each. @param hz  time units a second */
+/** Print the steps, a line each. @param t  may be NULL @param hz  time units a second */
 void rc_trace_print(FILE *f, const struct trace *t, uint64_t hz);
 /** Print the steps of all recorded QPs of a worker: for a failed simulation or assertion. */
 void rc_trace_print_all(FILE *f, const struct rc_worker *w);

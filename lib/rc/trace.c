@@ -328,24 +328,23 @@ rc_step_outcome(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX])
 	return buf;
 }
 
+static void
+print_step(FILE *f, const struct trace_step *s)
+{
+	char what[RC_STEP_TEXT_MAX], outcome[RC_STEP_TEXT_MAX];
+
+	fprintf(f, "%-13s  ", rc_step_name(s->event));
+	if (rc_step_has_psn(s))
+		fprintf(f, "PSN %-8" PRIu32, s->number);
+	if (rc_step_has_expected(s))
+		fprintf(f, " expected %-8" PRIu32, s->expected);
+	fprintf(f, "  %s  %s", rc_step_what(s, what), rc_step_outcome(s, outcome));
+}
+
 void
 rc_trace_print(FILE *f, const struct trace *t, uint64_t hz)
 {
-	unsigned int i, n = trace_length(t);
-	char what[RC_STEP_TEXT_MAX], outcome[RC_STEP_TEXT_MAX];
-	const struct trace_step *s;
-
-	for (i = 0; i < n; i++) {
-		s = trace_at(t, i);
-		fprintf(f, "  %12.3f us  %-13s  ",
-			(double)(s->time - trace_at(t, 0)->time) * 1e6 / (double)hz,
-			rc_step_name(s->event));
-		if (rc_step_has_psn(s))
-			fprintf(f, "PSN %-8" PRIu32, s->number);
-		if (rc_step_has_expected(s))
-			fprintf(f, " expected %-8" PRIu32, s->expected);
-		fprintf(f, "  %s  %s\n", rc_step_what(s, what), rc_step_outcome(s, outcome));
-	}
+	trace_print(f, t, hz, print_step);
 }
 
 void

@@ -229,9 +229,11 @@ verbs_request(struct verbs_session *session, const struct ring_request *req, siz
 		answer->size = REPLY_HEADER + verbs_requests[req->code].out;
 		return true;
 	}
-	if (err.limit)
+	if (err.limit) {
+		verbs_count(engine_verbs_counters(session->server->engine), limited);
 		verbs_log_limit(session->server, session->fd, verbs_requests[req->code].name,
 			err.text);
+	}
 	memset(&answer->reply, 0, sizeof(answer->reply));
 	answer->num_fds = answer->close_fds = 0;
 	answer->reply.error = -rc;

@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_debug.h>
+
 #include "verbs/private.h"
 
 #define ACCEPTS_A_TURN 16
@@ -42,12 +44,13 @@ verbs_clients_of(const struct verbs_server *s, uid_t uid)
 	return n;
 }
 
-/* Log that there are @p most clients already, as @p key allows. */
+/* Count and log that there are @p most clients already, as @p key allows. */
 static void
-verbs_log_clients(struct verbs_server *s, int fd, const char *whose, uint32_t most, const char *key)
+verbs_refuse(struct verbs_server *s, int fd, const char *whose, uint32_t most, const char *key)
 {
 	char text[96];
 
+	verbs_count(engine_verbs_counters(s->engine), refused);
 	snprintf(text, sizeof(text), "all %u clients of %s are there already (%s)", most, whose,
 		key);
 	verbs_log_limit(s, fd, "a connection", text);
@@ -64,14 +67,18 @@ verbs_admit(struct verbs_server *s, int fd)
 		return;
 	}
 	if (s->num_sessions >= s->config.max_clients) {
-		verbs_log_clients(s, fd, "the socket", s->config.max_clients, "verbs.max_clients");
+		verbs_refuse(s, fd, "the socket", s->config.max_clients, "verbs.max_clients");
 		close(fd);
 		return;
 	}
 	session = verbs_session_create(s, fd);
-	if (session == NULL || verbs_clients_of(s, session->uid) <= s->config.max_user_clients)
+	if (session == NULL)
 		return;
-	verbs_log_clients(s, fd, "the user", s->config.max_user_clients, "verbs.max_user_clients");
+	if (verbs_clients_of(s, session->uid) <= s->config.max_user_clients) {
+		verbs_count(engine_verbs_counters(s->engine), admitted);
+		return;
+	}
+	verbs_refuse(s, fd, "the user", s->config.max_user_clients, "verbs.max_user_clients");
 	verbs_session_destroy(session);
 }
 
@@ -142,6 +149,7 @@ verbs_create(struct engine *e, const struct verbs_config *config, gid_t group, m
 {
 	struct verbs_server *s = calloc(1, sizeof(*s));
 
+	RTE_ASSERT(config->max_clients > 0 && config->max_user_clients > 0);
 	if (s == NULL) {
 		error_set(err, ENOMEM, "verbs.socket: out of memory");
 		return NULL;

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_debug.h>
 #include <rte_log.h>
 
 #include "verbs/private.h"
@@ -100,6 +101,8 @@ session_readable(evutil_socket_t fd, short events, void *arg)
 	}
 	memset(&answer, 0, sizeof(answer));
 	keep = verbs_request(session, &req, (size_t)size, &answer);
+	RTE_ASSERT(answer.size > 0 && answer.size <= sizeof(answer.reply));
+	RTE_ASSERT(answer.num_fds <= VERBS_FDS_MAX && answer.close_fds <= answer.num_fds);
 	if (!session_reply(session, &answer))
 		keep = false;
 	for (i = 0; i < answer.close_fds; i++)

@@ -4,6 +4,8 @@
 
 /* Write BTH and the extension headers that the opcode's row names (rc-transport 1, 2). */
 
+#include <rte_debug.h>
+
 #include "wire/put.h"
 
 uint32_t
@@ -15,6 +17,7 @@ wire_build(uint8_t *bth, const struct wire_headers *h)
 		(h->pad & 3) << BTH_PAD_SHIFT;
 	uint8_t *p;
 
+	RTE_ASSERT(h->pad <= 3 && h->psn <= PSN_MASK && h->dest_qpn <= QPN_MULTICAST);
 	p = put_bth(bth, h->opcode, flags, h->pkey, h->dest_qpn & 0xFFFFFF, h->psn, h->ackreq);
 	if (h->opcode == OPCODE_CNP)
 		bth[BTH_RESV8A] = BTH_BECN; /* a CNP is the congestion notification (BECN) */
@@ -41,5 +44,6 @@ wire_build(uint8_t *bth, const struct wire_headers *h)
 		p = put_word(p, h->imm);
 	if (headers & HDR_IETH)
 		p = put_word(p, h->rkey);
+	RTE_ASSERT((op->flags & OP_VALID) == 0 || p - bth == op->header_len);
 	return p - bth;
 }

@@ -8,6 +8,7 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_debug.h>
 
 #include "wire/bytes.h"
 #include "wire/crc32.h"
@@ -61,6 +62,7 @@ icrc_of_copy(uint32_t crc, const uint8_t *l3, uint32_t len, const uint8_t *mask,
 	uint8_t head[HEAD_MAX];
 	uint32_t i;
 
+	RTE_ASSERT(head_len <= HEAD_MAX && head_len <= len);
 	for (i = 0; i < head_len; i++)
 		head[i] = l3[i] | mask[i];
 	crc = crc32_update(crc, head, head_len);
@@ -111,6 +113,7 @@ icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 uint32_t
 wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 {
+	RTE_ASSERT(encap <= ENCAP_IB);
 	return icrc(encap, l3, len);
 }
 

@@ -11,6 +11,7 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_debug.h>
 
 #include "wire/bytes.h"
 #include "wire/layout.h"
@@ -150,8 +151,8 @@ wire_parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *p
 		pkt->rkey = get_be32(p);
 }
 
-bool
-wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt, enum verdict *why)
+static inline bool
+parse_all(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt, enum verdict *why)
 {
 	const uint8_t *bth, *end;
 
@@ -172,4 +173,16 @@ wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt
 					    : parse_lrh(l3, len, pkt, &end, why);
 	}
 	return bth != NULL && parse_transport(l3, bth, end, encap <= ENCAP_ROCEV2_IPV6, pkt, why);
+}
+
+bool
+wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt, enum verdict *why)
+{
+	bool ok = parse_all(encap, l3, len, pkt, why);
+
+	/* what all others rely on: payload, padding and ICRC are within the bytes given */
+	RTE_ASSERT(!ok || (pkt->op == &opcodes[pkt->opcode] && pkt->l3 == l3));
+	RTE_ASSERT(!ok || (pkt->icrc_len <= len && ICRC_LEN <= len - pkt->icrc_len));
+	RTE_ASSERT(!ok || pkt->payload + pkt->payload_len + pkt->pad == l3 + pkt->icrc_len);
+	return ok;
 }

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <rte_debug.h>
+
 #include "wire/bytes.h"
 #include "wire/crc32_kernels.h"
 #include "wire/layout.h"
@@ -120,6 +122,8 @@ path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn)
 {
 	uint8_t *h = p->header;
 
+	RTE_ASSERT(av->encap <= ENCAP_IB && (av->vlan == PATH_NO_VLAN || av->vlan <= 0xFFF));
+	RTE_ASSERT(lqpn <= QPN_MULTICAST && rqpn <= QPN_MULTICAST);
 	memset(p, 0, sizeof(*p));
 	p->av = *av;
 	p->trailer_len = ICRC_LEN;
@@ -153,4 +157,5 @@ path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn)
 		break;
 	}
 	p->header_len = h - p->header;
+	RTE_ASSERT(p->header_len <= PATH_HEADER_MAX && p->trailer_len <= PATH_TRAILER_MAX);
 }

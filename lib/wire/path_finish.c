@@ -8,6 +8,7 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_debug.h>
 
 #include "base/common_case.h"
 #include "base/copy.h"
@@ -61,6 +62,7 @@ path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id
 	uint32_t icrc_len = p->header_len - p->l3_off + bth_len;
 	uint32_t l3_len = icrc_len + ICRC_LEN;
 
+	RTE_ASSERT(bth_len >= BTH_LEN && bth_len % 4 == 0);
 	path_put_header(p, bth, l3_len, ip_id);
 	put_le32(l3 + icrc_len, wire_icrc(p->av.encap, l3, icrc_len));
 	if (unlikely(p->av.encap == ENCAP_IB))
@@ -105,6 +107,8 @@ path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 	enum encap encap = p->av.encap;
 	uint8_t *at = bth + headers;
 
+	RTE_ASSERT(headers >= BTH_LEN && headers <= BTH_LEN + PATH_EXT_MAX && headers % 4 == 0);
+	RTE_ASSERT(from != NULL || len == 0);
 	if (unlikely(encap == ENCAP_IB)) {
 		if (len > 0)
 			memcpy(at, from, len);
@@ -141,6 +145,8 @@ path_finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 {
 	uint32_t bth_len = headers + len + wire_pad(len);
 
+	RTE_ASSERT(headers >= BTH_LEN && headers <= BTH_LEN + PATH_EXT_MAX && headers % 4 == 0);
+	RTE_ASSERT(from != NULL || len == 0);
 	if (unlikely(!COMMON_CASE(p->av.encap == ENCAP_ROCEV2_IPV4 && copy_is_short(len))))
 		return finish_bare_any(p, bth, headers, from, len, ip_id);
 	path_put_header(p, bth, IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN, ip_id);

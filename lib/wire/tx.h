@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_debug.h>
 
 #include "wire/path.h"
 
@@ -44,6 +45,7 @@ struct tx_sink {
 static inline uint8_t *
 tx_reserve(struct tx_sink *s, const struct path *path, uint32_t len)
 {
+	RTE_ASSERT(len % 4 == 0);
 	return s->reserve(s, path, len);
 }
 
@@ -82,6 +84,8 @@ static inline bool
 tx_send(struct tx_sink *s, const struct path *path, const struct tx_headers *headers,
 	uint32_t headers_len, const void *from, uint32_t len)
 {
+	RTE_ASSERT(headers_len <= sizeof(headers->bytes) && headers_len % 4 == 0);
+	RTE_ASSERT(from != NULL || len == 0);
 	if (likely(s->send != NULL))
 		return s->send(s, path, headers, headers_len, from, len);
 	return tx_send_by_steps(s, path, headers, headers_len, from, len);

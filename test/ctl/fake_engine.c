@@ -9,6 +9,7 @@
 #include <event2/event.h>
 #include <rte_ethdev.h>
 
+#include "engine/clients.h"
 #include "engine/verbs_pd.h"
 #include "fake_engine.h"
 
@@ -622,6 +623,15 @@ engine_rc_counters(const struct engine *e, int port, int worker, struct rc_count
 	(void)e, (void)worker;
 	memset(sum, 0, sizeof(*sum));
 	sum->rcvd_pkts = port >= 0 ? 14 : 28;
+}
+
+struct verbs_counters *
+engine_verbs_counters(struct engine *e)
+{
+	static struct verbs_counters counters = { .admitted = 3, .refused = 2, .limited = 1 };
+
+	(void)e;
+	return &counters;
 }
 
 uint16_t

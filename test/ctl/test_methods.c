@@ -23,6 +23,7 @@
 
 #include "ask.h"
 #include "base/verdict.h"
+#include "engine/clients.h"
 #include "wire/opcode.h"
 
 static unsigned int
@@ -1009,6 +1010,10 @@ test_counters_name_every_verdict(void **state)
 	assert_int_equal(num(port, "rx_errors"), 0);
 	assert_int_equal(num(port, "rx_nombuf"), 0);
 	assert_int_equal(json_object_size(json_object_get(r, "rc")), RC_COUNTER_COUNT);
+	assert_int_equal(json_object_size(json_object_get(r, "verbs")), VERBS_COUNTER_COUNT);
+	assert_int_equal(num(json_object_get(r, "verbs"), "refused"), 2);
+	/* they are no worker's */
+	assert_null(json_object_get(call(d, "stats_get", "'worker': 0"), "verbs"));
 
 	r = call(d, "stats_get", "'nonzero': true, 'port': 0, 'per_worker': true");
 	assert_int_equal(json_array_size(json_object_get(r, "ports")), 1);
@@ -1026,6 +1031,7 @@ test_counters_name_every_verdict(void **state)
 	assert_int_equal(json_array_size(json_object_get(r, "rc")), RC_COUNTER_COUNT);
 	assert_int_equal(json_array_size(json_object_get(r, "mad")), MAD_COUNTER_COUNT);
 	assert_int_equal(json_array_size(json_object_get(r, "sa")), SA_COUNTER_COUNT);
+	assert_int_equal(json_array_size(json_object_get(r, "verbs")), VERBS_COUNTER_COUNT);
 }
 
 static void

@@ -33,6 +33,7 @@ CASES = [
     ("Send", "64 bytes", f"send rate {SMALL}", 20000, 1),
     ("Send, an Ack each", "64 bytes", f"send rate {SMALL} --ack-each", 20000, 1),
     ("Send, ICRC not checked", "64 bytes", f"send rate {SMALL} --no-icrc", 20000, 1),
+    ("Send, recorded", "64 bytes", f"send rate {SMALL} --record", 20000, 1),
     ("Write", "a packet of 4096", f"write bw {LARGE}", 1000, 16),
     ("Write, PMTU 1024", "a packet of 1024", f"write bw {LARGE} -m 1024", 500, 64),
     ("Read", "a packet of 4096", f"read bw {LARGE} -t 16", 1000, 16),

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "../checked.h"
 #include "port/allow_list.h"
 #include "port/port.h"
 
@@ -331,6 +332,37 @@ test_allow_list(void **state)
 	assert_false(allow_list_admits_address(&some, &far));
 }
 
+static void
+admit_address(void *list, void *address)
+{
+	allow_list_admits_address(list, address);
+}
+
+static void
+find_pkey(void *port, void *pkey)
+{
+	port_pkey_find(port, *(const uint16_t *)pkey);
+}
+
+/* A caller's mistake ends builds with checks: more entries than a table has. */
+static void
+test_tables_beyond_their_size_are_found(void **state)
+{
+	struct port_attr p = { .pkey = { 0xffff }, .num_pkeys = PORT_PKEYS_MAX };
+	struct allow_list list = { .num_peers = ALLOW_PEERS_MAX };
+	union gid address = gid("10.0.0.1");
+	uint16_t pkey = 0xffff; /* found at once: nothing is read behind the table */
+
+	(void)state;
+	list.peer[0] = prefix("10.0.0.0", 24);
+	assert_false(ends_process(find_pkey, &p, &pkey));
+	assert_false(ends_process(admit_address, &list, &address));
+	p.num_pkeys++;
+	list.num_peers++;
+	assert_int_equal(ends_process(find_pkey, &p, &pkey), CHECKED);
+	assert_int_equal(ends_process(admit_address, &list, &address), CHECKED);
+}
+
 int
 main(void)
 {
@@ -350,6 +382,7 @@ main(void)
 		cmocka_unit_test(test_unused_gid_is_not_found),
 		cmocka_unit_test(test_violation_counters_of_workers_add_up),
 		cmocka_unit_test(test_allow_list),
+		cmocka_unit_test(test_tables_beyond_their_size_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

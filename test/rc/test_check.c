@@ -111,47 +111,22 @@ test_damage_is_found(void **state)
 	peer_destroy(p);
 }
 
-/* What a process that fails a check of the QP says. */
-static void
-failed_check_says(struct rc_qp *qp, char *text, size_t size)
-{
-	size_t used = 0;
-	int out[2];
-	ssize_t n;
-	pid_t child;
-
-	assert_int_equal(pipe(out), 0);
-	child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		signal(SIGABRT, SIG_DFL);
-		dup2(out[1], STDERR_FILENO);
-		damage_timer(qp);
-		rc_qp_check(qp);
-		_exit(0);
-	}
-	close(out[1]);
-	while ((n = read(out[0], text + used, size - 1 - used)) > 0)
-		used += (size_t)n;
-	text[used] = '\0';
-	close(out[0]);
-	assert_int_equal(waitpid(child, NULL, 0), child);
-}
-
 /* With the flight recorder on, the QP's last steps; else a word about it. */
 static void
 test_a_failed_check_prints_the_last_steps(void **state)
 {
 	struct peer *p = peer_create(&(struct peer_config){ .psn = FIRST_PSN });
 	struct rc_qp *qp = rc_qp_at(p->w, p->qpn);
+	void (*damage)(struct rc_qp *) = damage_timer;
 	char text[65536];
 
 	(void)state;
-	failed_check_says(qp, text, sizeof(text));
+	assert_int_equal(ends_process_saying(damage_qp_and_check, qp, &damage, text, sizeof(text)),
+		CHECKED);
 	assert_int_equal(strstr(text, "were not recorded (trace_start)") != NULL, CHECKED);
 	assert_int_equal(rc_qp_trace_switch(p->w, p->qpn, true), 0);
 	in_write(p, RC_WRITE_ONLY, 201, 0, 8, 8);
-	failed_check_says(qp, text, sizeof(text));
+	ends_process_saying(damage_qp_and_check, qp, &damage, text, sizeof(text));
 	assert_int_equal(strstr(text, "WRITE Only  request") != NULL, CHECKED);
 	peer_destroy(p);
 }

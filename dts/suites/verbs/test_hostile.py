@@ -179,6 +179,15 @@ def limit_line(p, what, text):
     wait_until(lambda: line in p.tail(10000).splitlines(), timeout=10)
 
 
+def counted(p):
+    """The verbs socket's counters, which the metrics have, too."""
+    verbs = p.rpc('stats_get')['verbs']
+    told = p.ctl('stats', 'metrics').stdout.splitlines()
+    for name, value in verbs.items():
+        assert 'polca_verbs_%s_total %d' % (name, value) in told
+    return verbs
+
+
 @pytest.fixture
 def one_each(sockets, built_in):
     """one_each(options): an appliance with these limits of the verbs socket, and its socket."""
@@ -201,6 +210,7 @@ def test_a_client_beyond_the_limit_is_logged(one_each, key, whose):
     assert first.hello()[0] == 0
     assert second.hello() is None
     limit_line(p, 'a connection', 'all 1 clients of %s are there already (verbs.%s)' % (whose, key))
+    assert counted(p) == {'admitted': 1, 'refused': 1, 'limited': 0}
     first.close()
     second.close()
 
@@ -214,6 +224,7 @@ def test_a_full_table_is_logged(one_each, request_name, key, body):
     assert s.hello()[0] == 0
     assert s.request(request_name, body, keep=True)[0] == 0
     assert s.request(request_name, body, keep=True)[0] in (errno.ENOMEM, errno.EMFILE)
+    assert counted(p) == {'admitted': 1, 'refused': 0, 'limited': 1}
     limit_line(p, request_name, '%s: all 1 are in use (verbs.%s)' % (request_name.split('_')[0], key))
     s.close()
 

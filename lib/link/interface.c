@@ -24,7 +24,7 @@
 
 #define SHARED_FLAGS (IFF_PROMISC | IFF_ALLMULTI)
 
-static int
+int
 interface_ioctl(const char *name, unsigned long request, struct ifreq *req)
 {
 	int fd, rc;

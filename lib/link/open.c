@@ -215,17 +215,17 @@ tell_of_steering(const struct link *l, const struct link_port *p)
 static int
 open_start_or_explain(struct link *l, struct link_port *p, struct error *err)
 {
-	int rc, eno = 0;
-	char text[168];
+	struct error cause;
+	int rc, found = 0;
 
 	if (strcmp(p->driver, "net_af_xdp") == 0)
 		xdp_log_begin();
 	rc = open_start_port(l, p, err);
 	if (rc != 0 && rc != -EINTR && p->hotplugged && !pci_address_parse(p->cfg.device, NULL))
-		eno = device_cause(&device_host, p->cfg.device, rc, text, sizeof(text));
-	if (eno != 0)
-		return error_set(err, eno, "%s: device %.64s: %s", p->cfg.name, p->cfg.device,
-			text);
+		found = device_cause(&device_host, p->cfg.device, rc, &cause);
+	if (found != 0)
+		return error_set(err, -found, "%s: device %.64s: %s", p->cfg.name, p->cfg.device,
+			cause.text);
 	return rc;
 }
 

@@ -427,7 +427,9 @@ const char *device_strerror(int rc);
 bool device_is_client(const struct link_port *p);
 bool device_is_memif(const struct link_port *p);
 int device_attach(struct link_port *p, struct error *err);
-/* interface.c: set the MTU of an interface, or with set 0 read it. @return the MTU, or -errno */
+/* interface.c: ioctl() for an interface. @return 0, or -errno */
+int interface_ioctl(const char *name, unsigned long request, struct ifreq *req);
+/* Set the MTU of an interface, or with set 0 read it. @return the MTU, or -errno */
 int interface_mtu(const char *name, int set);
 /* Save the interface's state, before the device changes it. */
 void interface_note(struct link_port *p);

@@ -14,25 +14,15 @@
 #include "link/neigh.h"
 #include "link/private.h"
 
-static void
-take_address(struct link_port *p, const union gid *gid)
-{
-	if (gid_is_ipv4(gid)) {
-		memcpy(&p->ipv4[p->num_ipv4], gid->raw + 12, 4);
-		__atomic_store_n(&p->num_ipv4, p->num_ipv4 + 1, __ATOMIC_RELEASE);
-	} else {
-		p->ipv6[p->num_ipv6] = *gid;
-		__atomic_store_n(&p->num_ipv6, p->num_ipv6 + 1, __ATOMIC_RELEASE);
-	}
-}
-
-void
-take_addresses(struct link_port *p)
+const union gid *
+port_first_address(const struct link_port *p, bool ipv4)
 {
 	unsigned int i;
 
 	for (i = 0; i < p->cfg.num_addr; i++)
-		take_address(p, &p->cfg.addr[i].gid);
+		if (gid_is_ipv4(&p->cfg.addr[i].gid) == ipv4)
+			return &p->cfg.addr[i].gid;
+	return NULL;
 }
 
 /* Neighbour solicitations come to a group address. */
@@ -51,7 +41,6 @@ link_check_address(const struct link *l, unsigned int port, const struct link_ad
 {
 	const struct link_port *p = &l->port[port];
 	char text[GID_STRLEN];
-	unsigned int i;
 
 	if (p->cfg.ib || p->cfg.rocev1)
 		return error_set(err, EOPNOTSUPP,
@@ -60,10 +49,9 @@ link_check_address(const struct link *l, unsigned int port, const struct link_ad
 	if (p->cfg.num_addr == LINK_ADDRS_MAX)
 		return error_set(err, ENOSPC, "%s: addresses: there are %u already", p->cfg.name,
 			LINK_ADDRS_MAX);
-	for (i = 0; i < p->cfg.num_addr; i++)
-		if (gid_equal(&p->cfg.addr[i].gid, &addr->gid))
-			return error_set(err, EEXIST, "%s: addresses: it has %s already",
-				p->cfg.name, gid_print(&addr->gid, text));
+	if (port_has_address(p, &addr->gid))
+		return error_set(err, EEXIST, "%s: addresses: it has %s already", p->cfg.name,
+			gid_print(&addr->gid, text));
 	return 0;
 }
 
@@ -72,7 +60,7 @@ link_admit_address(struct link *l, unsigned int port, const struct link_addr *ad
 {
 	struct link_port *p = &l->port[port];
 
-	if (gid_is_ipv4(&addr->gid) || p->num_ipv6 > 0)
+	if (gid_is_ipv4(&addr->gid) || port_first_address(p, false) != NULL)
 		return;
 	interface_may_change(p);
 	admit_multicast(p);
@@ -84,8 +72,8 @@ link_add_address(struct link_worker *w, unsigned int port, const struct link_add
 {
 	struct link_port *p = &w->link->port[port];
 
-	p->cfg.addr[p->cfg.num_addr++] = *addr;
-	take_address(p, &addr->gid);
+	p->cfg.addr[p->cfg.num_addr] = *addr;
+	__atomic_store_n(&p->cfg.num_addr, p->cfg.num_addr + 1, __ATOMIC_RELEASE);
 	neigh_is_own(w->link->neigh, p, &addr->gid);
 	state_addresses_changed(w, p);
 }

@@ -51,12 +51,7 @@ quotes_rocev2(const uint8_t *quote, uint32_t len, bool v6, const uint8_t **src, 
 static bool
 icmp_is_own(const struct link_port *p, const uint8_t *addr, bool v6)
 {
-	unsigned int i;
-
-	for (i = 0; i < (v6 ? port_num_ipv6(p) : port_num_ipv4(p)); i++)
-		if (v6 ? memcmp(p->ipv6[i].raw, addr, 16) == 0 : memcmp(&p->ipv4[i], addr, 4) == 0)
-			return true;
-	return false;
+	return v6 ? port_has_ipv6(p, addr) : port_has_ipv4(p, addr);
 }
 
 static void
@@ -230,9 +225,7 @@ icmp_tick(struct link_worker *w, uint64_t now)
 		seen = w->counters[i].port_unreachable;
 		if (seen == l->unreachable_told || now < l->unreachable_next)
 			continue;
-		ours = gid_is_ipv4(&l->unreachable_from)
-			? icmp_is_own(p, l->unreachable_from.raw + 12, false)
-			: icmp_is_own(p, l->unreachable_from.raw, true);
+		ours = port_has_address(p, &l->unreachable_from);
 		LINK_LOG(WARNING,
 			"%s: host kernel at %s holds %s address and answers port %u with ICMP "
 			"unreachable (%llu so far): take the address off the kernel's interface",

@@ -49,17 +49,6 @@ nd_option(const uint8_t *p, const uint8_t *end, uint8_t kind, bool *ok)
 	return found;
 }
 
-static int
-nd_find_own(const struct link_port *p, const uint8_t *addr)
-{
-	unsigned int i;
-
-	for (i = 0; i < port_num_ipv6(p); i++)
-		if (memcmp(p->ipv6[i].raw, addr, 16) == 0)
-			return i;
-	return -1;
-}
-
 /* IPv6 header and message; the option carries our MAC. */
 static void
 nd_send_message(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *ip,
@@ -126,7 +115,6 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 	const uint8_t *mac;
 	union gid who;
 	bool ok;
-	int i;
 
 	/* RFC 4861 7.1: hop limit 255 proves that no router forwarded it */
 	if (f->l3[IPV6_HOP_LIMIT] != ND_HOP_LIMIT || icmp[1] != 0 || len < ND_LEN)
@@ -138,7 +126,7 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 		memcpy(who.raw, icmp + ND_TARGET, 16);
 		if (mac == NULL)
 			mac = f->eth + MAC_LEN;
-		if (nd_find_own(f->port, who.raw) >= 0)
+		if (port_has_ipv6(f->port, who.raw))
 			neigh_conflict(w, f->port, &who, mac);
 		else
 			neigh_heard(w, f->port, &who, mac);
@@ -149,9 +137,9 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 		return VERDICT_SOURCE;
 	if (mac != NULL)
 		neigh_heard(w, f->port, &who, mac);
-	i = nd_find_own(f->port, icmp + ND_TARGET);
-	if (i >= 0 && link_may_answer(w, f->port, ANSWER_ND, &who))
-		nd_advertise(w, f, f->port->ipv6[i].raw);
+	if (port_has_ipv6(f->port, icmp + ND_TARGET) &&
+		link_may_answer(w, f->port, ANSWER_ND, &who))
+		nd_advertise(w, f, icmp + ND_TARGET);
 	return VERDICT_ND;
 }
 

@@ -102,17 +102,6 @@ neigh_on_link(const struct link_addr *a, const union gid *dgid)
 		gid_same_subnet(&a->gid, dgid, a->prefix_len);
 }
 
-static bool
-neigh_has_address(const struct link_port *p, const union gid *gid)
-{
-	unsigned int i;
-
-	for (i = 0; i < p->cfg.num_addr; i++)
-		if (gid_equal(&p->cfg.addr[i].gid, gid))
-			return true;
-	return false;
-}
-
 /*
  * The next hop is the destination if it is on the subnet of any address of the port; else the
  * source address's gateway, else another address's gateway.
@@ -159,7 +148,7 @@ neigh_check_pair(const struct link *l, const struct link_port *p, const union gi
 	const struct link_port *peer = &l->port[p->peer];
 	char got[GID_STRLEN], first[GID_STRLEN] = "none";
 
-	if (gid_is_multicast(gid) || neigh_has_address(p, gid) || neigh_has_address(peer, gid))
+	if (gid_is_multicast(gid) || port_has_address(p, gid) || port_has_address(peer, gid))
 		return 0;
 	if (peer->cfg.num_addr > 0)
 		gid_print(&peer->cfg.addr[0].gid, first);
@@ -254,7 +243,7 @@ neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgi
 	if (gid_is_multicast(hop)) {
 		neigh_group_mac(hop, mac);
 		n->permanent = true;
-	} else if (neigh_has_address(p, hop)) {
+	} else if (port_has_address(p, hop)) {
 		memcpy(mac, p->mac, MAC_LEN);
 		flags |= NEIGH_SELF;
 		n->permanent = true;

@@ -66,7 +66,7 @@ choose_mac(struct link_port *p)
 	p->mac_word = mac_word(p->mac);
 	if (promiscuous && rte_eth_promiscuous_enable(p->ethdev) != 0)
 		LINK_LOG(WARNING, "%s: %s has no promiscuous mode", p->cfg.name, p->driver);
-	if (p->num_ipv6 > 0)
+	if (port_first_address(p, false) != NULL)
 		admit_multicast(p);
 }
 
@@ -96,6 +96,7 @@ static int
 open_start_port(struct link *l, struct link_port *p, struct error *err)
 {
 	char name[RTE_RING_NAMESIZE];
+	const union gid *ipv4;
 	unsigned int w;
 	int rc;
 
@@ -129,8 +130,9 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 	p->reconnects = reconnects(p);
 	ring_full_find(l, p);
 	choose_mac(p);
-	if (!p->cfg.ib && p->cfg.vlan == PATH_NO_VLAN && p->num_ipv4 > 0)
-		rx_template_make(&p->rx_template, p->mac, &p->ipv4[0]);
+	ipv4 = port_first_address(p, true);
+	if (!p->cfg.ib && p->cfg.vlan == PATH_NO_VLAN && ipv4 != NULL)
+		rx_template_make(&p->rx_template, p->mac, ipv4->raw + 12);
 	rc = p->cfg.ib ? lids_create(p, err) : 0;
 	if (rc != 0)
 		return rc;
@@ -290,7 +292,6 @@ link_open(const struct link_config *config, struct error *err)
 			l->port[i].cfg.ethertype = ETHERTYPE_IB;
 		l->port[i].index = i;
 		l->port[i].ethdev = RTE_MAX_ETHPORTS;
-		take_addresses(&l->port[i]);
 	}
 	if (open_ports(l, err) != 0) {
 		link_close(l);

@@ -150,12 +150,6 @@ struct link_port {
 	uint64_t mac_word;
 	struct rx_template rx_template;
 
-	/* our addresses, in the form that the receive path compares: see addresses.c */
-	unsigned int num_ipv4;
-	unsigned int num_ipv6;
-	uint32_t ipv4[LINK_ADDRS_MAX]; /* network order */
-	union gid ipv6[LINK_ADDRS_MAX];
-
 	/* back-to-back port: rings from which it receives, which it owns */
 	struct rte_ring *ring[BACK_TO_BACK_QUEUES];
 	/*
@@ -183,16 +177,42 @@ struct link_port {
 	unsigned int num_rx_sockets;
 };
 
+/* Any thread: the number of .cfg.addr[]. See addresses.c. */
 static inline unsigned int
-port_num_ipv4(const struct link_port *p)
+port_num_addr(const struct link_port *p)
 {
-	return __atomic_load_n(&p->num_ipv4, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&p->cfg.num_addr, __ATOMIC_ACQUIRE);
 }
 
-static inline unsigned int
-port_num_ipv6(const struct link_port *p)
+/* Any thread: true if the address is one of the port's. */
+static inline bool
+port_has_address(const struct link_port *p, const union gid *gid)
 {
-	return __atomic_load_n(&p->num_ipv6, __ATOMIC_ACQUIRE);
+	unsigned int i;
+
+	for (i = 0; i < port_num_addr(p); i++)
+		if (likely(gid_equal(&p->cfg.addr[i].gid, gid)))
+			return true;
+	return false;
+}
+
+/* The same for the address in an IPv4 header or ARP packet. */
+static inline bool
+port_has_ipv4(const struct link_port *p, const uint8_t *addr)
+{
+	union gid gid = gid_from_ipv4(addr);
+
+	return port_has_address(p, &gid);
+}
+
+/* The same for the address in an IPv6 header; there a mapped IPv4 address is nobody's. */
+static inline bool
+port_has_ipv6(const struct link_port *p, const uint8_t *addr)
+{
+	union gid gid;
+
+	memcpy(gid.raw, addr, sizeof(gid));
+	return port_has_address(p, &gid) && !gid_is_ipv4(&gid);
 }
 
 struct neigh_table;
@@ -511,7 +531,8 @@ void back_to_back_close(struct link_port *p);
 void ring_full_find(const struct link *l, struct link_port *p);
 
 /* addresses.c */
-void take_addresses(struct link_port *p);
+/* The port's first address of a family; NULL: it has none. */
+const union gid *port_first_address(const struct link_port *p, bool ipv4);
 void admit_multicast(struct link_port *p);
 
 /* state.c */

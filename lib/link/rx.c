@@ -19,47 +19,23 @@
 /* rx_classify(): no verdict yet, a transport packet for the engine */
 #define TRANSPORT VERDICT_COUNT
 
-static bool
-rx_own_ipv4(const struct link_port *p, const uint8_t *addr)
-{
-	unsigned int i;
-	uint32_t a;
-
-	memcpy(&a, addr, sizeof(a));
-	for (i = 0; i < port_num_ipv4(p); i++)
-		if (likely(p->ipv4[i] == a))
-			return true;
-	return false;
-}
-
-static bool
-rx_own_ipv6(const struct link_port *p, const uint8_t *addr)
-{
-	union gid g;
-	unsigned int i;
-
-	memcpy(g.raw, addr, sizeof(g));
-	for (i = 0; i < port_num_ipv6(p); i++)
-		if (likely(gid_equal(&p->ipv6[i], &g)))
-			return true;
-	return false;
-}
-
 /* ff02::1, or ff02::1:ffXX:XXXX of one of our addresses */
 static bool
 rx_own_ipv6_group(const struct link_port *p, const uint8_t *addr)
 {
 	static const uint8_t all_nodes[16] = { 0xFF, 0x02, [15] = 1 };
 	static const uint8_t solicited[13] = { 0xFF, 0x02, [11] = 1, [12] = 0xFF };
+	bool all = memcmp(addr, all_nodes, sizeof(all_nodes)) == 0;
 	unsigned int i;
 
-	if (memcmp(addr, all_nodes, sizeof(all_nodes)) == 0)
-		return port_num_ipv6(p) > 0;
-	if (memcmp(addr, solicited, sizeof(solicited)) != 0)
+	if (!all && memcmp(addr, solicited, sizeof(solicited)) != 0)
 		return false;
-	for (i = 0; i < port_num_ipv6(p); i++)
-		if (memcmp(addr + 13, p->ipv6[i].raw + 13, 3) == 0)
+	for (i = 0; i < port_num_addr(p); i++) {
+		const union gid *own = &p->cfg.addr[i].gid;
+
+		if (!gid_is_ipv4(own) && (all || memcmp(addr + 13, own->raw + 13, 3) == 0))
 			return true;
+	}
 	return false;
 }
 
@@ -85,7 +61,7 @@ rx_ipv4(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 	if (unlikely(ip[0] >> 4 != 4))
 		return VERDICT_IP_HEADER;
 	group = (ip[IPV4_DST] & 0xF0) == 0xE0;
-	if (unlikely(!rx_own_ipv4(f->port, ip + IPV4_DST)) &&
+	if (unlikely(!port_has_ipv4(f->port, ip + IPV4_DST)) &&
 		!(group && ip[IPV4_PROTO] == PROTO_UDP))
 		return VERDICT_NOT_OUR_IP;
 	if (unlikely(f->multicast && !group)) /* RFC 1122 3.3.6 */
@@ -109,7 +85,7 @@ rx_ipv6(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 	next = ip[IPV6_NEXT];
 	group = ip[IPV6_DST] == 0xFF;
 	if (group ? next != PROTO_UDP && !rx_own_ipv6_group(f->port, ip + IPV6_DST)
-		  : !rx_own_ipv6(f->port, ip + IPV6_DST))
+		  : !port_has_ipv6(f->port, ip + IPV6_DST))
 		return VERDICT_NOT_OUR_IP;
 	if (f->multicast && !group)
 		return VERDICT_NOT_OUR_MAC;
@@ -122,20 +98,14 @@ rx_ipv6(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 static enum verdict
 rx_rocev1(struct rx_frame *f, struct packet *pkt)
 {
-	static const uint8_t mapped[12] = { [10] = 0xFF, [11] = 0xFF };
 	enum verdict v;
-	bool own;
 
 	if (!f->port->cfg.rocev1)
 		return VERDICT_ETHERTYPE;
 	v = rx_transport(f, ENCAP_ROCEV1, pkt);
-	if (v != TRANSPORT || pkt->dgid.raw[0] == 0xFF)
+	if (v != TRANSPORT || pkt->dgid.raw[0] == 0xFF || port_has_address(f->port, &pkt->dgid))
 		return v;
-	if (memcmp(pkt->dgid.raw, mapped, sizeof(mapped)) == 0)
-		own = rx_own_ipv4(f->port, pkt->dgid.raw + 12);
-	else
-		own = rx_own_ipv6(f->port, pkt->dgid.raw);
-	return own ? TRANSPORT : VERDICT_NOT_OUR_IP;
+	return VERDICT_NOT_OUR_IP;
 }
 
 /* True for a GID of the port's table, and for the default prefix with any GUID of the table. */

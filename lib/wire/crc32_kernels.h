@@ -21,6 +21,16 @@ path_finish_words_fn path_finish_ack_portable, path_finish_ack_pclmul;
 path_finish_words_fn path_finish_atomic_portable, path_finish_atomic_pclmul;
 vcrc_fold_fn vcrc_fold_pclmul;
 
+/*
+ * A CRC of up to 32 bits by table, eight bytes a step, one lookup each (slicing-by-8).
+ * slice[k][b]: the CRC register after byte b and k zero bytes; filled once, before main()
+ */
+typedef uint32_t crc_slice[256];
+/* @param polynomial  bit-reflected */
+void crc_slices_init(crc_slice slice[8], uint32_t polynomial);
+/* @param crc  the register. @return the register after len more bytes */
+uint32_t crc_by_slices(const crc_slice slice[8], uint32_t crc, const uint8_t *p, size_t len);
+
 /* Precompute the CRC states of a path's header for those functions; the header must be complete. */
 void path_init_states(struct path *p);
 

@@ -88,8 +88,8 @@ icrc_with_options(const uint8_t *l3, uint32_t len)
 	return icrc_of_copy(CRC_AFTER_ONES, l3, len, mask, header_len + UDP_LEN + BTH_LEN);
 }
 
-static inline uint32_t
-icrc(enum encap encap, const uint8_t *l3, uint32_t len)
+uint32_t
+wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 {
 	if (likely(encap <= ENCAP_ROCEV2_IPV6)) {
 		if (likely(l3[0] == 0x45))
@@ -108,68 +108,33 @@ icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 	return masked_crc(l3, len, ENCAP_ROCEV1, GRH_LEN + BTH_LEN);
 }
 
-uint32_t
-wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
-{
-	return icrc(encap, l3, len);
-}
-
 /*
- * VCRC: slicing as in crc32.c, for the polynomial 0x100B, reflected 0xD008. If a kernel exists, it
- * first folds packets of VCRC_FOLD_MIN bytes or more into one block.
+ * VCRC: the polynomial 0x100B, reflected 0xD008, by table. If a kernel exists, it first folds
+ * packets of VCRC_FOLD_MIN bytes or more into one block.
  */
 #define VCRC_FOLD_MIN 64
 
-static uint16_t vcrc_slice[4][256];
+static crc_slice vcrc_slice[8];
 
 RTE_INIT(vcrc_init)
 {
-	uint32_t b, k, bit;
-	uint16_t crc;
-
-	for (b = 0; b < 256; b++) {
-		crc = b;
-		for (bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0xD008 : 0);
-		vcrc_slice[0][b] = crc;
-	}
-	for (k = 1; k < 4; k++) {
-		for (b = 0; b < 256; b++) {
-			crc = vcrc_slice[k - 1][b];
-			vcrc_slice[k][b] = crc >> 8 ^ vcrc_slice[0][crc & 0xFF];
-		}
-	}
-}
-
-static uint16_t
-vcrc_table(uint16_t crc, const uint8_t *p, uint32_t len)
-{
-	uint32_t v;
-
-	for (; len >= 4; len -= 4, p += 4) {
-		v = get_le32(p) ^ crc;
-		crc = vcrc_slice[3][v & 0xFF] ^ vcrc_slice[2][v >> 8 & 0xFF] ^
-			vcrc_slice[1][v >> 16 & 0xFF] ^ vcrc_slice[0][v >> 24];
-	}
-	for (; len > 0; len--, p++)
-		crc = crc >> 8 ^ vcrc_slice[0][(crc ^ *p) & 0xFF];
-	return crc;
+	crc_slices_init(vcrc_slice, 0xD008);
 }
 
 uint16_t
 wire_vcrc(const uint8_t *lrh, uint32_t len)
 {
-	uint16_t crc = 0xFFFF;
+	uint32_t crc = 0xFFFF;
 	uint8_t block[16];
 	uint32_t n;
 
 	if (len >= VCRC_FOLD_MIN && crc_kernel->vcrc_fold != NULL) {
 		n = (uint32_t)crc_kernel->vcrc_fold(crc, lrh, len, block);
-		crc = vcrc_table(0, block, sizeof(block));
+		crc = crc_by_slices(vcrc_slice, 0, block, sizeof(block));
 		lrh += n;
 		len -= n;
 	}
-	return ~vcrc_table(crc, lrh, len);
+	return ~crc_by_slices(vcrc_slice, crc, lrh, len);
 }
 
 /* Checked before the ICRC: damaged on the link, a packet must not count as an ICRC error. */
@@ -190,5 +155,5 @@ wire_other_crc_ok(const struct packet *pkt, enum verdict *why)
 		*why = VERDICT_VCRC;
 		return false;
 	}
-	return icrc(pkt->encap, l3, pkt->icrc_len) == get_le32(l3 + pkt->icrc_len);
+	return wire_icrc(pkt->encap, l3, pkt->icrc_len) == get_le32(l3 + pkt->icrc_len);
 }

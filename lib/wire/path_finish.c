@@ -77,22 +77,7 @@ path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id
 #define IN_FRONT      16
 #define ONES_IN_FRONT 4
 
-static const uint8_t keep[IN_FRONT + BLOCK] = { [IN_FRONT] = 0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF };
+static const uint8_t keep[] = { [IN_FRONT... IN_FRONT + BLOCK - 1] = 0xFF };
 
 uint32_t
 path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,

@@ -31,8 +31,7 @@ admit_multicast(struct link_port *p)
 {
 	if (rte_eth_allmulticast_enable(p->ethdev) != 0 &&
 		rte_eth_promiscuous_enable(p->ethdev) != 0)
-		LINK_LOG(INFO, "%s: %s cannot be told to receive multicast", p->cfg.name,
-			p->driver);
+		PORT_LOG(p, INFO, "%s cannot be told to receive multicast", p->driver);
 }
 
 int
@@ -43,14 +42,13 @@ link_check_address(const struct link *l, unsigned int port, const struct link_ad
 	char text[GID_STRLEN];
 
 	if (p->cfg.ib || p->cfg.rocev1)
-		return error_set(err, EOPNOTSUPP,
-			"%s: addresses: only a port of RoCEv2 alone gets more of them while it runs",
-			p->cfg.name);
+		return port_error(p, err, EOPNOTSUPP,
+			"addresses: only a port of RoCEv2 alone gets more of them while it runs");
 	if (p->cfg.num_addr == LINK_ADDRS_MAX)
-		return error_set(err, ENOSPC, "%s: addresses: there are %u already", p->cfg.name,
+		return port_error(p, err, ENOSPC, "addresses: there are %u already",
 			LINK_ADDRS_MAX);
 	if (port_has_address(p, &addr->gid))
-		return error_set(err, EEXIST, "%s: addresses: it has %s already", p->cfg.name,
+		return port_error(p, err, EEXIST, "addresses: it has %s already",
 			gid_print(&addr->gid, text));
 	return 0;
 }

@@ -34,18 +34,16 @@ back_to_back_pair(struct link *l, struct link_port *a, struct error *err)
 	const char *back;
 
 	if (b == NULL || b == a)
-		return error_set(err, EINVAL,
-			"%s: back_to_back: got \"%s\", which is no other port", a->cfg.name,
-			a->cfg.back_to_back);
+		return port_error(a, err, EINVAL,
+			"back_to_back: got \"%s\", which is no other port", a->cfg.back_to_back);
 	back = b->cfg.back_to_back;
 	if (a->cfg.device[0] != '\0' || b->cfg.device[0] != '\0')
-		return error_set(err, EINVAL,
-			"%s: back_to_back and device exclude each other (%s and %s)", a->cfg.name,
-			a->cfg.name, b->cfg.name);
-	if ((back[0] != '\0' && strcmp(back, a->cfg.name) != 0) || b->back_to_back)
-		return error_set(err, EINVAL,
-			"%s: back_to_back: %s is joined to another port already", a->cfg.name,
+		return port_error(a, err, EINVAL,
+			"back_to_back and device exclude each other (%s and %s)", a->cfg.name,
 			b->cfg.name);
+	if ((back[0] != '\0' && strcmp(back, a->cfg.name) != 0) || b->back_to_back)
+		return port_error(a, err, EINVAL,
+			"back_to_back: %s is joined to another port already", b->cfg.name);
 	a->back_to_back = b->back_to_back = true;
 	a->peer = b->index;
 	b->peer = a->index;
@@ -67,8 +65,8 @@ back_to_back_make_rings(struct link *l, struct link_port *p, unsigned int queues
 		p->ring[i] = rte_ring_create(name, rte_align32pow2(desc), SOCKET_ID_ANY,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (p->ring[i] == NULL)
-			return error_set(err, rte_errno, "%s: no ring of %u entries: %s",
-				p->cfg.name, desc, rte_strerror(rte_errno));
+			return port_error(p, err, rte_errno, "no ring of %u entries: %s", desc,
+				rte_strerror(rte_errno));
 	}
 	return 0;
 }
@@ -85,9 +83,9 @@ back_to_back_make_ethdev(struct link *l, struct link_port *p, unsigned int queue
 	rc = rte_eth_from_rings(name, p->ring, queues, l->port[p->peer].ring, queues,
 		SOCKET_ID_ANY);
 	if (rc < 0)
-		return error_set(err, rte_errno,
-			"%s: no in-process port: %s (is the net_ring driver installed? see EAL's -d)",
-			p->cfg.name, rte_strerror(rte_errno));
+		return port_error(p, err, rte_errno,
+			"no in-process port: %s (is the net_ring driver installed? see EAL's -d)",
+			rte_strerror(rte_errno));
 	p->ethdev = rc;
 	p->hotplugged = true;
 	return 0;

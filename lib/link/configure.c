@@ -108,16 +108,16 @@ use_interface_mtu(const struct link *l, struct link_port *p, struct error *err)
 	if (mtu <= 0)
 		mtu = RTE_ETHER_MTU;
 	if (p->cfg.mtu > limit)
-		return error_set(err, EINVAL, "%s: mtu: got %u, %s allows up to %u%s", p->cfg.name,
-			p->cfg.mtu, p->driver, limit,
+		return port_error(p, err, EINVAL, "mtu: got %u, %s allows up to %u%s", p->cfg.mtu,
+			p->driver, limit,
 			p->frame_size ? " with its framesz argument of now"
 				      : ": a buffer is in one page");
 	if (p->cfg.mtu != 0 && p->cfg.mtu != mtu) {
 		mtu = interface_mtu(ifname, p->cfg.mtu);
 		if (mtu < 0)
-			return error_set(err, -mtu,
-				"%s: mtu: got %u, the kernel refuses it for %s: %s", p->cfg.name,
-				p->cfg.mtu, ifname, rte_strerror(-mtu));
+			return port_error(p, err, -mtu,
+				"mtu: got %u, the kernel refuses it for %s: %s", p->cfg.mtu, ifname,
+				rte_strerror(-mtu));
 	}
 	p->mtu = RTE_MIN((unsigned int)mtu, limit);
 	if (strcmp(p->driver, "net_af_xdp") == 0)
@@ -142,9 +142,9 @@ use_device_mtu(struct link_port *p, const struct rte_eth_dev_info *info, struct 
 	if (p->cfg.mtu != 0) {
 		rc = rte_eth_dev_set_mtu(p->ethdev, p->cfg.mtu);
 		if (rc != 0 && rc != -ENOTSUP)
-			return error_set(err, -rc, "%s: mtu: got %u, %s allows %u..%u (%s)",
-				p->cfg.name, p->cfg.mtu, p->driver, info->min_mtu,
-				largest_mtu(info), device_strerror(rc));
+			return port_error(p, err, -rc, "mtu: got %u, %s allows %u..%u (%s)",
+				p->cfg.mtu, p->driver, info->min_mtu, largest_mtu(info),
+				device_strerror(rc));
 	}
 	rc = rte_eth_dev_get_mtu(p->ethdev, &p->mtu);
 	if (rc != 0)
@@ -171,9 +171,9 @@ use_any_mtu(struct link_port *p, struct error *err)
 		limit -= MEMIF_FRAME_HEADER;
 	}
 	if (p->mtu > limit)
-		return error_set(err, EINVAL,
-			"%s: mtu: got %u, %s allows up to %u with its bsize argument of now",
-			p->cfg.name, p->mtu, p->driver, limit);
+		return port_error(p, err, EINVAL,
+			"mtu: got %u, %s allows up to %u with its bsize argument of now", p->mtu,
+			p->driver, limit);
 	return 0;
 }
 
@@ -202,7 +202,7 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 
 	rc = rte_eth_dev_info_get(p->ethdev, &info);
 	if (rc != 0)
-		return error_set(err, -rc, "%s: device gives no information: %s", p->cfg.name,
+		return port_error(p, err, -rc, "device gives no information: %s",
 			rte_strerror(-rc));
 	snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name);
 	p->driver_rule = find_rule(p->driver);
@@ -237,9 +237,9 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 		conf.rxmode.mtu = p->cfg.mtu;
 	rc = rte_eth_dev_configure(p->ethdev, p->nrx, p->ntx, &conf);
 	if (rc != 0)
-		return error_set(err, -rc,
-			"%s: %s refuses %u receive and %u transmit queues, MTU %u: %s", p->cfg.name,
-			p->driver, p->nrx, p->ntx, conf.rxmode.mtu, device_strerror(rc));
+		return port_error(p, err, -rc,
+			"%s refuses %u receive and %u transmit queues, MTU %u: %s", p->driver,
+			p->nrx, p->ntx, conf.rxmode.mtu, device_strerror(rc));
 	p->opened = true;
 	rc = set_mtu(l, p, &info, err);
 	if (rc != 0)

@@ -107,8 +107,8 @@ clear_socket(const struct link_port *p, const char *args, struct error *err)
 			unlink(path);
 			return 0;
 		case SOCKET_LIVE: /* the driver would fail, and remove the other program's file */
-			return error_set(err, EADDRINUSE, "%s: another program listens on %s",
-				p->cfg.name, path);
+			return port_error(p, err, EADDRINUSE, "another program listens on %s",
+				path);
 		}
 	}
 	return 0;
@@ -213,8 +213,8 @@ device_plug(struct link_port *p, struct error *err)
 		return device_error(p->cfg.name, p->cfg.device, rc, err);
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);
 	if (rte_eth_dev_get_port_by_name(name, &p->ethdev) != 0)
-		return error_set(err, ENODEV, "%s: device %.96s is not a network device",
-			p->cfg.name, p->cfg.device);
+		return port_error(p, err, ENODEV, "device %.96s is not a network device",
+			p->cfg.device);
 	p->hotplugged = true;
 	return 0;
 }
@@ -243,10 +243,9 @@ device_attach(struct link_port *p, struct error *err)
 	int rc;
 
 	if (p->cfg.device[0] == '\0')
-		return error_set(err, EINVAL,
-			"%s: device is missing: a PCI address or a vdev, or "
-			"back_to_back with the name of another port",
-			p->cfg.name);
+		return port_error(p, err, EINVAL,
+			"device is missing: a PCI address or a vdev, or "
+			"back_to_back with the name of another port");
 	if (memif && memif_trust(p, err) != 0)
 		return -EPERM;
 	rc = device_find(p, err);

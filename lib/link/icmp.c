@@ -192,12 +192,11 @@ icmp_tick(struct link_worker *w, uint64_t now)
 		if (seen == l->unreachable_told || now < l->unreachable_next)
 			continue;
 		ours = port_has_address(p, &l->unreachable_from);
-		LINK_LOG(WARNING,
-			"%s: host kernel at %s holds %s address and answers port %u with ICMP "
+		PORT_LOG(p, WARNING,
+			"host kernel at %s holds %s address and answers port %u with ICMP "
 			"unreachable (%llu so far): take the address off the kernel's interface",
-			p->cfg.name, gid_print(&l->unreachable_from, text),
-			ours ? "this port's" : "the peer's", ROCEV2_PORT,
-			(unsigned long long)(seen - l->unreachable_told));
+			gid_print(&l->unreachable_from, text), ours ? "this port's" : "the peer's",
+			ROCEV2_PORT, (unsigned long long)(seen - l->unreachable_told));
 		l->unreachable_told = seen;
 		l->unreachable_next = now + WARN_S * w->link->cfg.hz;
 	}

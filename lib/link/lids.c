@@ -40,12 +40,11 @@ static int
 check_route(const struct link_port *p, uint16_t lid, const uint8_t *mac, struct error *err)
 {
 	if (!is_unicast(lid))
-		return error_set(err, EINVAL, "%s: lid: got 0x%x, allowed 1..0x%x", p->cfg.name,
-			lid, PORT_LID_MULTICAST - 1);
+		return port_error(p, err, EINVAL, "lid: got 0x%x, allowed 1..0x%x", lid,
+			PORT_LID_MULTICAST - 1);
 	if (mac != NULL && !is_mac(mac))
-		return error_set(err, EINVAL,
-			"%s: mac of LID %u: neither zero nor a group address is a port's",
-			p->cfg.name, lid);
+		return port_error(p, err, EINVAL,
+			"mac of LID %u: neither zero nor a group address is a port's", lid);
 	return 0;
 }
 
@@ -59,7 +58,7 @@ lids_create(struct link_port *p, struct error *err)
 	p->lids = rte_zmalloc_socket("lid_table", sizeof(*p->lids), RTE_CACHE_LINE_SIZE,
 		p->memory_node);
 	if (p->lids == NULL)
-		return error_set(err, ENOMEM, "%s: no memory for its LID routes", p->cfg.name);
+		return port_error(p, err, ENOMEM, "no memory for its LID routes");
 	if (mac_word(p->cfg.peer_mac) != 0)
 		p->lids->peer = mac_word(p->cfg.peer_mac) | NEIGH_VALID | LID_FIXED;
 	for (i = 0; i < p->cfg.num_lids; i++) {
@@ -183,8 +182,8 @@ link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t *mac
 			l->num_ports - 1);
 	p = &l->port[port];
 	if (p->lids == NULL)
-		return error_set(err, EINVAL, "%s: no native InfiniBand port: it has no LID routes",
-			p->cfg.name);
+		return port_error(p, err, EINVAL,
+			"no native InfiniBand port: it has no LID routes");
 	rc = check_route(p, lid, mac, err);
 	if (rc != 0)
 		return rc;

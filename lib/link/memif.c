@@ -95,10 +95,9 @@ int
 memif_trust(const struct link_port *p, struct error *err)
 {
 	if (!p->cfg.trusted)
-		return error_set(err, EPERM,
-			"%s: trusted: a memif peer can crash this process. Set \"trusted\": true if "
-			"you trust it, or else use net_vhost, which checks what its peer writes",
-			p->cfg.name);
+		return port_error(p, err, EPERM,
+			"trusted: a memif peer can crash this process. Set \"trusted\": true if "
+			"you trust it, or else use net_vhost, which checks what its peer writes");
 	return 0;
 }
 

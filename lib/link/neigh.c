@@ -230,8 +230,7 @@ neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgi
 
 	if (i == NEIGH_MAX || rte_hash_add_key_data(t->hash, &key, (void *)(uintptr_t)i) != 0) {
 		neigh_refuse(t);
-		return error_set(err, ENOSPC, "%s: neighbour table is full (%u)", p->cfg.name,
-			NEIGH_MAX);
+		return port_error(p, err, ENOSPC, "neighbour table is full (%u)", NEIGH_MAX);
 	}
 	n = &t->entry[i];
 	*n = (struct neigh){
@@ -417,8 +416,7 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 			l->num_ports - 1);
 	p = &l->port[port];
 	if (p->cfg.ib)
-		return error_set(err, EINVAL, "%s: native InfiniBand: LIDs route there",
-			p->cfg.name);
+		return port_error(p, err, EINVAL, "native InfiniBand: LIDs route there");
 	if (gid_is_ipv4(sgid) != gid_is_ipv4(dgid))
 		return error_set(err, EINVAL,
 			"dgid: got %s, but the source %s is of the other family",
@@ -438,8 +436,8 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 		rc = neigh_make_entry(l, p, sgid, hop, index, err);
 		if (rc != 0)
 			return rc;
-		LINK_LOG(DEBUG, "%s: %s is a new neighbour, for packets to %s", p->cfg.name,
-			gid_print(hop, from), gid_print(dgid, to));
+		PORT_LOG(p, DEBUG, "%s is a new neighbour, for packets to %s", gid_print(hop, from),
+			gid_print(dgid, to));
 	}
 	n = &l->neigh->entry[*index];
 	n->asked = l->neigh->searches;

@@ -32,14 +32,14 @@ open_setup_queues(struct link_port *p, struct error *err)
 		rc = rte_eth_rx_queue_setup(p->ethdev, q, p->rx_desc, p->memory_node, NULL,
 			p->pool->mp);
 		if (rc != 0)
-			return error_set(err, -rc, "%s: receive queue %u of %u descriptors: %s",
-				p->cfg.name, q, p->rx_desc, rte_strerror(-rc));
+			return port_error(p, err, -rc, "receive queue %u of %u descriptors: %s", q,
+				p->rx_desc, rte_strerror(-rc));
 	}
 	for (q = 0; q < p->ntx; q++) {
 		rc = rte_eth_tx_queue_setup(p->ethdev, q, p->tx_desc, p->memory_node, NULL);
 		if (rc != 0)
-			return error_set(err, -rc, "%s: transmit queue %u of %u descriptors: %s",
-				p->cfg.name, q, p->tx_desc, rte_strerror(-rc));
+			return port_error(p, err, -rc, "transmit queue %u of %u descriptors: %s", q,
+				p->tx_desc, rte_strerror(-rc));
 	}
 	return 0;
 }
@@ -65,7 +65,7 @@ choose_mac(struct link_port *p)
 	memcpy(p->mac, mac.addr_bytes, MAC_LEN);
 	p->mac_word = mac_word(p->mac);
 	if (promiscuous && rte_eth_promiscuous_enable(p->ethdev) != 0)
-		LINK_LOG(WARNING, "%s: %s has no promiscuous mode", p->cfg.name, p->driver);
+		PORT_LOG(p, WARNING, "%s has no promiscuous mode", p->driver);
 	if (port_first_address(p, false) != NULL)
 		admit_multicast(p);
 }
@@ -113,8 +113,8 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 		p->tx_ring[w] = rte_ring_create(name, TX_HANDOFF_RING, p->memory_node,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (p->tx_ring[w] == NULL)
-			return error_set(err, rte_errno, "%s: no ring for worker %u: %s",
-				p->cfg.name, w, rte_strerror(rte_errno));
+			return port_error(p, err, rte_errno, "no ring for worker %u: %s", w,
+				rte_strerror(rte_errno));
 	}
 	if (device_is_client(p)) {
 		rc = memif_client_start(l, p, err);
@@ -124,8 +124,8 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 		rc = rte_eth_dev_start(p->ethdev);
 	}
 	if (rc != 0)
-		return error_set(err, rc == -1 ? ENODEV : -rc, "%s: %s does not start: %s",
-			p->cfg.name, p->driver, device_strerror(rc));
+		return port_error(p, err, rc == -1 ? ENODEV : -rc, "%s does not start: %s",
+			p->driver, device_strerror(rc));
 	p->started = true;
 	p->reconnects = reconnects(p);
 	ring_full_find(l, p);
@@ -199,9 +199,9 @@ check_ib_room(const struct link_port *p, struct error *err)
 {
 	if (p->mtu >= IB_MTU_MIN)
 		return 0;
-	return error_set(err, EINVAL,
-		"%s: mtu: got %u, native InfiniBand needs %u or more: a path MTU of 256 and its headers",
-		p->cfg.name, p->mtu, IB_MTU_MIN);
+	return port_error(p, err, EINVAL,
+		"mtu: got %u, native InfiniBand needs %u or more: a path MTU of 256 and its headers",
+		p->mtu, IB_MTU_MIN);
 }
 
 static void
@@ -226,8 +226,7 @@ open_start_or_explain(struct link *l, struct link_port *p, struct error *err)
 	if (rc != 0 && rc != -EINTR && p->hotplugged && !pci_address_parse(p->cfg.device, NULL))
 		found = device_cause(&device_host, p->cfg.device, rc, &cause);
 	if (found != 0)
-		return error_set(err, -found, "%s: device %.64s: %s", p->cfg.name, p->cfg.device,
-			cause.text);
+		return port_error(p, err, -found, "device %.64s: %s", p->cfg.device, cause.text);
 	return rc;
 }
 

@@ -32,6 +32,10 @@
 extern int link_logtype;
 #define LINK_LOG(level, fmt, ...)                                                                  \
 	rte_log(RTE_LOG_##level, link_logtype, "link: " fmt "\n", ##__VA_ARGS__)
+/* Log of a port, or set an error: with the port's name in front. */
+#define PORT_LOG(p, level, fmt, ...) LINK_LOG(level, "%s: " fmt, (p)->cfg.name, ##__VA_ARGS__)
+#define port_error(p, err, eno, fmt, ...)                                                          \
+	error_set(err, eno, "%s: " fmt, (p)->cfg.name, ##__VA_ARGS__)
 
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_ARP  0x0806

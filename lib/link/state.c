@@ -186,13 +186,13 @@ state_init(struct link *l, struct link_port *p, struct error *err)
 	p->attr_copies = rte_zmalloc_socket("port_attr", ATTR_COPIES * sizeof(*p->attr_copies), 0,
 		p->memory_node);
 	if (p->attr_copies == NULL)
-		return error_set(err, ENOMEM, "%s: no memory for its attributes", p->cfg.name);
+		return port_error(p, err, ENOMEM, "no memory for its attributes");
 	if (!read_link(p, &p->link))
 		p->link.link_status = RTE_ETH_LINK_DOWN;
 	if (p->driver_rule->link_of_interface && !link_up(p))
-		LINK_LOG(WARNING,
-			"%s: link is down: %s is down or has no carrier; if it is down: ip link set %s up",
-			p->cfg.name, p->interface[0].name, p->interface[0].name);
+		PORT_LOG(p, WARNING,
+			"link is down: %s is down or has no carrier; if it is down: ip link set %s up",
+			p->interface[0].name, p->interface[0].name);
 	p->guid = p->cfg.guid != 0 ? p->cfg.guid : port_eui64(p->mac);
 	settings_init(p);
 	state_publish(l, p, 0);
@@ -230,7 +230,7 @@ state_update(const struct link *l, struct link_port *p, uint64_t now)
 	/* buffers were sized at start, so a larger MTU takes effect only after a restart */
 	p->mtu = RTE_MIN(mtu, p->pool->data_room - ETH_LEN - VLAN_LEN);
 	state_publish(l, p, now);
-	LINK_LOG(NOTICE, "%s: link is %s, MTU %u", p->cfg.name, up ? "up" : "down", p->mtu);
+	PORT_LOG(p, NOTICE, "link is %s, MTU %u", up ? "up" : "down", p->mtu);
 	return up && !was_up;
 }
 

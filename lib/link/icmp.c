@@ -182,13 +182,11 @@ icmp_tick(struct link_worker *w, uint64_t now)
 	struct port_limits *l;
 	char text[GID_STRLEN];
 	uint64_t seen;
-	unsigned int i;
 	bool ours;
 
-	for (i = 0; i < w->link->num_ports; i++) {
-		p = &w->link->port[i];
-		l = &w->limits[i];
-		seen = w->counters[i].port_unreachable;
+	LINK_FOREACH_PORT(p, w->link) {
+		l = &w->limits[p->index];
+		seen = w->counters[p->index].port_unreachable;
 		if (seen == l->unreachable_told || now < l->unreachable_next)
 			continue;
 		ours = port_has_address(p, &l->unreachable_from);

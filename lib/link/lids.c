@@ -138,11 +138,11 @@ lids_age(struct lid_table *t)
 void
 lids_tick(struct link_worker *w, uint64_t now)
 {
+	const struct link_port *p;
 	struct lid_table *t;
-	unsigned int i;
 
-	for (i = 0; i < w->link->num_ports; i++) {
-		t = w->link->port[i].lids;
+	LINK_FOREACH_PORT(p, w->link) {
+		t = p->lids;
 		if (t == NULL || now < t->age_next)
 			continue;
 		lids_age(t);

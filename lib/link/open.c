@@ -110,8 +110,7 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 	 */
 	for (w = p->driver_rule->queues_may_sleep ? 1 : p->ntx; w < l->cfg.workers; w++) {
 		snprintf(name, sizeof(name), "tx.%u.%.12s", w, p->cfg.name);
-		p->tx_ring[w] = rte_ring_create(name, TX_HANDOFF_RING, p->memory_node,
-			RING_F_SP_ENQ | RING_F_SC_DEQ);
+		p->tx_ring[w] = mbuf_ring_create(name, TX_HANDOFF_RING, p->memory_node);
 		if (p->tx_ring[w] == NULL)
 			return port_error(p, err, rte_errno, "no ring for worker %u: %s", w,
 				rte_strerror(rte_errno));
@@ -234,13 +233,11 @@ static int
 open_ports(struct link *l, struct error *err)
 {
 	struct link_port *p;
-	unsigned int i;
 	int rc;
 
 	rc = back_to_back_open(l, err);
-	for (i = 0; rc == 0 && i < l->num_ports; i++) {
-		p = &l->port[i];
-		if (!p->back_to_back)
+	LINK_FOREACH_PORT(p, l) {
+		if (rc == 0 && !p->back_to_back)
 			rc = device_attach(p, err);
 		if (rc == 0)
 			interface_note(p);
@@ -253,25 +250,27 @@ open_ports(struct link *l, struct error *err)
 	}
 	if (rc == 0)
 		rc = pool_create_all(l, err);
-	for (i = 0; rc == 0 && i < l->num_ports; i++) {
-		l->port[i].memory_node = l->port[i].pool->numa_node;
-		if (device_is_memif(&l->port[i]))
+	if (rc != 0)
+		return rc;
+	LINK_FOREACH_PORT(p, l) {
+		p->memory_node = p->pool->numa_node;
+		if (device_is_memif(p))
 			guard_memif(l);
-		rc = open_start_or_explain(l, &l->port[i], err);
+		rc = open_start_or_explain(l, p, err);
 		if (rc != 0)
-			break;
-		interface_tell(&l->port[i]);
-		kernel_look(&l->port[i]);
-		tell_of_steering(l, &l->port[i]);
+			return rc;
+		interface_tell(p);
+		kernel_look(p);
+		tell_of_steering(l, p);
 	}
-	return rc;
+	return 0;
 }
 
 struct link *
 link_open(const struct link_config *config, struct error *err)
 {
 	struct link *l;
-	unsigned int i;
+	struct link_port *p;
 
 	if (check_config(config, err) != 0)
 		return NULL;
@@ -285,12 +284,12 @@ link_open(const struct link_config *config, struct error *err)
 		goto no_memory;
 	l->neigh_mac = l->neigh->mac;
 	l->num_ports = config->num_ports;
-	for (i = 0; i < l->num_ports; i++) {
-		l->port[i].cfg = config->port[i];
-		if (l->port[i].cfg.ethertype == 0)
-			l->port[i].cfg.ethertype = ETHERTYPE_IB;
-		l->port[i].index = i;
-		l->port[i].ethdev = RTE_MAX_ETHPORTS;
+	LINK_FOREACH_PORT(p, l) {
+		p->index = (uint16_t)(p - l->port);
+		p->cfg = config->port[p->index];
+		if (p->cfg.ethertype == 0)
+			p->cfg.ethertype = ETHERTYPE_IB;
+		p->ethdev = RTE_MAX_ETHPORTS;
 	}
 	if (open_ports(l, err) != 0) {
 		link_close(l);
@@ -307,7 +306,6 @@ no_memory:
 static void
 stop_port(struct link *l, struct link_port *p)
 {
-	struct rte_mbuf *m;
 	unsigned int w;
 
 	/*
@@ -317,33 +315,28 @@ stop_port(struct link *l, struct link_port *p)
 		device_stop(p);
 		p->started = false;
 	}
-	for (w = 0; w < l->cfg.workers; w++) {
-		if (p->tx_ring[w] == NULL)
-			continue;
-		while (rte_ring_sc_dequeue(p->tx_ring[w], (void **)&m) == 0)
-			rte_pktmbuf_free(m);
-		rte_ring_free(p->tx_ring[w]);
-	}
+	for (w = 0; w < l->cfg.workers; w++)
+		mbuf_ring_free(p->tx_ring[w]);
 }
 
 void
 link_close(struct link *l)
 {
-	unsigned int i;
+	struct link_port *p;
 
 	if (l == NULL)
 		return;
 	/* stop all ports before closing any: a back-to-back pair shares its rings */
-	for (i = 0; i < l->num_ports; i++)
-		stop_port(l, &l->port[i]);
-	for (i = 0; i < l->num_ports; i++)
-		device_detach(&l->port[i]);
+	LINK_FOREACH_PORT(p, l)
+		stop_port(l, p);
+	LINK_FOREACH_PORT(p, l)
+		device_detach(p);
 	if (l->guarded)
 		memif_guard(NULL);
-	for (i = 0; i < l->num_ports; i++) {
-		back_to_back_close(&l->port[i]);
-		rte_free(l->port[i].attr_copies);
-		rte_free(l->port[i].lids);
+	LINK_FOREACH_PORT(p, l) {
+		back_to_back_close(p);
+		rte_free(p->attr_copies);
+		rte_free(p->lids);
 	}
 	pool_free_all(l);
 	neigh_destroy(l->neigh);

@@ -232,6 +232,10 @@ struct link {
 	const uint64_t *neigh_mac; /* [index]: one word each, see neigh.h */
 };
 
+/* Each port p of a link, which has the index p->index. */
+#define LINK_FOREACH_PORT(p, link)                                                                 \
+	for ((p) = (link)->port; (p) < (link)->port + (link)->num_ports; (p)++)
+
 struct rx_queue {
 	struct link_port *port;
 	uint16_t queue;
@@ -526,6 +530,11 @@ int pool_create_all(struct link *l, struct error *err);
 void pool_free_all(struct link *l);
 /** The NUMA node of the pool's buffers. */
 int pool_memory_node(const struct link_pool *pool);
+
+/* pool.c: a ring into which one worker sends frames, and from which one receives them */
+struct rte_ring *mbuf_ring_create(const char *name, unsigned int size, int numa_node);
+/* Free a ring and the frames in it. NULL: nothing. */
+void mbuf_ring_free(struct rte_ring *ring);
 
 /* back_to_back.c */
 int back_to_back_open(struct link *l, struct error *err);

@@ -247,39 +247,43 @@ state_announce_addresses(struct link_worker *w, struct link_port *p)
 			nd_announce(w, p, &p->cfg.addr[i].gid);
 }
 
+static void
+announce_soon(struct link_worker *w, const struct link_port *p)
+{
+	if (!p->back_to_back)
+		w->announce_left[p->index] = ANNOUNCE_COUNT;
+}
+
 /* Worker 0, at its start. */
 void
 state_announce(struct link_worker *w)
 {
-	unsigned int i;
+	const struct link_port *p;
 
-	for (i = 0; i < w->link->num_ports; i++)
-		if (!w->link->port[i].back_to_back)
-			w->announce_left[i] = ANNOUNCE_COUNT;
+	LINK_FOREACH_PORT(p, w->link)
+		announce_soon(w, p);
 }
 
 void
 state_tick(struct link_worker *w, uint64_t now)
 {
 	uint64_t ms = w->link->cfg.hz / 1000;
+	bool look = now >= w->state_next;
 	struct link_port *p;
-	unsigned int i;
-	bool look;
 
-	look = now >= w->state_next;
 	if (look)
 		w->state_next = now + STATE_MS * ms;
-	for (i = 0; i < w->link->num_ports; i++) {
-		p = &w->link->port[i];
+	LINK_FOREACH_PORT(p, w->link) {
 		if (p->attr_stale)
 			state_publish(w->link, p, now);
-		if (look && state_update(w->link, p, now) && !p->back_to_back)
-			w->announce_left[i] = ANNOUNCE_COUNT;
-		if (w->announce_left[i] == 0 || now < w->announce_next[i] || !p->attr->up)
+		if (look && state_update(w->link, p, now))
+			announce_soon(w, p);
+		if (w->announce_left[p->index] == 0 || now < w->announce_next[p->index] ||
+			!p->attr->up)
 			continue;
 		state_announce_addresses(w, p);
-		w->announce_left[i]--;
-		w->announce_next[i] = now + ANNOUNCE_MS * ms;
+		w->announce_left[p->index]--;
+		w->announce_next[p->index] = now + ANNOUNCE_MS * ms;
 	}
 }
 
@@ -287,8 +291,7 @@ void
 state_addresses_changed(struct link_worker *w, struct link_port *p)
 {
 	state_publish(w->link, p, w->now);
-	if (!p->back_to_back)
-		w->announce_left[p->index] = ANNOUNCE_COUNT;
+	announce_soon(w, p);
 }
 
 const struct port_attr *

@@ -54,17 +54,17 @@ tx_vl15_flush(struct link_worker *w)
 void
 tx_vl15_init(struct link_worker *w)
 {
-	unsigned int i;
+	const struct link_port *p;
 
 	w->smp_sink.worker = w;
 	w->smp_sink.sink.reserve = smp_reserve;
 	w->smp_sink.sink.commit = smp_commit;
-	for (i = 0; i < w->link->num_ports; i++) {
-		if (!w->link->port[i].cfg.ib)
+	LINK_FOREACH_PORT(p, w->link) {
+		if (!p->cfg.ib)
 			continue;
-		tx_port_init(w, &w->vl15[i], i);
-		vl15_refill(&w->vl15[i]);
-		w->tx[i]->vl15 = &w->vl15[i];
+		tx_port_init(w, &w->vl15[p->index], p->index);
+		vl15_refill(&w->vl15[p->index]);
+		w->tx[p->index]->vl15 = &w->vl15[p->index];
 	}
 }
 

@@ -30,24 +30,22 @@
 static void
 assign_rx(struct link_worker *w)
 {
-	struct link *l = w->link;
-	unsigned int i, q;
+	struct link_port *p;
+	unsigned int q;
 
-	for (i = 0; i < l->num_ports; i++)
-		for (q = w->id; q < l->port[i].nrx; q += l->cfg.workers)
-			w->rx[w->num_rx++] = (struct rx_queue){ .port = &l->port[i], .queue = q };
+	LINK_FOREACH_PORT(p, w->link)
+		for (q = w->id; q < p->nrx; q += w->link->cfg.workers)
+			w->rx[w->num_rx++] = (struct rx_queue){ .port = p, .queue = q };
 }
 
 static void
 assign_handoff(struct link_worker *w)
 {
-	struct link *l = w->link;
 	struct link_port *p;
-	unsigned int i, other, owner;
+	unsigned int other, owner;
 
-	for (i = 0; i < l->num_ports; i++) {
-		p = &l->port[i];
-		for (other = 0; other < l->cfg.workers; other++) {
+	LINK_FOREACH_PORT(p, w->link) {
+		for (other = 0; other < w->link->cfg.workers; other++) {
 			/*
 			 * the other worker has no queue, or its queue may sleep: then worker 0
 			 * sends
@@ -57,7 +55,7 @@ assign_handoff(struct link_worker *w)
 				w->handoff[w->num_handoff++] = (struct tx_handoff){
 					.ring = p->tx_ring[other],
 					.ring_left = &p->tx_ring_left[other],
-					.port = i,
+					.port = p->index,
 				};
 		}
 	}
@@ -91,21 +89,23 @@ link_may_answer(struct link_worker *w, const struct link_port *p, enum answer ki
 static unsigned int
 num_queues(const struct link *l)
 {
-	unsigned int i, n = 0;
+	const struct link_port *p;
+	unsigned int n = 0;
 
-	for (i = 0; i < l->num_ports; i++)
-		n += l->port[i].nrx;
+	LINK_FOREACH_PORT(p, l)
+		n += p->nrx;
 	return n;
 }
 
 static bool
 has_ib(const struct link *l)
 {
-	unsigned int i = 0;
+	const struct link_port *p;
 
-	while (i < l->num_ports && !l->port[i].cfg.ib)
-		i++;
-	return i < l->num_ports;
+	LINK_FOREACH_PORT(p, l)
+		if (p->cfg.ib)
+			return true;
+	return false;
 }
 
 struct link_worker *

@@ -76,16 +76,6 @@ nd_send_message(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, 
 	tx_l3(w, p, m, ip, IPV6_LEN + ND_MESSAGE_LEN, dmac, ETHERTYPE_IPV6);
 }
 
-/* 33:33 and the group's last four bytes (RFC 2464 7) */
-static uint64_t
-nd_group_mac(const uint8_t *group)
-{
-	uint8_t mac[MAC_LEN] = { 0x33, 0x33 };
-
-	memcpy(mac + 2, group + 12, 4);
-	return mac_word(mac);
-}
-
 static const uint8_t all_nodes[16] = { 0xFF, 0x02, [15] = 1 };
 
 static void
@@ -103,7 +93,7 @@ nd_advertise(struct link_worker *w, struct rx_frame *f, const uint8_t *ours)
 	/* duplicate address detection: answer to all nodes */
 	if (memcmp(src, unspecified, 16) == 0)
 		nd_send_message(w, f->port, m, ip, ND_NA, ND_OVERRIDE, ours, all_nodes, ours,
-			nd_group_mac(all_nodes));
+			ipv6_group_mac(all_nodes));
 	else
 		nd_send_message(w, f->port, m, ip, ND_NA, ND_SOLICITED | ND_OVERRIDE, ours, src,
 			ours, mac);
@@ -156,7 +146,7 @@ nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
 		return;
 	memcpy(group + 13, target->raw + 13, 3);
 	nd_send_message(w, p, m, ip, ND_NS, 0, source->raw, dmac != NULL ? target->raw : group,
-		target->raw, dmac != NULL ? mac_word(dmac) : nd_group_mac(group));
+		target->raw, dmac != NULL ? mac_word(dmac) : ipv6_group_mac(group));
 }
 
 void
@@ -168,5 +158,5 @@ nd_announce(struct link_worker *w, struct link_port *p, const union gid *addr)
 	m = tx_control(w, p, &ip);
 	if (m != NULL)
 		nd_send_message(w, p, m, ip, ND_NA, ND_OVERRIDE, addr->raw, all_nodes, addr->raw,
-			nd_group_mac(all_nodes));
+			ipv6_group_mac(all_nodes));
 }

@@ -279,7 +279,7 @@ link_open(const struct link_config *config, struct error *err)
 		goto no_memory;
 	l->cfg = *config;
 	l->port = rte_zmalloc("link_ports", config->num_ports * sizeof(*l->port), 0);
-	l->neigh = neigh_create();
+	l->neigh = neigh_create(l->cfg.rcu);
 	if (l->port == NULL || l->neigh == NULL)
 		goto no_memory;
 	l->neigh_mac = l->neigh->mac;

@@ -369,6 +369,10 @@ link_count(uint64_t *c, uint64_t n)
 	__atomic_store_n(c, *c + n, __ATOMIC_RELAXED);
 }
 
+/* Fields that one thread writes while others read them, each for itself. */
+#define RELAXED_GET(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
+#define RELAXED_SET(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
+
 /* A MAC's six bytes as a number, in memory order, for comparisons. */
 static inline uint64_t
 mac_word(const uint8_t *mac)
@@ -377,6 +381,15 @@ mac_word(const uint8_t *mac)
 
 	memcpy(&w, mac, MAC_LEN);
 	return w;
+}
+
+/* The MAC of an IPv6 group (RFC 2464 7): 33:33 and the last four bytes of its address. */
+static inline uint64_t
+ipv6_group_mac(const uint8_t *group)
+{
+	uint8_t mac[MAC_LEN] = { 0x33, 0x33, group[12], group[13], group[14], group[15] };
+
+	return mac_word(mac);
 }
 
 /* Received frame under classification: rx.c fills it, arp.c, nd.c and icmp.c read it. */

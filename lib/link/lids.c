@@ -82,7 +82,7 @@ lid_replace_word(uint64_t *word, uint64_t old, uint64_t mac)
 static bool
 lid_learn_word(uint64_t *word, uint64_t mac)
 {
-	uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+	uint64_t old = RELAXED_GET(*word);
 
 	if (likely(old == mac) || (old & LID_FIXED))
 		return false;
@@ -116,7 +116,7 @@ lid_route(const struct link_port *p, const struct port_attr *attr, uint16_t dlid
 		word = &p->lids->route[dlid];
 	else if (dlid != PORT_LID_PERMISSIVE)
 		return MAC_MASK | NEIGH_VALID; /* multicast LIDs are broadcast */
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
+	return RELAXED_GET(*word);
 }
 
 static void
@@ -126,7 +126,7 @@ lids_age(struct lid_table *t)
 	uint64_t old;
 
 	for (; t->age_cursor < end; t->age_cursor++) {
-		old = __atomic_load_n(&t->route[t->age_cursor], __ATOMIC_RELAXED);
+		old = RELAXED_GET(t->route[t->age_cursor]);
 		if (unlikely(old != 0) && !(old & LID_FIXED))
 			lid_replace_word(&t->route[t->age_cursor], old,
 				old & LID_HEARD ? old & ~LID_HEARD : 0);
@@ -162,7 +162,7 @@ link_lid_next(const struct link *l, unsigned int port, uint64_t *cursor, struct 
 	while (word == 0) {
 		if (*cursor >= PORT_LID_MULTICAST)
 			return false;
-		word = __atomic_load_n(&t->route[(*cursor)++], __ATOMIC_RELAXED);
+		word = RELAXED_GET(t->route[(*cursor)++]);
 	}
 	info->lid = (uint16_t)(*cursor - 1);
 	info->fixed = word & LID_FIXED;
@@ -189,6 +189,6 @@ link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t *mac
 		return rc;
 	if (mac != NULL)
 		word = mac_word(mac) | NEIGH_VALID | LID_FIXED;
-	__atomic_store_n(&p->lids->route[lid], word, __ATOMIC_RELAXED);
+	RELAXED_SET(p->lids->route[lid], word);
 	return 0;
 }

@@ -158,7 +158,7 @@ rx_native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt
 		if (attr->state != PORT_STATE_ARMED)
 			return VERDICT_PORT_STATE;
 		if (port_lid_own(attr, pkt->dlid) && wire_crc_ok(pkt, &why))
-			__atomic_store_n(&f->port->heard_data, true, __ATOMIC_RELAXED);
+			RELAXED_SET(f->port->heard_data, true);
 	}
 	if (unlikely(pkt->has_grh && !smp && pkt->dgid.raw[0] != 0xFF) &&
 		!rx_own_gid(attr, &pkt->dgid))

@@ -204,7 +204,7 @@ link_port_set(struct link_worker *w, unsigned int port, const struct port_settin
 {
 	struct link_port *p = &w->link->port[port];
 
-	__atomic_store_n(&p->heard_data, false, __ATOMIC_RELAXED);
+	RELAXED_SET(p->heard_data, false);
 	p->settings = *s;
 	state_publish(w->link, p, w->now);
 }
@@ -303,7 +303,7 @@ link_port_attr(const struct link *l, unsigned int port)
 bool
 link_port_heard_data(const struct link *l, unsigned int port)
 {
-	return __atomic_load_n(&l->port[port].heard_data, __ATOMIC_RELAXED);
+	return RELAXED_GET(l->port[port].heard_data);
 }
 
 bool

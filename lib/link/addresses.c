@@ -10,7 +10,6 @@
 
 #include <errno.h>
 
-#include "link/kernel.h"
 #include "link/neigh.h"
 #include "link/private.h"
 
@@ -74,10 +73,4 @@ link_add_address(struct link_worker *w, unsigned int port, const struct link_add
 	__atomic_store_n(&p->cfg.num_addr, p->cfg.num_addr + 1, __ATOMIC_RELEASE);
 	neigh_is_own(w->link->neigh, p, &addr->gid);
 	state_addresses_changed(w, p);
-}
-
-void
-link_warn_of_kernel(const struct link *l, unsigned int port)
-{
-	kernel_look(&l->port[port]);
 }

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <linux/bpf.h>
@@ -92,14 +91,11 @@ static int
 use_interface_mtu(const struct link *l, struct link_port *p, struct error *err)
 {
 	const char *ifname = p->interface[0].name;
-	char text[16];
 	unsigned int limit = UINT16_MAX;
 	int mtu;
 
 	if (strcmp(p->driver, "net_af_packet") == 0) {
-		p->frame_size = BUFFER_DEFAULT;
-		if (device_arg(p, "framesz", text, sizeof(text)))
-			p->frame_size = atoi(text);
+		p->frame_size = device_number(p, "framesz", BUFFER_DEFAULT);
 		limit = p->frame_size - AF_PACKET_SLOT_HEADER;
 	} else if (strcmp(p->driver, "net_af_xdp") == 0) {
 		limit = xdp_data_room(l) - XDP_PACKET_HEADROOM - ETH_LEN - VLAN_LEN;
@@ -161,15 +157,10 @@ static int
 use_any_mtu(struct link_port *p, struct error *err)
 {
 	unsigned int limit = UINT16_MAX;
-	char text[16];
 
 	p->mtu = p->cfg.mtu ? p->cfg.mtu : p->back_to_back ? BACK_TO_BACK_MTU : RTE_ETHER_MTU;
-	if (strcmp(p->driver, "net_memif") == 0) {
-		limit = BUFFER_DEFAULT;
-		if (device_arg(p, "bsize", text, sizeof(text)))
-			limit = atoi(text);
-		limit -= MEMIF_FRAME_HEADER;
-	}
+	if (device_is_memif(p))
+		limit = device_number(p, "bsize", BUFFER_DEFAULT) - MEMIF_FRAME_HEADER;
 	if (p->mtu > limit)
 		return port_error(p, err, EINVAL,
 			"mtu: got %u, %s allows up to %u with its bsize argument of now", p->mtu,

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -136,6 +137,14 @@ device_arg(const struct link_port *p, const char *key, char *value, size_t size)
 	char args[512];
 
 	return device_args(p, args, sizeof(args)) && arg_value(args, key, value, size);
+}
+
+unsigned int
+device_number(const struct link_port *p, const char *key, unsigned int otherwise)
+{
+	char text[16];
+
+	return device_arg(p, key, text, sizeof(text)) ? (unsigned int)atoi(text) : otherwise;
 }
 
 /*

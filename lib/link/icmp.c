@@ -18,29 +18,6 @@
 
 #define WARN_S 10
 
-/* What ICMP does alike over IPv4 and IPv6, with other numbers. */
-struct ip_family {
-	uint16_t ethertype;
-	uint8_t version;
-	/* offsets in the header */
-	uint8_t next; /* protocol */
-	uint8_t ttl;
-	uint8_t src;
-	uint8_t dst;
-	uint8_t addr_len;
-	uint8_t icmp; /* number of ICMP's protocol */
-	/* types of messages, and the code of an unreachable port */
-	uint8_t unreachable;
-	uint8_t port;
-	uint8_t echo;
-	uint8_t echo_reply;
-};
-
-static const struct ip_family ip_v4 = { ETHERTYPE_IPV4, 4, IPV4_PROTO, IPV4_TTL, IPV4_SRC, IPV4_DST,
-	4, PROTO_ICMP, .unreachable = 3, .port = 3, .echo = 8, .echo_reply = 0 };
-static const struct ip_family ip_v6 = { ETHERTYPE_IPV6, 6, IPV6_NEXT, IPV6_HOP_LIMIT, IPV6_SRC,
-	IPV6_DST, 16, PROTO_ICMPV6, .unreachable = 1, .port = 4, .echo = 128, .echo_reply = 129 };
-
 /* @return bytes of the header; 0: size bytes do not hold it and min more */
 static uint32_t
 ip_header_len(const struct ip_family *k, const uint8_t *ip, uint32_t size, uint32_t min)
@@ -49,14 +26,8 @@ ip_header_len(const struct ip_family *k, const uint8_t *ip, uint32_t size, uint3
 
 	if (size < IPV4_LEN || ip[0] >> 4 != k->version)
 		return 0;
-	header = k == &ip_v6 ? IPV6_LEN : (ip[0] & 0xF) * 4;
+	header = k->version == 6 ? k->len : (ip[0] & 0xF) * 4;
 	return header >= IPV4_LEN && size >= header + min ? header : 0;
-}
-
-static bool
-ip_is_own(const struct ip_family *k, const struct link_port *p, const uint8_t *addr)
-{
-	return k == &ip_v6 ? port_has_ipv6(p, addr) : port_has_ipv4(p, addr);
 }
 
 /*
@@ -77,7 +48,7 @@ icmp_check_unreachable(struct link_worker *w, const struct rx_frame *f, const st
 		get_be16(quote + header + UDP_DPORT) != ROCEV2_PORT || !ip_is_own(k, f->port, ours))
 		return;
 	link_count(&w->counters[f->port->index].port_unreachable, 1);
-	if (k == &ip_v6)
+	if (k->version == 6)
 		memcpy(from->raw, who, sizeof(from->raw));
 	else
 		*from = gid_from_ipv4(who);
@@ -108,7 +79,7 @@ echo_reply(struct link_worker *w, struct rx_frame *f, const struct ip_family *k,
 	ip[k->ttl] = ECHO_TTL;
 	icmp[0] = k->echo_reply;
 	memset(icmp + 2, 0, 2);
-	if (k == &ip_v6) {
+	if (k->version == 6) {
 		sum = rte_ipv6_udptcp_cksum((const void *)ip, icmp);
 	} else {
 		memset(ip + IPV4_CHECKSUM, 0, 2);
@@ -136,8 +107,8 @@ icmp_answer(struct link_worker *w, struct rx_frame *f, const struct ip_family *k
 	return VERDICT_ICMP;
 }
 
-enum verdict
-icmp_receive(struct link_worker *w, struct rx_frame *f)
+static enum verdict
+icmp4_receive(struct link_worker *w, struct rx_frame *f)
 {
 	uint8_t *ip = f->l3;
 	uint32_t total = get_be16(ip + IPV4_TOTAL);
@@ -155,8 +126,8 @@ icmp_receive(struct link_worker *w, struct rx_frame *f)
 	return icmp_answer(w, f, &ip_v4, ip + header, total - header, &source);
 }
 
-enum verdict
-icmpv6_receive(struct link_worker *w, struct rx_frame *f)
+static enum verdict
+icmp6_receive(struct link_worker *w, struct rx_frame *f)
 {
 	uint8_t *ip = f->l3, *icmp = ip + IPV6_LEN;
 	uint32_t len = get_be16(ip + IPV6_PAYLEN);
@@ -172,6 +143,12 @@ icmpv6_receive(struct link_worker *w, struct rx_frame *f)
 		return nd_receive(w, f, icmp, len);
 	memcpy(source.raw, ip + IPV6_SRC, 16);
 	return icmp_answer(w, f, &ip_v6, icmp, len, &source);
+}
+
+enum verdict
+icmp_receive(struct link_worker *w, struct rx_frame *f, const struct ip_family *k)
+{
+	return k->version == 6 ? icmp6_receive(w, f) : icmp4_receive(w, f);
 }
 
 /* Any worker: log the messages that this worker has seen, at most once per WARN_S and port. */

@@ -174,8 +174,9 @@ kernel_log_warning(void *arg, const char *text)
 }
 
 void
-kernel_look(const struct link_port *p)
+link_warn_of_kernel(const struct link *l, unsigned int port)
 {
+	const struct link_port *p = &l->port[port];
 	struct kernel_view v = {
 		.sys = "/sys",
 		.vlans = "/proc/net/vlan/config",

@@ -14,7 +14,6 @@
 
 #include "base/pci_address.h"
 #include "link/device_cause.h"
-#include "link/kernel.h"
 #include "link/lids.h"
 #include "link/private.h"
 
@@ -260,7 +259,7 @@ open_ports(struct link *l, struct error *err)
 		if (rc != 0)
 			return rc;
 		interface_tell(p);
-		kernel_look(p);
+		link_warn_of_kernel(l, p->index);
 		tell_of_steering(l, p);
 	}
 	return 0;

@@ -392,6 +392,41 @@ ipv6_group_mac(const uint8_t *group)
 	return mac_word(mac);
 }
 
+/* What receivers do alike with IPv4 and IPv6, with other numbers. */
+struct ip_family {
+	uint16_t ethertype;
+	uint8_t version;
+	/* of the header without options; the others are offsets in it */
+	uint8_t len;
+	uint8_t next; /* protocol */
+	uint8_t ttl;
+	uint8_t src;
+	uint8_t dst;
+	uint8_t addr_len;
+	uint8_t group; /* first byte of a group's address, in these bits: */
+	uint8_t group_mask;
+	uint8_t icmp; /* number of ICMP's protocol */
+	/* types of ICMP's messages, and the code of an unreachable port */
+	uint8_t unreachable;
+	uint8_t port;
+	uint8_t echo;
+	uint8_t echo_reply;
+};
+
+static const struct ip_family ip_v4 = { ETHERTYPE_IPV4, 4, IPV4_LEN, IPV4_PROTO, IPV4_TTL, IPV4_SRC,
+	IPV4_DST, 4, 0xE0, 0xF0, PROTO_ICMP, .unreachable = 3, .port = 3, .echo = 8,
+	.echo_reply = 0 };
+static const struct ip_family ip_v6 = { ETHERTYPE_IPV6, 6, IPV6_LEN, IPV6_NEXT, IPV6_HOP_LIMIT,
+	IPV6_SRC, IPV6_DST, 16, 0xFF, 0xFF, PROTO_ICMPV6, .unreachable = 1, .port = 4, .echo = 128,
+	.echo_reply = 129 };
+
+/* True if the address in a header of this family is one of the port's. */
+static inline bool
+ip_is_own(const struct ip_family *k, const struct link_port *p, const uint8_t *addr)
+{
+	return k->version == 6 ? port_has_ipv6(p, addr) : port_has_ipv4(p, addr);
+}
+
 /* Received frame under classification: rx.c fills it, arp.c, nd.c and icmp.c read it. */
 struct rx_frame {
 	struct rte_mbuf *mbuf; /* linear */
@@ -408,8 +443,7 @@ struct rx_frame {
  * answer into the frame's mbuf, they take it and set frame->mbuf to NULL.
  */
 enum verdict arp_receive(struct link_worker *w, struct rx_frame *f);
-enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f);
-enum verdict icmpv6_receive(struct link_worker *w, struct rx_frame *f);
+enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f, const struct ip_family *k);
 enum verdict nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len);
 /*
  * A frame from our own MAC, sent by this host's kernel: note if it rejects port 4791 from our
@@ -526,6 +560,7 @@ extern __thread uint16_t ethdev_in_burst;
 #define BUFFER_DEFAULT 2048
 /* Read an argument of the device. @retval false  there is none, or it is empty or too long */
 bool device_arg(const struct link_port *p, const char *key, char *value, size_t size);
+unsigned int device_number(const struct link_port *p, const char *key, unsigned int otherwise);
 
 /* steering.c: describe an uneven distribution of packets to workers. @return false: it is even */
 bool steering_words(const struct link_port *p, unsigned int workers, char *text, size_t size);

@@ -50,48 +50,27 @@ rx_transport(const struct rx_frame *f, enum encap encap, struct packet *pkt)
 	return TRANSPORT;
 }
 
-static inline enum verdict
-rx_ipv4(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
+/* @param k  a constant */
+static __rte_always_inline enum verdict
+rx_ip(struct link_worker *w, struct rx_frame *f, const struct ip_family *k, struct packet *pkt)
 {
-	const uint8_t *ip = f->l3;
-	bool group;
+	const uint8_t *ip = f->l3, *dst = ip + k->dst;
+	bool group, own;
 
-	if (unlikely(f->l3_len < IPV4_LEN))
+	if (unlikely(f->l3_len < k->len))
 		return VERDICT_RUNT;
-	if (unlikely(ip[0] >> 4 != 4))
+	if (unlikely(ip[0] >> 4 != k->version))
 		return VERDICT_IP_HEADER;
-	group = (ip[IPV4_DST] & 0xF0) == 0xE0;
-	if (unlikely(!port_has_ipv4(f->port, ip + IPV4_DST)) &&
-		!(group && ip[IPV4_PROTO] == PROTO_UDP))
+	group = (dst[0] & k->group_mask) == k->group;
+	own = group && k->version == 6 ? rx_own_ipv6_group(f->port, dst)
+				       : ip_is_own(k, f->port, dst);
+	if (unlikely(!own) && !(group && ip[k->next] == PROTO_UDP))
 		return VERDICT_NOT_OUR_IP;
 	if (unlikely(f->multicast && !group)) /* RFC 1122 3.3.6 */
 		return VERDICT_NOT_OUR_MAC;
-	if (unlikely(ip[IPV4_PROTO] == PROTO_ICMP))
-		return icmp_receive(w, f);
-	return rx_transport(f, ENCAP_ROCEV2_IPV4, pkt);
-}
-
-static enum verdict
-rx_ipv6(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
-{
-	const uint8_t *ip = f->l3;
-	uint8_t next;
-	bool group;
-
-	if (f->l3_len < IPV6_LEN)
-		return VERDICT_RUNT;
-	if (ip[0] >> 4 != 6)
-		return VERDICT_IP_HEADER;
-	next = ip[IPV6_NEXT];
-	group = ip[IPV6_DST] == 0xFF;
-	if (group ? next != PROTO_UDP && !rx_own_ipv6_group(f->port, ip + IPV6_DST)
-		  : !port_has_ipv6(f->port, ip + IPV6_DST))
-		return VERDICT_NOT_OUR_IP;
-	if (f->multicast && !group)
-		return VERDICT_NOT_OUR_MAC;
-	if (next == PROTO_ICMPV6)
-		return icmpv6_receive(w, f);
-	return rx_transport(f, ENCAP_ROCEV2_IPV6, pkt);
+	if (unlikely(ip[k->next] == k->icmp))
+		return icmp_receive(w, f, k);
+	return rx_transport(f, ENCAP_ROCEV2_IPV4, pkt); /* either version */
 }
 
 /* The destination GID must be one of ours; the transport checks multicast groups. */
@@ -231,9 +210,9 @@ rx_classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 							   : VERDICT_ETHERTYPE;
 	switch (ethertype) {
 	case ETHERTYPE_IPV4:
-		return rx_ipv4(w, f, pkt);
+		return rx_ip(w, f, &ip_v4, pkt);
 	case ETHERTYPE_IPV6:
-		return rx_ipv6(w, f, pkt);
+		return rx_ip(w, f, &ip_v6, pkt);
 	case ETHERTYPE_ROCEV1:
 		return rx_rocev1(f, pkt);
 	case ETHERTYPE_ARP:

@@ -29,34 +29,32 @@
 static unsigned int
 config_pkeys(const struct link_port_config *c, uint16_t *pkey)
 {
-	unsigned int i, n = RTE_MIN(c->num_pkeys, RTE_DIM(c->pkeys));
+	unsigned int n = RTE_MIN(c->num_pkeys, RTE_DIM(c->pkeys));
 
-	for (i = 0; i < n; i++)
-		pkey[i] = c->pkeys[i];
+	memcpy(pkey, c->pkeys, n * sizeof(*pkey));
 	if (n == 0)
 		pkey[n++] = 0xFFFF;
 	return n;
 }
 
-static unsigned int
+static void
 add_gid(struct port_attr *a, const struct link_addr *addr, enum gid_type type)
 {
-	struct port_gid *g;
-
-	if (a->num_gids < PORT_GIDS_MAX) {
-		g = &a->gid[a->num_gids++];
-		g->gid = addr->gid;
-		g->type = type;
-		g->prefix_len = addr->prefix_len;
-		g->gateway = addr->gateway;
-	}
-	return a->num_gids;
+	if (a->num_gids == PORT_GIDS_MAX)
+		return;
+	a->gid[a->num_gids++] = (struct port_gid){
+		.gid = addr->gid,
+		.type = type,
+		.prefix_len = addr->prefix_len,
+		.gateway = addr->gateway,
+	};
 }
 
-/* @retval false  the device does not report its link */
+/* @retval false  the device does not report its link: it counts as down */
 static bool
 read_link(const struct link_port *p, struct rte_eth_link *link)
 {
+	link->link_status = RTE_ETH_LINK_DOWN;
 	if (rte_eth_link_get_nowait(p->ethdev, link) != 0)
 		return false;
 	if (p->driver_rule->link_of_interface && !interface_is_running(p))
@@ -187,8 +185,7 @@ state_init(struct link *l, struct link_port *p, struct error *err)
 		p->memory_node);
 	if (p->attr_copies == NULL)
 		return port_error(p, err, ENOMEM, "no memory for its attributes");
-	if (!read_link(p, &p->link))
-		p->link.link_status = RTE_ETH_LINK_DOWN;
+	read_link(p, &p->link);
 	if (p->driver_rule->link_of_interface && !link_up(p))
 		PORT_LOG(p, WARNING,
 			"link is down: %s is down or has no carrier; if it is down: ip link set %s up",
@@ -319,8 +316,7 @@ link_state(const struct link *l, unsigned int port, struct link_state *state)
 	struct rte_eth_link link = { 0 };
 
 	memset(state, 0, sizeof(*state));
-	if (!read_link(p, &link))
-		link.link_status = RTE_ETH_LINK_DOWN;
+	read_link(p, &link);
 	state->up = link.link_status == RTE_ETH_LINK_UP;
 	if (link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
 		state->speed_mbps = link.link_speed;

@@ -37,11 +37,8 @@ extern int link_logtype;
 #define port_error(p, err, eno, fmt, ...)                                                          \
 	error_set(err, eno, "%s: " fmt, (p)->cfg.name, ##__VA_ARGS__)
 
-#define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_ARP  0x0806
-#define ETHERTYPE_VLAN 0x8100
 #define ETHERTYPE_MIN  0x0600 /* smaller values are lengths */
-#define ETHERTYPE_IPV6 0x86DD
 #define PROTO_ICMP     1
 #define PROTO_UDP      17
 #define PROTO_ICMPV6   58

@@ -460,7 +460,7 @@ void arp_send(struct link_worker *w, struct link_port *p, const union gid *sende
 	const union gid *target, const uint8_t *dmac);
 void nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
 	const union gid *target, const uint8_t *dmac);
-void nd_announce(struct link_worker *w, struct link_port *p, const union gid *addr);
+void nd_announce(struct link_worker *w, struct link_port *p, const uint8_t *addr);
 /* tx.c */
 /*
  * Send a frame whose l3_len bytes from layer 3 on are at l3 within m: write the Ethernet (and VLAN)

@@ -241,7 +241,7 @@ state_announce_addresses(struct link_worker *w, struct link_port *p)
 		if (gid_is_ipv4(&p->cfg.addr[i].gid))
 			arp_send(w, p, &p->cfg.addr[i].gid, &p->cfg.addr[i].gid, NULL);
 		else
-			nd_announce(w, p, &p->cfg.addr[i].gid);
+			nd_announce(w, p, p->cfg.addr[i].gid.raw);
 }
 
 static void

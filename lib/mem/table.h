@@ -121,15 +121,10 @@ enum mr_state {
 
 struct mem_mr {
 	enum mr_state state;
-	uint32_t key;
+	struct mem_mr_info info; /* .lost: mem_mr_lost() has returned it */
 	uint32_t serial; /* of the next key */
-	uint32_t pd;
-	uint32_t access;
 	/* number bound to it; atomic: workers bind, the control thread deregisters */
 	uint32_t windows;
-	bool lost; /* mem_mr_lost() has returned it */
-	uint64_t va;
-	uint64_t length;
 	uint64_t token;
 	struct backing backing;
 };

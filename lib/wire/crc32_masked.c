@@ -7,8 +7,6 @@
  * (rc-transport 9). crc32_fold.h explains the folding.
  */
 
-#include <string.h>
-
 #include <rte_common.h>
 
 #include "wire/crc32.h"
@@ -17,17 +15,24 @@
 #define BLOCK 16
 #define ONES  8 /* bytes 0xFF before the packet */
 
+/* For the portable kernel, short packets, and those with an LRH or IP options. */
+uint32_t __rte_noinline
+crc32_of_copy(crc32_update_fn *update, uint32_t crc, const uint8_t *p, uint32_t len,
+	const uint8_t *ones, uint32_t head_len)
+{
+	uint8_t head[CRC32_HEAD_MAX];
+	uint32_t i;
+
+	for (i = 0; i < head_len; i++)
+		head[i] = p[i] | ones[i];
+	crc = update(crc, head, head_len);
+	return update(crc, p + head_len, len - head_len);
+}
+
 uint32_t
 crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
 {
-	uint32_t i, head_len = blocks * BLOCK - ONES, crc;
-	uint8_t head[CRC32_HEAD_MAX];
-
-	memset(head, 0xFF, ONES);
-	for (i = 0; i < head_len; i++)
-		head[ONES + i] = p[i] | ones[i];
-	crc = crc32_portable(0, head, blocks * BLOCK);
-	return crc32_portable(crc, p + head_len, len - head_len);
+	return crc32_of_copy(crc32_portable, CRC_AFTER_ONES, p, len, ones, blocks * BLOCK - ONES);
 }
 
 #ifdef WIRE_CRC32_PCLMUL

@@ -16,9 +16,6 @@
 #include "wire/layout.h"
 #include "wire/wire.h"
 
-/* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
-#define CRC_AFTER_ONES 0x2144DF1Cu
-
 #define HEAD_MAX (IPV4_LEN_MAX + UDP_LEN + BTH_LEN)
 
 #define FRONT [ICRC_FRONT - 4] = 0xFF, 0xFF, 0xFF, 0xFF
@@ -51,22 +48,6 @@ mask_with_options(uint8_t mask[HEAD_MAX], uint32_t header_len)
 	memcpy(mask + header_len, plain + IPV4_LEN, UDP_LEN + BTH_LEN);
 }
 
-/*
- * For short packets and those with an LRH or IP options: mask the head, from layer 3 through the
- * BTH, in a buffer.
- */
-static uint32_t __rte_noinline
-icrc_of_copy(uint32_t crc, const uint8_t *l3, uint32_t len, const uint8_t *mask, uint32_t head_len)
-{
-	uint8_t head[HEAD_MAX];
-	uint32_t i;
-
-	for (i = 0; i < head_len; i++)
-		head[i] = l3[i] | mask[i];
-	crc = crc32_update(crc, head, head_len);
-	return crc32_update(crc, l3 + head_len, len - head_len);
-}
-
 static __rte_always_inline uint32_t
 masked_crc(const uint8_t *l3, uint32_t len, enum encap encap, uint32_t head_len)
 {
@@ -74,7 +55,8 @@ masked_crc(const uint8_t *l3, uint32_t len, enum encap encap, uint32_t head_len)
 	uint32_t blocks = (8 + head_len - (BTH_LEN - BTH_RESV8A - 1) + 15) / 16;
 
 	if (unlikely(len < blocks * 16 - 8))
-		return icrc_of_copy(CRC_AFTER_ONES, l3, len, icrc_mask(encap), head_len);
+		return crc32_of_copy(crc32_update, CRC_AFTER_ONES, l3, len, icrc_mask(encap),
+			head_len);
 	return crc32_masked(l3, icrc_mask(encap), blocks, len);
 }
 
@@ -85,7 +67,8 @@ icrc_with_options(const uint8_t *l3, uint32_t len)
 	uint8_t mask[HEAD_MAX];
 
 	mask_with_options(mask, header_len);
-	return icrc_of_copy(CRC_AFTER_ONES, l3, len, mask, header_len + UDP_LEN + BTH_LEN);
+	return crc32_of_copy(crc32_update, CRC_AFTER_ONES, l3, len, mask,
+		header_len + UDP_LEN + BTH_LEN);
 }
 
 uint32_t
@@ -100,7 +83,8 @@ wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 	}
 	if (encap == ENCAP_IB) {
 		if ((l3[1] & LRH_LNH_MASK) == LRH_LNH_LOCAL)
-			return icrc_of_copy(0, l3, len, icrc_mask(ENCAP_IB), LRH_LEN + BTH_LEN);
+			return crc32_of_copy(crc32_update, 0, l3, len, icrc_mask(ENCAP_IB),
+				LRH_LEN + BTH_LEN);
 		/* with a GRH the whole LRH counts as ones; the rest is like RoCEv1 */
 		l3 += LRH_LEN;
 		len -= LRH_LEN;

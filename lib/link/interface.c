@@ -10,15 +10,12 @@
  */
 
 #include <errno.h>
-#include <net/if.h>
 #include <net/if_arp.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_errno.h>
-#include <rte_ether.h>
 
 #include "link/private.h"
 

@@ -12,7 +12,6 @@
 
 #include <dirent.h>
 #include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 
 #include <rte_branch_prediction.h>
-#include <rte_ether.h>
 #include <rte_malloc.h>
 
 #include "link/lids.h"

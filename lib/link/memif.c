@@ -9,7 +9,6 @@
  * wait, but the program's own munmap() (unmap.c) waits on that thread for a grace period.
  */
 
-#include <string.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>

@@ -8,7 +8,6 @@
  */
 
 #include <stdio.h>
-#include <string.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>

@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 #include <rte_cycles.h>
-#include <rte_log.h>
 
 #include "link/private.h"
 

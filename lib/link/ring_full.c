@@ -15,7 +15,6 @@
 #include <linux/if_packet.h>
 #include <linux/if_xdp.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include <rte_version.h>
 

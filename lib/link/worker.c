@@ -112,6 +112,7 @@ struct link_worker *
 link_worker_create(struct link *l, unsigned int worker, struct error *err)
 {
 	unsigned int i, n = l->num_ports;
+	bool smps = worker == 0 && has_ib(l);
 	struct link_worker *w;
 
 	w = rte_zmalloc("link_worker", sizeof(*w) + n * sizeof(w->tx_ports[0]),
@@ -127,10 +128,10 @@ link_worker_create(struct link *l, unsigned int worker, struct error *err)
 	w->limits = rte_zmalloc("link_limits", n * sizeof(w->limits[0]), 0);
 	w->counters = rte_zmalloc("link_counters", n * sizeof(w->counters[0]), RTE_CACHE_LINE_SIZE);
 	w->self = rte_zmalloc("link_self", SELF_QUEUE * sizeof(w->self[0]), 0);
-	if (w->id == 0 && has_ib(l))
+	if (smps)
 		w->vl15 = rte_zmalloc("link_vl15", n * sizeof(w->vl15[0]), RTE_CACHE_LINE_SIZE);
-	if ((w->id == 0 && has_ib(l) && w->vl15 == NULL) || w->self == NULL || w->rx == NULL ||
-		w->handoff == NULL || w->limits == NULL || w->counters == NULL)
+	if ((smps && w->vl15 == NULL) || w->self == NULL || w->rx == NULL || w->handoff == NULL ||
+		w->limits == NULL || w->counters == NULL)
 		goto no_memory;
 	assign_rx(w);
 	assign_handoff(w);

@@ -37,15 +37,15 @@ extern int link_logtype;
 #define port_error(p, err, eno, fmt, ...)                                                          \
 	error_set(err, eno, "%s: " fmt, (p)->cfg.name, ##__VA_ARGS__)
 
-#define ETHERTYPE_ARP  0x0806
-#define ETHERTYPE_MIN  0x0600 /* smaller values are lengths */
-#define PROTO_ICMP     1
-#define PROTO_UDP      17
-#define PROTO_ICMPV6   58
-#define ETH_MIN_LEN    60 /* without FCS; shorter frames of ours are padded */
-#define MAC_LEN        6
-#define MAC_MASK       UINT64_C(0xFFFFFFFFFFFF) /* see mac_word() */
-#define VLAN_VID       0x0FFF
+#define ETHERTYPE_ARP 0x0806
+#define ETHERTYPE_MIN 0x0600 /* smaller values are lengths */
+#define PROTO_ICMP    1
+#define PROTO_UDP     17
+#define PROTO_ICMPV6  58
+#define ETH_MIN_LEN   60 /* without FCS; shorter frames of ours are padded */
+#define MAC_LEN       6
+#define MAC_MASK      UINT64_C(0xFFFFFFFFFFFF) /* see mac_word() */
+#define VLAN_VID      0x0FFF
 
 /* MTU of an in-process pair, which has no limit of its own: a path MTU of 4096 and its headers */
 #define BACK_TO_BACK_MTU 4200
@@ -343,10 +343,7 @@ struct link_worker {
 	struct port_limits *limits; /* [num_ports] */
 	uint64_t answer_key; /* secret: chooses the budget of a source */
 	struct link_counters *counters; /* [num_ports] */
-	struct smp_sink {
-		struct tx_sink sink; /* first: as above */
-		struct link_worker *worker;
-	} smp_sink;
+	struct tx_sink smp_sink;
 	struct tx_port *vl15; /* [num_ports], used for native IB ports; NULL: see link_smp_sink() */
 	struct tx_port *tx[LINK_PORTS_MAX];
 	struct tx_port tx_ports[]; /* [num_ports] */

@@ -25,7 +25,7 @@ vl15_refill(struct tx_port *t)
 static uint8_t *
 smp_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
-	struct link_worker *w = ((struct smp_sink *)sink)->worker;
+	struct link_worker *w = container_of(sink, struct link_worker, smp_sink);
 	struct tx_port *t = &w->vl15[path->av.port];
 
 	vl15_refill(t);
@@ -35,7 +35,7 @@ smp_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 static void
 smp_commit(struct tx_sink *sink)
 {
-	struct link_worker *w = ((struct smp_sink *)sink)->worker;
+	struct link_worker *w = container_of(sink, struct link_worker, smp_sink);
 
 	w->sink.commit(&w->sink);
 }
@@ -56,9 +56,8 @@ tx_vl15_init(struct link_worker *w)
 {
 	const struct link_port *p;
 
-	w->smp_sink.worker = w;
-	w->smp_sink.sink.reserve = smp_reserve;
-	w->smp_sink.sink.commit = smp_commit;
+	w->smp_sink.reserve = smp_reserve;
+	w->smp_sink.commit = smp_commit;
 	LINK_FOREACH_PORT(p, w->link) {
 		if (!p->cfg.ib)
 			continue;
@@ -71,5 +70,5 @@ tx_vl15_init(struct link_worker *w)
 struct tx_sink *
 link_smp_sink(struct link_worker *w)
 {
-	return w->vl15 != NULL ? &w->smp_sink.sink : NULL;
+	return w->vl15 != NULL ? &w->smp_sink : NULL;
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_byteorder.h>
 #include <rte_common.h>
 
 #include "wire/crc32_kernels.h"
@@ -18,39 +17,6 @@
 #define CRC32_POLY 0xEDB88320u
 
 static crc_slice crc32_slice[8];
-
-void
-crc_slices_init(crc_slice slice[8], uint32_t polynomial)
-{
-	uint32_t b, k, bit, crc;
-
-	for (b = 0; b < 256; b++) {
-		crc = b;
-		for (bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? polynomial : 0);
-		slice[0][b] = crc;
-	}
-	for (k = 1; k < 8; k++)
-		for (b = 0; b < 256; b++)
-			slice[k][b] = slice[k - 1][b] >> 8 ^ slice[0][slice[k - 1][b] & 0xFF];
-}
-
-uint32_t
-crc_by_slices(const crc_slice slice[8], uint32_t crc, const uint8_t *p, size_t len)
-{
-	uint64_t v;
-
-	for (; len >= 8; len -= 8, p += 8) {
-		memcpy(&v, p, sizeof(v));
-		v = rte_le_to_cpu_64(v) ^ crc;
-		crc = slice[7][v & 0xFF] ^ slice[6][v >> 8 & 0xFF] ^ slice[5][v >> 16 & 0xFF] ^
-			slice[4][v >> 24 & 0xFF] ^ slice[3][v >> 32 & 0xFF] ^
-			slice[2][v >> 40 & 0xFF] ^ slice[1][v >> 48 & 0xFF] ^ slice[0][v >> 56];
-	}
-	for (; len > 0; len--, p++)
-		crc = crc >> 8 ^ slice[0][(crc ^ *p) & 0xFF];
-	return crc;
-}
 
 uint32_t
 crc32_portable(uint32_t crc, const void *buf, size_t len)

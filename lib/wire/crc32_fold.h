@@ -151,7 +151,8 @@ struct fold_by {
 
 /*
  * Fold in four lanes, for 64 bytes or more.
- * @param by  of the polynomial, constants. @param x  CRC state of all bytes through the first 16 at `from`. @param copy  as in fold_take()
+ * @param by  of the polynomial, constants. @param x  CRC state of all bytes through the first 16 at
+ * `from`. @param copy  as in fold_take()
  * @return CRC state of all but the last len % 64 bytes
  */
 static TARGET_PCLMUL __rte_always_inline __m128i

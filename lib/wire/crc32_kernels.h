@@ -33,7 +33,7 @@ uint32_t crc_by_slices(const crc_slice slice[8], uint32_t crc, const uint8_t *p,
 
 /* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
 #define CRC_AFTER_ONES 0x2144DF1Cu
-/* The CRC of a packet whose first head_len bytes, CRC32_HEAD_MAX at most, are masked in a buffer. */
+/* The CRC of a packet whose first head_len bytes, CRC32_HEAD_MAX at most, are masked. */
 uint32_t crc32_of_copy(crc32_update_fn *update, uint32_t crc, const uint8_t *p, uint32_t len,
 	const uint8_t *ones, uint32_t head_len);
 

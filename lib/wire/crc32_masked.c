@@ -15,20 +15,6 @@
 #define BLOCK 16
 #define ONES  8 /* bytes 0xFF before the packet */
 
-/* For the portable kernel, short packets, and those with an LRH or IP options. */
-uint32_t __rte_noinline
-crc32_of_copy(crc32_update_fn *update, uint32_t crc, const uint8_t *p, uint32_t len,
-	const uint8_t *ones, uint32_t head_len)
-{
-	uint8_t head[CRC32_HEAD_MAX];
-	uint32_t i;
-
-	for (i = 0; i < head_len; i++)
-		head[i] = p[i] | ones[i];
-	crc = update(crc, head, head_len);
-	return update(crc, p + head_len, len - head_len);
-}
-
 uint32_t
 crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
 {

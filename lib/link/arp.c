@@ -19,17 +19,6 @@
 /* Ethernet, IPv4, address lengths 6 and 4 */
 static const uint8_t arp_types[ARP_OP] = { 0x00, 0x01, 0x08, 0x00, 6, 4 };
 
-static bool
-arp_is_own(const struct link_port *p, const uint8_t *addr)
-{
-	unsigned int i;
-
-	for (i = 0; i < port_num_ipv4(p); i++)
-		if (memcmp(&p->ipv4[i], addr, 4) == 0)
-			return true;
-	return false;
-}
-
 /* The reply is written into the request's mbuf. */
 static void
 arp_reply(struct link_worker *w, struct rx_frame *f)
@@ -68,11 +57,11 @@ arp_receive(struct link_worker *w, struct rx_frame *f)
 	sender = gid_from_ipv4(arp + ARP_SPA);
 	if ((arp[ARP_SHA] & 1) || (!arp_is_probe(arp) && !gid_is_host(&sender)))
 		return VERDICT_SOURCE;
-	if (arp_is_own(f->port, arp + ARP_SPA))
+	if (port_has_address(f->port, &sender))
 		neigh_conflict(w, f->port, &sender, arp + ARP_SHA);
 	else
 		neigh_heard(w, f->port, &sender, arp + ARP_SHA);
-	if (get_be16(arp + ARP_OP) == ARP_REQUEST && arp_is_own(f->port, arp + ARP_TPA) &&
+	if (get_be16(arp + ARP_OP) == ARP_REQUEST && port_has_ipv4(f->port, arp + ARP_TPA) &&
 		link_may_answer(w, f->port, ANSWER_ARP, &sender))
 		arp_reply(w, f);
 	return VERDICT_ARP;

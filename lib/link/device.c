@@ -9,7 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/socket.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -43,22 +43,19 @@ arg_value(const char *args, const char *key, char *value, size_t size)
 	return device_value(args, key, value, size, &len) && len > 0 && len < size;
 }
 
-enum socket_state {
-	SOCKET_FREE, /* no file, or not a socket: the driver decides */
-	SOCKET_STALE, /* no process listens on it */
-	SOCKET_LIVE,
-};
-
-static enum socket_state
-socket_state(const char *path)
+/*
+ * Ask whether a process listens on a socket file. @return 0 or EPROTOTYPE: one does; ECONNREFUSED:
+ * none does; other: there is no such file, or it is not a socket, and the driver decides
+ */
+static int
+socket_refusal(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	enum socket_state state = SOCKET_FREE;
 	struct stat st;
-	int fd;
+	int fd, eno;
 
 	if (strlen(path) >= sizeof(addr.sun_path) || lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode))
-		return SOCKET_FREE;
+		return ENOTSOCK;
 	memcpy(addr.sun_path, path, strlen(path));
 	/*
 	 * Use a socket type on which neither driver listens (vhost: stream, memif: seqpacket): a
@@ -66,13 +63,10 @@ socket_state(const char *path)
 	 */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return SOCKET_FREE;
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EPROTOTYPE)
-		state = SOCKET_LIVE;
-	else if (errno == ECONNREFUSED)
-		state = SOCKET_STALE;
+		return errno;
+	eno = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
 	close(fd);
-	return state;
+	return eno;
 }
 
 /* True if this end creates the socket file: memif with role=server, vhost without client=1. */
@@ -92,24 +86,23 @@ clear_socket(const struct link_port *p, const char *args, struct error *err)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	unsigned int i;
+	int eno;
 
 	for (i = 0; i < RTE_DIM(socket_users); i++) {
 		if (strncmp(args, socket_users[i].driver, strlen(socket_users[i].driver)) != 0)
 			continue;
 		if (!arg_value(args, socket_users[i].key, path, sizeof(path)) || !is_server(args))
 			return 0;
-		switch (socket_state(path)) {
-		case SOCKET_FREE:
-			return 0;
-		case SOCKET_STALE:
+		eno = socket_refusal(path);
+		if (eno == 0 || eno == EPROTOTYPE) /* the driver would fail, and remove the file */
+			return port_error(p, err, EADDRINUSE, "another program listens on %s",
+				path);
+		if (eno == ECONNREFUSED) {
 			LINK_LOG(NOTICE, "%s: no process listens on this socket, removing it",
 				path);
 			unlink(path);
-			return 0;
-		case SOCKET_LIVE: /* the driver would fail, and remove the other program's file */
-			return error_set(err, EADDRINUSE, "%s: another program listens on %s",
-				p->cfg.name, path);
 		}
+		return 0;
 	}
 	return 0;
 }
@@ -136,6 +129,14 @@ device_arg(const struct link_port *p, const char *key, char *value, size_t size)
 	char args[512];
 
 	return device_args(p, args, sizeof(args)) && arg_value(args, key, value, size);
+}
+
+unsigned int
+device_number(const struct link_port *p, const char *key, unsigned int otherwise)
+{
+	char text[16];
+
+	return device_arg(p, key, text, sizeof(text)) ? (unsigned int)atoi(text) : otherwise;
 }
 
 /*
@@ -213,8 +214,8 @@ device_plug(struct link_port *p, struct error *err)
 		return device_error(p->cfg.name, p->cfg.device, rc, err);
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);
 	if (rte_eth_dev_get_port_by_name(name, &p->ethdev) != 0)
-		return error_set(err, ENODEV, "%s: device %.96s is not a network device",
-			p->cfg.name, p->cfg.device);
+		return port_error(p, err, ENODEV, "device %.96s is not a network device",
+			p->cfg.device);
 	p->hotplugged = true;
 	return 0;
 }
@@ -243,10 +244,9 @@ device_attach(struct link_port *p, struct error *err)
 	int rc;
 
 	if (p->cfg.device[0] == '\0')
-		return error_set(err, EINVAL,
-			"%s: device is missing: a PCI address or a vdev, or "
-			"back_to_back with the name of another port",
-			p->cfg.name);
+		return port_error(p, err, EINVAL,
+			"device is missing: a PCI address or a vdev, or "
+			"back_to_back with the name of another port");
 	if (memif && memif_trust(p, err) != 0)
 		return -EPERM;
 	rc = device_find(p, err);

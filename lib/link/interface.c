@@ -10,21 +10,18 @@
  */
 
 #include <errno.h>
-#include <net/if.h>
 #include <net/if_arp.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_errno.h>
-#include <rte_ether.h>
 
 #include "link/private.h"
 
 #define SHARED_FLAGS (IFF_PROMISC | IFF_ALLMULTI)
 
-static int
+int
 interface_ioctl(const char *name, unsigned long request, struct ifreq *req)
 {
 	int fd, rc;
@@ -143,9 +140,9 @@ interface_tell(struct link_port *p)
 			c.mtu ? mtu : "", c.mac ? " address " : "", c.mac ? mac : "",
 			c.flags & IFF_PROMISC ? " promisc off" : "",
 			c.flags & IFF_ALLMULTI ? " allmulticast off" : "");
-		LINK_LOG(NOTICE,
-			"%s: %s is changed while Polca runs, and restored at the end; by hand: %s",
-			p->cfg.name, was->name, text);
+		PORT_LOG(p, NOTICE,
+			"%s is changed while Polca runs, and restored at the end; by hand: %s",
+			was->name, text);
 	}
 }
 
@@ -171,8 +168,8 @@ static void
 check_restored(const struct link_port *p, const char *name, const char *what, int rc)
 {
 	if (rc < 0)
-		LINK_LOG(WARNING, "%s: the %s of %s could not be restored: %s", p->cfg.name, what,
-			name, rte_strerror(-rc));
+		PORT_LOG(p, WARNING, "the %s of %s could not be restored: %s", what, name,
+			rte_strerror(-rc));
 }
 
 /*
@@ -227,8 +224,8 @@ restore_for_killed(const struct link_port *p, struct interface_state *now)
 	if (!interface_file_read(now, &was) || !interface_is_same(now, &was) ||
 		!interface_restore_one(p, &was))
 		return;
-	LINK_LOG(NOTICE, "%s: %s was still as a killed process had changed it, and is restored",
-		p->cfg.name, now->name);
+	PORT_LOG(p, NOTICE, "%s was still as a killed process had changed it, and is restored",
+		now->name);
 	interface_read(was.name, now);
 }
 

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include <rte_eal.h>
-#include <rte_ether.h>
 
 #include "link/private.h"
 

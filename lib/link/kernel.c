@@ -12,7 +12,6 @@
 
 #include <dirent.h>
 #include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 
@@ -174,8 +173,9 @@ kernel_log_warning(void *arg, const char *text)
 }
 
 void
-kernel_look(const struct link_port *p)
+link_warn_of_kernel(const struct link *l, unsigned int port)
 {
+	const struct link_port *p = &l->port[port];
 	struct kernel_view v = {
 		.sys = "/sys",
 		.vlans = "/proc/net/vlan/config",

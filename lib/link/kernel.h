@@ -23,7 +23,5 @@ struct kernel_view {
 
 /* @return warnings */
 unsigned int kernel_check(const struct link_port *p, const struct kernel_view *v);
-/* Check this host, and warn in the log. */
-void kernel_look(const struct link_port *p);
 
 #endif

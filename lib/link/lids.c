@@ -7,7 +7,6 @@
 #include <errno.h>
 
 #include <rte_branch_prediction.h>
-#include <rte_ether.h>
 #include <rte_malloc.h>
 
 #include "link/lids.h"
@@ -40,12 +39,11 @@ static int
 check_route(const struct link_port *p, uint16_t lid, const uint8_t *mac, struct error *err)
 {
 	if (!is_unicast(lid))
-		return error_set(err, EINVAL, "%s: lid: got 0x%x, allowed 1..0x%x", p->cfg.name,
-			lid, PORT_LID_MULTICAST - 1);
+		return port_error(p, err, EINVAL, "lid: got 0x%x, allowed 1..0x%x", lid,
+			PORT_LID_MULTICAST - 1);
 	if (mac != NULL && !is_mac(mac))
-		return error_set(err, EINVAL,
-			"%s: mac of LID %u: neither zero nor a group address is a port's",
-			p->cfg.name, lid);
+		return port_error(p, err, EINVAL,
+			"mac of LID %u: neither zero nor a group address is a port's", lid);
 	return 0;
 }
 
@@ -59,7 +57,7 @@ lids_create(struct link_port *p, struct error *err)
 	p->lids = rte_zmalloc_socket("lid_table", sizeof(*p->lids), RTE_CACHE_LINE_SIZE,
 		p->memory_node);
 	if (p->lids == NULL)
-		return error_set(err, ENOMEM, "%s: no memory for its LID routes", p->cfg.name);
+		return port_error(p, err, ENOMEM, "no memory for its LID routes");
 	if (mac_word(p->cfg.peer_mac) != 0)
 		p->lids->peer = mac_word(p->cfg.peer_mac) | NEIGH_VALID | LID_FIXED;
 	for (i = 0; i < p->cfg.num_lids; i++) {
@@ -83,7 +81,7 @@ lid_replace_word(uint64_t *word, uint64_t old, uint64_t mac)
 static bool
 lid_learn_word(uint64_t *word, uint64_t mac)
 {
-	uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+	uint64_t old = RELAXED_GET(*word);
 
 	if (likely(old == mac) || (old & LID_FIXED))
 		return false;
@@ -117,7 +115,7 @@ lid_route(const struct link_port *p, const struct port_attr *attr, uint16_t dlid
 		word = &p->lids->route[dlid];
 	else if (dlid != PORT_LID_PERMISSIVE)
 		return MAC_MASK | NEIGH_VALID; /* multicast LIDs are broadcast */
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
+	return RELAXED_GET(*word);
 }
 
 static void
@@ -127,7 +125,7 @@ lids_age(struct lid_table *t)
 	uint64_t old;
 
 	for (; t->age_cursor < end; t->age_cursor++) {
-		old = __atomic_load_n(&t->route[t->age_cursor], __ATOMIC_RELAXED);
+		old = RELAXED_GET(t->route[t->age_cursor]);
 		if (unlikely(old != 0) && !(old & LID_FIXED))
 			lid_replace_word(&t->route[t->age_cursor], old,
 				old & LID_HEARD ? old & ~LID_HEARD : 0);
@@ -139,11 +137,11 @@ lids_age(struct lid_table *t)
 void
 lids_tick(struct link_worker *w, uint64_t now)
 {
+	const struct link_port *p;
 	struct lid_table *t;
-	unsigned int i;
 
-	for (i = 0; i < w->link->num_ports; i++) {
-		t = w->link->port[i].lids;
+	LINK_FOREACH_PORT(p, w->link) {
+		t = p->lids;
 		if (t == NULL || now < t->age_next)
 			continue;
 		lids_age(t);
@@ -163,7 +161,7 @@ link_lid_next(const struct link *l, unsigned int port, uint64_t *cursor, struct 
 	while (word == 0) {
 		if (*cursor >= PORT_LID_MULTICAST)
 			return false;
-		word = __atomic_load_n(&t->route[(*cursor)++], __ATOMIC_RELAXED);
+		word = RELAXED_GET(t->route[(*cursor)++]);
 	}
 	info->lid = (uint16_t)(*cursor - 1);
 	info->fixed = word & LID_FIXED;
@@ -183,13 +181,13 @@ link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t *mac
 			l->num_ports - 1);
 	p = &l->port[port];
 	if (p->lids == NULL)
-		return error_set(err, EINVAL, "%s: no native InfiniBand port: it has no LID routes",
-			p->cfg.name);
+		return port_error(p, err, EINVAL,
+			"no native InfiniBand port: it has no LID routes");
 	rc = check_route(p, lid, mac, err);
 	if (rc != 0)
 		return rc;
 	if (mac != NULL)
 		word = mac_word(mac) | NEIGH_VALID | LID_FIXED;
-	__atomic_store_n(&p->lids->route[lid], word, __ATOMIC_RELAXED);
+	RELAXED_SET(p->lids->route[lid], word);
 	return 0;
 }

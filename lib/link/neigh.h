@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_hash.h>
+
 #include "link/link.h"
 
 #define NEIGH_MAX LINK_NEIGHBOURS
@@ -50,15 +52,20 @@ struct neigh {
 	uint64_t next; /* time of the next check */
 	/* another MAC that claims the address, with NEIGH_VALID; 0: none. Any worker, relaxed */
 	uint64_t moving;
-	uint64_t
-		/* worker 0: time of the first question to the old MAC, of the next one */
-		move_began;
+	/* worker 0: time of the first question to the old MAC, of the next one */
+	uint64_t move_began;
 	uint64_t move_next;
 	uint8_t move_probes;
 };
 
+struct neigh_key {
+	union gid gid;
+	uint64_t port; /* 64 bits, so that the key has no padding */
+};
+
 struct neigh_table {
-	struct rte_hash *hash; /* {gid, port} -> index; lock-free readers */
+	struct rte_hash *hash; /* struct neigh_key -> index; lock-free readers */
+	struct rte_rcu_qsbr *rcu; /* of the workers, or NULL */
 	uint32_t count; /* places that were ever used */
 	uint32_t made; /* entries that were ever created; published last */
 	/* the place of the nth entry that was created, at n % NEIGH_MAX: worker 0 begins with it */
@@ -83,8 +90,21 @@ struct neigh_table {
 
 struct link_port;
 
-struct neigh_table *neigh_create(void);
+/* @param rcu  whose readers are the workers; NULL: there are none */
+struct neigh_table *neigh_create(struct rte_rcu_qsbr *rcu);
 void neigh_destroy(struct neigh_table *t);
+/* @return the index of its entry, or -1 */
+int neigh_find(const struct neigh_table *t, unsigned int port, const union gid *gid);
+/* Control thread: places whose grace period is over may be used again. */
+void neigh_reclaim(struct neigh_table *t);
+/* Control thread: count a refusal, and have unused entries looked for. */
+void neigh_refuse(struct neigh_table *t);
+/* Each place that was ever used is present, free, or leaving; each present entry is found. */
+#ifdef RTE_ENABLE_ASSERT
+void neigh_check(const struct neigh_table *t);
+#else
+#define neigh_check(t) RTE_SET_USED(t)
+#endif
 /*
  * Any worker: a node on the link announced its address and MAC; update its entry if there is one.
  */
@@ -113,6 +133,12 @@ static inline bool
 neigh_is_present(const struct neigh *n)
 {
 	return __atomic_load_n(&n->present, __ATOMIC_ACQUIRE);
+}
+
+static inline bool
+neigh_is_resolved(const struct neigh_table *t, uint32_t i)
+{
+	return __atomic_load_n(&t->mac[i], __ATOMIC_RELAXED) & NEIGH_VALID;
 }
 
 #endif

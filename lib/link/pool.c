@@ -8,7 +8,6 @@
  */
 
 #include <stdio.h>
-#include <string.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -146,4 +145,20 @@ pool_free_all(struct link *l)
 				lost == 1 ? " was" : "s were");
 		rte_mempool_free(l->pool[i].mp);
 	}
+}
+
+struct rte_ring *
+mbuf_ring_create(const char *name, unsigned int size, int numa_node)
+{
+	return rte_ring_create(name, size, numa_node, RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+void
+mbuf_ring_free(struct rte_ring *ring)
+{
+	struct rte_mbuf *m;
+
+	while (ring != NULL && rte_ring_sc_dequeue(ring, (void **)&m) == 0)
+		rte_pktmbuf_free(m);
+	rte_ring_free(ring);
 }

@@ -32,19 +32,20 @@
 extern int link_logtype;
 #define LINK_LOG(level, fmt, ...)                                                                  \
 	rte_log(RTE_LOG_##level, link_logtype, "link: " fmt "\n", ##__VA_ARGS__)
+/* Log of a port, or set an error: with the port's name in front. */
+#define PORT_LOG(p, level, fmt, ...) LINK_LOG(level, "%s: " fmt, (p)->cfg.name, ##__VA_ARGS__)
+#define port_error(p, err, eno, fmt, ...)                                                          \
+	error_set(err, eno, "%s: " fmt, (p)->cfg.name, ##__VA_ARGS__)
 
-#define ETHERTYPE_IPV4 0x0800
-#define ETHERTYPE_ARP  0x0806
-#define ETHERTYPE_VLAN 0x8100
-#define ETHERTYPE_MIN  0x0600 /* smaller values are lengths */
-#define ETHERTYPE_IPV6 0x86DD
-#define PROTO_ICMP     1
-#define PROTO_UDP      17
-#define PROTO_ICMPV6   58
-#define ETH_MIN_LEN    60 /* without FCS; shorter frames of ours are padded */
-#define MAC_LEN        6
-#define MAC_MASK       UINT64_C(0xFFFFFFFFFFFF) /* see mac_word() */
-#define VLAN_VID       0x0FFF
+#define ETHERTYPE_ARP 0x0806
+#define ETHERTYPE_MIN 0x0600 /* smaller values are lengths */
+#define PROTO_ICMP    1
+#define PROTO_UDP     17
+#define PROTO_ICMPV6  58
+#define ETH_MIN_LEN   60 /* without FCS; shorter frames of ours are padded */
+#define MAC_LEN       6
+#define MAC_MASK      UINT64_C(0xFFFFFFFFFFFF) /* see mac_word() */
+#define VLAN_VID      0x0FFF
 
 /* MTU of an in-process pair, which has no limit of its own: a path MTU of 4096 and its headers */
 #define BACK_TO_BACK_MTU 4200
@@ -150,12 +151,6 @@ struct link_port {
 	uint64_t mac_word;
 	struct rx_template rx_template;
 
-	/* our addresses, in the form that the receive path compares: see addresses.c */
-	unsigned int num_ipv4;
-	unsigned int num_ipv6;
-	uint32_t ipv4[LINK_ADDRS_MAX]; /* network order */
-	union gid ipv6[LINK_ADDRS_MAX];
-
 	/* back-to-back port: rings from which it receives, which it owns */
 	struct rte_ring *ring[BACK_TO_BACK_QUEUES];
 	/*
@@ -183,16 +178,42 @@ struct link_port {
 	unsigned int num_rx_sockets;
 };
 
+/* Any thread: the number of .cfg.addr[]. See addresses.c. */
 static inline unsigned int
-port_num_ipv4(const struct link_port *p)
+port_num_addr(const struct link_port *p)
 {
-	return __atomic_load_n(&p->num_ipv4, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&p->cfg.num_addr, __ATOMIC_ACQUIRE);
 }
 
-static inline unsigned int
-port_num_ipv6(const struct link_port *p)
+/* Any thread: true if the address is one of the port's. */
+static inline bool
+port_has_address(const struct link_port *p, const union gid *gid)
 {
-	return __atomic_load_n(&p->num_ipv6, __ATOMIC_ACQUIRE);
+	unsigned int i;
+
+	for (i = 0; i < port_num_addr(p); i++)
+		if (likely(gid_equal(&p->cfg.addr[i].gid, gid)))
+			return true;
+	return false;
+}
+
+/* The same for the address in an IPv4 header or ARP packet. */
+static inline bool
+port_has_ipv4(const struct link_port *p, const uint8_t *addr)
+{
+	union gid gid = gid_from_ipv4(addr);
+
+	return port_has_address(p, &gid);
+}
+
+/* The same for the address in an IPv6 header; there a mapped IPv4 address is nobody's. */
+static inline bool
+port_has_ipv6(const struct link_port *p, const uint8_t *addr)
+{
+	union gid gid;
+
+	memcpy(gid.raw, addr, sizeof(gid));
+	return port_has_address(p, &gid) && !gid_is_ipv4(&gid);
 }
 
 struct neigh_table;
@@ -207,6 +228,10 @@ struct link {
 	struct neigh_table *neigh;
 	const uint64_t *neigh_mac; /* [index]: one word each, see neigh.h */
 };
+
+/* Each port p of a link, which has the index p->index. */
+#define LINK_FOREACH_PORT(p, link)                                                                 \
+	for ((p) = (link)->port; (p) < (link)->port + (link)->num_ports; (p)++)
 
 struct rx_queue {
 	struct link_port *port;
@@ -318,10 +343,7 @@ struct link_worker {
 	struct port_limits *limits; /* [num_ports] */
 	uint64_t answer_key; /* secret: chooses the budget of a source */
 	struct link_counters *counters; /* [num_ports] */
-	struct smp_sink {
-		struct tx_sink sink; /* first: as above */
-		struct link_worker *worker;
-	} smp_sink;
+	struct tx_sink smp_sink;
 	struct tx_port *vl15; /* [num_ports], used for native IB ports; NULL: see link_smp_sink() */
 	struct tx_port *tx[LINK_PORTS_MAX];
 	struct tx_port tx_ports[]; /* [num_ports] */
@@ -341,6 +363,10 @@ link_count(uint64_t *c, uint64_t n)
 	__atomic_store_n(c, *c + n, __ATOMIC_RELAXED);
 }
 
+/* Fields that one thread writes while others read them, each for itself. */
+#define RELAXED_GET(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
+#define RELAXED_SET(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
+
 /* A MAC's six bytes as a number, in memory order, for comparisons. */
 static inline uint64_t
 mac_word(const uint8_t *mac)
@@ -349,6 +375,50 @@ mac_word(const uint8_t *mac)
 
 	memcpy(&w, mac, MAC_LEN);
 	return w;
+}
+
+/* The MAC of an IPv6 group (RFC 2464 7): 33:33 and the last four bytes of its address. */
+static inline uint64_t
+ipv6_group_mac(const uint8_t *group)
+{
+	uint8_t mac[MAC_LEN] = { 0x33, 0x33, group[12], group[13], group[14], group[15] };
+
+	return mac_word(mac);
+}
+
+/* What receivers do alike with IPv4 and IPv6, with other numbers. */
+struct ip_family {
+	uint16_t ethertype;
+	uint8_t version;
+	/* of the header without options; the others are offsets in it */
+	uint8_t len;
+	uint8_t next; /* protocol */
+	uint8_t ttl;
+	uint8_t src;
+	uint8_t dst;
+	uint8_t addr_len;
+	uint8_t group; /* first byte of a group's address, in these bits: */
+	uint8_t group_mask;
+	uint8_t icmp; /* number of ICMP's protocol */
+	/* types of ICMP's messages, and the code of an unreachable port */
+	uint8_t unreachable;
+	uint8_t port;
+	uint8_t echo;
+	uint8_t echo_reply;
+};
+
+static const struct ip_family ip_v4 = { ETHERTYPE_IPV4, 4, IPV4_LEN, IPV4_PROTO, IPV4_TTL, IPV4_SRC,
+	IPV4_DST, 4, 0xE0, 0xF0, PROTO_ICMP, .unreachable = 3, .port = 3, .echo = 8,
+	.echo_reply = 0 };
+static const struct ip_family ip_v6 = { ETHERTYPE_IPV6, 6, IPV6_LEN, IPV6_NEXT, IPV6_HOP_LIMIT,
+	IPV6_SRC, IPV6_DST, 16, 0xFF, 0xFF, PROTO_ICMPV6, .unreachable = 1, .port = 4, .echo = 128,
+	.echo_reply = 129 };
+
+/* True if the address in a header of this family is one of the port's. */
+static inline bool
+ip_is_own(const struct ip_family *k, const struct link_port *p, const uint8_t *addr)
+{
+	return k->version == 6 ? port_has_ipv6(p, addr) : port_has_ipv4(p, addr);
 }
 
 /* Received frame under classification: rx.c fills it, arp.c, nd.c and icmp.c read it. */
@@ -367,8 +437,7 @@ struct rx_frame {
  * answer into the frame's mbuf, they take it and set frame->mbuf to NULL.
  */
 enum verdict arp_receive(struct link_worker *w, struct rx_frame *f);
-enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f);
-enum verdict icmpv6_receive(struct link_worker *w, struct rx_frame *f);
+enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f, const struct ip_family *k);
 enum verdict nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len);
 /*
  * A frame from our own MAC, sent by this host's kernel: note if it rejects port 4791 from our
@@ -388,7 +457,7 @@ void arp_send(struct link_worker *w, struct link_port *p, const union gid *sende
 	const union gid *target, const uint8_t *dmac);
 void nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
 	const union gid *target, const uint8_t *dmac);
-void nd_announce(struct link_worker *w, struct link_port *p, const union gid *addr);
+void nd_announce(struct link_worker *w, struct link_port *p, const uint8_t *addr);
 /* tx.c */
 /*
  * Send a frame whose l3_len bytes from layer 3 on are at l3 within m: write the Ethernet (and VLAN)
@@ -427,7 +496,9 @@ const char *device_strerror(int rc);
 bool device_is_client(const struct link_port *p);
 bool device_is_memif(const struct link_port *p);
 int device_attach(struct link_port *p, struct error *err);
-/* interface.c: set the MTU of an interface, or with set 0 read it. @return the MTU, or -errno */
+/* interface.c: ioctl() for an interface. @return 0, or -errno */
+int interface_ioctl(const char *name, unsigned long request, struct ifreq *req);
+/* Set the MTU of an interface, or with set 0 read it. @return the MTU, or -errno */
 int interface_mtu(const char *name, int set);
 /* Save the interface's state, before the device changes it. */
 void interface_note(struct link_port *p);
@@ -483,6 +554,7 @@ extern __thread uint16_t ethdev_in_burst;
 #define BUFFER_DEFAULT 2048
 /* Read an argument of the device. @retval false  there is none, or it is empty or too long */
 bool device_arg(const struct link_port *p, const char *key, char *value, size_t size);
+unsigned int device_number(const struct link_port *p, const char *key, unsigned int otherwise);
 
 /* steering.c: describe an uneven distribution of packets to workers. @return false: it is even */
 bool steering_words(const struct link_port *p, unsigned int workers, char *text, size_t size);
@@ -501,6 +573,11 @@ void pool_free_all(struct link *l);
 /** The NUMA node of the pool's buffers. */
 int pool_memory_node(const struct link_pool *pool);
 
+/* pool.c: a ring into which one worker sends frames, and from which one receives them */
+struct rte_ring *mbuf_ring_create(const char *name, unsigned int size, int numa_node);
+/* Free a ring and the frames in it. NULL: nothing. */
+void mbuf_ring_free(struct rte_ring *ring);
+
 /* back_to_back.c */
 int back_to_back_open(struct link *l, struct error *err);
 void back_to_back_close(struct link_port *p);
@@ -509,7 +586,8 @@ void back_to_back_close(struct link_port *p);
 void ring_full_find(const struct link *l, struct link_port *p);
 
 /* addresses.c */
-void take_addresses(struct link_port *p);
+/* The port's first address of a family; NULL: it has none. */
+const union gid *port_first_address(const struct link_port *p, bool ipv4);
 void admit_multicast(struct link_port *p);
 
 /* state.c */

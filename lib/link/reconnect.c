@@ -13,7 +13,6 @@
 
 #include <rte_cycles.h>
 #include <rte_debug.h>
-#include <rte_log.h>
 
 #include "link/private.h"
 
@@ -135,9 +134,8 @@ memif_client_start(const struct link *l, struct link_port *p, struct error *err)
 			device_stop(p);
 		p->started = false;
 		if (rc == -EINTR)
-			return error_set(err, EINTR,
-				"%s: stopped while it waited for the memif server at %s",
-				p->cfg.name, path);
+			return port_error(p, err, EINTR,
+				"stopped while it waited for the memif server at %s", path);
 		if (!told)
 			say_waiting(l, p, path);
 		told = true;

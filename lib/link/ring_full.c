@@ -15,7 +15,6 @@
 #include <linux/if_packet.h>
 #include <linux/if_xdp.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include <rte_version.h>
 
@@ -73,13 +72,14 @@ is_new_socket(const struct link *l, int fd, int family)
 {
 	int got = 0;
 	socklen_t len = sizeof(got);
-	unsigned int i, j;
+	const struct link_port *p;
+	unsigned int i;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &got, &len) != 0 || got != family)
 		return false;
-	for (i = 0; i < l->num_ports; i++)
-		for (j = 0; j < l->port[i].num_rx_sockets; j++)
-			if (l->port[i].rx_socket[j].fd == fd)
+	LINK_FOREACH_PORT(p, l)
+		for (i = 0; i < p->num_rx_sockets; i++)
+			if (p->rx_socket[i].fd == fd)
 				return false;
 	return true;
 }

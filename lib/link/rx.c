@@ -19,47 +19,23 @@
 /* rx_classify(): no verdict yet, a transport packet for the engine */
 #define TRANSPORT VERDICT_COUNT
 
-static bool
-rx_own_ipv4(const struct link_port *p, const uint8_t *addr)
-{
-	unsigned int i;
-	uint32_t a;
-
-	memcpy(&a, addr, sizeof(a));
-	for (i = 0; i < port_num_ipv4(p); i++)
-		if (likely(p->ipv4[i] == a))
-			return true;
-	return false;
-}
-
-static bool
-rx_own_ipv6(const struct link_port *p, const uint8_t *addr)
-{
-	union gid g;
-	unsigned int i;
-
-	memcpy(g.raw, addr, sizeof(g));
-	for (i = 0; i < port_num_ipv6(p); i++)
-		if (likely(gid_equal(&p->ipv6[i], &g)))
-			return true;
-	return false;
-}
-
 /* ff02::1, or ff02::1:ffXX:XXXX of one of our addresses */
 static bool
 rx_own_ipv6_group(const struct link_port *p, const uint8_t *addr)
 {
 	static const uint8_t all_nodes[16] = { 0xFF, 0x02, [15] = 1 };
 	static const uint8_t solicited[13] = { 0xFF, 0x02, [11] = 1, [12] = 0xFF };
+	bool all = memcmp(addr, all_nodes, sizeof(all_nodes)) == 0;
 	unsigned int i;
 
-	if (memcmp(addr, all_nodes, sizeof(all_nodes)) == 0)
-		return port_num_ipv6(p) > 0;
-	if (memcmp(addr, solicited, sizeof(solicited)) != 0)
+	if (!all && memcmp(addr, solicited, sizeof(solicited)) != 0)
 		return false;
-	for (i = 0; i < port_num_ipv6(p); i++)
-		if (memcmp(addr + 13, p->ipv6[i].raw + 13, 3) == 0)
+	for (i = 0; i < port_num_addr(p); i++) {
+		const union gid *own = &p->cfg.addr[i].gid;
+
+		if (!gid_is_ipv4(own) && (all || memcmp(addr + 13, own->raw + 13, 3) == 0))
 			return true;
+	}
 	return false;
 }
 
@@ -74,68 +50,41 @@ rx_transport(const struct rx_frame *f, enum encap encap, struct packet *pkt)
 	return TRANSPORT;
 }
 
-static inline enum verdict
-rx_ipv4(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
+/* @param k  a constant */
+static __rte_always_inline enum verdict
+rx_ip(struct link_worker *w, struct rx_frame *f, const struct ip_family *k, struct packet *pkt)
 {
-	const uint8_t *ip = f->l3;
-	bool group;
+	const uint8_t *ip = f->l3, *dst = ip + k->dst;
+	bool group, own;
 
-	if (unlikely(f->l3_len < IPV4_LEN))
+	if (unlikely(f->l3_len < k->len))
 		return VERDICT_RUNT;
-	if (unlikely(ip[0] >> 4 != 4))
+	if (unlikely(ip[0] >> 4 != k->version))
 		return VERDICT_IP_HEADER;
-	group = (ip[IPV4_DST] & 0xF0) == 0xE0;
-	if (unlikely(!rx_own_ipv4(f->port, ip + IPV4_DST)) &&
-		!(group && ip[IPV4_PROTO] == PROTO_UDP))
+	group = (dst[0] & k->group_mask) == k->group;
+	own = group && k->version == 6 ? rx_own_ipv6_group(f->port, dst)
+				       : ip_is_own(k, f->port, dst);
+	if (unlikely(!own) && !(group && ip[k->next] == PROTO_UDP))
 		return VERDICT_NOT_OUR_IP;
 	if (unlikely(f->multicast && !group)) /* RFC 1122 3.3.6 */
 		return VERDICT_NOT_OUR_MAC;
-	if (unlikely(ip[IPV4_PROTO] == PROTO_ICMP))
-		return icmp_receive(w, f);
-	return rx_transport(f, ENCAP_ROCEV2_IPV4, pkt);
-}
-
-static enum verdict
-rx_ipv6(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
-{
-	const uint8_t *ip = f->l3;
-	uint8_t next;
-	bool group;
-
-	if (f->l3_len < IPV6_LEN)
-		return VERDICT_RUNT;
-	if (ip[0] >> 4 != 6)
-		return VERDICT_IP_HEADER;
-	next = ip[IPV6_NEXT];
-	group = ip[IPV6_DST] == 0xFF;
-	if (group ? next != PROTO_UDP && !rx_own_ipv6_group(f->port, ip + IPV6_DST)
-		  : !rx_own_ipv6(f->port, ip + IPV6_DST))
-		return VERDICT_NOT_OUR_IP;
-	if (f->multicast && !group)
-		return VERDICT_NOT_OUR_MAC;
-	if (next == PROTO_ICMPV6)
-		return icmpv6_receive(w, f);
-	return rx_transport(f, ENCAP_ROCEV2_IPV6, pkt);
+	if (unlikely(ip[k->next] == k->icmp))
+		return icmp_receive(w, f, k);
+	return rx_transport(f, ENCAP_ROCEV2_IPV4, pkt); /* either version */
 }
 
 /* The destination GID must be one of ours; the transport checks multicast groups. */
 static enum verdict
 rx_rocev1(struct rx_frame *f, struct packet *pkt)
 {
-	static const uint8_t mapped[12] = { [10] = 0xFF, [11] = 0xFF };
 	enum verdict v;
-	bool own;
 
 	if (!f->port->cfg.rocev1)
 		return VERDICT_ETHERTYPE;
 	v = rx_transport(f, ENCAP_ROCEV1, pkt);
-	if (v != TRANSPORT || pkt->dgid.raw[0] == 0xFF)
+	if (v != TRANSPORT || pkt->dgid.raw[0] == 0xFF || port_has_address(f->port, &pkt->dgid))
 		return v;
-	if (memcmp(pkt->dgid.raw, mapped, sizeof(mapped)) == 0)
-		own = rx_own_ipv4(f->port, pkt->dgid.raw + 12);
-	else
-		own = rx_own_ipv6(f->port, pkt->dgid.raw);
-	return own ? TRANSPORT : VERDICT_NOT_OUR_IP;
+	return VERDICT_NOT_OUR_IP;
 }
 
 /* True for a GID of the port's table, and for the default prefix with any GUID of the table. */
@@ -188,7 +137,7 @@ rx_native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt
 		if (attr->state != PORT_STATE_ARMED)
 			return VERDICT_PORT_STATE;
 		if (port_lid_own(attr, pkt->dlid) && wire_crc_ok(pkt, &why))
-			__atomic_store_n(&f->port->heard_data, true, __ATOMIC_RELAXED);
+			RELAXED_SET(f->port->heard_data, true);
 	}
 	if (unlikely(pkt->has_grh && !smp && pkt->dgid.raw[0] != 0xFF) &&
 		!rx_own_gid(attr, &pkt->dgid))
@@ -261,9 +210,9 @@ rx_classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 							   : VERDICT_ETHERTYPE;
 	switch (ethertype) {
 	case ETHERTYPE_IPV4:
-		return rx_ipv4(w, f, pkt);
+		return rx_ip(w, f, &ip_v4, pkt);
 	case ETHERTYPE_IPV6:
-		return rx_ipv6(w, f, pkt);
+		return rx_ip(w, f, &ip_v6, pkt);
 	case ETHERTYPE_ROCEV1:
 		return rx_rocev1(f, pkt);
 	case ETHERTYPE_ARP:

@@ -49,12 +49,12 @@ rx_template_make(struct rx_template *t, const uint8_t *mac, const void *ipv4)
 	memcpy(want, mac, 6);
 	memset(mask, 0xFF, 6);
 	mask[6] = 0x01; /* the source is no group */
-	put_be16(want + 12, 0x0800);
+	put_be16(want + 12, ETHERTYPE_IPV4);
 	put_be16(mask + 12, 0xFFFF);
 	ip[0] = 0x45;
 	ip_mask[0] = 0xFF;
 	put_be16(ip_mask + IPV4_FRAG, 0x3FFF); /* DF and the reserved bit are free */
-	ip[IPV4_PROTO] = 17;
+	ip[IPV4_PROTO] = IP_PROTO_UDP;
 	ip_mask[IPV4_PROTO] = 0xFF;
 	memcpy(ip + IPV4_DST, ipv4, 4);
 	memset(ip_mask + IPV4_DST, 0xFF, 4);

@@ -30,34 +30,32 @@
 static unsigned int
 config_pkeys(const struct link_port_config *c, uint16_t *pkey)
 {
-	unsigned int i, n = RTE_MIN(c->num_pkeys, RTE_DIM(c->pkeys));
+	unsigned int n = RTE_MIN(c->num_pkeys, RTE_DIM(c->pkeys));
 
-	for (i = 0; i < n; i++)
-		pkey[i] = c->pkeys[i];
+	memcpy(pkey, c->pkeys, n * sizeof(*pkey));
 	if (n == 0)
 		pkey[n++] = 0xFFFF;
 	return n;
 }
 
-static unsigned int
+static void
 add_gid(struct port_attr *a, const struct link_addr *addr, enum gid_type type)
 {
-	struct port_gid *g;
-
-	if (a->num_gids < PORT_GIDS_MAX) {
-		g = &a->gid[a->num_gids++];
-		g->gid = addr->gid;
-		g->type = type;
-		g->prefix_len = addr->prefix_len;
-		g->gateway = addr->gateway;
-	}
-	return a->num_gids;
+	if (a->num_gids == PORT_GIDS_MAX)
+		return;
+	a->gid[a->num_gids++] = (struct port_gid){
+		.gid = addr->gid,
+		.type = type,
+		.prefix_len = addr->prefix_len,
+		.gateway = addr->gateway,
+	};
 }
 
-/* @retval false  the device does not report its link */
+/* @retval false  the device does not report its link: it counts as down */
 static bool
 read_link(const struct link_port *p, struct rte_eth_link *link)
 {
+	link->link_status = RTE_ETH_LINK_DOWN;
 	if (rte_eth_link_get_nowait(p->ethdev, link) != 0)
 		return false;
 	if (p->driver_rule->link_of_interface && !interface_is_running(p))
@@ -187,13 +185,12 @@ state_init(struct link *l, struct link_port *p, struct error *err)
 	p->attr_copies = rte_zmalloc_socket("port_attr", ATTR_COPIES * sizeof(*p->attr_copies), 0,
 		p->memory_node);
 	if (p->attr_copies == NULL)
-		return error_set(err, ENOMEM, "%s: no memory for its attributes", p->cfg.name);
-	if (!read_link(p, &p->link))
-		p->link.link_status = RTE_ETH_LINK_DOWN;
+		return port_error(p, err, ENOMEM, "no memory for its attributes");
+	read_link(p, &p->link);
 	if (p->driver_rule->link_of_interface && !link_up(p))
-		LINK_LOG(WARNING,
-			"%s: link is down: %s is down or has no carrier; if it is down: ip link set %s up",
-			p->cfg.name, p->interface[0].name, p->interface[0].name);
+		PORT_LOG(p, WARNING,
+			"link is down: %s is down or has no carrier; if it is down: ip link set %s up",
+			p->interface[0].name, p->interface[0].name);
 	p->guid = p->cfg.guid != 0 ? p->cfg.guid : port_eui64(p->mac);
 	settings_init(p);
 	state_publish(l, p, 0);
@@ -207,7 +204,7 @@ link_port_set(struct link_worker *w, unsigned int port, const struct port_settin
 
 	RTE_ASSERT(port < w->link->num_ports && s->lmc <= 7);
 	RTE_ASSERT(s->num_guids <= PORT_GIDS_MAX && s->num_pkeys <= PORT_PKEYS_MAX);
-	__atomic_store_n(&p->heard_data, false, __ATOMIC_RELAXED);
+	RELAXED_SET(p->heard_data, false);
 	p->settings = *s;
 	state_publish(w->link, p, w->now);
 }
@@ -233,7 +230,7 @@ state_update(const struct link *l, struct link_port *p, uint64_t now)
 	/* buffers were sized at start, so a larger MTU takes effect only after a restart */
 	p->mtu = RTE_MIN(mtu, p->pool->data_room - ETH_LEN - VLAN_LEN);
 	state_publish(l, p, now);
-	LINK_LOG(NOTICE, "%s: link is %s, MTU %u", p->cfg.name, up ? "up" : "down", p->mtu);
+	PORT_LOG(p, NOTICE, "link is %s, MTU %u", up ? "up" : "down", p->mtu);
 	return up && !was_up;
 }
 
@@ -247,42 +244,46 @@ state_announce_addresses(struct link_worker *w, struct link_port *p)
 		if (gid_is_ipv4(&p->cfg.addr[i].gid))
 			arp_send(w, p, &p->cfg.addr[i].gid, &p->cfg.addr[i].gid, NULL);
 		else
-			nd_announce(w, p, &p->cfg.addr[i].gid);
+			nd_announce(w, p, p->cfg.addr[i].gid.raw);
+}
+
+static void
+announce_soon(struct link_worker *w, const struct link_port *p)
+{
+	if (!p->back_to_back)
+		w->announce_left[p->index] = ANNOUNCE_COUNT;
 }
 
 /* Worker 0, at its start. */
 void
 state_announce(struct link_worker *w)
 {
-	unsigned int i;
+	const struct link_port *p;
 
-	for (i = 0; i < w->link->num_ports; i++)
-		if (!w->link->port[i].back_to_back)
-			w->announce_left[i] = ANNOUNCE_COUNT;
+	LINK_FOREACH_PORT(p, w->link)
+		announce_soon(w, p);
 }
 
 void
 state_tick(struct link_worker *w, uint64_t now)
 {
 	uint64_t ms = w->link->cfg.hz / 1000;
+	bool look = now >= w->state_next;
 	struct link_port *p;
-	unsigned int i;
-	bool look;
 
-	look = now >= w->state_next;
 	if (look)
 		w->state_next = now + STATE_MS * ms;
-	for (i = 0; i < w->link->num_ports; i++) {
-		p = &w->link->port[i];
+	LINK_FOREACH_PORT(p, w->link) {
 		if (p->attr_stale)
 			state_publish(w->link, p, now);
-		if (look && state_update(w->link, p, now) && !p->back_to_back)
-			w->announce_left[i] = ANNOUNCE_COUNT;
-		if (w->announce_left[i] == 0 || now < w->announce_next[i] || !p->attr->up)
+		if (look && state_update(w->link, p, now))
+			announce_soon(w, p);
+		if (w->announce_left[p->index] == 0 || now < w->announce_next[p->index] ||
+			!p->attr->up)
 			continue;
 		state_announce_addresses(w, p);
-		w->announce_left[i]--;
-		w->announce_next[i] = now + ANNOUNCE_MS * ms;
+		w->announce_left[p->index]--;
+		w->announce_next[p->index] = now + ANNOUNCE_MS * ms;
 	}
 }
 
@@ -290,8 +291,7 @@ void
 state_addresses_changed(struct link_worker *w, struct link_port *p)
 {
 	state_publish(w->link, p, w->now);
-	if (!p->back_to_back)
-		w->announce_left[p->index] = ANNOUNCE_COUNT;
+	announce_soon(w, p);
 }
 
 const struct port_attr *
@@ -305,7 +305,7 @@ bool
 link_port_heard_data(const struct link *l, unsigned int port)
 {
 	RTE_ASSERT(port < l->num_ports);
-	return __atomic_load_n(&l->port[port].heard_data, __ATOMIC_RELAXED);
+	return RELAXED_GET(l->port[port].heard_data);
 }
 
 bool
@@ -323,8 +323,7 @@ link_state(const struct link *l, unsigned int port, struct link_state *state)
 
 	RTE_ASSERT(port < l->num_ports);
 	memset(state, 0, sizeof(*state));
-	if (!read_link(p, &link))
-		link.link_status = RTE_ETH_LINK_DOWN;
+	read_link(p, &link);
 	state->up = link.link_status == RTE_ETH_LINK_UP;
 	if (link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
 		state->speed_mbps = link.link_speed;

@@ -300,7 +300,7 @@ tx_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 	uint64_t mac;
 
 	if (likely(path->neighbour != PATH_NO_NEIGHBOUR)) {
-		mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
+		mac = RELAXED_GET(w->link->neigh_mac[path->neighbour]);
 		if (unlikely(!(mac & NEIGH_VALID)))
 			link_count(&w->counters[path->av.port].tx_unresolved, 1);
 		return mac;
@@ -381,7 +381,7 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 	if (unlikely(!COMMON_CASE(path->neighbour != PATH_NO_NEIGHBOUR &&
 		    tx_has_room(t, path, headers_len + len + 3))))
 		return sink_send_by_steps(sink, path, headers, headers_len, from, len);
-	mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
+	mac = RELAXED_GET(w->link->neigh_mac[path->neighbour]);
 	if (unlikely((mac ^ NEIGH_VALID) >= NEIGH_SELF)) /* not valid, or the port itself */
 		return sink_send_by_steps(sink, path, headers, headers_len, from, len);
 	m = t->cache[--t->num_cached];

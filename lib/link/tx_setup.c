@@ -33,6 +33,7 @@ tx_port_init(const struct link_worker *w, struct tx_port *t, uint16_t port)
 	t->ethdev = p->ethdev;
 	t->queue = w->id;
 	t->way = w->id < p->ntx ? TX_QUEUE : TX_RING;
+	t->ring = p->tx_ring[w->id];
 	t->mp = p->pool->mp;
 	t->rearm = rearm_word();
 	t->room = rte_pktmbuf_data_room_size(t->mp) - RTE_PKTMBUF_HEADROOM;
@@ -45,10 +46,8 @@ tx_init(struct link_worker *w)
 
 	tx_sink_init(w);
 	w->icrc_off = w->link->cfg.icrc_off;
-	for (i = 0; i < w->link->num_ports; i++) {
+	for (i = 0; i < w->link->num_ports; i++)
 		tx_port_init(w, w->tx[i], i);
-		w->tx[i]->ring = w->link->port[i].tx_ring[w->id];
-	}
 	if (w->vl15 != NULL)
 		tx_vl15_init(w);
 }

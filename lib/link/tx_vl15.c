@@ -25,7 +25,7 @@ vl15_refill(struct tx_port *t)
 static uint8_t *
 smp_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
-	struct link_worker *w = ((struct smp_sink *)sink)->worker;
+	struct link_worker *w = container_of(sink, struct link_worker, smp_sink);
 	struct tx_port *t = &w->vl15[path->av.port];
 
 	vl15_refill(t);
@@ -35,7 +35,7 @@ smp_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 static void
 smp_commit(struct tx_sink *sink)
 {
-	struct link_worker *w = ((struct smp_sink *)sink)->worker;
+	struct link_worker *w = container_of(sink, struct link_worker, smp_sink);
 
 	w->sink.commit(&w->sink);
 }
@@ -54,22 +54,21 @@ tx_vl15_flush(struct link_worker *w)
 void
 tx_vl15_init(struct link_worker *w)
 {
-	unsigned int i;
+	const struct link_port *p;
 
-	w->smp_sink.worker = w;
-	w->smp_sink.sink.reserve = smp_reserve;
-	w->smp_sink.sink.commit = smp_commit;
-	for (i = 0; i < w->link->num_ports; i++) {
-		if (!w->link->port[i].cfg.ib)
+	w->smp_sink.reserve = smp_reserve;
+	w->smp_sink.commit = smp_commit;
+	LINK_FOREACH_PORT(p, w->link) {
+		if (!p->cfg.ib)
 			continue;
-		tx_port_init(w, &w->vl15[i], i);
-		vl15_refill(&w->vl15[i]);
-		w->tx[i]->vl15 = &w->vl15[i];
+		tx_port_init(w, &w->vl15[p->index], p->index);
+		vl15_refill(&w->vl15[p->index]);
+		w->tx[p->index]->vl15 = &w->vl15[p->index];
 	}
 }
 
 struct tx_sink *
 link_smp_sink(struct link_worker *w)
 {
-	return w->vl15 != NULL ? &w->smp_sink.sink : NULL;
+	return w->vl15 != NULL ? &w->smp_sink : NULL;
 }

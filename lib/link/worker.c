@@ -31,24 +31,22 @@
 static void
 assign_rx(struct link_worker *w)
 {
-	struct link *l = w->link;
-	unsigned int i, q;
+	struct link_port *p;
+	unsigned int q;
 
-	for (i = 0; i < l->num_ports; i++)
-		for (q = w->id; q < l->port[i].nrx; q += l->cfg.workers)
-			w->rx[w->num_rx++] = (struct rx_queue){ .port = &l->port[i], .queue = q };
+	LINK_FOREACH_PORT(p, w->link)
+		for (q = w->id; q < p->nrx; q += w->link->cfg.workers)
+			w->rx[w->num_rx++] = (struct rx_queue){ .port = p, .queue = q };
 }
 
 static void
 assign_handoff(struct link_worker *w)
 {
-	struct link *l = w->link;
 	struct link_port *p;
-	unsigned int i, other, owner;
+	unsigned int other, owner;
 
-	for (i = 0; i < l->num_ports; i++) {
-		p = &l->port[i];
-		for (other = 0; other < l->cfg.workers; other++) {
+	LINK_FOREACH_PORT(p, w->link) {
+		for (other = 0; other < w->link->cfg.workers; other++) {
 			/*
 			 * the other worker has no queue, or its queue may sleep: then worker 0
 			 * sends
@@ -58,7 +56,7 @@ assign_handoff(struct link_worker *w)
 				w->handoff[w->num_handoff++] = (struct tx_handoff){
 					.ring = p->tx_ring[other],
 					.ring_left = &p->tx_ring_left[other],
-					.port = i,
+					.port = p->index,
 				};
 		}
 	}
@@ -92,27 +90,30 @@ link_may_answer(struct link_worker *w, const struct link_port *p, enum answer ki
 static unsigned int
 num_queues(const struct link *l)
 {
-	unsigned int i, n = 0;
+	const struct link_port *p;
+	unsigned int n = 0;
 
-	for (i = 0; i < l->num_ports; i++)
-		n += l->port[i].nrx;
+	LINK_FOREACH_PORT(p, l)
+		n += p->nrx;
 	return n;
 }
 
 static bool
 has_ib(const struct link *l)
 {
-	unsigned int i = 0;
+	const struct link_port *p;
 
-	while (i < l->num_ports && !l->port[i].cfg.ib)
-		i++;
-	return i < l->num_ports;
+	LINK_FOREACH_PORT(p, l)
+		if (p->cfg.ib)
+			return true;
+	return false;
 }
 
 struct link_worker *
 link_worker_create(struct link *l, unsigned int worker, struct error *err)
 {
 	unsigned int i, n = l->num_ports;
+	bool smps = worker == 0 && has_ib(l);
 	struct link_worker *w;
 
 	RTE_ASSERT(worker < l->cfg.workers);
@@ -129,10 +130,10 @@ link_worker_create(struct link *l, unsigned int worker, struct error *err)
 	w->limits = rte_zmalloc("link_limits", n * sizeof(w->limits[0]), 0);
 	w->counters = rte_zmalloc("link_counters", n * sizeof(w->counters[0]), RTE_CACHE_LINE_SIZE);
 	w->self = rte_zmalloc("link_self", SELF_QUEUE * sizeof(w->self[0]), 0);
-	if (w->id == 0 && has_ib(l))
+	if (smps)
 		w->vl15 = rte_zmalloc("link_vl15", n * sizeof(w->vl15[0]), RTE_CACHE_LINE_SIZE);
-	if ((w->id == 0 && has_ib(l) && w->vl15 == NULL) || w->self == NULL || w->rx == NULL ||
-		w->handoff == NULL || w->limits == NULL || w->counters == NULL)
+	if ((smps && w->vl15 == NULL) || w->self == NULL || w->rx == NULL || w->handoff == NULL ||
+		w->limits == NULL || w->counters == NULL)
 		goto no_memory;
 	assign_rx(w);
 	assign_handoff(w);

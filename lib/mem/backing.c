@@ -63,37 +63,42 @@ numa_prefer(void *map, size_t len, int node)
 	numa_free_nodemask(nodes);
 }
 
-/* Fault in all pages now, so that no worker takes a page fault. */
+/*
+ * Map b->map_len bytes, and fault in all pages now, so that no worker takes a page fault.
+ *
+ * @param advice  MADV_POPULATE_READ or _WRITE. @return 0, or a negative errno and the failed *step
+ */
 static int
-populate(void *map, size_t len, int advice)
+map_pages(struct backing *b, const struct mem_mr_attr *attr, int flags, int fd, uint64_t offset,
+	int advice, const char **step)
 {
-	if (madvise(map, len, advice) == 0)
-		return 0;
+	int rc;
+
+	*step = "mmap";
+	b->base = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, flags, fd, (off_t)offset);
+	if (b->base == MAP_FAILED)
+		return -errno;
+	numa_prefer(b->base, b->map_len, attr->numa_node);
+	*step = "cannot fault it in"; /* for example a sparse file on a full disk */
 	/* Kernels before 5.14 do not know the advice: their pages fault in at the first touch. */
-	return errno == EINVAL ? 0 : -errno;
+	if (madvise(b->base, b->map_len, advice) != 0 && errno != EINVAL) {
+		rc = -errno;
+		munmap(b->base, b->map_len);
+		return rc;
+	}
+	b->map = b->base;
+	return 0;
 }
 
 static int
 map_anonymous(struct backing *b, const struct mem_mr_attr *attr, uint64_t page, int flags)
 {
-	void *map;
-	int rc;
+	const char *step;
 
 	if (!round_up(attr->length, page, &b->map_len))
 		return -ENOMEM;
-	map = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
-		-1, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	numa_prefer(map, b->map_len, attr->numa_node);
-	rc = populate(map, b->map_len, MADV_POPULATE_WRITE);
-	if (rc != 0) {
-		munmap(map, b->map_len);
-		return rc;
-	}
-	b->map = map;
-	b->base = map;
-	return 0;
+	return map_pages(b, attr, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0, MADV_POPULATE_WRITE,
+		&step);
 }
 
 static int
@@ -121,8 +126,8 @@ open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	bool writable = (fcntl(attr->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
 	struct statfs fs;
+	const char *step;
 	struct stat st;
-	void *map;
 	int rc;
 
 	rc = numa_check(attr->numa_node, err);
@@ -153,23 +158,15 @@ open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 	/*
 	 * A read-only file is mapped privately: local stores go to a copy, the file is not changed.
 	 */
-	map = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, writable ? MAP_SHARED : MAP_PRIVATE,
-		attr->fd, (off_t)attr->offset);
-	if (map == MAP_FAILED)
-		return error_set(err, errno, "file: mmap: %s", strerror(errno));
-	numa_prefer(map, b->map_len, attr->numa_node);
-	rc = populate(map, b->map_len, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-	if (rc != 0) { /* for example a sparse file on a full disk */
-		munmap(map, b->map_len);
-		return error_set(err, -rc, "file: cannot fault it in: %s", strerror(-rc));
-	}
-	b->watched = lost_watch(map, b->map_len, page);
+	rc = map_pages(b, attr, writable ? MAP_SHARED : MAP_PRIVATE, attr->fd, attr->offset,
+		writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, &step);
+	if (rc != 0)
+		return error_set(err, -rc, "file: %s: %s", step, strerror(-rc));
+	b->watched = lost_watch(b->map, b->map_len, page);
 	if (b->watched == 0) {
-		munmap(map, b->map_len);
+		munmap(b->map, b->map_len);
 		return error_set_limit(err, ENOSPC, "path: too many regions of files");
 	}
-	b->map = map;
-	b->base = map;
 	return 0;
 }
 

@@ -62,12 +62,12 @@ mr_choose_va(const struct mem_mr_attr *attr, const uint8_t *base, uint64_t *va, 
 }
 
 static void
-mr_publish(struct mem *mem, uint32_t index, const struct mem_mr *mr)
+mr_publish(struct mem *mem, uint32_t index, const struct mem_mr_info *mr)
 {
 	const struct mem_view view = {
 		.va = mr->va,
 		.length = mr->length,
-		.base = mr->backing.base,
+		.base = mr->base,
 		.pd = mr->pd,
 		.qpn = MEM_QPN_ANY,
 		.rights = mr->access | MEM_RIGHT_LOCAL_READ,
@@ -75,22 +75,6 @@ mr_publish(struct mem *mem, uint32_t index, const struct mem_mr *mr)
 	};
 
 	record_publish(&mem->records.record[index], mr->key, &view);
-}
-
-static void
-mr_fill_info(const struct mem_mr *mr, struct mem_mr_info *info)
-{
-	*info = (struct mem_mr_info){
-		.key = mr->key,
-		.pd = mr->pd,
-		.access = mr->access,
-		.va = mr->va,
-		.length = mr->length,
-		.base = mr->backing.base,
-		.hugepages = mr->backing.hugepages,
-		.numa_node = mr->backing.numa_node,
-		.lost = mr->lost,
-	};
 }
 
 int
@@ -123,17 +107,21 @@ mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_i
 	}
 	mr = &mem->mrs[index];
 	mr->state = MR_LIVE;
-	mr->key = key_issue(&mem->keys, index, &mr->serial);
-	mr->pd = attr->pd;
-	mr->access = attr->access;
-	mr->va = va;
-	mr->length = attr->length;
 	mr->backing = backing;
-	mr->lost = false;
+	mr->info = (struct mem_mr_info){
+		.key = key_issue(&mem->keys, index, &mr->serial),
+		.pd = attr->pd,
+		.access = attr->access,
+		.va = va,
+		.length = attr->length,
+		.base = backing.base,
+		.hugepages = backing.hugepages,
+		.numa_node = backing.numa_node,
+	};
 	__atomic_store_n(&mr->windows, 0, __ATOMIC_RELEASE);
-	mr_publish(mem, index, mr);
+	mr_publish(mem, index, &mr->info);
 	if (info != NULL)
-		mr_fill_info(mr, info);
+		*info = mr->info;
 	return 0;
 
 close_backing:
@@ -148,7 +136,8 @@ mr_find(const struct mem *mem, uint32_t key)
 {
 	uint32_t index = key_index(&mem->keys, key);
 
-	if (index >= mem->max_mr || mem->mrs[index].state == MR_FREE || mem->mrs[index].key != key)
+	if (index >= mem->max_mr || mem->mrs[index].state == MR_FREE ||
+		mem->mrs[index].info.key != key)
 		return NULL;
 	return &mem->mrs[index];
 }
@@ -177,7 +166,7 @@ mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 		return -EAGAIN;
 	backing_close(&mr->backing);
 	mr->state = MR_FREE;
-	mem_pd_release(mem, mr->pd);
+	mem_pd_release(mem, mr->info.pd);
 	index_put(&mem->free_mr, index);
 	return 0;
 }
@@ -208,7 +197,7 @@ mem_mr_query(const struct mem *mem, uint32_t key, struct mem_mr_info *info)
 
 	if (mr == NULL || mr->state != MR_LIVE)
 		return -ENOENT;
-	mr_fill_info(mr, info);
+	*info = mr->info;
 	return 0;
 }
 
@@ -220,10 +209,10 @@ mem_mr_lost(struct mem *mem, struct mem_mr_info *info)
 	for (uint32_t i = 0; i < mem->max_mr && count != mem->lost_seen; i++) {
 		struct mem_mr *mr = &mem->mrs[i];
 
-		if (mr->state != MR_LIVE || mr->lost || !lost_found(mr->backing.watched))
+		if (mr->state != MR_LIVE || mr->info.lost || !lost_found(mr->backing.watched))
 			continue;
-		mr->lost = true;
-		mr_fill_info(mr, info);
+		mr->info.lost = true;
+		*info = mr->info;
 		return true;
 	}
 	mem->lost_seen = count;
@@ -235,7 +224,7 @@ mem_mr_close_lost(struct mem *mem, uint32_t key)
 {
 	const struct mem_mr *mr = mr_find(mem, key);
 
-	RTE_ASSERT(mr != NULL && mr->lost);
+	RTE_ASSERT(mr != NULL && mr->info.lost);
 	record_retract(&mem->records.record[mr - mem->mrs]);
 }
 
@@ -246,7 +235,7 @@ mem_mr_next(const struct mem *mem, uint64_t *cursor, struct mem_mr_info *info)
 		const struct mem_mr *mr = &mem->mrs[(*cursor)++];
 
 		if (mr->state == MR_LIVE) {
-			mr_fill_info(mr, info);
+			*info = mr->info;
 			return true;
 		}
 	}

@@ -24,6 +24,12 @@ mw_locate(const struct mem *mem, uint32_t key, uint32_t *i)
 	return RECORD_GET(mem->mws[*i].key) == key && RECORD_GET(mem->mw_states[*i]) != MW_FREE;
 }
 
+static uint32_t
+mw_get_state(const struct mem *mem, uint32_t i)
+{
+	return __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
+}
+
 static void
 mw_set_state(struct mem *mem, uint32_t i, uint32_t state)
 {
@@ -97,7 +103,7 @@ mem_mw_free(struct mem *mem, uint32_t key, struct error *err)
 	if (!mw_locate(mem, key, &i))
 		return error_set(err, ENOENT, "mw: no memory window 0x%08x", key);
 	mw = &mem->mws[i];
-	state = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
+	state = mw_get_state(mem, i);
 	if (state != MW_DYING) {
 		if (state == MW_CLAIMED || !mw_claim(mem, i, key, state))
 			return -EAGAIN; /* a worker is binding or invalidating it */
@@ -223,7 +229,7 @@ mem_mw_bind(struct mem *mem, const struct mem_bind *b, uint32_t *key, uint64_t *
 	*token = 0;
 	if (!mw_locate(mem, b->mw_key, &i))
 		return -ENOENT;
-	old = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
+	old = mw_get_state(mem, i);
 	if (old == MW_FREE || old == MW_DYING)
 		return -ENOENT;
 	if (old == MW_CLAIMED || !mw_claim(mem, i, b->mw_key, old))
@@ -300,7 +306,7 @@ mw_fill_info(const struct mem *mem, uint32_t i, struct mem_mw_info *info)
 static bool
 mw_exists(const struct mem *mem, uint32_t i)
 {
-	uint32_t state = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
+	uint32_t state = mw_get_state(mem, i);
 
 	return state != MW_FREE && state != MW_DYING;
 }

@@ -80,31 +80,33 @@ index_get(struct index_fifo *f, uint32_t *index)
 	return true;
 }
 
-/** Take the highest free index, however recently it was freed. */
-static inline bool
-index_get_top(struct index_fifo *f, uint32_t *index)
-{
-	uint32_t i, at, top = 0;
-
-	if (f->count == 0)
-		return false;
-#define AT(n) f->ring[(f->head + (uint64_t)(n)) % f->size]
-	for (i = 1; i < f->count; i++)
-		if (AT(i) > AT(top))
-			top = i;
-	*index = AT(top);
-	f->count--;
-	for (at = top; at < f->count; at++)
-		AT(at) = AT(at + 1);
-#undef AT
-	return true;
-}
-
 static inline void
 index_put(struct index_fifo *f, uint32_t index)
 {
 	f->ring[(f->head + (uint64_t)f->count) % f->size] = index;
 	f->count++;
+}
+
+/** Take the highest free index, however recently it was freed. */
+static inline bool
+index_get_top(struct index_fifo *f, uint32_t *index)
+{
+	uint32_t i = 0, n;
+
+	if (f->count == 0)
+		return false;
+	/* two turns of the queue: find it, and leave it out */
+	for (*index = 0, n = f->count; n > 0; n--) {
+		index_get(f, &i);
+		index_put(f, i);
+		*index = RTE_MAX(*index, i);
+	}
+	for (n = f->count; n > 0; n--) {
+		index_get(f, &i);
+		if (i != *index)
+			index_put(f, i);
+	}
+	return true;
 }
 
 #define PD_FREE UINT32_MAX /* in pd_refs[]; any other value is the number of references */
@@ -119,15 +121,10 @@ enum mr_state {
 
 struct mem_mr {
 	enum mr_state state;
-	uint32_t key;
+	struct mem_mr_info info; /* .lost: mem_mr_lost() has returned it */
 	uint32_t serial; /* of the next key */
-	uint32_t pd;
-	uint32_t access;
 	/* number bound to it; atomic: workers bind, the control thread deregisters */
 	uint32_t windows;
-	bool lost; /* mem_mr_lost() has returned it */
-	uint64_t va;
-	uint64_t length;
 	uint64_t token;
 	struct backing backing;
 };

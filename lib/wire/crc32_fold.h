@@ -71,10 +71,24 @@ fold(__m128i x, __m128i k, __m128i next)
 static TARGET_PCLMUL inline __m128i
 fold_tail(__m128i x, const uint8_t *end, size_t len)
 {
-	static const uint8_t shift[48] = { 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
-		13, 14, 15, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-		0x80, 0x80, 0x80, 0x80 };
+	static const uint8_t shift[48] = { [0 ... 15] = 0x80,
+		0,
+		1,
+		2,
+		3,
+		4,
+		5,
+		6,
+		7,
+		8,
+		9,
+		10,
+		11,
+		12,
+		13,
+		14,
+		15,
+		[32 ... 47] = 0x80 };
 	__m128i first = _mm_shuffle_epi8(x, fold_load(shift + len));
 	__m128i select = fold_load(shift + 16 + len);
 	__m128i rest = _mm_blendv_epi8(_mm_shuffle_epi8(x, select), fold_load(end - 16), select);
@@ -130,24 +144,38 @@ fold_64(__m128i x, uint8_t *to, const uint8_t *from, bool copy)
 	return fold(x, K(FOLD_128), fold_take(to + 48, from + 48, copy));
 }
 
+/* The multipliers that move a block ahead by one to four blocks. */
+struct fold_by {
+	__m128i one, two, three, four;
+};
+
 /*
  * Fold in four lanes, for 64 bytes or more.
- * @param x  CRC state of all bytes through the first 16 at `from`. @param copy  as in fold_take()
+ * @param by  of the polynomial, constants. @param x  CRC state of all bytes through the first 16 at
+ * `from`. @param copy  as in fold_take()
  * @return CRC state of all but the last len % 64 bytes
  */
 static TARGET_PCLMUL __rte_always_inline __m128i
-fold_lanes(__m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
+fold_lanes_by(struct fold_by by, __m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
 {
 	__m128i x1 = fold_take(to + 16, from + 16, copy), x2 = fold_take(to + 32, from + 32, copy);
 	__m128i x3 = fold_take(to + 48, from + 48, copy);
 
 	for (to += 64, from += 64, len -= 64; len >= 64; to += 64, from += 64, len -= 64) {
-		x = fold(x, K(FOLD_512), fold_take(to, from, copy));
-		x1 = fold(x1, K(FOLD_512), fold_take(to + 16, from + 16, copy));
-		x2 = fold(x2, K(FOLD_512), fold_take(to + 32, from + 32, copy));
-		x3 = fold(x3, K(FOLD_512), fold_take(to + 48, from + 48, copy));
+		x = fold(x, by.four, fold_take(to, from, copy));
+		x1 = fold(x1, by.four, fold_take(to + 16, from + 16, copy));
+		x2 = fold(x2, by.four, fold_take(to + 32, from + 32, copy));
+		x3 = fold(x3, by.four, fold_take(to + 48, from + 48, copy));
 	}
-	return fold(x, K(FOLD_384), fold(x1, K(FOLD_256), fold(x2, K(FOLD_128), x3)));
+	return fold(x, by.three, fold(x1, by.two, fold(x2, by.one, x3)));
+}
+
+static TARGET_PCLMUL __rte_always_inline __m128i
+fold_lanes(__m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
+{
+	const struct fold_by by = { K(FOLD_128), K(FOLD_256), K(FOLD_384), K(FOLD_512) };
+
+	return fold_lanes_by(by, x, to, from, len, copy);
 }
 
 /* fold_finish() in four lanes. @param x  as in fold_lanes() */

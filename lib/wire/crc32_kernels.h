@@ -21,6 +21,22 @@ path_finish_words_fn path_finish_ack_portable, path_finish_ack_pclmul;
 path_finish_words_fn path_finish_atomic_portable, path_finish_atomic_pclmul;
 vcrc_fold_fn vcrc_fold_pclmul;
 
+/*
+ * A CRC of up to 32 bits by table, eight bytes a step, one lookup each (slicing-by-8).
+ * slice[k][b]: the CRC register after byte b and k zero bytes; filled once, before main()
+ */
+typedef uint32_t crc_slice[256];
+/* @param polynomial  bit-reflected */
+void crc_slices_init(crc_slice slice[8], uint32_t polynomial);
+/* @param crc  the register. @return the register after len more bytes */
+uint32_t crc_by_slices(const crc_slice slice[8], uint32_t crc, const uint8_t *p, size_t len);
+
+/* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
+#define CRC_AFTER_ONES 0x2144DF1Cu
+/* The CRC of a packet whose first head_len bytes, CRC32_HEAD_MAX at most, are masked. */
+uint32_t crc32_of_copy(crc32_update_fn *update, uint32_t crc, const uint8_t *p, uint32_t len,
+	const uint8_t *ones, uint32_t head_len);
+
 /* Precompute the CRC states of a path's header for those functions; the header must be complete. */
 void path_init_states(struct path *p);
 

@@ -7,8 +7,6 @@
  * (rc-transport 9). crc32_fold.h explains the folding.
  */
 
-#include <string.h>
-
 #include <rte_common.h>
 
 #include "wire/crc32.h"
@@ -20,14 +18,7 @@
 uint32_t
 crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
 {
-	uint32_t i, head_len = blocks * BLOCK - ONES, crc;
-	uint8_t head[CRC32_HEAD_MAX];
-
-	memset(head, 0xFF, ONES);
-	for (i = 0; i < head_len; i++)
-		head[ONES + i] = p[i] | ones[i];
-	crc = crc32_portable(0, head, blocks * BLOCK);
-	return crc32_portable(crc, p + head_len, len - head_len);
+	return crc32_of_copy(crc32_portable, CRC_AFTER_ONES, p, len, ones, blocks * BLOCK - ONES);
 }
 
 #ifdef WIRE_CRC32_PCLMUL

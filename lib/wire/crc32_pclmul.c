@@ -31,22 +31,15 @@ crc32_pclmul(uint32_t crc, const void *buf, size_t len)
 TARGET_PCLMUL size_t
 vcrc_fold_pclmul(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16])
 {
-	const uint8_t *p = buf;
-	__m128i x, x1, x2, x3;
+	const struct fold_by by = { K(VCRC_FOLD_128), K(VCRC_FOLD_256), K(VCRC_FOLD_384),
+		K(VCRC_FOLD_512) };
+	__m128i x = _mm_xor_si128(fold_load(buf), _mm_cvtsi32_si128(crc));
+	const uint8_t *p = buf + len - len % 64;
 
-	x = _mm_xor_si128(fold_load(p), _mm_cvtsi32_si128(crc));
-	x1 = fold_load(p + 16);
-	x2 = fold_load(p + 32);
-	x3 = fold_load(p + 48);
-	for (p += 64, len -= 64; len >= 64; p += 64, len -= 64) {
-		x = fold(x, K(VCRC_FOLD_512), fold_load(p));
-		x1 = fold(x1, K(VCRC_FOLD_512), fold_load(p + 16));
-		x2 = fold(x2, K(VCRC_FOLD_512), fold_load(p + 32));
-		x3 = fold(x3, K(VCRC_FOLD_512), fold_load(p + 48));
-	}
-	x = fold(x, K(VCRC_FOLD_384), fold(x1, K(VCRC_FOLD_256), fold(x2, K(VCRC_FOLD_128), x3)));
+	x = fold_lanes_by(by, x, (uint8_t *)(uintptr_t)buf, buf, len, false);
+	len %= 64;
 	for (; len >= 16; len -= 16, p += 16)
-		x = fold(x, K(VCRC_FOLD_128), fold_load(p));
+		x = fold(x, by.one, fold_load(p));
 	_mm_storeu_si128((__m128i *)(void *)block, x);
 	return p - buf;
 }

@@ -17,9 +17,6 @@
 #include "wire/layout.h"
 #include "wire/wire.h"
 
-/* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
-#define CRC_AFTER_ONES 0x2144DF1Cu
-
 #define HEAD_MAX (IPV4_LEN_MAX + UDP_LEN + BTH_LEN)
 
 #define FRONT [ICRC_FRONT - 4] = 0xFF, 0xFF, 0xFF, 0xFF
@@ -52,23 +49,6 @@ mask_with_options(uint8_t mask[HEAD_MAX], uint32_t header_len)
 	memcpy(mask + header_len, plain + IPV4_LEN, UDP_LEN + BTH_LEN);
 }
 
-/*
- * For short packets and those with an LRH or IP options: mask the head, from layer 3 through the
- * BTH, in a buffer.
- */
-static uint32_t __rte_noinline
-icrc_of_copy(uint32_t crc, const uint8_t *l3, uint32_t len, const uint8_t *mask, uint32_t head_len)
-{
-	uint8_t head[HEAD_MAX];
-	uint32_t i;
-
-	RTE_ASSERT(head_len <= HEAD_MAX && head_len <= len);
-	for (i = 0; i < head_len; i++)
-		head[i] = l3[i] | mask[i];
-	crc = crc32_update(crc, head, head_len);
-	return crc32_update(crc, l3 + head_len, len - head_len);
-}
-
 static __rte_always_inline uint32_t
 masked_crc(const uint8_t *l3, uint32_t len, enum encap encap, uint32_t head_len)
 {
@@ -76,7 +56,8 @@ masked_crc(const uint8_t *l3, uint32_t len, enum encap encap, uint32_t head_len)
 	uint32_t blocks = (8 + head_len - (BTH_LEN - BTH_RESV8A - 1) + 15) / 16;
 
 	if (unlikely(len < blocks * 16 - 8))
-		return icrc_of_copy(CRC_AFTER_ONES, l3, len, icrc_mask(encap), head_len);
+		return crc32_of_copy(crc32_update, CRC_AFTER_ONES, l3, len, icrc_mask(encap),
+			head_len);
 	return crc32_masked(l3, icrc_mask(encap), blocks, len);
 }
 
@@ -87,12 +68,14 @@ icrc_with_options(const uint8_t *l3, uint32_t len)
 	uint8_t mask[HEAD_MAX];
 
 	mask_with_options(mask, header_len);
-	return icrc_of_copy(CRC_AFTER_ONES, l3, len, mask, header_len + UDP_LEN + BTH_LEN);
+	return crc32_of_copy(crc32_update, CRC_AFTER_ONES, l3, len, mask,
+		header_len + UDP_LEN + BTH_LEN);
 }
 
-static inline uint32_t
-icrc(enum encap encap, const uint8_t *l3, uint32_t len)
+uint32_t
+wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 {
+	RTE_ASSERT(encap <= ENCAP_IB);
 	if (likely(encap <= ENCAP_ROCEV2_IPV6)) {
 		if (likely(l3[0] == 0x45))
 			return masked_crc(l3, len, ENCAP_ROCEV2_IPV4, IPV4_LEN + UDP_LEN + BTH_LEN);
@@ -102,7 +85,8 @@ icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 	}
 	if (encap == ENCAP_IB) {
 		if ((l3[1] & LRH_LNH_MASK) == LRH_LNH_LOCAL)
-			return icrc_of_copy(0, l3, len, icrc_mask(ENCAP_IB), LRH_LEN + BTH_LEN);
+			return crc32_of_copy(crc32_update, 0, l3, len, icrc_mask(ENCAP_IB),
+				LRH_LEN + BTH_LEN);
 		/* with a GRH the whole LRH counts as ones; the rest is like RoCEv1 */
 		l3 += LRH_LEN;
 		len -= LRH_LEN;
@@ -110,69 +94,33 @@ icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 	return masked_crc(l3, len, ENCAP_ROCEV1, GRH_LEN + BTH_LEN);
 }
 
-uint32_t
-wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
-{
-	RTE_ASSERT(encap <= ENCAP_IB);
-	return icrc(encap, l3, len);
-}
-
 /*
- * VCRC: slicing as in crc32.c, for the polynomial 0x100B, reflected 0xD008. If a kernel exists, it
- * first folds packets of VCRC_FOLD_MIN bytes or more into one block.
+ * VCRC: the polynomial 0x100B, reflected 0xD008, by table. If a kernel exists, it first folds
+ * packets of VCRC_FOLD_MIN bytes or more into one block.
  */
 #define VCRC_FOLD_MIN 64
 
-static uint16_t vcrc_slice[4][256];
+static crc_slice vcrc_slice[8];
 
 RTE_INIT(vcrc_init)
 {
-	uint32_t b, k, bit;
-	uint16_t crc;
-
-	for (b = 0; b < 256; b++) {
-		crc = b;
-		for (bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0xD008 : 0);
-		vcrc_slice[0][b] = crc;
-	}
-	for (k = 1; k < 4; k++) {
-		for (b = 0; b < 256; b++) {
-			crc = vcrc_slice[k - 1][b];
-			vcrc_slice[k][b] = crc >> 8 ^ vcrc_slice[0][crc & 0xFF];
-		}
-	}
-}
-
-static uint16_t
-vcrc_table(uint16_t crc, const uint8_t *p, uint32_t len)
-{
-	uint32_t v;
-
-	for (; len >= 4; len -= 4, p += 4) {
-		v = get_le32(p) ^ crc;
-		crc = vcrc_slice[3][v & 0xFF] ^ vcrc_slice[2][v >> 8 & 0xFF] ^
-			vcrc_slice[1][v >> 16 & 0xFF] ^ vcrc_slice[0][v >> 24];
-	}
-	for (; len > 0; len--, p++)
-		crc = crc >> 8 ^ vcrc_slice[0][(crc ^ *p) & 0xFF];
-	return crc;
+	crc_slices_init(vcrc_slice, 0xD008);
 }
 
 uint16_t
 wire_vcrc(const uint8_t *lrh, uint32_t len)
 {
-	uint16_t crc = 0xFFFF;
+	uint32_t crc = 0xFFFF;
 	uint8_t block[16];
 	uint32_t n;
 
 	if (len >= VCRC_FOLD_MIN && crc_kernel->vcrc_fold != NULL) {
 		n = (uint32_t)crc_kernel->vcrc_fold(crc, lrh, len, block);
-		crc = vcrc_table(0, block, sizeof(block));
+		crc = crc_by_slices(vcrc_slice, 0, block, sizeof(block));
 		lrh += n;
 		len -= n;
 	}
-	return ~vcrc_table(crc, lrh, len);
+	return ~crc_by_slices(vcrc_slice, crc, lrh, len);
 }
 
 /* Checked before the ICRC: damaged on the link, a packet must not count as an ICRC error. */
@@ -193,5 +141,5 @@ wire_other_crc_ok(const struct packet *pkt, enum verdict *why)
 		*why = VERDICT_VCRC;
 		return false;
 	}
-	return icrc(pkt->encap, l3, pkt->icrc_len) == get_le32(l3 + pkt->icrc_len);
+	return wire_icrc(pkt->encap, l3, pkt->icrc_len) == get_le32(l3 + pkt->icrc_len);
 }

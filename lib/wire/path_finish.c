@@ -79,22 +79,7 @@ path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id
 #define IN_FRONT      16
 #define ONES_IN_FRONT 4
 
-static const uint8_t keep[IN_FRONT + BLOCK] = { [IN_FRONT] = 0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF,
-	0xFF };
+static const uint8_t keep[] = { [IN_FRONT... IN_FRONT + BLOCK - 1] = 0xFF };
 
 uint32_t
 path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
@@ -122,36 +107,40 @@ path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 	return p->header_len + bth_len + ICRC_LEN;
 }
 
-static uint32_t __rte_noinline
-finish_bare_any(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
-	uint32_t len, uint16_t ip_id)
+/* @param plain  a constant: IPv4, and a short payload, which is copied without a call */
+static __rte_always_inline uint32_t
+finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const void *from, uint32_t len,
+	uint16_t ip_id, bool plain)
 {
 	uint32_t bth_len = headers + len + wire_pad(len);
+	uint32_t before = plain ? IPV4_LEN + UDP_LEN : p->header_len - p->l3_off;
 
-	if (unlikely(p->av.encap == ENCAP_IB))
-		return path_finish_copy(p, bth, headers, from, len, ip_id);
-	path_put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
-	if (len > 0)
-		memcpy(bth + headers, from, len);
+	path_put_header(p, bth, before + bth_len + ICRC_LEN, ip_id);
+	if (plain)
+		copy_short(bth + headers, from, len);
+	else
+		copy_payload(bth + headers, from, len);
 	put_le32(bth + headers + len, 0); /* padding */
 	put_le32(bth + bth_len, 0);
 	return p->header_len + bth_len + ICRC_LEN;
 }
 
-/* The common case, a short payload over IPv4, is handled here without a call. */
+static uint32_t __rte_noinline
+finish_bare_any(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
+	uint32_t len, uint16_t ip_id)
+{
+	if (unlikely(p->av.encap == ENCAP_IB))
+		return path_finish_copy(p, bth, headers, from, len, ip_id);
+	return finish_bare(p, bth, headers, from, len, ip_id, false);
+}
+
 uint32_t
 path_finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
 	uint32_t len, uint16_t ip_id)
 {
-	uint32_t bth_len = headers + len + wire_pad(len);
-
 	RTE_ASSERT(headers >= BTH_LEN && headers <= BTH_LEN + PATH_EXT_MAX && headers % 4 == 0);
 	RTE_ASSERT(from != NULL || len == 0);
 	if (unlikely(!COMMON_CASE(p->av.encap == ENCAP_ROCEV2_IPV4 && copy_is_short(len))))
 		return finish_bare_any(p, bth, headers, from, len, ip_id);
-	path_put_header(p, bth, IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN, ip_id);
-	copy_short(bth + headers, from, len);
-	put_le32(bth + headers + len, 0); /* padding */
-	put_le32(bth + bth_len, 0);
-	return p->header_len + bth_len + ICRC_LEN;
+	return finish_bare(p, bth, headers, from, len, ip_id, true);
 }

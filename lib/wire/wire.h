@@ -117,8 +117,6 @@ uint32_t wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len);
 /** VCRC over LRH through ICRC; little-endian on the wire. */
 uint16_t wire_vcrc(const uint8_t *lrh, uint32_t len);
 
-/** One readable line: "SEND First psn 201 qp 0x11 len 1024"; always NUL-terminated. */
-void wire_print(const struct packet *pkt, char *buf, size_t size);
 /** Print an AETH syndrome in words. @return buf */
 const char *wire_print_syndrome(uint8_t syndrome, char *buf, size_t size);
 

@@ -436,7 +436,7 @@ test_place_waits_for_the_workers(void **state)
 	assert_int_equal(rte_rcu_qsbr_init(rcu, 1), 0);
 	rte_rcu_qsbr_thread_register(rcu, 0);
 	rte_rcu_qsbr_thread_online(rcu, 0);
-	b->link->cfg.rcu = rcu;
+	b->link->neigh->rcu = rcu;
 	place = neighbour(b, "10.0.0.2", "10.0.0.1");
 	neigh_forget_unused(b, &none);
 	assert_int_equal(neigh_present(b), 0);
@@ -444,7 +444,7 @@ test_place_waits_for_the_workers(void **state)
 	assert_int_not_equal(neighbour(b, "10.0.0.2", "10.0.0.3"), place);
 	rte_rcu_qsbr_quiescent(rcu, 0);
 	assert_int_equal(neighbour(b, "10.0.0.2", "10.0.0.4"), place);
-	b->link->cfg.rcu = NULL;
+	b->link->neigh->rcu = NULL;
 	free(rcu);
 }
 

@@ -19,10 +19,11 @@ set -u
 STEPS="check=2 build=4 unit=4 count=1.5 asan=9 tsan=3 general=4 sim=5 fuzz=4 fresh12=8 fresh13=5 dts=10"
 LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 mutants=400 soak=40 analyse=40 aarch64=40 vfio=10 trace=60"
 
-# Functional modules of those who send what they may not; AddressSanitizer watches them.
+# Functional modules, or tests, of those who send what they may not; AddressSanitizer watches them.
 HOSTILE="attack sa/test_hostile.py cm/test_hostile.py cm/test_passive.py cm/test_alternate.py control/test_hostile.py
     rc/test_drops.py rc/test_naks.py rc/test_duplicates.py agents/test_smp.py agents/test_flood.py
-    verbs/test_hostile.py"
+    verbs/test_hostile.py robustness/test_wire.py::test_completion_queue_overrun
+    robustness/test_wire.py::test_garbage robustness/test_wire.py::test_destroyed_under_traffic"
 
 steps_of() { local s out=; for s in $1; do out+="${out:+ }${s%%=*}"; done; echo "$out"; }
 share_of() { local s; for s in $KNOWN; do [ "${s%%=*}" = "$1" ] && echo "${s#*=}"; done; }

@@ -14,12 +14,15 @@
  */
 
 #include <pthread.h>
+#include <sys/time.h>
 
 #include "engine/worker.h"
 #include "svc/perftest_exchange.h"
 
 #define PERFTEST_QPS      64 /* QPs of a session (perftest's option -q) */
 #define PERFTEST_SESSIONS 64
+/* time for the control thread's answer: far more than it needs for the questions of all sessions */
+#define PERFTEST_ANSWER_S 30
 /* as many may have ended, and wait for the control thread to close their queue pairs */
 #define PERFTEST_PLACES (2 * PERFTEST_SESSIONS)
 
@@ -52,6 +55,7 @@ struct perftest_session {
 	bool announced; /* it has a queue pair */
 	bool answered; /* .granted and .ours are the answer to its message */
 	struct event *event;
+	struct event *late; /* runs if the control thread does not answer in time */
 	uint64_t started; /* TSC */
 	uint64_t heard; /* TSC: when it last sent a message, or packets to its queue pairs */
 	uint64_t packets; /* that its queue pairs had received then */
@@ -100,6 +104,7 @@ struct perftest_sockets {
 	struct event_base *base;
 	struct event *told; /* reads .told_fd */
 	struct log_lines log;
+	struct timeval patience; /* with the control thread: a session waits no longer */
 	struct perftest_listener listener[ENGINE_SERVICE_PLACES]; /* by the service's place */
 	struct perftest_session session[PERFTEST_PLACES];
 

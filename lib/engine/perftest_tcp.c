@@ -11,7 +11,8 @@
  *
  * The sockets belong to the event loop of the exchange's thread (perftest_thread.c), on which the
  * functions run that do not say otherwise. While a session waits for the control thread's answer,
- * its socket is not read.
+ * its socket is not read; if the answer does not come within PERFTEST_ANSWER_S, the session ends. A
+ * timer of this event loop watches that, because the other deadlines depend on the control thread.
  */
 
 #include <arpa/inet.h>
@@ -100,6 +101,7 @@ static void
 end_session(struct perftest_session *s, const char *why)
 {
 	perftest_log(s->engine->perftest, s->client, why);
+	event_free(s->late);
 	perftest_tcp_close(s->event);
 	s->used = false;
 	if (s->question != PERFTEST_ASK_NOTHING)
@@ -108,11 +110,21 @@ end_session(struct perftest_session *s, const char *why)
 		perftest_ask(s, PERFTEST_ASK_CLOSE);
 }
 
+/* Its place stays taken until the control thread has answered. */
+static void
+perftest_tcp_late(evutil_socket_t fd, short events, void *session)
+{
+	(void)fd;
+	(void)events;
+	end_session(session, "has ended: the answer to it takes too long");
+}
+
 /* Ask the control thread; until its answer, the socket is not read. */
 static void
 ask_for_session(struct perftest_session *s, enum perftest_question question)
 {
 	event_del(s->event);
+	event_add(s->late, &s->engine->perftest->patience);
 	perftest_ask(s, question);
 }
 
@@ -239,6 +251,7 @@ perftest_tcp_answered(struct perftest_session *s)
 			perftest_ask(s, PERFTEST_ASK_CLOSE);
 		return;
 	}
+	event_del(s->late);
 	if (question == PERFTEST_ASK_QP) {
 		s->answered = true;
 		s->announced |= s->granted;
@@ -369,9 +382,14 @@ begin_session(struct perftest_listener *l, const union gid *peer, int fd, const 
 
 	if (s == NULL)
 		return false;
-	s->event = perftest_tcp_add(t, fd, perftest_tcp_run, s);
-	if (s->event == NULL)
+	s->late = evtimer_new(t->base, perftest_tcp_late, s);
+	if (s->late == NULL)
 		return false;
+	s->event = perftest_tcp_add(t, fd, perftest_tcp_run, s);
+	if (s->event == NULL) {
+		event_free(s->late);
+		return false;
+	}
 	set_options(fd);
 	s->used = true;
 	s->announced = s->answered = false;

@@ -295,6 +295,7 @@ perftest_create(struct engine *e, struct error *err)
 	e->perftest = t;
 	t->engine = e;
 	t->mtu = perftest_mtu(e);
+	t->patience.tv_sec = PERFTEST_ANSWER_S;
 	t->told_fd = t->asked_fd = -1;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->changed, NULL);

@@ -275,7 +275,7 @@ start_receiving(const struct mad_rx *rx, const struct mad_agent *agent, const st
 		mad_session_answers(s);
 	s->protocol->start_receive(s);
 	if (unlikely(s->trace != NULL))
-		mad_trace_received(s, rx->mad);
+		mad_trace_packet(s, MAD_STEP_RECEIVED, rx->mad);
 	return s->protocol->receive(s, rx);
 }
 

@@ -64,7 +64,7 @@ mad_hand_over(struct mad_rx *rx)
 	if (likely(s != NULL)) {
 		mad_heard(s);
 		if (unlikely(s->trace != NULL))
-			mad_trace_received(s, rx->mad);
+			mad_trace_packet(s, MAD_STEP_RECEIVED, rx->mad);
 		v = s->protocol->receive(s, rx);
 		mad_session_check(s);
 		return v;

@@ -221,8 +221,8 @@ struct mad_session {
 struct mad_traces;
 void mad_trace_open(struct mad_session *s); /* record a new session if all are recorded */
 void mad_trace_close(struct mad_session *s); /* it ends; its steps stay */
-void mad_trace_sent(struct mad_session *s, const uint8_t *mad);
-void mad_trace_received(struct mad_session *s, const uint8_t *mad);
+/* @param event  MAD_STEP_SENT or MAD_STEP_RECEIVED */
+void mad_trace_packet(struct mad_session *s, enum mad_step_event event, const uint8_t *mad);
 void mad_trace_event(struct mad_session *s, enum mad_step_event event, uint8_t end);
 void mad_trace_free(struct mad_worker *w);
 
@@ -517,7 +517,7 @@ mad_commit(struct mad_session *s)
 		return;
 	}
 	if (unlikely(s->trace != NULL))
-		mad_trace_sent(s, s->reserved);
+		mad_trace_packet(s, MAD_STEP_SENT, s->reserved);
 	tx_commit(mad_sink(s->w, s->qpn));
 }
 

@@ -285,7 +285,7 @@ neigh_is_resolved(const struct neigh_table *t, uint32_t i)
 }
 
 bool
-link_neighbour_allowed(struct link *l, const union gid *who)
+link_neighbour_allowed(struct link *l, const union gid *who, uint32_t most)
 {
 	struct neigh_table *t = l->neigh;
 	uint32_t i, theirs = 0, unresolved = 0, all = 0;
@@ -299,7 +299,7 @@ link_neighbour_allowed(struct link *l, const union gid *who)
 		unresolved++;
 		theirs += gid_equal(&t->entry[i].stranger, who);
 	}
-	if (theirs < NEIGH_PER_STRANGER && unresolved < NEIGH_UNRESOLVED && all < NEIGH_STRANGERS)
+	if (theirs < most && unresolved < NEIGH_UNRESOLVED && all < NEIGH_STRANGERS)
 		return true;
 	neigh_refuse(t);
 	return false;
@@ -411,6 +411,15 @@ link_neighbour_counts(const struct link *l, struct link_neighbour_counts *counts
 	const struct neigh_table *t = l->neigh;
 
 	*counts = (struct link_neighbour_counts){ t->present, t->forgotten, t->refused };
+}
+
+bool
+link_neighbour_known(const struct link *l, unsigned int port, const union gid *sgid,
+	const union gid *dgid)
+{
+	const union gid *hop = neigh_next_hop(&l->port[port], sgid, dgid);
+
+	return hop == NULL || neigh_find(l->neigh, port, hop) >= 0;
 }
 
 int

@@ -41,6 +41,10 @@ struct verbs_client_limits {
 int engine_client_create(struct engine *e, unsigned int port,
 	const struct verbs_client_limits *limits, int mirror, struct verbs_client **client,
 	struct error *err);
+/** Whose it is: what an operator sees. */
+void engine_client_set_owner(struct verbs_client *client, uint32_t pid, uint32_t uid);
+/** Count a request, or a connection (NULL), that a limit refused. */
+void engine_client_refused(struct engine *e, struct verbs_client *client);
 /** Destroy all of a client's objects, at once: peers of its queue pairs find nobody. */
 void engine_client_destroy(struct verbs_client *client);
 
@@ -57,9 +61,9 @@ int engine_client_mr_register(struct verbs_client *client, const struct ring_mr 
 /** Returns when no worker can access the region any more. */
 int engine_client_mr_deregister(struct verbs_client *client, uint32_t slot, struct error *err);
 
-/** @param fd  to be passed to the program, and then closed: the pipe's reading end */
-int engine_client_channel_create(struct verbs_client *client, uint32_t *slot, int *fd,
-	struct error *err);
+/** @param fds  to be passed to the program, and then closed: the pipe's ends */
+int engine_client_channel_create(struct verbs_client *client, uint32_t *slot,
+	int fds[RING_CHANNEL_FDS], struct error *err);
 int engine_client_channel_destroy(struct verbs_client *client, uint32_t slot, struct error *err);
 
 int engine_client_cq_create(struct verbs_client *client, const struct ring_cq_create *req,

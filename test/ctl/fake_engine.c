@@ -10,6 +10,7 @@
 #include <rte_ethdev.h>
 
 #include "engine/verbs_pd.h"
+#include "engine/clients_info.h"
 #include "fake_engine.h"
 
 #define QPN_BASE 0x100
@@ -339,6 +340,52 @@ engine_srq_next(struct engine *e, uint64_t *cursor, struct rc_srq_info *info)
 		.limit = e->srq_limit,
 	};
 	return true;
+}
+
+/* --- programs on the verbs socket: two, of which one has two devices --- */
+
+static const struct engine_client_info fake_clients[] = {
+	{ .id = 1,
+		.pid = 700,
+		.command = "pingpong",
+		.contexts = 1,
+		.qps = 1,
+		.cqs = 2,
+		.regions = 3,
+		.bytes = 4096,
+		.posted = 5,
+		.completed = 4 },
+	{ .id = 4,
+		.pid = 701,
+		.uid = 4000000000u,
+		.port = 1,
+		.worker = 1,
+		.contexts = 2,
+		.srqs = 1,
+		.refused = 7 },
+	{ .id = 5, .pid = 701, .uid = 4000000000u, .contexts = 2 },
+};
+
+bool
+engine_client_next(const struct engine *e, uint64_t *cursor, struct engine_client_info *info)
+{
+	unsigned int i;
+
+	(void)e;
+	for (i = 0; i < 3 && fake_clients[i].id <= *cursor; i++)
+		;
+	if (i == 3)
+		return false;
+	*info = fake_clients[i];
+	*cursor = info->id;
+	return true;
+}
+
+void
+engine_clients_counters(const struct engine *e, struct clients_counters *counters)
+{
+	(void)e;
+	*counters = (struct clients_counters){ 5, 50, 40, 7 };
 }
 
 /* --- queue pairs: number = 0x100 + slot --- */

@@ -3,6 +3,7 @@
 """Programs of two appliances, with a wire between: memif, and a veth pair through af_packet."""
 
 import contextlib
+import errno
 import os
 import re
 
@@ -10,6 +11,7 @@ import pytest
 
 from net import Namespace
 from polca import Polca, port
+from rdmacm import ADDR_ERROR, CmClient, pair_until_listening
 from verbs import PATIENT, Programs
 
 TEST_SECONDS = 240
@@ -52,6 +54,7 @@ def pair(request, sockets, kept):
             server.kill()
             client.kill()
     with request.param(sockets) as (ns, a, b), side('a', ns, a), side('b', ns, b):
+        run.programs = made
         yield run
         for programs in made:
             programs.close()
@@ -67,3 +70,30 @@ def test_ibv_rc_pingpong(pair, options):
 def test_perftest(pair, program):
     _, text = pair(program, '-x', '0', '-F', '-n', '500')
     assert re.search(r'^ +\d+ +500 ', text, re.M), text
+
+
+@pytest.mark.parametrize('server,client,expected', [
+    ('rping -s -v -V -C 20', 'rping -c -v -V -C 20 -a 10.78.0.1', 'ping data: rdma-ping-19:'),
+    ('ucmatose -c 10', 'ucmatose -c 10 -s 10.78.0.1', 'return status 0'),
+    ('rdma_server', 'rdma_client -s 10.78.0.1', ': end 0'),
+    ('rstream -T v -C 100 -S 10000', 'rstream -T v -C 100 -S 10000 -s 10.78.0.1', 'custom'),
+    ('riostream -T v -C 100 -S 10000', 'riostream -T v -C 100 -S 10000 -s 10.78.0.1', 'custom'),
+    ('ib_write_bw -R -F -n 500', 'ib_write_bw -R -F -n 500 10.78.0.1', 'BW peak'),
+], ids=lambda text: text.split()[0])
+def test_librdmacm(pair, server, client, expected):
+    for text in pair_until_listening(
+            pair.programs[0], server.split(), client.split(), client_programs=pair.programs[1]):
+        assert expected in text, text
+
+
+def test_an_address_that_does_not_answer(pair):
+    """The event comes after the program's time; nothing is left of a program that dies before."""
+    c, dies = CmClient(pair.programs[0].socket), CmClient(pair.programs[0].socket)
+    channel, other = c.channel(), dies.channel()
+    id = c.create(channel)
+    dies.resolve(other, dies.create(other), '10.78.0.77', timeout_ms=600000)
+    c.resolve(channel, id, '10.78.0.77', timeout_ms=500)
+    dies.close()
+    assert not c.readable(channel)
+    assert c.event(channel) == (id, ADDR_ERROR, -errno.ETIMEDOUT)
+    c.close()

@@ -98,6 +98,9 @@ test_a_lost_answer_shows_as_timeout(void **state)
 	expect_message_step(&t, 1, "sent REQ REQ_SENT");
 	expect_message_step(&t, 2, "timeout no answer in time, 15 retries left REQ_SENT");
 	expect_message_step(&t, 3, "sent REQ REQ_SENT");
+	/* each step has its own time: the REQ is repeated when the timer fires */
+	assert_in_range(trace_at(&t, 2)->time - trace_at(&t, 1)->time, SECOND, 7 * SECOND);
+	assert_int_equal(trace_at(&t, 3)->time, trace_at(&t, 2)->time);
 }
 
 static void

@@ -277,7 +277,6 @@ bench_create(void (*change)(struct sa_config *config))
 		.indexes = sa_indexes,
 		.num_indexes = sa_num_indexes,
 		.readers = 1,
-		.alloc = &allocator_malloc,
 		.max_bytes = bench_store_bytes,
 		.max_old_bytes = 1 << 20,
 		.max_versions = 4,
@@ -293,6 +292,8 @@ bench_create(void (*change)(struct sa_config *config))
 		.load = sa_bench_load,
 		.apply = sa_bench_apply,
 	};
+	counted_init(&b->store_memory);
+	sc.alloc = &b->store_memory.alloc;
 	b->seconds = 1000;
 	b->calls_allowed = CALLS_MAX;
 	b->store = store_create(&sc, &err);
@@ -341,6 +342,7 @@ bench_destroy(struct bench *b)
 	sa_destroy(b->sa);
 	assert_int_equal(b->memory.held, 0);
 	store_destroy(b->store);
+	assert_int_equal(b->store_memory.held, 0);
 	free(b->data);
 	free(b);
 }
@@ -560,6 +562,10 @@ ask_only(struct bench *b, const struct ask *a)
 	memcpy(reply, mad, MAD_HEADER_LEN);
 	reply[MAD_OFF_METHOD] |= MAD_RESPONSE;
 	b->outcome = b->agent[a->version - 1].request(b->agent[a->version - 1].arg, &req);
+	if (a->body != NULL)
+		a->body->taken = req.take_body;
+	if (a->body != NULL && !req.take_body) /* as lib/mad does */
+		mad_body_free(NULL, a->body);
 	if (b->outcome == MAD_ANSWER)
 		take_answer(reply);
 	else if (b->outcome == MAD_STREAM)

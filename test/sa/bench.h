@@ -48,6 +48,7 @@ struct bench_call {
 struct bench {
 	struct sa_config config;
 	struct counted memory; /* of the SA */
+	struct counted store_memory;
 	struct store *store;
 	struct sa *sa;
 	struct sa_worker *w;
@@ -141,7 +142,8 @@ uint64_t count_of(struct bench *b, unsigned int table);
 struct mad_body {
 	uint8_t bytes[4096];
 	uint64_t len;
-	bool freed;
+	bool taken; /* by the server */
+	bool freed; /* by the server, or because it was not taken; once */
 };
 /* Answer a Report, or let it time out. */
 void bench_answer_call(struct bench *b, unsigned int i, enum mad_end end);

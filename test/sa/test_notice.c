@@ -10,6 +10,8 @@
 #include "bench.h"
 
 #include "sa/notice_budget.h"
+#include "sa/tables.h"
+#include "sa/write.h"
 
 struct subscription {
 	uint64_t from;
@@ -194,6 +196,31 @@ test_subscriber_is_told_of_ports(void **state)
 	assert_int_equal(b->num_calls, 4);
 	assert_int_equal(trap_of(b, 2), 65);
 	assert_int_equal(trap_of(b, 3), 64);
+}
+
+/* An operator's record says who subscribes, but not where Reports to it go. */
+static void
+test_imported_subscription_gets_no_reports(void **state)
+{
+	struct sa_change c = change_of(SA_INFORM_INFO_RECORD);
+	struct bench *b = *state;
+	const struct store_record *r;
+	struct store_cursor at;
+	struct subscriber s;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	store_seek(&at, store_current(b->reader), SA_TABLE_INFORM, 0);
+	r = store_next(&at, NULL);
+	memcpy(c.rec, r->bytes, c.type->len);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .ends = true }), 0);
+	bench_put(b, &c);
+	store_seek(&at, store_current(b->reader), SA_TABLE_INFORM, 0);
+	r = store_next(&at, NULL);
+	assert_non_null(r);
+	assert_false(subscriber_of(r, &s));
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
+	assert_int_equal(b->num_calls, 0);
 }
 
 /* A trap of a port: generic, number, issuer's LID. */
@@ -645,6 +672,7 @@ main(void)
 		T(test_subscription_of_a_stranger_ends_after_an_hour),
 		T(test_subscriber_is_told_of_groups),
 		T(test_subscriber_is_told_of_ports),
+		T(test_imported_subscription_gets_no_reports),
 		T(test_subscriber_is_told_of_traps),
 		T(test_security_traps_are_for_the_trusted),
 		T(test_events_and_traps_by_turns),

@@ -594,6 +594,30 @@ test_silent_lists_give_way(void **state)
 	end_all(b);
 }
 
+/* What an address had and has given back does not count: another one has most. */
+static void
+test_lists_that_ended_do_not_count(void **state)
+{
+	struct bench *b = bench_create(eight_chunks);
+	unsigned int i;
+
+	(void)state;
+	many_nodes(b, 100);
+	assert_int_equal(ask_silently(b, 0x10001, NODE_TYPE_SWITCH), 0);
+	assert_int_equal(ask_silently(b, 0x10001, NODE_TYPE_CA), 0); /* three chunks */
+	b->silent[2].source.release(b->silent[2].source.arg);
+	b->silent[2].source.release = NULL;
+	for (i = 0; i < 2; i++)
+		assert_int_equal(ask_silently(b, 0x10002, NODE_TYPE_SWITCH), 0);
+	for (i = 3; i <= 7; i++)
+		assert_int_equal(ask_silently(b, 0x10000 + i, NODE_TYPE_SWITCH), 0);
+	assert_int_equal(ask_silently(b, 0x20000, NODE_TYPE_SWITCH), 0);
+	assert_int_equal(b->gave_way, 1);
+	assert_true(is_silent(b, 1));
+	assert_false(is_silent(b, 3));
+	end_all(b);
+}
+
 /* Lists of peers that answer give way last, and only if their address has more than its share */
 static void
 test_proven_lists_give_way_last(void **state)
@@ -879,6 +903,7 @@ main(void)
 		T(test_short_queries_do_not_wait_for_long_ones),
 		cmocka_unit_test(test_silent_strangers_give_way),
 		cmocka_unit_test(test_silent_lists_give_way),
+		cmocka_unit_test(test_lists_that_ended_do_not_count),
 		cmocka_unit_test(test_proven_lists_give_way_last),
 		cmocka_unit_test(test_long_queries_of_strangers_give_way),
 		cmocka_unit_test(test_lists_of_one_prefix_give_way),

@@ -110,7 +110,7 @@ static int
 polca_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct polca_pd *pd = (struct polca_pd *)ibv;
-	int rc = polca_call_slot(context_of(ibv->context), RING_PD_FREE, pd->slot);
+	int rc = polca_call_destroy(context_of(ibv->context), RING_PD_FREE, pd->slot);
 
 	if (rc == 0)
 		free(pd);
@@ -120,19 +120,29 @@ polca_dealloc_pd(struct ibv_pd *ibv)
 /* --- open and close --- */
 
 static void
+context_free(struct polca_context *c)
+{
+	pthread_mutex_destroy(&c->socket_lock);
+	pthread_mutex_destroy(&c->objects_lock);
+	pthread_mutex_destroy(&c->regions_lock);
+	verbs_uninit_context(&c->verbs);
+	free(c);
+}
+
+static void
 polca_free_context(struct ibv_context *context)
 {
 	struct polca_context *c = context_of(context);
 
-	contexts_remove(c);
+	death_forget(c);
 	close(c->socket);
 	close(c->mirror_fd);
 	close(c->wake_fd);
 	close(c->verbs.context.async_fd);
 	munmap(c->segment, c->hello.geometry.bytes);
-	pthread_mutex_destroy(&c->socket_lock);
-	verbs_uninit_context(&c->verbs);
-	free(c);
+	if (c->event_back >= 0)
+		close(c->event_back);
+	context_free(c);
 }
 
 static const struct verbs_context_ops polca_ops = {
@@ -169,23 +179,33 @@ polca_alloc_context(struct ibv_device *ibv, int cmd_fd, void *private_data)
 	int rc;
 
 	(void)private_data;
+	channel_redirect();
 	c = _verbs_init_and_alloc_context(ibv, cmd_fd, sizeof(*c), NULL, 0);
 	if (c == NULL)
 		return NULL;
 	pthread_mutex_init(&c->socket_lock, NULL);
+	pthread_mutex_init(&c->objects_lock, NULL);
+	pthread_mutex_init(&c->regions_lock, NULL);
 	c->cmd_fd = cmd_fd;
+	/* pages of devices that an earlier polca had must be private again */
+	death_notice_all();
 	rc = polca_connect(c, device);
 	if (rc != 0) {
 		fprintf(stderr, "polca: cannot open %s over %s: %s\n", ibv->name, device->socket,
 			strerror(rc));
-		verbs_uninit_context(&c->verbs);
-		free(c);
+		context_free(c);
 		errno = rc;
 		return NULL;
 	}
 	c->verbs.context.num_comp_vectors = 1;
 	verbs_set_ops(&c->verbs, &polca_ops);
 	contexts_add(c);
+	rc = death_watch(c);
+	if (rc != 0) {
+		polca_free_context(&c->verbs.context);
+		errno = rc;
+		return NULL;
+	}
 	return &c->verbs;
 }
 
@@ -261,6 +281,5 @@ static const struct verbs_device_ops polca_device_ops = {
 
 static void __attribute__((constructor)) polca_provider_load(void)
 {
-	channel_redirect();
 	verbs_register_driver_34(&polca_device_ops);
 }

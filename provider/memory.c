@@ -16,6 +16,50 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
+static void
+region_unlist(struct polca_mr *mr)
+{
+	*mr->link = mr->next;
+	if (mr->next != NULL)
+		mr->next->link = mr->link;
+	mr->link = NULL;
+}
+
+static void
+region_list(struct polca_context *c, struct polca_mr *mr)
+{
+	pthread_mutex_lock(&c->regions_lock);
+	if (c->memory_returned) {
+		mirror_release(c->mirror_fd, mr->addr, mr->length);
+	} else {
+		mr->next = c->regions;
+		mr->link = &c->regions;
+		if (mr->next != NULL)
+			mr->next->link = &mr->next;
+		c->regions = mr;
+	}
+	pthread_mutex_unlock(&c->regions_lock);
+}
+
+static void
+region_return(struct polca_context *c, struct polca_mr *mr)
+{
+	if (mr->link == NULL)
+		return;
+	region_unlist(mr);
+	mirror_release(c->mirror_fd, mr->addr, mr->length);
+}
+
+void
+regions_return(struct polca_context *c)
+{
+	pthread_mutex_lock(&c->regions_lock);
+	c->memory_returned = true;
+	while (c->regions != NULL)
+		region_return(c, c->regions);
+	pthread_mutex_unlock(&c->regions_lock);
+}
+
 static int
 region_register(struct polca_context *c, struct polca_mr *mr, const struct ring_mr *ask)
 {
@@ -30,6 +74,7 @@ region_register(struct polca_context *c, struct polca_mr *mr, const struct ring_
 		mirror_release(c->mirror_fd, mr->addr, mr->length);
 		return rc;
 	}
+	region_list(c, mr);
 	mr->slot = reply.mr.slot;
 	mr->verbs.ibv_mr.handle = reply.mr.slot;
 	mr->verbs.ibv_mr.lkey = mr->verbs.ibv_mr.rkey = reply.mr.key;
@@ -68,11 +113,13 @@ polca_dereg_mr(struct verbs_mr *verbs)
 {
 	struct polca_mr *mr = (struct polca_mr *)verbs;
 	struct polca_context *c = context_of(verbs->ibv_mr.context);
-	int rc = polca_call_slot(c, RING_MR_DEREGISTER, mr->slot);
+	int rc = polca_call_destroy(c, RING_MR_DEREGISTER, mr->slot);
 
 	if (rc != 0)
 		return rc;
-	mirror_release(c->mirror_fd, mr->addr, mr->length);
+	pthread_mutex_lock(&c->regions_lock);
+	region_return(c, mr);
+	pthread_mutex_unlock(&c->regions_lock);
 	free(mr);
 	return 0;
 }

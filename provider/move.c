@@ -23,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/single_threaded.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,6 +33,8 @@
 #define STEP      (8 * HUGE_PAGE) /* bounds how long a writer waits */
 
 static int guard_fd = -1;
+static unsigned int quiet_threads; /* atomic */
+static __thread bool quiet;
 
 /* --- system calls --- */
 
@@ -97,6 +100,36 @@ move_forget_guard(void)
 	if (guard_fd >= 0)
 		close(guard_fd);
 	guard_fd = -1;
+	__atomic_store_n(&quiet_threads, 0, __ATOMIC_RELAXED);
+}
+
+void
+move_thread_is_quiet(void)
+{
+	quiet = true;
+	__atomic_fetch_add(&quiet_threads, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * True if other threads may write to the program's pages. With one thread of the program, which is
+ * here, no further one can begin.
+ */
+static bool
+others_may_write(void)
+{
+	unsigned int own = __atomic_load_n(&quiet_threads, __ATOMIC_RELAXED) + !quiet;
+	struct stat st;
+
+	if (__libc_single_threaded)
+		return false;
+	/* the directory has a link for each thread, and two of its own */
+	return stat("/proc/self/task", &st) != 0 || st.st_nlink > 2 + own;
+}
+
+bool
+move_is_safe(void)
+{
+	return !others_may_write() || guard_open();
 }
 
 static bool
@@ -209,11 +242,11 @@ int
 move_pages_to(int file, uintptr_t addr, size_t length)
 {
 	uintptr_t end = addr + length, next, here = (uintptr_t)__builtin_frame_address(0);
-	bool guarded = !__libc_single_threaded;
+	bool guarded = others_may_write();
 	int rc = 0;
 
-	/* this thread's stack, with room for the calls below */
-	if (here + HUGE_PAGE / 32 > addr && here < end + HUGE_PAGE / 8)
+	/* this thread's stack, with room for the calls below; no region is on the provider's own */
+	if (!quiet && here + HUGE_PAGE / 32 > addr && here < end + HUGE_PAGE / 8)
 		return EFAULT;
 	if (guarded && !guard_open())
 		return EPERM;

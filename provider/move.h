@@ -10,6 +10,7 @@
  * Replace pages under a running program.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,10 @@
  * @return errno value; EPERM: other threads could not be held off
  */
 int move_pages_to(int file, uintptr_t addr, size_t length);
+/** The calling thread is the provider's own: it writes to no pages of the program. */
+void move_thread_is_quiet(void);
+/** True if move_pages_to() can hold other threads off, or there are none. */
+bool move_is_safe(void);
 /** In a forked child, which has one thread and none of its parent's guards. */
 void move_forget_guard(void);
 

@@ -9,7 +9,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "provider.h"
@@ -19,21 +21,40 @@ _Static_assert(sizeof(struct ibv_sge) == sizeof(struct ring_sge) &&
 		offsetof(struct ibv_sge, lkey) == offsetof(struct ring_sge, lkey),
 	"entries of a scatter/gather list are copied as they are");
 
+/*
+ * End the worker's sleep. If polca was killed in it, nobody reads the pipe: the signal of that
+ * write is not the program's.
+ */
+static void
+wake_worker(int fd)
+{
+	const struct timespec no_time = { 0, 0 };
+	sigset_t pipe, before, pending;
+	ssize_t n;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, &before);
+	sigpending(&pending);
+	n = write(fd, "", 1); /* a full pipe is readable */
+	if (n < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
+		while (sigtimedwait(&pipe, NULL, &no_time) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 /* The queue's head is published: tell the worker, and end its sleep. */
 static void
 ring_bell(const struct polca_queue *q)
 {
 	struct polca_context *c = q->context;
-	ssize_t n;
 
 	if (!ring_doorbell_ring(c->doorbells, c->hello.geometry.num_queues - 1, &c->next_doorbell,
 		    q->shared, q->slot))
 		return;
 	/* ring, then look: both are sequentially consistent, as the worker's counterparts are */
-	if (__atomic_load_n(&c->shared->asleep, __ATOMIC_SEQ_CST) == 0)
-		return;
-	n = write(c->wake_fd, "", 1);
-	(void)n; /* a full pipe is readable */
+	if (__atomic_load_n(&c->shared->asleep, __ATOMIC_SEQ_CST) != 0 && !polca_is_dead(c))
+		wake_worker(c->wake_fd);
 }
 
 /* --- receive --- */

@@ -21,6 +21,17 @@
 #include "ring/protocol.h"
 #include "ring/queue.h"
 
+/** What an event can name; the program acknowledges the events that it gets. */
+struct polca_object {
+	struct polca_object *next; /* in the context's table */
+	uint64_t cookie; /* never used twice in a context */
+	void *ibv;
+	int back; /* of a CQ: writing end of its channel's pipe; -1: none */
+	uint32_t events; /* completion events that the program got */
+	uint32_t async_events;
+};
+#define POLCA_OBJECT_LISTS 64
+
 struct polca_device {
 	struct verbs_device verbs; /* first */
 	char socket[108];
@@ -42,6 +53,19 @@ struct polca_context {
 	struct ring_cq *cqs;
 	uint32_t next_doorbell; /* of all threads; atomic */
 	struct ring_hello_reply hello;
+	/* death: dead.c */
+	uint64_t id; /* of all contexts that this process ever had */
+	bool dead; /* polca is gone; atomic, and never false again */
+	bool buried; /* all that follows from it is done */
+	/* events: events.c */
+	int event_back; /* writing end of the event pipe; -1: nothing follows any more */
+	pthread_mutex_t objects_lock;
+	struct polca_object *objects[POLCA_OBJECT_LISTS];
+	uint64_t last_cookie;
+	/* regions: memory.c */
+	pthread_mutex_t regions_lock;
+	struct polca_mr *regions;
+	bool memory_returned; /* all pages are private again */
 };
 
 struct polca_pd {
@@ -51,10 +75,18 @@ struct polca_pd {
 
 struct polca_mr {
 	struct verbs_mr verbs; /* first */
+	struct polca_mr *next, **link; /* in the context's list; no link: the pages were returned */
 	uint32_t slot;
 	uintptr_t addr;
 	size_t length;
 };
+
+/** A queue pair in the table of a CQ. */
+struct polca_user {
+	struct polca_user *next;
+	struct polca_qp *qp;
+};
+#define POLCA_USER_LISTS 64
 
 struct polca_cq {
 	struct ibv_cq ibv; /* first */
@@ -62,7 +94,10 @@ struct polca_cq {
 	struct ring_end ring;
 	pthread_spinlock_t lock;
 	uint32_t slot;
-	uint32_t empty_polls; /* any thread; roughly */
+	struct polca_object object;
+	/* under the lock */
+	struct polca_qp *last; /* of the newest completion; NULL: look it up */
+	struct polca_user *users[POLCA_USER_LISTS]; /* by QPN */
 };
 
 /** A queue that a worker is told of by a doorbell. */
@@ -78,6 +113,7 @@ struct polca_srq {
 	struct ring_end receive;
 	pthread_spinlock_t lock;
 	struct ibv_srq_attr attr;
+	struct polca_object object;
 };
 
 struct polca_qp {
@@ -90,6 +126,12 @@ struct polca_qp {
 	bool sq_sig_all;
 	struct ring_caps caps;
 	struct ibv_qp_init_attr init;
+	struct polca_object object;
+	/* under the locks of the two CQs: the oldest request that is not known to be complete */
+	uint32_t send_done;
+	uint32_t receive_done;
+	struct polca_user send_user;
+	struct polca_user receive_user;
 };
 
 static inline struct polca_context *
@@ -107,15 +149,17 @@ int polca_connect(struct polca_context *c, const struct polca_device *device);
  * One request.
  *
  * @param size  bytes of the request's member
- * @param fd    a descriptor that comes with the reply; NULL: none
+ * @param fds   RING_CHANNEL_FDS descriptors that come with the reply; NULL: none
  * @return errno value
  */
 int polca_call(struct polca_context *c, enum ring_request_code code, struct ring_request *req,
-	size_t size, struct ring_reply *reply, int *fd);
+	size_t size, struct ring_reply *reply, int *fds);
 /** True if polca has closed the connection: it has ended. */
 bool polca_is_gone(const struct polca_context *c);
 /** A request that names a slot and is answered by success only. */
 int polca_call_slot(struct polca_context *c, enum ring_request_code code, uint32_t slot);
+/** Likewise, of a request that ends an object: without polca there is none, and it succeeds. */
+int polca_call_destroy(struct polca_context *c, enum ring_request_code code, uint32_t slot);
 #define POLCA_CALL(c, code, req, member, reply)                                                    \
 	polca_call(c, code, req, sizeof((req)->member), reply, NULL)
 
@@ -124,13 +168,61 @@ void contexts_add(struct polca_context *c);
 /** The mirror of a device that this process has open over the same socket; -1: none. */
 int contexts_mirror(const struct polca_device *device);
 void contexts_remove(struct polca_context *c);
-/** Redirect libibverbs's own system calls, once it is loaded. */
+/** Redirect libibverbs's own system calls; before the first device is opened. */
 void channel_redirect(void);
+/** Call for each open context, with a lock on the list. @return what a call returned, if not 0 */
+int contexts_each(int (*call)(struct polca_context *c, void *arg), void *arg);
+
+/* --- dead.c --- */
+/** Have a thread wait for polca's end. @return errno value */
+int death_watch(struct polca_context *c);
+/** Take the context off the list. */
+void death_forget(struct polca_context *c);
+/** If polca is gone: do all that follows from it, or wait until that is done. */
+void death_notice(struct polca_context *c);
+/** Likewise for all contexts of this process. */
+void death_notice_all(void);
+static inline bool
+polca_is_dead(const struct polca_context *c)
+{
+	return __atomic_load_n(&c->dead, __ATOMIC_SEQ_CST);
+}
+
+/* --- events.c --- */
+/** Give the object a cookie, before polca is asked for it. */
+void object_begin(struct polca_context *c, struct polca_object *o, void *ibv, int back);
+/** Polca has made it. */
+void object_add(struct polca_context *c, struct polca_object *o);
+/** Polca has destroyed it: no event names it any more, also none that is in a pipe. */
+void object_remove(struct polca_context *c, const struct polca_object *gone, int channel_fd);
+/** Wait until the program has acknowledged all events that it got. */
+void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acknowledged,
+	uint32_t got);
+/** Tell who sleeps on the CQ's channel. */
+void event_wake(const struct polca_object *cq);
+void event_wake_all(struct polca_context *c);
+/** The last event: IBV_EVENT_DEVICE_FATAL. */
+void event_fatal(struct polca_context *c);
+/** In the place of read(2), for libibverbs. */
+ssize_t event_read(int fd, void *buf, size_t count);
+
+/* --- retire.c --- */
+/** Enter a new queue pair in the tables of its CQs, and take it out again. */
+void users_add(struct polca_qp *qp);
+void users_remove(struct polca_qp *qp);
+/** After RESET nothing is outstanding. */
+void users_reset(struct polca_qp *qp);
+/** A completion is polled: its request is no longer outstanding. The caller holds the CQ's lock. */
+void retire(struct polca_cq *cq, const struct ring_completion *completion);
+/** Completions of what polca's end left outstanding, flushed. The caller holds the CQ's lock. */
+int retire_flushed(struct polca_cq *cq, int num, struct ibv_wc *wc);
 
 /* --- memory.c --- */
 struct ibv_mr *polca_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 	int access);
 int polca_dereg_mr(struct verbs_mr *verbs);
+/** Make all registered pages private again. */
+void regions_return(struct polca_context *c);
 
 /* --- cq.c --- */
 struct ibv_cq *polca_create_cq(struct ibv_context *context, int cqe,

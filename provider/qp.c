@@ -35,8 +35,9 @@ qp_request(struct polca_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr
 	struct ring_reply reply;
 	int rc;
 
+	object_begin(qp->queue.context, &qp->object, &qp->verbs.qp, -1);
 	req.qp = (struct ring_qp_create){
-		.cookie = (uintptr_t)&qp->verbs.qp,
+		.cookie = qp->object.cookie,
 		.caps = {
 			.max_send_wr = a->cap.max_send_wr,
 			.max_recv_wr = a->cap.max_recv_wr,
@@ -107,6 +108,8 @@ polca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 		.max_inline_data = made.caps.max_inline_data,
 	};
 	qp->init = *a;
+	users_add(qp);
+	object_add(qp->queue.context, &qp->object);
 	return &qp->verbs.qp;
 }
 
@@ -139,10 +142,13 @@ int
 polca_destroy_qp(struct ibv_qp *ibv)
 {
 	struct polca_qp *qp = (struct polca_qp *)(void *)ibv;
-	int rc = polca_call_slot(qp->queue.context, RING_QP_DESTROY, qp->queue.slot);
+	int rc = polca_call_destroy(qp->queue.context, RING_QP_DESTROY, qp->queue.slot);
 
 	if (rc != 0)
 		return rc;
+	users_remove(qp);
+	object_remove(qp->queue.context, &qp->object, -1);
+	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, qp->object.async_events);
 	pthread_spin_destroy(&qp->send_lock);
 	pthread_spin_destroy(&qp->receive_lock);
 	pthread_mutex_destroy(&ibv->mutex);
@@ -187,11 +193,12 @@ qp_reset_rings(struct polca_qp *qp)
 {
 	qp->send.index = qp->send.seen = __atomic_load_n(qp->send.others, __ATOMIC_ACQUIRE);
 	ring_publish(&qp->send);
-	if (qp->receive.entries == NULL)
-		return;
-	qp->receive.index = qp->receive.seen =
-		__atomic_load_n(qp->receive.others, __ATOMIC_ACQUIRE);
-	ring_publish(&qp->receive);
+	if (qp->receive.entries != NULL) {
+		qp->receive.index = qp->receive.seen =
+			__atomic_load_n(qp->receive.others, __ATOMIC_ACQUIRE);
+		ring_publish(&qp->receive);
+	}
+	users_reset(qp);
 }
 
 int

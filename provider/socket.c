@@ -38,9 +38,10 @@ socket_receive(int socket, struct ring_reply *reply, int *fds, unsigned int max_
 
 	for (i = 0; i < max_fds; i++)
 		fds[i] = -1;
+	/* polca may have answered before it closed the connection: that follows the reset */
 	do {
 		n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
+	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	h = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
 	if (h != NULL && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
 		memcpy(fds, CMSG_DATA(h), h->cmsg_len - CMSG_LEN(0));
@@ -81,7 +82,7 @@ socket_exchange(struct polca_context *c, const struct ring_request *req, size_t 
 	memset(reply, 0, sizeof(*reply));
 	pthread_mutex_lock(&c->socket_lock);
 	n = socket_send(c->socket, req, size, pass);
-	if (n == (ssize_t)size)
+	if (n == (ssize_t)size || (n < 0 && errno == EPIPE))
 		n = socket_receive(c->socket, reply, fds, max_fds);
 	pthread_mutex_unlock(&c->socket_lock);
 	if (n < (ssize_t)offsetof(struct ring_reply, text))
@@ -101,10 +102,16 @@ polca_is_gone(const struct polca_context *c)
 
 int
 polca_call(struct polca_context *c, enum ring_request_code code, struct ring_request *req,
-	size_t size, struct ring_reply *reply, int *fd)
+	size_t size, struct ring_reply *reply, int *fds)
 {
+	int rc;
+
 	req->code = code;
-	return socket_exchange(c, req, REQUEST_HEADER + size, -1, reply, fd, fd != NULL);
+	rc = socket_exchange(c, req, REQUEST_HEADER + size, -1, reply, fds,
+		fds != NULL ? RING_CHANNEL_FDS : 0);
+	if (rc == EIO)
+		death_notice(c);
+	return rc;
 }
 
 int
@@ -116,7 +123,15 @@ polca_call_slot(struct polca_context *c, enum ring_request_code code, uint32_t s
 	return polca_call(c, code, &req, sizeof(req.slot), &reply, NULL);
 }
 
-/* What polca passes: the segment, the mirror, the wake pipe and the event pipe. */
+int
+polca_call_destroy(struct polca_context *c, enum ring_request_code code, uint32_t slot)
+{
+	int rc = polca_is_dead(c) ? EIO : polca_call_slot(c, code, slot);
+
+	return rc == EIO && polca_is_dead(c) ? 0 : rc;
+}
+
+/* What polca passes: the segment, the mirror, the wake pipe and both ends of the event pipe. */
 static int
 socket_adopt(struct polca_context *c, const struct ring_hello_reply *hello, const int *fds)
 {
@@ -143,6 +158,7 @@ socket_adopt(struct polca_context *c, const struct ring_hello_reply *hello, cons
 	c->mirror_fd = fds[1];
 	c->wake_fd = fds[2];
 	c->verbs.context.async_fd = fds[3];
+	c->event_back = fds[4];
 	return 0;
 }
 

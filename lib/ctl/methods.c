@@ -27,6 +27,7 @@ const struct rpc_area rpc_areas[] = {
 	{ "Queue pairs: their last steps, and why they failed", methods_qp_trace },
 	{ "Queue pair attributes", methods_modify },
 	{ "Work requests", methods_post },
+	{ "Programs on the verbs socket", methods_client },
 	{ "Subnet administration", methods_sa },
 	{ "The SA's database", methods_sa_data },
 	{ "The SA's database from the live subnet", methods_sa_sweep },

@@ -33,6 +33,7 @@ extern const struct rpc_method methods_cm_trace[];
 extern const struct rpc_method methods_sa_trace[];
 extern const struct rpc_method methods_modify[];
 extern const struct rpc_method methods_post[];
+extern const struct rpc_method methods_client[];
 extern const struct rpc_method methods_sa[];
 extern const struct rpc_method methods_sa_data[];
 extern const struct rpc_method methods_sa_sweep[];

@@ -341,6 +341,33 @@ neighbour_metrics(struct metrics *m, struct engine *e)
 		(double)n.refused);
 }
 
+/* --- programs on the verbs socket --- */
+
+static void
+client_metrics(struct metrics *m, const struct engine *e)
+{
+	struct engine_client_info info, sum = { 0 };
+	unsigned int clients = 0;
+	uint64_t cursor = 0;
+
+	for (; engine_client_next(e, &cursor, &info); clients++) {
+		sum.qps += info.qps;
+		sum.cqs += info.cqs;
+		sum.srqs += info.srqs;
+		sum.regions += info.regions;
+		sum.bytes += info.bytes;
+	}
+	metric_add(m, "polca_clients", "devices that programs have open", "", clients);
+	metric_add(m, "polca_clients_queue_pairs", "queue pairs of programs", "", sum.qps);
+	metric_add(m, "polca_clients_completion_queues", "completion queues of programs", "",
+		sum.cqs);
+	metric_add(m, "polca_clients_shared_receive_queues", "shared receive queues of programs",
+		"", sum.srqs);
+	metric_add(m, "polca_clients_regions", "memory regions of programs", "", sum.regions);
+	metric_add(m, "polca_clients_region_bytes", "bytes of programs' memory regions", "",
+		(double)sum.bytes);
+}
+
 /* --- all of it --- */
 
 static void
@@ -354,7 +381,7 @@ add_all(struct metrics *m, struct engine *e)
 		{ "polca_live_", COUNTERS_LIVE },
 		{ "polca_mad_", COUNTERS_MAD },
 		{ "polca_sa_", COUNTERS_SA },
-		{ "polca_verbs_", COUNTERS_VERBS },
+		{ "polca_clients_", COUNTERS_CLIENTS },
 	};
 	unsigned int i;
 
@@ -366,6 +393,7 @@ add_all(struct metrics *m, struct engine *e)
 		1);
 	metric_add(m, "polca_workers", "workers", "", engine_workers(e));
 	neighbour_metrics(m, e);
+	client_metrics(m, e);
 	for (i = 0; i < link_num_ports(engine_link(e)); i++)
 		port_metrics(m, e, i);
 	for (i = 0; i < engine_workers(e); i++)

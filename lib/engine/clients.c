@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -66,14 +67,30 @@ client_detach_here(struct worker *w, void *client)
 	return 0;
 }
 
+/*
+ * The program's writing end is opened anew: with the one that pipe2() gives, the program could make
+ * polca wait, as both would have the same flags.
+ */
 int
-client_pipe(int ends[2], struct error *err)
+client_pipe(int ends[CLIENT_PIPE_ENDS], struct error *err)
 {
-	if (pipe2(ends, O_CLOEXEC) != 0) {
-		ends[0] = ends[1] = -1;
+	int made[2], again, rc;
+	char path[32];
+
+	if (pipe2(made, O_CLOEXEC) != 0)
 		return error_set(err, errno, "no pipe for events: %s", strerror(errno));
+	fcntl(made[1], F_SETFL, O_NONBLOCK);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", made[1]);
+	again = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (again < 0) {
+		rc = error_set(err, errno, "no pipe for events: %s: %s", path, strerror(errno));
+		close(made[0]);
+		close(made[1]);
+		return rc;
 	}
-	fcntl(ends[1], F_SETFL, O_NONBLOCK);
+	ends[CLIENT_PIPE_READ] = made[0];
+	ends[CLIENT_PIPE_PROGRAM] = again;
+	ends[CLIENT_PIPE_POLCA] = made[1];
 	return 0;
 }
 
@@ -106,7 +123,7 @@ client_free_memory(struct verbs_client *c)
 	for (i = 0; c->channel != NULL && i < c->limits.max_channels; i++)
 		if (c->channel[i].fd >= 0)
 			close(c->channel[i].fd);
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < CLIENT_PIPE_ENDS; i++)
 		if (c->event_pipe[i] >= 0)
 			close(c->event_pipe[i]);
 	if (c->mirror_fd >= 0)
@@ -179,6 +196,7 @@ engine_client_create(struct engine *e, unsigned int port, const struct verbs_cli
 	int mirror, struct verbs_client **client, struct error *err)
 {
 	struct verbs_client *c;
+	unsigned int i;
 	int rc;
 
 	if (e->draining)
@@ -192,12 +210,16 @@ engine_client_create(struct engine *e, unsigned int port, const struct verbs_cli
 	c->port = (uint16_t)port;
 	c->limits = *limits;
 	TAILQ_INIT(&c->waiting);
-	c->segment.fd = c->mirror_fd = c->event_pipe[0] = c->event_pipe[1] = -1;
+	c->segment.fd = c->mirror_fd = -1;
+	for (i = 0; i < CLIENT_PIPE_ENDS; i++)
+		c->event_pipe[i] = -1;
 	rc = client_set_up(c, mirror, err);
 	if (rc != 0) {
 		client_free_memory(c);
 		return rc;
 	}
+	c->id = ++e->last_client_id;
+	e->clients_ended.opened++;
 	c->next_client = e->verbs_clients;
 	e->verbs_clients = c;
 	*client = c;
@@ -223,6 +245,7 @@ engine_client_destroy(struct verbs_client *c)
 	client_cqs_destroy(c);
 	client_mrs_destroy(c);
 	client_pds_destroy(c);
+	client_count_end(c);
 	client_free_memory(c);
 }
 
@@ -232,20 +255,21 @@ void
 engine_client_hello(const struct verbs_client *c, struct ring_hello_reply *reply,
 	int fds[RING_HELLO_FDS])
 {
-	const struct rc_limits *l = &c->engine->config.limits;
+	const struct engine_config *config = &c->engine->config;
+	const struct rc_limits *l = &config->limits;
 
 	reply->geometry = c->segment.geometry;
 	reply->limits = (struct ring_limits){
 		.max_mr_size = c->limits.max_mr_bytes,
-		.max_qp = c->limits.max_qp,
+		.max_qp = RTE_MIN(c->limits.max_qp, l->max_qp),
 		.max_qp_wr = l->max_qp_wr,
 		.max_sge = l->max_sge,
 		.max_inline = l->max_inline,
-		.max_cq = c->limits.max_cq,
+		.max_cq = RTE_MIN(c->limits.max_cq, l->max_cq),
 		.max_cqe = l->max_cqe,
-		.max_mr = c->limits.max_mr,
-		.max_pd = c->limits.max_pd,
-		.max_srq = c->limits.max_srq,
+		.max_mr = RTE_MIN(c->limits.max_mr, config->max_mr),
+		.max_pd = RTE_MIN(c->limits.max_pd, config->max_pd),
+		.max_srq = RTE_MIN(c->limits.max_srq, l->max_srq),
 		.max_srq_wr = l->max_srq_wr,
 		.max_rd_atomic = l->max_rd_atomic,
 		.max_channels = c->limits.max_channels,
@@ -253,7 +277,8 @@ engine_client_hello(const struct verbs_client *c, struct ring_hello_reply *reply
 	fds[0] = c->segment.fd;
 	fds[1] = c->mirror_fd;
 	fds[2] = c->engine->worker[c->worker]->wake_pipe[1];
-	fds[3] = c->event_pipe[0];
+	fds[3] = c->event_pipe[CLIENT_PIPE_READ];
+	fds[4] = c->event_pipe[CLIENT_PIPE_PROGRAM];
 }
 
 void
@@ -272,10 +297,4 @@ engine_client_port(const struct verbs_client *c, struct ring_port_reply *reply)
 	reply->speed_mbps = state.speed_mbps;
 	for (i = 0; i < reply->num_pkeys; i++)
 		reply->pkey[i] = port->pkey[i];
-}
-
-struct verbs_counters *
-engine_verbs_counters(struct engine *e)
-{
-	return &e->verbs_counters;
 }

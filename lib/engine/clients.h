@@ -22,25 +22,6 @@
 
 struct verbs_client;
 
-/* X(name, help): of the verbs socket; lib/verbs counts, on the control thread; relaxed readers */
-/* clang-format off */
-#define VERBS_COUNTERS(X)                                                                          \
-	X(admitted, "clients admitted: devices that programs have opened")                         \
-	X(refused, "clients turned away: all places, or all of their user, were taken")            \
-	X(limited, "requests of clients refused: a limit of the client, or of all, is reached")
-/* clang-format on */
-
-struct verbs_counters {
-#define X(name, help) uint64_t name;
-	VERBS_COUNTERS(X)
-#undef X
-};
-#define VERBS_COUNTER_COUNT (sizeof(struct verbs_counters) / sizeof(uint64_t))
-#define verbs_count(counters, name)                                                                \
-	__atomic_store_n(&(counters)->name, (counters)->name + 1, __ATOMIC_RELAXED)
-
-struct verbs_counters *engine_verbs_counters(struct engine *e);
-
 struct verbs_client_limits {
 	uint32_t max_qp;
 	uint32_t max_cq;
@@ -60,6 +41,10 @@ struct verbs_client_limits {
 int engine_client_create(struct engine *e, unsigned int port,
 	const struct verbs_client_limits *limits, int mirror, struct verbs_client **client,
 	struct error *err);
+/** Whose it is: what an operator sees. */
+void engine_client_set_owner(struct verbs_client *client, uint32_t pid, uint32_t uid);
+/** Count a request, or a connection (NULL), that a limit refused. */
+void engine_client_refused(struct engine *e, struct verbs_client *client);
 /** Destroy all of a client's objects, at once: peers of its queue pairs find nobody. */
 void engine_client_destroy(struct verbs_client *client);
 
@@ -76,9 +61,9 @@ int engine_client_mr_register(struct verbs_client *client, const struct ring_mr 
 /** Returns when no worker can access the region any more. */
 int engine_client_mr_deregister(struct verbs_client *client, uint32_t slot, struct error *err);
 
-/** @param fd  to be passed to the program, and then closed: the pipe's reading end */
-int engine_client_channel_create(struct verbs_client *client, uint32_t *slot, int *fd,
-	struct error *err);
+/** @param fds  to be passed to the program, and then closed: the pipe's ends */
+int engine_client_channel_create(struct verbs_client *client, uint32_t *slot,
+	int fds[RING_CHANNEL_FDS], struct error *err);
 int engine_client_channel_destroy(struct verbs_client *client, uint32_t slot, struct error *err);
 
 int engine_client_cq_create(struct verbs_client *client, const struct ring_cq_create *req,

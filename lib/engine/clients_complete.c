@@ -90,6 +90,8 @@ client_cq_copy(struct rc_dev *dev, struct client_cq *cq)
 			client_write_completion(ring_next_free(&cq->ring), &wc[i]);
 			cq->ring.index++;
 		}
+		if (n > 0)
+			client_count(&cq->client->completed, (uint32_t)n);
 		any |= n > 0;
 	} while (n == COMPLETIONS_A_COPY);
 	if (any)

@@ -34,9 +34,10 @@ client_channels_reclaim(struct verbs_client *c)
 }
 
 int
-engine_client_channel_create(struct verbs_client *c, uint32_t *slot, int *fd, struct error *err)
+engine_client_channel_create(struct verbs_client *c, uint32_t *slot, int fds[RING_CHANNEL_FDS],
+	struct error *err)
 {
-	int ends[2], rc;
+	int ends[CLIENT_PIPE_ENDS], rc;
 	uint32_t i;
 
 	client_channels_reclaim(c);
@@ -48,8 +49,9 @@ engine_client_channel_create(struct verbs_client *c, uint32_t *slot, int *fd, st
 	rc = client_pipe(ends, err);
 	if (rc != 0)
 		return rc;
-	c->channel[i] = (struct client_channel){ .fd = ends[1] };
-	*fd = ends[0];
+	c->channel[i] = (struct client_channel){ .fd = ends[CLIENT_PIPE_POLCA] };
+	fds[0] = ends[CLIENT_PIPE_READ];
+	fds[1] = ends[CLIENT_PIPE_PROGRAM];
 	*slot = i;
 	return 0;
 }

@@ -18,7 +18,7 @@ static void
 client_tell(const struct verbs_client *c, enum event_type type, uint64_t cookie)
 {
 	const struct ring_async_event event = { .cookie = cookie, .type = type };
-	ssize_t n = write(c->event_pipe[1], &event, sizeof(event));
+	ssize_t n = write(c->event_pipe[CLIENT_PIPE_POLCA], &event, sizeof(event));
 
 	RTE_SET_USED(n);
 }

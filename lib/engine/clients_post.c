@@ -197,6 +197,7 @@ client_post(struct worker *w, struct verbs_client *c)
 		if (likely(q != NULL) && client_post_queue(w, q, &posted))
 			client_queue_waits(c, q);
 	}
+	client_count(&c->posted, posted);
 	return bells + posted;
 }
 

@@ -95,6 +95,21 @@ struct client_channel {
 
 #define CLIENT_FREE UINT32_MAX
 
+/** Ends of a pipe of events: the program's two, which it gets, and polca's own. */
+enum client_pipe_end {
+	CLIENT_PIPE_READ,
+	CLIENT_PIPE_PROGRAM, /* the program's writing end, with flags of its own */
+	CLIENT_PIPE_POLCA, /* a write never waits */
+	CLIENT_PIPE_ENDS
+};
+
+/** The process that has the device open. */
+struct client_owner {
+	uint32_t pid;
+	uint32_t uid;
+	char command[16];
+};
+
 struct verbs_client {
 	/* read by the worker */
 	struct verbs_client *next;
@@ -104,15 +119,21 @@ struct verbs_client {
 	struct client_queue **queue; /* by slot; NULL: free */
 	/* queues with entries that lib/rc had no room for, or a turn no time; the next one first */
 	TAILQ_HEAD(client_waiting, client_queue) waiting;
+	/* written by the worker alone */
+	uint64_t posted;
+	uint64_t completed;
 	/* control thread */
 	struct verbs_client *next_client; /* of all workers */
+	uint64_t id;
+	struct client_owner owner;
+	uint64_t refused; /* requests, by a limit */
 	struct engine *engine;
 	unsigned int worker;
 	uint16_t port;
 	struct verbs_client_limits limits;
 	struct client_segment segment;
 	int mirror_fd;
-	int event_pipe[2]; /* asynchronous events: reading end, writing end */
+	int event_pipe[CLIENT_PIPE_ENDS]; /* asynchronous events */
 	uint64_t mr_bytes;
 	uint32_t num_qps, num_srqs;
 	uint32_t *pd; /* by slot; CLIENT_FREE */
@@ -162,9 +183,19 @@ void client_pds_destroy(struct verbs_client *c);
 /* clients_queue.c */
 void client_queues_destroy(struct verbs_client *c);
 
+/** Add to a counter that the worker writes and the control thread reads. */
+static inline void
+client_count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* --- clients_info.c --- */
+/** The client goes: keep what it has counted. */
+void client_count_end(const struct verbs_client *c);
+
 /* --- clients.c --- */
-/** A pipe whose reading end the program gets; a write never waits. */
-int client_pipe(int ends[2], struct error *err);
+int client_pipe(int ends[CLIENT_PIPE_ENDS], struct error *err);
 int clients_create(struct engine *e, struct error *err);
 void clients_destroy(struct engine *e);
 

@@ -19,7 +19,7 @@
 
 #include "base/timer_wheel.h"
 #include "base/token_bucket.h"
-#include "engine/clients.h"
+#include "engine/clients_info.h"
 #include "engine/engine.h"
 #include "engine/requests.h"
 #include "engine/neighbours.h"
@@ -274,7 +274,8 @@ struct engine {
 	struct sm_inbox *sm_inbox;
 	struct event_base *base; /* the event loop of the control thread */
 	struct verbs_client *verbs_clients; /* all of them */
-	struct verbs_counters verbs_counters;
+	uint64_t last_client_id;
+	struct clients_counters clients_ended; /* .posted and .completed: of those that ended */
 	/* by number: which domains and CQs belong to clients; workers read the latter */
 	bool *client_pds;
 	struct client_cq **client_cqs;

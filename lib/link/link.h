@@ -164,12 +164,18 @@ bool link_server_socket(const struct link *l, unsigned int port, char *path, siz
 int link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const union gid *dgid,
 	uint32_t *index, struct error *err);
 
+/** Entries that nobody answers for, of one stranger, and of a user's programs. */
+#define LINK_PER_STRANGER 16
+#define LINK_PER_USER     256
 /**
  * Control thread: may a stranger, at address @p who, make us ask for one more next hop? Entries
- * that nobody answers for are bounded for each stranger and for all of them; with those that are
- * resolved, strangers cause half of the table at most.
+ * that nobody answers for are bounded, for each stranger by @p most, and for all of them; with
+ * those that are resolved, strangers cause half of the table at most.
  */
-bool link_neighbour_allowed(struct link *l, const union gid *who);
+bool link_neighbour_allowed(struct link *l, const union gid *who, uint32_t most);
+/** Control thread: true if link_neighbour() makes no new entry. */
+bool link_neighbour_known(const struct link *l, unsigned int port, const union gid *sgid,
+	const union gid *dgid);
 /** Control thread: this entry is there because of a stranger at address @p who. */
 void link_neighbour_caused(struct link *l, uint32_t index, const union gid *who);
 

@@ -222,6 +222,15 @@ neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgi
 	return 0;
 }
 
+bool
+link_neighbour_known(const struct link *l, unsigned int port, const union gid *sgid,
+	const union gid *dgid)
+{
+	const union gid *hop = neigh_next_hop(&l->port[port], sgid, dgid);
+
+	return hop == NULL || neigh_find(l->neigh, port, hop) >= 0;
+}
+
 int
 link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const union gid *dgid,
 	uint32_t *index, struct error *err)

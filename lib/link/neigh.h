@@ -26,12 +26,11 @@
 #include "link/link.h"
 
 #define NEIGH_MAX LINK_NEIGHBOURS
-/* unresolved entries for one stranger, for all of them, and resolved or not */
-#define NEIGH_PER_STRANGER 16
-#define NEIGH_UNRESOLVED   (NEIGH_MAX / 16)
-#define NEIGH_STRANGERS    (NEIGH_MAX / 2)
-#define NEIGH_SEARCHES     3 /* after which an unused entry has gone, though one is running */
-#define NEIGH_VALID        (UINT64_C(1) << 63)
+/* entries of all strangers: unresolved, and resolved or not */
+#define NEIGH_UNRESOLVED (NEIGH_MAX / 16)
+#define NEIGH_STRANGERS  (NEIGH_MAX / 2)
+#define NEIGH_SEARCHES   3 /* after which an unused entry has gone, though one is running */
+#define NEIGH_VALID      (UINT64_C(1) << 63)
 /* the port itself: loop the frame back, a switch would not */
 #define NEIGH_SELF (UINT64_C(1) << 62)
 

@@ -16,7 +16,7 @@
 #include "link/private.h"
 
 bool
-link_neighbour_allowed(struct link *l, const union gid *who)
+link_neighbour_allowed(struct link *l, const union gid *who, uint32_t most)
 {
 	struct neigh_table *t = l->neigh;
 	uint32_t i, theirs = 0, unresolved = 0, all = 0;
@@ -30,7 +30,7 @@ link_neighbour_allowed(struct link *l, const union gid *who)
 		unresolved++;
 		theirs += gid_equal(&t->entry[i].stranger, who);
 	}
-	if (theirs < NEIGH_PER_STRANGER && unresolved < NEIGH_UNRESOLVED && all < NEIGH_STRANGERS)
+	if (theirs < most && unresolved < NEIGH_UNRESOLVED && all < NEIGH_STRANGERS)
 		return true;
 	neigh_refuse(t);
 	return false;

@@ -88,8 +88,14 @@ struct ring_limits {
 	uint32_t max_channels;
 };
 
-/** Descriptors that come with it, in this order: segment, mirror, wake pipe, event pipe. */
-#define RING_HELLO_FDS 4
+/**
+ * Descriptors that come with it, in this order: segment, mirror, wake pipe, and both ends of the
+ * event pipe, which the program reads. The writing end is for the provider, which says when polca
+ * is gone; its flags are not those of polca's own.
+ */
+#define RING_HELLO_FDS 5
+/** With a completion channel: both ends of its pipe, likewise. */
+#define RING_CHANNEL_FDS 2
 struct ring_hello_reply {
 	uint32_t major;
 	uint32_t minor;
@@ -261,7 +267,7 @@ struct ring_completion_event {
 
 /** What the event pipe carries; as struct ib_uverbs_async_event_desc. */
 struct ring_async_event {
-	uint64_t cookie; /**< of the queue pair, CQ or SRQ; a port's number */
+	uint64_t cookie; /**< of the queue pair, CQ or SRQ; a port's number; 0 */
 	uint32_t type; /**< ibv_event_type */
 	uint32_t reserved;
 };

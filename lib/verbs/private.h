@@ -41,8 +41,9 @@ struct verbs_server {
 
 /* log.c */
 extern int verbs_logtype;
-/** Log that the client at the other end of @p fd ran into a limit. */
-void verbs_log_limit(struct verbs_server *s, int fd, const char *what, const char *text);
+/** Log, and count, that a client ran into a limit. @param client  NULL: it is none yet */
+void verbs_log_limit(struct verbs_server *s, struct verbs_client *client, int fd, const char *what,
+	const char *text);
 
 /* session.c */
 /** Take over the descriptor. @return NULL: no memory */

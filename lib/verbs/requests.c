@@ -38,6 +38,7 @@ request_hello(struct verbs_session *session, const struct ring_request *req,
 		&session->client, err);
 	if (rc != 0)
 		return rc;
+	engine_client_set_owner(session->client, (uint32_t)session->pid, session->uid);
 	reply->major = RING_MAJOR;
 	reply->minor = RING_MINOR;
 	reply->node_guid = verbs_node_guid(s->engine, req->hello.port);
@@ -93,10 +94,10 @@ request_channel_create(struct verbs_session *session, const struct ring_request 
 	struct verbs_answer *answer, struct error *err)
 {
 	int rc = engine_client_channel_create(session->client, &answer->reply.slot.slot,
-		&answer->fds[0], err);
+		answer->fds, err);
 
 	(void)req;
-	answer->num_fds = answer->close_fds = rc == 0;
+	answer->num_fds = answer->close_fds = rc == 0 ? RING_CHANNEL_FDS : 0;
 	return rc;
 }
 
@@ -229,11 +230,9 @@ verbs_request(struct verbs_session *session, const struct ring_request *req, siz
 		answer->size = REPLY_HEADER + verbs_requests[req->code].out;
 		return true;
 	}
-	if (err.limit) {
-		verbs_count(engine_verbs_counters(session->server->engine), limited);
-		verbs_log_limit(session->server, session->fd, verbs_requests[req->code].name,
-			err.text);
-	}
+	if (err.limit)
+		verbs_log_limit(session->server, session->client, session->fd,
+			verbs_requests[req->code].name, err.text);
 	memset(&answer->reply, 0, sizeof(answer->reply));
 	answer->num_fds = answer->close_fds = 0;
 	answer->reply.error = -rc;

@@ -44,19 +44,24 @@ verbs_clients_of(const struct verbs_server *s, uid_t uid)
 	return n;
 }
 
-/* Count and log that there are @p most clients already, as @p key allows. */
+/*
+ * There are @p most clients already, as @p key allows: log it, and answer the HELLO before it has
+ * come, with what ibv_open_device() then says.
+ */
 static void
-verbs_refuse(struct verbs_server *s, int fd, const char *whose, uint32_t most, const char *key)
+verbs_refuse_client(struct verbs_server *s, int fd, const char *whose, uint32_t most,
+	const char *key)
 {
-	char text[96];
+	struct ring_reply reply = { .error = ENOMEM };
 
-	verbs_count(engine_verbs_counters(s->engine), refused);
-	snprintf(text, sizeof(text), "all %u clients of %s are there already (%s)", most, whose,
-		key);
-	verbs_log_limit(s, fd, "a connection", text);
+	snprintf(reply.text, sizeof(reply.text), "all %u clients of %s are there already (%s)",
+		most, whose, key);
+	verbs_log_limit(s, NULL, fd, "a connection", reply.text);
+	send(fd, &reply, offsetof(struct ring_reply, text) + sizeof(reply.text),
+		MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The kernel has compared group and mode; a client beyond its user's share is closed. */
+/* The kernel has compared group and mode; a client beyond its user's share is refused. */
 static void
 verbs_admit(struct verbs_server *s, int fd)
 {
@@ -67,18 +72,16 @@ verbs_admit(struct verbs_server *s, int fd)
 		return;
 	}
 	if (s->num_sessions >= s->config.max_clients) {
-		verbs_refuse(s, fd, "the socket", s->config.max_clients, "verbs.max_clients");
+		verbs_refuse_client(s, fd, "the socket", s->config.max_clients,
+			"verbs.max_clients");
 		close(fd);
 		return;
 	}
 	session = verbs_session_create(s, fd);
-	if (session == NULL)
+	if (session == NULL || verbs_clients_of(s, session->uid) <= s->config.max_user_clients)
 		return;
-	if (verbs_clients_of(s, session->uid) <= s->config.max_user_clients) {
-		verbs_count(engine_verbs_counters(s->engine), admitted);
-		return;
-	}
-	verbs_refuse(s, fd, "the user", s->config.max_user_clients, "verbs.max_user_clients");
+	verbs_refuse_client(s, fd, "the user", s->config.max_user_clients,
+		"verbs.max_user_clients");
 	verbs_session_destroy(session);
 }
 

@@ -9,8 +9,8 @@
 #include <event2/event.h>
 #include <rte_ethdev.h>
 
-#include "engine/clients.h"
 #include "engine/verbs_pd.h"
+#include "engine/clients_info.h"
 #include "fake_engine.h"
 
 #define QPN_BASE 0x100
@@ -342,6 +342,52 @@ engine_srq_next(struct engine *e, uint64_t *cursor, struct rc_srq_info *info)
 	return true;
 }
 
+/* --- programs on the verbs socket: two, of which one has two devices --- */
+
+static const struct engine_client_info fake_clients[] = {
+	{ .id = 1,
+		.pid = 700,
+		.command = "pingpong",
+		.contexts = 1,
+		.qps = 1,
+		.cqs = 2,
+		.regions = 3,
+		.bytes = 4096,
+		.posted = 5,
+		.completed = 4 },
+	{ .id = 4,
+		.pid = 701,
+		.uid = 4000000000u,
+		.port = 1,
+		.worker = 1,
+		.contexts = 2,
+		.srqs = 1,
+		.refused = 7 },
+	{ .id = 5, .pid = 701, .uid = 4000000000u, .contexts = 2 },
+};
+
+bool
+engine_client_next(const struct engine *e, uint64_t *cursor, struct engine_client_info *info)
+{
+	unsigned int i;
+
+	(void)e;
+	for (i = 0; i < 3 && fake_clients[i].id <= *cursor; i++)
+		;
+	if (i == 3)
+		return false;
+	*info = fake_clients[i];
+	*cursor = info->id;
+	return true;
+}
+
+void
+engine_clients_counters(const struct engine *e, struct clients_counters *counters)
+{
+	(void)e;
+	*counters = (struct clients_counters){ 5, 50, 40, 7 };
+}
+
 /* --- queue pairs: number = 0x100 + slot --- */
 
 static struct fake_qp *
@@ -623,15 +669,6 @@ engine_rc_counters(const struct engine *e, int port, int worker, struct rc_count
 	(void)e, (void)worker;
 	memset(sum, 0, sizeof(*sum));
 	sum->rcvd_pkts = port >= 0 ? 14 : 28;
-}
-
-struct verbs_counters *
-engine_verbs_counters(struct engine *e)
-{
-	static struct verbs_counters counters = { .admitted = 3, .refused = 2, .limited = 1 };
-
-	(void)e;
-	return &counters;
 }
 
 uint16_t

@@ -23,7 +23,6 @@
 
 #include "ask.h"
 #include "base/verdict.h"
-#include "engine/clients.h"
 #include "wire/opcode.h"
 
 static unsigned int
@@ -985,6 +984,37 @@ test_shared_receive_queues(void **state)
 }
 
 static void
+test_programs_are_listed(void **state)
+{
+	struct desk *d = *state;
+	const json_t *r = call(d, "client_list", "'max': 2"), *c = row(r, "clients", 0);
+
+	assert_int_equal(num(c, "pid"), 700);
+	assert_string_equal(str(c, "user"), "root");
+	assert_string_equal(str(c, "command"), "pingpong");
+	assert_int_equal(num(c, "contexts"), 1);
+	assert_int_equal(num(c, "qps"), 1);
+	assert_int_equal(num(c, "cqs"), 2);
+	assert_int_equal(num(c, "regions"), 3);
+	assert_int_equal(num(c, "bytes"), 4096);
+	assert_int_equal(num(c, "posted"), 5);
+	assert_int_equal(num(c, "completed"), 4);
+	c = row(r, "clients", 1);
+	assert_string_equal(str(c, "user"), "4000000000");
+	assert_true(json_is_null(json_object_get(c, "command")));
+	assert_int_equal(num(c, "port"), 1);
+	assert_int_equal(num(c, "worker"), 1);
+	assert_int_equal(num(c, "contexts"), 2);
+	assert_int_equal(num(c, "srqs"), 1);
+	assert_int_equal(num(c, "refused"), 7);
+	assert_int_equal(num(r, "cursor"), 4);
+	r = call(d, "client_list", "'cursor': 4");
+	assert_int_equal(json_array_size(json_object_get(r, "clients")), 1);
+	r = call(d, "stats_get", "%s", "");
+	assert_int_equal(num(json_object_get(r, "clients"), "posted"), 50);
+}
+
+static void
 test_counters_name_every_verdict(void **state)
 {
 	struct desk *d = *state;
@@ -1010,10 +1040,9 @@ test_counters_name_every_verdict(void **state)
 	assert_int_equal(num(port, "rx_errors"), 0);
 	assert_int_equal(num(port, "rx_nombuf"), 0);
 	assert_int_equal(json_object_size(json_object_get(r, "rc")), RC_COUNTER_COUNT);
-	assert_int_equal(json_object_size(json_object_get(r, "verbs")), VERBS_COUNTER_COUNT);
-	assert_int_equal(num(json_object_get(r, "verbs"), "refused"), 2);
+	assert_int_equal(json_object_size(json_object_get(r, "clients")), CLIENTS_COUNTER_COUNT);
 	/* they are no worker's */
-	assert_null(json_object_get(call(d, "stats_get", "'worker': 0"), "verbs"));
+	assert_null(json_object_get(call(d, "stats_get", "'worker': 0"), "clients"));
 
 	r = call(d, "stats_get", "'nonzero': true, 'port': 0, 'per_worker': true");
 	assert_int_equal(json_array_size(json_object_get(r, "ports")), 1);
@@ -1031,7 +1060,7 @@ test_counters_name_every_verdict(void **state)
 	assert_int_equal(json_array_size(json_object_get(r, "rc")), RC_COUNTER_COUNT);
 	assert_int_equal(json_array_size(json_object_get(r, "mad")), MAD_COUNTER_COUNT);
 	assert_int_equal(json_array_size(json_object_get(r, "sa")), SA_COUNTER_COUNT);
-	assert_int_equal(json_array_size(json_object_get(r, "verbs")), VERBS_COUNTER_COUNT);
+	assert_int_equal(json_array_size(json_object_get(r, "clients")), CLIENTS_COUNTER_COUNT);
 }
 
 static void
@@ -1413,6 +1442,7 @@ main(void)
 		T(test_work_requests_that_make_no_sense_are_refused_whole),
 		T(test_a_full_queue_tells_how_many_went),
 		T(test_shared_receive_queues),
+		T(test_programs_are_listed),
 		T(test_counters_name_every_verdict),
 		T(test_ports_workers_and_neighbours),
 		T(test_each_reader_of_events_has_its_own_cursor),

@@ -392,14 +392,13 @@ expect_async_event(const struct program *p)
 	return event;
 }
 
+/* A Write with a key that b has not: both queue pairs fail, and b gets an event. */
 static void
-test_events_have_the_programs_cookie(void **state)
+write_with_wrong_key(void)
 {
 	struct ring_send *wqe = ring_next_free(&a.send);
 	struct ring_sge *sge = (struct ring_sge *)(wqe + 1);
-	struct ring_async_event event;
 
-	(void)state;
 	*wqe = (struct ring_send){
 		.opcode = WR_RDMA_WRITE,
 		.num_sge = 1,
@@ -411,6 +410,32 @@ test_events_have_the_programs_cookie(void **state)
 	ring_publish(&a.send);
 	program_ring(&a, a.qp.slot);
 	assert_int_equal(program_completion(&a).status, WC_REM_ACCESS_ERR);
+}
+
+/* The program fills the pipe, and lets its own writing end wait: polca goes on. */
+static void
+test_a_full_event_pipe_stops_nobody(void **state)
+{
+	int fds[RING_HELLO_FDS];
+	struct event ev[16];
+
+	(void)state;
+	engine_client_hello(b.client, &b.hello, fds);
+	while (write(fds[4], "x", 1) == 1)
+		;
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(fcntl(fds[4], F_SETFL, 0), 0);
+	write_with_wrong_key();
+	eventually(engine_events(e, ev, 16, NULL) > 0);
+}
+
+static void
+test_events_have_the_programs_cookie(void **state)
+{
+	struct ring_async_event event;
+
+	(void)state;
+	write_with_wrong_key();
 	/* the first message tells the responder that the connection stands */
 	do {
 		event = expect_async_event(&b);
@@ -507,8 +532,8 @@ test_limits_of_a_client(void **state)
 	struct ring_mr_reply region;
 	struct ring_cq_reply made;
 	uint32_t i, slot;
+	int fds[RING_CHANNEL_FDS];
 	struct error err;
-	int fd;
 
 	(void)state;
 	for (i = 1; i < program_limits.max_pd; i++)
@@ -522,13 +547,15 @@ test_limits_of_a_client(void **state)
 	expect_limit(engine_client_qp_create(a.client, &qp, &queue, &err), -ENOMEM, "max_qp");
 	expect_limit(engine_client_mr_register(a.client, &mr, &region, &err), -ENOMEM, "mr_mb");
 	for (i = 0; i < program_limits.max_channels; i++) {
-		assert_ok(engine_client_channel_create(a.client, &slot, &fd, &err));
-		close(fd);
+		assert_ok(engine_client_channel_create(a.client, &slot, fds, &err));
+		close(fds[0]);
+		close(fds[1]);
 	}
 	/* those whose reader is gone make room */
-	assert_ok(engine_client_channel_create(a.client, &slot, &fd, &err));
+	assert_ok(engine_client_channel_create(a.client, &slot, fds, &err));
 	expect_message(0);
-	close(fd);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /* --- the end --- */
@@ -620,6 +647,7 @@ main(void)
 		CASE(test_slots_are_the_clients_own),
 		CASE(test_states_that_do_not_exist),
 		CASE(test_control_socket_cannot_use_them),
+		CASE(test_a_full_event_pipe_stops_nobody),
 		CASE(test_events_have_the_programs_cookie),
 		CASE(test_region_must_be_in_the_mirror),
 		CASE(test_mirror_with_holes),

@@ -593,7 +593,7 @@ neigh_cause(struct bench *b, unsigned int stranger, unsigned int n)
 	};
 	uint32_t index;
 
-	if (!link_neighbour_allowed(b->link, &who))
+	if (!link_neighbour_allowed(b->link, &who, LINK_PER_STRANGER))
 		return false;
 	assert_true(neigh_add(b, n, &index));
 	link_neighbour_caused(b->link, index, &who);
@@ -609,14 +609,14 @@ test_strangers_cause_few_unresolved_neighbours(void **state)
 	uint32_t index;
 	unsigned int n;
 
-	for (n = 0; n < NEIGH_PER_STRANGER; n++)
+	for (n = 0; n < LINK_PER_STRANGER; n++)
 		assert_true(neigh_cause(b, 0, n));
 	assert_false(neigh_cause(b, 0, n));
 	/* another who names the same takes nothing off the first one's account */
 	assert_true(neigh_cause(b, 1, 0));
 	assert_false(neigh_cause(b, 0, n));
 	for (; n < NEIGH_UNRESOLVED; n++)
-		assert_true(neigh_cause(b, n / NEIGH_PER_STRANGER, n));
+		assert_true(neigh_cause(b, n / LINK_PER_STRANGER, n));
 	assert_false(neigh_cause(b, NEIGH_UNRESOLVED, n));
 	link_neighbour_counts(b->link, &counts);
 	assert_int_equal(counts.refused, 3);

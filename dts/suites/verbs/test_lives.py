@@ -6,16 +6,21 @@ import os
 import re
 import signal
 import stat
+import subprocess
 import tempfile
+import time
 
 import pytest
 
 from conn import wait_until
 from polca import Polca
-from verbs import PATIENT, Programs, copy_for_others
+from verbs import PATIENT, RUN, Job, Programs, copy_for_others
 
 TEST_SECONDS = 120
 PORT = 18700
+CONFIG = os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../../config')
+LINKS = os.path.join(CONFIG, 'systemd/polca-verbs.conf')
+COMPLETION = os.path.join(CONFIG, 'completion/polca-run.bash')
 
 
 def test_kill_9_of_a_program_leaves_nothing(polca, programs):
@@ -40,7 +45,7 @@ def test_objects_of_programs_are_not_the_control_sockets(polca, programs):
 
 @pytest.mark.parametrize('options', [(), ('-e',)], ids=['polls', 'sleeps'])
 def test_kill_9_of_polca_ends_programs(polca, programs, options):
-    """A program that polls, or sleeps on its channel, is told by an error, and the device comes back."""
+    """A program that polls, or sleeps on its channel, gets a flushed completion, and the device comes back."""
     argv = ('ibv_rc_pingpong', '-g', '0', '-p', PORT, '-n', '100000000', *options)
     server = programs.spawn(*argv, '-d', 'polca0')
     server.wait_listening(PORT)
@@ -49,9 +54,56 @@ def test_kill_9_of_polca_ends_programs(polca, programs, options):
     polca.kill()
     for job in (server, client):
         assert job.proc.wait(20) == 1, job.output()
-        assert 'poll CQ failed -1' in job.output() or 'Failed to get cq_event' in job.output(), job.output()
+        assert 'Failed status Work Request Flushed Error (5)' in job.output(), job.output()
     polca.start()
     assert 'PORT_ACTIVE' in programs.run('ibv_devinfo')
+
+
+@pytest.mark.parametrize('program', ['ib_write_bw', 'ib_send_bw', 'ib_read_lat'])
+def test_kill_9_of_polca_ends_perftest(polca, programs, program):
+    """In duration mode, which has no end of its own before the test's."""
+    argv = (program, '-x', '0', '-F', '-D', '600', '-p', PORT)
+    server = programs.spawn(*argv, '-d', 'polca0')
+    server.wait_listening(PORT)
+    client = programs.spawn(*argv, '-d', 'polca1', 'localhost')
+    wait_until(lambda: sum(n for k, n in polca.rpc('stats_get')['rc'].items() if k.startswith('rx_')) > 1000,
+               timeout=30)
+    polca.kill()
+    assert client.proc.wait(30) != 0, client.output()
+    assert server.proc.wait(30) is not None
+    polca.start()
+
+
+@pytest.mark.parametrize('how', ['polls', 'sleeps'])
+def test_kill_9_of_polca_flushes_all(polca, programs, how):
+    """All that was posted is flushed, once and in order; the device's fatal event comes; the memory is intact, and
+    private; and the device can be opened again."""
+    probe = programs.probe('death', how)
+    probe.wait_line('ready')
+    killed = time.monotonic()
+    polca.kill()
+    probe.wait_line('flushed')
+    flushed, fatal = map(int, re.search(r'flushed (\d+) fatal (\d+)', probe.output()).groups())
+    print('flushed after %d ms, fatal event after %d ms' % (flushed - killed * 1e3, fatal - killed * 1e3))
+    polca.start()
+    probe.tell('polca is back')
+    probe.end()
+
+
+@pytest.mark.parametrize('what', ['cq', 'qp', 'srq'])
+def test_destroy_waits_for_acknowledged_events(polca, programs, what):
+    method, key = {'cq': ('cq_list', 'cqs'), 'qp': ('qp_list', 'qps'), 'srq': ('srq_list', 'srqs')}[what]
+
+    def count():
+        return len(polca.rpc(method)[key])
+    probe = programs.probe('acknowledge', what)
+    probe.wait_line('destroying')
+    before = {'cq': 1, 'qp': 1, 'srq': 0}[what]
+    wait_until(lambda: count() == before, timeout=20)
+    probe.tell('polca has destroyed it')
+    probe.wait_line('destroyed')
+    probe.tell('go on')
+    probe.end()
 
 
 def test_mode_of_the_socket(polca, programs):
@@ -106,6 +158,64 @@ def test_an_ordinary_user(sockets, built_in, nobody):
             assert re.search(r'\d+ iters in', text) and 'invalid data' not in text, text
         for text in programs.pair(PORT, 'ib_write_bw', '-x', '0', '-F', '-n', '500'):
             assert 'BW peak' in text
+
+
+# a /dev of its own, with the package's links in it
+DEVICES = '''set -e
+mount -t tmpfs none /dev
+mknod -m 666 /dev/null c 1 3
+mknod -m 666 /dev/urandom c 1 9
+systemd-tmpfiles --create "$1"
+shift
+exec "$@"
+'''
+
+
+def test_a_member_without_polca_run(sockets, built_in, kept):
+    """With the links that the package makes an ordinary member of the group needs one variable, and no preload."""
+    path, gid = os.path.join(sockets, 'group-verbs'), 65532
+    os.chmod(sockets, 0o711)
+    with tempfile.TemporaryDirectory(prefix='polca-dts-') as d, \
+            Polca(sockets, built_in['ports'], workers=2, name='group', limits=PATIENT,
+                  verbs={'enabled': True, 'socket': path, 'mode': '0660'}):
+        os.chmod(d, 0o755)
+        os.chown(path, -1, gid)
+        copy_for_others(d)
+        env = dict(os.environ, SYSFS_PATH=path + '.sys', RDMAV_DRIVERS=os.path.join(d, 'provider/libpolca'))
+        env.pop('LD_PRELOAD', None)
+
+        def spawn(name, *argv, groups=gid):
+            return Job(os.path.join(kept, name + '.log'), [
+                'unshare', '-m', 'sh', '-c', DEVICES, 'sh', LINKS, 'setpriv', '--reuid=65533', '--regid=65533',
+                '--groups=%d' % groups, *map(str, argv)], env)
+        jobs = [spawn('member-devices', 'ibv_devices')]
+        assert 'polca0' in jobs[0].end() and 'polca1' in jobs[0].output()
+        jobs.append(spawn('stranger', 'ibv_devinfo', groups=65531))
+        assert jobs[1].proc.wait(20) != 0 and 'Permission denied' in jobs[1].output()
+        jobs.append(spawn('member-server', 'ibv_rc_pingpong', '-d', 'polca0', '-g', '0', '-p', PORT, '-c'))
+        try:
+            jobs[2].wait_listening(PORT)
+            jobs.append(spawn('member-client', 'ibv_rc_pingpong', '-d', 'polca1', '-g', '0', '-p', PORT, '-c',
+                              'localhost'))
+            for job in jobs[2:]:
+                assert re.search(r'\d+ iters in', job.end()) and 'invalid data' not in job.output(), job.output()
+        finally:
+            for job in jobs:
+                job.kill()
+
+
+@pytest.mark.parametrize('line,wanted', [
+    ('polca-run --so', '--socket'), ('polca-run -s /tmp/x ibv_devin', 'ibv_devinfo'),
+    ('polca-run ibv_devin', 'ibv_devinfo')])
+def test_completion_of_polca_run(line, wanted):
+    script = '''. "$1"
+COMP_WORDS=($2) COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_LINE=$2 COMP_POINT=${#2}
+COMP_WORDS[0]=$3
+_polca_run "$3" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+printf '%s\\n' "${COMPREPLY[@]}"'''
+    r = subprocess.run(['bash', '-c', script, 'bash', COMPLETION, line, RUN], stdout=subprocess.PIPE, text=True,
+                       timeout=60, check=True)
+    assert wanted in r.stdout.splitlines()
 
 
 def test_a_user_who_is_not_admitted(polca, sockets, nobody):

@@ -9,8 +9,8 @@
 #include <event2/event.h>
 #include <rte_ethdev.h>
 
-#include "engine/verbs_pd.h"
 #include "engine/clients_info.h"
+#include "engine/verbs_pd.h"
 #include "fake_engine.h"
 
 #define QPN_BASE 0x100

@@ -23,6 +23,7 @@
 
 #include "ask.h"
 #include "base/verdict.h"
+#include "engine/clients_info.h"
 #include "wire/opcode.h"
 
 static unsigned int

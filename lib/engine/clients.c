@@ -204,6 +204,30 @@ engine_client_create(struct engine *e, unsigned int port, const struct verbs_cli
 	return 0;
 }
 
+void
+engine_client_owner(struct verbs_client *c, uid_t uid, pid_t pid)
+{
+	c->uid = uid;
+	c->pid = pid;
+}
+
+bool
+clients_own_qp(const struct engine *e, uid_t uid, pid_t pid, uint32_t qpn)
+{
+	const struct verbs_client *c;
+	uint32_t slot;
+
+	for (c = e->verbs_clients; c != NULL; c = c->next_client) {
+		if (c->uid != uid || c->pid != pid)
+			continue;
+		for (slot = 0; slot < c->segment.geometry.num_queues; slot++)
+			if (c->queue[slot] != NULL && !c->queue[slot]->is_srq &&
+				c->queue[slot]->number == qpn)
+				return true;
+	}
+	return false;
+}
+
 static void
 client_unlist(struct verbs_client *c)
 {

@@ -17,6 +17,8 @@
  * tables. All functions return 0, or a negative errno with an explanation in @p err.
  */
 
+#include <sys/types.h>
+
 #include "engine/engine.h"
 #include "ring/protocol.h"
 
@@ -43,6 +45,9 @@ int engine_client_create(struct engine *e, unsigned int port,
 	struct error *err);
 /** Destroy all of a client's objects, at once: peers of its queue pairs find nobody. */
 void engine_client_destroy(struct verbs_client *client);
+
+/** Note whose program has opened the device: librdmacm's connections use its QPs alone. */
+void engine_client_owner(struct verbs_client *client, uid_t uid, pid_t pid);
 
 /** Fill the reply, and the descriptors to pass, which stay the client's. */
 void engine_client_hello(const struct verbs_client *client, struct ring_hello_reply *reply,

@@ -109,6 +109,8 @@ struct verbs_client {
 	struct engine *engine;
 	unsigned int worker;
 	uint16_t port;
+	uid_t uid; /* of the program */
+	pid_t pid;
 	struct verbs_client_limits limits;
 	struct client_segment segment;
 	int mirror_fd;
@@ -165,6 +167,8 @@ void client_queues_destroy(struct verbs_client *c);
 /* --- clients.c --- */
 /** A pipe whose reading end the program gets; a write never waits. */
 int client_pipe(int ends[2], struct error *err);
+/** True if the QP is of a device that this program has opened. */
+bool clients_own_qp(const struct engine *e, uid_t uid, pid_t pid, uint32_t qpn);
 int clients_create(struct engine *e, struct error *err);
 void clients_destroy(struct engine *e);
 

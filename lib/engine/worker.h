@@ -236,6 +236,7 @@ struct perftest_sockets;
 struct service;
 struct verbs_client;
 struct client_cq;
+struct rdmacm;
 
 struct engine {
 	struct engine_config config;
@@ -273,6 +274,7 @@ struct engine {
 	struct sm_inbox *sm_inbox;
 	struct event_base *base; /* the event loop of the control thread */
 	struct verbs_client *verbs_clients; /* all of them */
+	struct rdmacm *rdmacm; /* librdmacm's programs */
 	/* by number: which domains and CQs belong to clients; workers read the latter */
 	bool *client_pds;
 	struct client_cq **client_cqs;

@@ -21,6 +21,10 @@ const struct verbs_config verbs_config_default = {
 	.max_user_clients = 64,
 	.mr_mb = 4096,
 	.ring_mb = 256,
+	.cm = {
+		.max_channels = 256,
+		.max_ids = 1024,
+	},
 	.limits = {
 		.max_qp = 1024,
 		.max_cq = 256,
@@ -31,15 +35,19 @@ const struct verbs_config verbs_config_default = {
 	},
 };
 
-static uint32_t
-verbs_clients_of(const struct verbs_server *s, uid_t uid)
+/* The clients of one kind; those that have not said which it will be count as devices. */
+static void
+verbs_count(const struct verbs_server *s, uid_t uid, bool cm, uint32_t *all, uint32_t *of_user)
 {
 	const struct verbs_session *session;
-	uint32_t n = 0;
 
-	LIST_FOREACH(session, &s->sessions, link)
-		n += session->uid == uid;
-	return n;
+	*all = *of_user = 0;
+	LIST_FOREACH(session, &s->sessions, link) {
+		if ((session->cm != NULL) != cm)
+			continue;
+		*all += 1;
+		*of_user += session->uid == uid;
+	}
 }
 
 /* Log that there are @p most clients already, as @p key allows. */
@@ -53,26 +61,38 @@ verbs_log_clients(struct verbs_server *s, int fd, const char *whose, uint32_t mo
 	verbs_log_limit(s, fd, "a connection", text);
 }
 
+bool
+verbs_has_room(struct verbs_server *s, int fd, uid_t uid, bool cm)
+{
+	uint32_t all, of_user;
+
+	verbs_count(s, uid, cm, &all, &of_user);
+	if (all >= s->config.max_clients) {
+		verbs_log_clients(s, fd, "the socket", s->config.max_clients, "verbs.max_clients");
+		return false;
+	}
+	if (of_user >= s->config.max_user_clients) {
+		verbs_log_clients(s, fd, "the user", s->config.max_user_clients,
+			"verbs.max_user_clients");
+		return false;
+	}
+	return true;
+}
+
 /* The kernel has compared group and mode; a client beyond its user's share is closed. */
 static void
 verbs_admit(struct verbs_server *s, int fd)
 {
-	struct verbs_session *session;
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
 
-	if (!peer_allowed(&s->listener, fd)) {
+	if (!peer_allowed(&s->listener, fd) ||
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0 ||
+		!verbs_has_room(s, fd, peer.uid, false)) {
 		close(fd);
 		return;
 	}
-	if (s->num_sessions >= s->config.max_clients) {
-		verbs_log_clients(s, fd, "the socket", s->config.max_clients, "verbs.max_clients");
-		close(fd);
-		return;
-	}
-	session = verbs_session_create(s, fd);
-	if (session == NULL || verbs_clients_of(s, session->uid) <= s->config.max_user_clients)
-		return;
-	verbs_log_clients(s, fd, "the user", s->config.max_user_clients, "verbs.max_user_clients");
-	verbs_session_destroy(session);
+	verbs_session_create(s, fd, &peer);
 }
 
 static void
@@ -127,7 +147,8 @@ static void
 verbs_raise_descriptors(const struct verbs_config *config)
 {
 	rlim_t want = RESERVED_FDS +
-		(rlim_t)config->max_clients * (config->limits.max_channels + CLIENT_FDS);
+		(rlim_t)config->max_clients *
+			(config->limits.max_channels + CLIENT_FDS + 2 * config->cm.max_channels);
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)

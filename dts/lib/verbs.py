@@ -86,9 +86,12 @@ class Programs:
         self.prefix = [*prefix, run]
         self.jobs = []
 
-    def spawn(self, *argv):
+    def spawn(self, *argv, preload=None):
         path = os.path.join(self.dir, '%s-%02d-%s.log' % (os.path.basename(self.socket), len(self.jobs), argv[0]))
-        job = Job(path, [*self.prefix, '-s', self.socket, *map(str, argv)], dict(os.environ, POLCA_DEBUG='1'))
+        env = dict(os.environ, POLCA_DEBUG='1')
+        if preload is not None:
+            env['LD_PRELOAD'] = preload
+        job = Job(path, [*self.prefix, '-s', self.socket, *map(str, argv)], env)
         self.jobs.append(job)
         return job
 

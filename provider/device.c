@@ -255,6 +255,7 @@ polca_alloc_device(struct verbs_sysfs_dev *sysfs)
 		return NULL;
 	}
 	device->port = (uint32_t)strtoul(port, NULL, 10);
+	rdmacm_redirect(device->socket);
 	return &device->verbs;
 }
 

@@ -49,7 +49,7 @@ inode_of(int file)
 /* --- mappings --- */
 
 enum mapping_kind {
-	MAPPING_PRIVATE, /* anonymous pages of this process alone, writable */
+	MAPPING_PRIVATE, /* pages of this process alone, writable: anonymous, or static data */
 	MAPPING_MIRROR, /* in the mirror already */
 	MAPPING_OTHER,
 };
@@ -66,8 +66,11 @@ mapping_kind_of(const struct mapping *m, const char *perms, unsigned long offset
 {
 	if (inode == mirror->st_ino && dev == mirror->st_dev && offset == m->from)
 		return MAPPING_MIRROR;
-	if (perms[0] == 'r' && perms[1] == 'w' && perms[3] == 'p' && inode == 0 &&
-		(path[0] == '\0' || strcmp(path, "[heap]") == 0 || strncmp(path, "[anon:", 6) == 0))
+	if (perms[0] != 'r' || perms[1] != 'w' || perms[3] != 'p')
+		return MAPPING_OTHER;
+	/* a program's .data: its pages are copies of the file's, and later changes of the file are none */
+	if (inode != 0 || path[0] == '\0' || strcmp(path, "[heap]") == 0 ||
+		strncmp(path, "[anon:", 6) == 0)
 		return MAPPING_PRIVATE;
 	return MAPPING_OTHER;
 }
@@ -133,7 +136,7 @@ for_mappings(int file, uintptr_t from, uintptr_t to, enum mapping_kind kind, boo
 	fclose(maps);
 	if (all && at < to) {
 		fprintf(stderr,
-			"polca: memory from %#lx to %#lx cannot be registered: only private anonymous "
+			"polca: memory from %#lx to %#lx cannot be registered: only private writable "
 			"memory can, and here is %s",
 			(unsigned long)from, (unsigned long)to,
 			m.from > at || m.to <= at ? "none\n" : m.line);
@@ -263,7 +266,8 @@ mirror_hold(int mirror_fd, uintptr_t addr, size_t length)
 	if (rc == EPERM)
 		fprintf(stderr,
 			"polca: memory cannot be registered: other threads of this program may write to it, "
-			"and userfaultfd, which holds them off, is not permitted here\n");
+			"and userfaultfd, which holds them off, is not permitted here, or not possible: "
+			"for static data\n");
 	return rc;
 }
 

@@ -163,6 +163,16 @@ int polca_call_destroy(struct polca_context *c, enum ring_request_code code, uin
 #define POLCA_CALL(c, code, req, member, reply)                                                    \
 	polca_call(c, code, req, sizeof((req)->member), reply, NULL)
 
+/** A new connection to this socket. @return errno value */
+int polca_socket_open(const char *path, int *socket);
+/** One request over a connection that is no device's. @param fds  NULL: none; else one */
+int polca_socket_ask(int socket, enum ring_request_code code, struct ring_request *req, size_t size,
+	struct ring_reply *reply, int *fd);
+
+/* --- rdmacm.c --- */
+/** Redirect librdmacm's own system calls, once it is loaded; its device is this socket's polca. */
+void rdmacm_redirect(const char *socket);
+
 /* --- channel.c --- */
 void contexts_add(struct polca_context *c);
 /** The mirror of a device that this process has open over the same socket; -1: none. */

@@ -74,20 +74,18 @@ socket_send(int socket, const struct ring_request *req, size_t size, int pass)
 }
 
 static int
-socket_exchange(struct polca_context *c, const struct ring_request *req, size_t size, int pass,
+socket_exchange(int socket, const struct ring_request *req, size_t size, int pass,
 	struct ring_reply *reply, int *fds, unsigned int max_fds)
 {
 	ssize_t n;
 
 	memset(reply, 0, sizeof(*reply));
-	pthread_mutex_lock(&c->socket_lock);
-	n = socket_send(c->socket, req, size, pass);
+	n = socket_send(socket, req, size, pass);
 	if (n == (ssize_t)size || (n < 0 && errno == EPIPE))
-		n = socket_receive(c->socket, reply, fds, max_fds);
-	pthread_mutex_unlock(&c->socket_lock);
+		n = socket_receive(socket, reply, fds, max_fds);
 	if (n < (ssize_t)offsetof(struct ring_reply, text))
 		return EIO;
-	if (reply->error != 0 && getenv("POLCA_DEBUG") != NULL)
+	if (reply->error != 0 && reply->text[0] != '\0' && getenv("POLCA_DEBUG") != NULL)
 		fprintf(stderr, "polca: %.*s\n", (int)sizeof(reply->text), reply->text);
 	return reply->error;
 }
@@ -107,11 +105,21 @@ polca_call(struct polca_context *c, enum ring_request_code code, struct ring_req
 	int rc;
 
 	req->code = code;
-	rc = socket_exchange(c, req, REQUEST_HEADER + size, -1, reply, fds,
+	pthread_mutex_lock(&c->socket_lock);
+	rc = socket_exchange(c->socket, req, REQUEST_HEADER + size, -1, reply, fds,
 		fds != NULL ? RING_CHANNEL_FDS : 0);
+	pthread_mutex_unlock(&c->socket_lock);
 	if (rc == EIO)
 		death_notice(c);
 	return rc;
+}
+
+int
+polca_socket_ask(int socket, enum ring_request_code code, struct ring_request *req, size_t size,
+	struct ring_reply *reply, int *fd)
+{
+	req->code = code;
+	return socket_exchange(socket, req, REQUEST_HEADER + size, -1, reply, fd, fd != NULL);
 }
 
 int
@@ -177,25 +185,37 @@ socket_hello(struct polca_context *c, const struct polca_device *device)
 	struct ring_reply reply;
 	int fds[RING_HELLO_FDS], rc;
 
-	rc = socket_exchange(c, &req, REQUEST_HEADER + sizeof(req.hello), contexts_mirror(device),
-		&reply, fds, RING_HELLO_FDS);
+	rc = socket_exchange(c->socket, &req, REQUEST_HEADER + sizeof(req.hello),
+		contexts_mirror(device), &reply, fds, RING_HELLO_FDS);
 	return rc != 0 ? rc : socket_adopt(c, &reply.hello, fds);
+}
+
+int
+polca_socket_open(const char *path, int *opened)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return errno;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0) {
+		*opened = fd;
+		return 0;
+	}
+	rc = errno;
+	close(fd);
+	return rc;
 }
 
 int
 polca_connect(struct polca_context *c, const struct polca_device *device)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int rc;
+	int rc = polca_socket_open(device->socket, &c->socket);
 
-	memcpy(addr.sun_path, device->socket, sizeof(addr.sun_path));
-	c->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (c->socket < 0)
-		return errno;
-	if (connect(c->socket, (const struct sockaddr *)&addr, sizeof(addr)) == 0)
-		rc = socket_hello(c, device);
-	else
-		rc = errno;
+	if (rc != 0)
+		return rc;
+	rc = socket_hello(c, device);
 	if (rc != 0)
 		close(c->socket);
 	return rc;

@@ -30,6 +30,7 @@ static const struct table_row control_keys[] = {
 };
 
 #define VERBS_LIMIT(f, high, text)      UINT(struct config, verbs.f, #f, 1, high, text)
+#define VERBS_CM(f, name, high, text)   UINT(struct config, verbs.cm.f, name, 1, high, text)
 #define VERBS_TABLE(f, low, high, text) UINT(struct config, verbs.limits.f, #f, low, high, text)
 
 static const struct table_row verbs_keys[] = {
@@ -42,7 +43,7 @@ static const struct table_row verbs_keys[] = {
 		"Group whose members may use it. polca's user must be a member. Default: none."),
 	TEXT(struct config, verbs.mode, "mode",
 		"Mode of the socket, octal, at least 0600. Default: 0660 with a group, else 0600."),
-	VERBS_LIMIT(max_clients, 1024, "Devices that programs have opened."),
+	VERBS_LIMIT(max_clients, 1024, "Devices that programs have opened, and programs that use librdmacm, each."),
 	VERBS_LIMIT(max_user_clients, 1024, "Of these, those of one user."),
 	VERBS_LIMIT(mr_mb, 1 << 24, "Of one client: memory of its regions in MiB."),
 	VERBS_LIMIT(ring_mb, 65536, "Of one client: memory of its queues in MiB."),
@@ -52,6 +53,9 @@ static const struct table_row verbs_keys[] = {
 	VERBS_TABLE(max_pd, 1, 65536, "Of one client: protection domains."),
 	VERBS_TABLE(max_mr, 1, 1 << 22, "Of one client: memory regions."),
 	VERBS_TABLE(max_channels, 1, 4096, "Of one client: completion channels."),
+	VERBS_CM(max_ids, "max_cm_ids", 65536, "Of a program that uses librdmacm: its IDs."),
+	VERBS_CM(max_channels, "max_cm_channels", 4096,
+		"Of a program that uses librdmacm: event channels. rsockets take one each."),
 	ROW_END,
 };
 

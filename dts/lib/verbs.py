@@ -100,10 +100,13 @@ class Programs:
         self.prefix = [*prefix, run]
         self.jobs = []
 
-    def spawn(self, *argv, **kw):
+    def spawn(self, *argv, preload=None, **kw):
         path = os.path.join(self.dir, '%s-%02d-%s.log' % (os.path.basename(self.socket), len(self.jobs),
                                                           os.path.basename(argv[0])))
-        job = Job(path, [*self.prefix, '-s', self.socket, *map(str, argv)], dict(os.environ, POLCA_DEBUG='1'), **kw)
+        env = dict(os.environ, POLCA_DEBUG='1')
+        if preload is not None:
+            env['LD_PRELOAD'] = preload
+        job = Job(path, [*self.prefix, '-s', self.socket, *map(str, argv)], env, **kw)
         self.jobs.append(job)
         return job
 

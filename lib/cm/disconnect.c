@@ -36,14 +36,15 @@ static void
 cm_abandon(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
 {
 	const struct cm_refusal consumer = {
-		.answers = CM_ANSWERS_OTHER,
+		.answers = c->state == CM_STATE_REP_RCVD ? CM_ANSWERS_REP : CM_ANSWERS_OTHER,
 		.reason = CM_REJ_CONSUMER,
 		.private_data = private_data,
 		.private_len = RTE_MIN(len, CM_REJ_PRIVATE),
 	};
-	bool rts = c->state == CM_STATE_REP_SENT || c->state == CM_STATE_MRA_REP_RCVD;
+	bool rts = c->state == CM_STATE_REP_SENT || c->state == CM_STATE_MRA_REP_RCVD ||
+		c->state == CM_STATE_REP_RCVD;
 
-	if (c->active)
+	if (c->active && c->state != CM_STATE_REP_RCVD)
 		cm_reject_timeout(c);
 	else
 		cm_reject(c, &consumer);

@@ -19,6 +19,8 @@ cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t 
 
 	if (c == NULL || c->state != CM_STATE_ESTABLISHED)
 		return error_set(err, ENOENT, "id: there is no established connection 0x%08x", id);
+	if (c->users_qp)
+		return error_set(err, EOPNOTSUPP, "id: 0x%08x is a program's own connection", id);
 	if (c->lap_waiting)
 		return error_set(err, EBUSY, "id: a LAP still waits for its APR");
 	if (cm_port(cm, path->av.port) == NULL)

@@ -46,7 +46,8 @@ probe_send(struct cm_conn *c)
 void
 cm_probe(struct cm_conn *c)
 {
-	if (c->state != CM_STATE_ESTABLISHED || c->probing)
+	/* a user's own QP is not ours to send with */
+	if (c->state != CM_STATE_ESTABLISHED || c->probing || c->users_qp)
 		return;
 	if (c->peer->probes >= PROBES_PER_PEER ||
 		c->cm->probes[c->path.av.port] >= PROBES_PER_PORT) {

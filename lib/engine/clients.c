@@ -226,6 +226,23 @@ engine_client_create(struct engine *e, unsigned int port, const struct verbs_cli
 	return 0;
 }
 
+bool
+clients_own_qp(const struct engine *e, uid_t uid, pid_t pid, uint32_t qpn)
+{
+	const struct verbs_client *c;
+	uint32_t slot;
+
+	for (c = e->verbs_clients; c != NULL; c = c->next_client) {
+		if (c->owner.uid != uid || c->owner.pid != (uint32_t)pid)
+			continue;
+		for (slot = 0; slot < c->segment.geometry.num_queues; slot++)
+			if (c->queue[slot] != NULL && !c->queue[slot]->is_srq &&
+				c->queue[slot]->number == qpn)
+				return true;
+	}
+	return false;
+}
+
 static void
 client_unlist(struct verbs_client *c)
 {

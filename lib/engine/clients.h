@@ -17,6 +17,8 @@
  * tables. All functions return 0, or a negative errno with an explanation in @p err.
  */
 
+#include <sys/types.h>
+
 #include "engine/engine.h"
 #include "ring/protocol.h"
 
@@ -41,7 +43,7 @@ struct verbs_client_limits {
 int engine_client_create(struct engine *e, unsigned int port,
 	const struct verbs_client_limits *limits, int mirror, struct verbs_client **client,
 	struct error *err);
-/** Whose it is: what an operator sees. */
+/** Whose it is: what an operator sees; librdmacm's connections use QPs of the same program alone. */
 void engine_client_set_owner(struct verbs_client *client, uint32_t pid, uint32_t uid);
 /** Count a request, or a connection (NULL), that a limit refused. */
 void engine_client_refused(struct engine *e, struct verbs_client *client);

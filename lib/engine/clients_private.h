@@ -196,6 +196,8 @@ void client_count_end(const struct verbs_client *c);
 
 /* --- clients.c --- */
 int client_pipe(int ends[CLIENT_PIPE_ENDS], struct error *err);
+/** True if the QP is of a device that this program has opened. */
+bool clients_own_qp(const struct engine *e, uid_t uid, pid_t pid, uint32_t qpn);
 int clients_create(struct engine *e, struct error *err);
 void clients_destroy(struct engine *e);
 

@@ -352,6 +352,8 @@ engine_create_parts(struct engine *e, struct error *err)
 	if (ret == 0)
 		ret = services_create(e, err);
 	if (ret == 0)
+		ret = rdmacm_create(e, err);
+	if (ret == 0)
 		placement_look(e);
 	return ret;
 }
@@ -501,11 +503,13 @@ engine_destroy(struct engine *e)
 	sa_import_destroy(e);
 	sa_walks_end(e);
 	perftest_destroy(e);
+	rdmacm_quiet(e);
 	wakeup_destroy(e);
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
 			connections_destroy(e->worker[i]);
 	attempts_destroy(e);
+	rdmacm_destroy(e);
 	handoff_destroy(e);
 	rehome_destroy(e);
 	store_thread_destroy(e);

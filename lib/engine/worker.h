@@ -237,6 +237,7 @@ struct perftest_sockets;
 struct service;
 struct verbs_client;
 struct client_cq;
+struct rdmacm;
 
 struct engine {
 	struct engine_config config;
@@ -276,6 +277,7 @@ struct engine {
 	struct verbs_client *verbs_clients; /* all of them */
 	uint64_t last_client_id;
 	struct clients_counters clients_ended; /* .posted and .completed: of those that ended */
+	struct rdmacm *rdmacm; /* librdmacm's programs */
 	/* by number: which domains and CQs belong to clients; workers read the latter */
 	bool *client_pds;
 	struct client_cq **client_cqs;

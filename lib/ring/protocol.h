@@ -17,6 +17,10 @@
  * With HELLO a program may pass the mirror of another device that it has opened: the new one then
  * shares it, since a page can be in one file only. Who holds that descriptor may.
  *
+ * A connection whose first request is CM_OPEN stands for a program's use of librdmacm instead of a
+ * device. It has event channels, and passes the commands that librdmacm writes to the kernel's
+ * device, as they are (rdma/rdma_user_cm.h).
+ *
  * HELLO has a magic number, major and minor version, and feature bits. Another major version is
  * refused. A minor version adds requests and uses reserved fields; each side uses only what the
  * other's features name.
@@ -26,7 +30,7 @@
 
 #define RING_MAGIC 0x61636c6f70000001u
 #define RING_MAJOR 1
-#define RING_MINOR 0
+#define RING_MINOR 1
 
 /** Slot of no object. */
 #define RING_NONE     UINT32_MAX
@@ -50,6 +54,10 @@ enum ring_request_code {
 	RING_QP_MODIFY,
 	RING_QP_QUERY,
 	RING_QP_DESTROY,
+	RING_CM_OPEN, /* with struct ring_hello; from minor version 1 on */
+	RING_CM_CHANNEL_OPEN,
+	RING_CM_CHANNEL_CLOSE,
+	RING_CM_COMMAND,
 	RING_REQUESTS
 };
 
@@ -229,6 +237,23 @@ struct ring_qp_attr {
 	uint8_t en_sqd_async_notify;
 };
 
+#define RING_CM_BYTES 640
+
+/** A command of librdmacm, and in the reply what it wants to be written to its response. */
+struct ring_cm_command {
+	uint32_t channel; /**< on which it was written */
+	uint32_t from; /**< MIGRATE_ID: the channel that its descriptor stands for */
+	uint32_t length; /**< of the command; the value of an option follows it */
+	uint32_t reserved;
+	uint8_t bytes[RING_CM_BYTES];
+};
+
+struct ring_cm_reply {
+	uint32_t length;
+	uint32_t reserved;
+	uint8_t bytes[RING_CM_BYTES];
+};
+
 /** A request has the size of its member. */
 struct ring_request {
 	uint32_t code; /**< enum ring_request_code */
@@ -242,6 +267,7 @@ struct ring_request {
 		struct ring_srq_modify srq_modify;
 		struct ring_qp_create qp;
 		struct ring_qp_attr attr;
+		struct ring_cm_command cm;
 	};
 };
 
@@ -257,6 +283,7 @@ struct ring_reply {
 		struct ring_cq_reply cq;
 		struct ring_queue_reply queue;
 		struct ring_qp_attr attr;
+		struct ring_cm_reply cm;
 	};
 };
 

@@ -8,6 +8,7 @@
 /** @file Private to lib/verbs. */
 
 #include <sys/queue.h>
+#include <sys/socket.h>
 
 #include <event2/event.h>
 
@@ -20,7 +21,8 @@ struct verbs_session {
 	LIST_ENTRY(verbs_session) link;
 	struct verbs_server *server;
 	struct event *event;
-	struct verbs_client *client; /* NULL: no HELLO yet */
+	struct verbs_client *client; /* NULL: no HELLO yet, or .cm */
+	struct rdmacm_program *cm; /* not NULL: opened for librdmacm */
 	int fd;
 	int passed_fd; /* came with the request that is served; -1: none */
 	uid_t uid;
@@ -34,10 +36,16 @@ struct verbs_server {
 	struct event *event;
 	struct event *refresh; /* a timer: the tree follows the ports */
 	LIST_HEAD(, verbs_session) sessions;
-	uint32_t num_sessions;
 	struct limit_lines limit_lines;
 	const struct port_attr *written[LINK_PORTS_MAX]; /* what the tree shows */
 };
+
+/* server.c */
+/**
+ * True if there is room for one more of a user's devices, or (@p cm) of its programs that use
+ * librdmacm; if not, @p err says why, and it is logged. @param fd  of the client
+ */
+bool verbs_has_room(struct verbs_server *s, int fd, uid_t uid, bool cm, struct error *err);
 
 /* log.c */
 extern int verbs_logtype;
@@ -46,8 +54,8 @@ void verbs_log_limit(struct verbs_server *s, struct verbs_client *client, int fd
 	const char *text);
 
 /* session.c */
-/** Take over the descriptor. @return NULL: no memory */
-struct verbs_session *verbs_session_create(struct verbs_server *s, int fd);
+/** Take over the descriptor; without memory it is closed. */
+void verbs_session_create(struct verbs_server *s, int fd, const struct ucred *peer);
 void verbs_session_destroy(struct verbs_session *session);
 
 /* requests.c */

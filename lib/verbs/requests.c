@@ -21,6 +21,16 @@ typedef int (*verbs_request_fn)(struct verbs_session *session, const struct ring
 	struct verbs_answer *answer, struct error *err);
 
 static int
+verbs_check_version(const struct ring_request *req, struct error *err)
+{
+	if (req->hello.magic == RING_MAGIC && req->hello.major == RING_MAJOR)
+		return 0;
+	return error_set(err, EPROTONOSUPPORT,
+		"hello: got version %u.%u, this polca speaks %d.%d: use its own provider",
+		req->hello.major, req->hello.minor, RING_MAJOR, RING_MINOR);
+}
+
+static int
 request_hello(struct verbs_session *session, const struct ring_request *req,
 	struct verbs_answer *answer, struct error *err)
 {
@@ -28,12 +38,9 @@ request_hello(struct verbs_session *session, const struct ring_request *req,
 	struct verbs_server *s = session->server;
 	int rc;
 
-	if (session->client != NULL)
-		return error_set(err, EBUSY, "hello: this connection has a device already");
-	if (req->hello.magic != RING_MAGIC || req->hello.major != RING_MAJOR)
-		return error_set(err, EPROTONOSUPPORT,
-			"hello: got version %u.%u, this polca speaks %d.%d: use its own provider",
-			req->hello.major, req->hello.minor, RING_MAJOR, RING_MINOR);
+	rc = verbs_check_version(req, err);
+	if (rc != 0)
+		return rc;
 	rc = engine_client_create(s->engine, req->hello.port, &s->config.limits, session->passed_fd,
 		&session->client, err);
 	if (rc != 0)
@@ -177,6 +184,49 @@ request_qp_destroy(struct verbs_session *session, const struct ring_request *req
 	return engine_client_qp_destroy(session->client, req->slot.slot, err);
 }
 
+static int
+request_cm_open(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	struct verbs_server *s = session->server;
+	int rc = verbs_check_version(req, err);
+
+	(void)answer;
+	if (rc != 0)
+		return rc;
+	if (!verbs_has_room(s, session->fd, session->uid, true, err))
+		return -ENOMEM;
+	return engine_rdmacm_open(s->engine, &s->config.cm, session->uid, session->pid,
+		&session->cm, err);
+}
+
+static int
+request_cm_channel_open(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	int rc = engine_rdmacm_channel_open(session->cm, &answer->reply.slot.slot, &answer->fds[0],
+		err);
+
+	(void)req;
+	answer->num_fds = rc == 0;
+	return rc;
+}
+
+static int
+request_cm_channel_close(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)answer;
+	return engine_rdmacm_channel_close(session->cm, req->slot.slot, err);
+}
+
+static int
+request_cm_command(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	return engine_rdmacm_command(session->cm, &req->cm, &answer->reply.cm, err);
+}
+
 #define IN(member)  sizeof(((struct ring_request *)0)->member)
 #define OUT(member) sizeof(((struct ring_reply *)0)->member)
 
@@ -202,7 +252,30 @@ static const struct {
 	[RING_QP_MODIFY] = { "qp_modify", IN(attr), 0, request_qp_modify },
 	[RING_QP_QUERY] = { "qp_query", IN(slot), OUT(attr), request_qp_query },
 	[RING_QP_DESTROY] = { "qp_destroy", IN(slot), 0, request_qp_destroy },
+	[RING_CM_OPEN] = { "cm_open", IN(hello), 0, request_cm_open },
+	[RING_CM_CHANNEL_OPEN] = { "cm_channel_open", 0, OUT(slot), request_cm_channel_open },
+	[RING_CM_CHANNEL_CLOSE] = { "cm_channel_close", IN(slot), 0, request_cm_channel_close },
+	[RING_CM_COMMAND] = { "cm_command", IN(cm), OUT(cm), request_cm_command },
 };
+
+/* What a connection is, and so which requests it may send. */
+enum session_kind { SESSION_NEW, SESSION_DEVICE, SESSION_CM };
+
+static enum session_kind
+session_kind(const struct verbs_session *session)
+{
+	if (session->client != NULL)
+		return SESSION_DEVICE;
+	return session->cm != NULL ? SESSION_CM : SESSION_NEW;
+}
+
+static enum session_kind
+verbs_request_kind(uint32_t code)
+{
+	if (code == RING_HELLO || code == RING_CM_OPEN)
+		return SESSION_NEW;
+	return code > RING_CM_OPEN ? SESSION_CM : SESSION_DEVICE;
+}
 
 static int
 verbs_request_run(struct verbs_session *session, const struct ring_request *req, size_t size,
@@ -213,8 +286,10 @@ verbs_request_run(struct verbs_session *session, const struct ring_request *req,
 	if (size != REQUEST_HEADER + verbs_requests[req->code].in)
 		return error_set(err, EPROTO, "request %u: got %zu bytes, expected %zu", req->code,
 			size, REQUEST_HEADER + verbs_requests[req->code].in);
-	if ((session->client == NULL) != (req->code == RING_HELLO))
-		return error_set(err, EPROTO, "request %u: the first, and only the first, is HELLO",
+	if (verbs_request_kind(req->code) != session_kind(session))
+		return error_set(err, EPROTO,
+			"request %u: the first, and only the first, is HELLO or CM_OPEN; the others "
+			"are of the same kind",
 			req->code);
 	return verbs_requests[req->code].run(session, req, answer, err);
 }
@@ -238,5 +313,5 @@ verbs_request(struct verbs_session *session, const struct ring_request *req, siz
 	answer->reply.error = -rc;
 	snprintf(answer->reply.text, sizeof(answer->reply.text), "%.255s", err.text);
 	answer->size = REPLY_HEADER + sizeof(answer->reply.text);
-	return rc != -EPROTO && session->client != NULL;
+	return rc != -EPROTO && session_kind(session) != SESSION_NEW;
 }

@@ -23,6 +23,10 @@ const struct verbs_config verbs_config_default = {
 	.max_user_clients = 64,
 	.mr_mb = 4096,
 	.ring_mb = 256,
+	.cm = {
+		.max_channels = 256,
+		.max_ids = 1024,
+	},
 	.limits = {
 		.max_qp = 1024,
 		.max_cq = 256,
@@ -33,56 +37,69 @@ const struct verbs_config verbs_config_default = {
 	},
 };
 
-static uint32_t
-verbs_clients_of(const struct verbs_server *s, uid_t uid)
+/* The clients of one kind; those that have not said which it will be count as devices. */
+static void
+verbs_count(const struct verbs_server *s, uid_t uid, bool cm, uint32_t *all, uint32_t *of_user)
 {
 	const struct verbs_session *session;
-	uint32_t n = 0;
 
-	LIST_FOREACH(session, &s->sessions, link)
-		n += session->uid == uid;
-	return n;
+	*all = *of_user = 0;
+	LIST_FOREACH(session, &s->sessions, link) {
+		if ((session->cm != NULL) != cm)
+			continue;
+		*all += 1;
+		*of_user += session->uid == uid;
+	}
+}
+
+bool
+verbs_has_room(struct verbs_server *s, int fd, uid_t uid, bool cm, struct error *err)
+{
+	uint32_t all, of_user;
+
+	verbs_count(s, uid, cm, &all, &of_user);
+	if (all >= s->config.max_clients)
+		error_set(err, ENOMEM,
+			"all %u clients of the socket are there already "
+			"(verbs.max_clients)",
+			s->config.max_clients);
+	else if (of_user >= s->config.max_user_clients)
+		error_set(err, ENOMEM,
+			"all %u clients of the user are there already "
+			"(verbs.max_user_clients)",
+			s->config.max_user_clients);
+	else
+		return true;
+	verbs_log_limit(s, NULL, fd, "a connection", err->text);
+	return false;
 }
 
 /*
- * There are @p most clients already, as @p key allows: log it, and answer the HELLO before it has
- * come, with what ibv_open_device() then says.
+ * The kernel has compared group and mode. A client beyond a limit gets an answer to the HELLO before
+ * it has come, with what ibv_open_device() then says.
  */
-static void
-verbs_refuse_client(struct verbs_server *s, int fd, const char *whose, uint32_t most,
-	const char *key)
-{
-	struct ring_reply reply = { .error = ENOMEM };
-
-	snprintf(reply.text, sizeof(reply.text), "all %u clients of %s are there already (%s)",
-		most, whose, key);
-	verbs_log_limit(s, NULL, fd, "a connection", reply.text);
-	send(fd, &reply, offsetof(struct ring_reply, text) + sizeof(reply.text),
-		MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-/* The kernel has compared group and mode; a client beyond its user's share is refused. */
 static void
 verbs_admit(struct verbs_server *s, int fd)
 {
-	struct verbs_session *session;
+	struct ring_reply reply = { .error = ENOMEM };
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+	struct error err = { "" };
 
-	if (!peer_allowed(&s->listener, fd)) {
+	if (!peer_allowed(&s->listener, fd) ||
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0) {
 		close(fd);
 		return;
 	}
-	if (s->num_sessions >= s->config.max_clients) {
-		verbs_refuse_client(s, fd, "the socket", s->config.max_clients,
-			"verbs.max_clients");
+	if (!verbs_has_room(s, fd, peer.uid, false, &err)) {
+		snprintf(reply.text, sizeof(reply.text), "%.*s", (int)sizeof(reply.text) - 1,
+			err.text);
+		send(fd, &reply, offsetof(struct ring_reply, text) + sizeof(reply.text),
+			MSG_NOSIGNAL | MSG_DONTWAIT);
 		close(fd);
 		return;
 	}
-	session = verbs_session_create(s, fd);
-	if (session == NULL || verbs_clients_of(s, session->uid) <= s->config.max_user_clients)
-		return;
-	verbs_refuse_client(s, fd, "the user", s->config.max_user_clients,
-		"verbs.max_user_clients");
-	verbs_session_destroy(session);
+	verbs_session_create(s, fd, &peer);
 }
 
 static void
@@ -137,7 +154,8 @@ static void
 verbs_raise_descriptors(const struct verbs_config *config)
 {
 	rlim_t want = RESERVED_FDS +
-		(rlim_t)config->max_clients * (config->limits.max_channels + CLIENT_FDS);
+		(rlim_t)config->max_clients *
+			(config->limits.max_channels + CLIENT_FDS + 2 * config->cm.max_channels);
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)

@@ -112,42 +112,37 @@ session_readable(evutil_socket_t fd, short events, void *arg)
 		verbs_session_destroy(session);
 }
 
-struct verbs_session *
-verbs_session_create(struct verbs_server *s, int fd)
+void
+verbs_session_create(struct verbs_server *s, int fd, const struct ucred *peer)
 {
 	struct verbs_session *session = calloc(1, sizeof(*session));
-	struct ucred peer = { .pid = 0 };
-	socklen_t len = sizeof(peer);
 
 	if (session == NULL) {
 		close(fd);
-		return NULL;
+		return;
 	}
-	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	session->server = s;
 	session->fd = fd;
 	session->passed_fd = -1;
-	session->uid = peer.uid;
-	session->pid = peer.pid;
+	session->uid = peer->uid;
+	session->pid = peer->pid;
 	session->event = event_new(engine_event_base(s->engine), fd, EV_READ | EV_PERSIST,
 		session_readable, session);
 	LIST_INSERT_HEAD(&s->sessions, session, link);
-	s->num_sessions++;
-	if (session->event != NULL && event_add(session->event, NULL) == 0)
-		return session;
-	verbs_session_destroy(session);
-	return NULL;
+	if (session->event == NULL || event_add(session->event, NULL) != 0)
+		verbs_session_destroy(session);
 }
 
 void
 verbs_session_destroy(struct verbs_session *session)
 {
 	LIST_REMOVE(session, link);
-	session->server->num_sessions--;
 	if (session->client != NULL) {
 		VERBS_LOG(DEBUG, "process %d has closed its device", (int)session->pid);
 		engine_client_destroy(session->client);
 	}
+	if (session->cm != NULL)
+		engine_rdmacm_close(session->cm);
 	if (session->event != NULL)
 		event_free(session->event);
 	session_close_passed(session);

@@ -165,6 +165,8 @@ verbs_tree_create(struct verbs_server *s, struct error *err)
 
 	if (rc == 0)
 		rc = tree_write(s->config.socket, "class/infiniband_verbs/abi_version", "6\n");
+	if (rc == 0) /* librdmacm's device, which the provider stands for */
+		rc = tree_write(s->config.socket, "class/misc/rdma_cm/abi_version", "4\n");
 	for (i = 0; i < link_num_ports(engine_link(s->engine)) && rc == 0; i++) {
 		s->written[i] = link_port_attr(engine_link(s->engine), i);
 		rc = tree_write_device(s, i);

@@ -152,6 +152,57 @@ test_heap_objects(void **state)
 	free(after);
 }
 
+/* A program's .data is a private mapping of its file. */
+static void
+test_static_data(void **state)
+{
+	static uint8_t data[3 * PAGE] = { 1, 2, 3 };
+	uint8_t *seen;
+
+	(void)state;
+	data[2 * PAGE] = 7;
+	assert_int_equal(mirror_hold(file, (uintptr_t)data, sizeof(data)), 0);
+	assert_true(has_page(data));
+	assert_int_equal(data[1], 2);
+	seen = map_mirror((uint8_t *)((uintptr_t)data & ~(PAGE - 1)), 4 * PAGE);
+	data[2] = 9;
+	assert_int_equal(seen[((uintptr_t)data & (PAGE - 1)) + 2], 9);
+	munmap(seen, 4 * PAGE);
+	mirror_release(file, (uintptr_t)data, sizeof(data));
+	assert_false(has_page(data));
+	assert_int_equal(data[2], 9);
+	assert_int_equal(data[2 * PAGE], 7);
+}
+
+/* The guard is for anonymous memory only: with other threads about, static data are refused. */
+static void *
+hold_private_file(void *arg)
+{
+	uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, *(int *)arg, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	p[0] = 3;
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, PAGE), EPERM);
+	assert_int_equal(p[0], 3);
+	p[0] = 4;
+	munmap(p, PAGE);
+	return NULL;
+}
+
+static void
+test_static_data_with_other_threads(void **state)
+{
+	FILE *f = tmpfile();
+	int fd = fileno(f);
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)PAGE), 0);
+	assert_int_equal(pthread_create(&thread, NULL, hold_private_file, &fd), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	fclose(f);
+}
+
 /* --- what cannot be moved is refused by name --- */
 
 static void
@@ -168,17 +219,11 @@ test_other_kinds_are_refused(void **state)
 {
 	uint8_t *stack = alloca(3 * PAGE); /* not in a sanitizer's copy of the frame */
 	uint8_t *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	FILE *f = tmpfile();
 
 	(void)state;
 	assert_ptr_not_equal(p, MAP_FAILED);
 	expect_refused(p, BYTES);
 	munmap(p, BYTES);
-	assert_int_equal(ftruncate(fileno(f), (off_t)BYTES), 0);
-	p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(f), 0);
-	expect_refused(p, BYTES);
-	munmap(p, BYTES);
-	fclose(f);
 	expect_refused(stack, 3 * PAGE);
 }
 
@@ -298,6 +343,8 @@ main(void)
 		cmocka_unit_test(test_both_sides_see_the_same_bytes),
 		cmocka_unit_test(test_regions_that_overlap),
 		cmocka_unit_test(test_heap_objects),
+		cmocka_unit_test(test_static_data),
+		cmocka_unit_test(test_static_data_with_other_threads),
 		cmocka_unit_test(test_other_kinds_are_refused),
 		cmocka_unit_test(test_holes_and_read_only_pages_are_refused),
 		cmocka_unit_test(test_no_write_is_lost),

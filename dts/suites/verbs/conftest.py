@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from conn import wait_until
 from polca import Polca
 from verbs import PATIENT, Programs
 
@@ -31,3 +32,14 @@ def programs(polca, sockets, kept):
     yield p
     p.close()
     assert polca.alive(), polca.tail()
+
+
+@pytest.fixture
+def left(polca):
+    """All objects of the programs are gone when they have ended."""
+    def count():
+        return [len(polca.rpc(method)[key]) for method, key in (
+            ('pd_list', 'domains'), ('cq_list', 'cqs'), ('mr_list', 'regions'), ('qp_list', 'qps'))]
+    before = count()
+    yield
+    wait_until(lambda: count() == before, timeout=10)

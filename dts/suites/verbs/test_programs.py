@@ -6,21 +6,8 @@ import re
 
 import pytest
 
-from conn import wait_until
-
 TEST_SECONDS = 240
 PORT = 18600  # of the programs' own exchange over TCP
-
-
-@pytest.fixture
-def left(polca):
-    """All objects of the programs are gone when they have ended."""
-    def count():
-        return [len(polca.rpc(method)[key]) for method, key in (
-            ('pd_list', 'domains'), ('cq_list', 'cqs'), ('mr_list', 'regions'), ('qp_list', 'qps'))]
-    before = count()
-    yield
-    wait_until(lambda: count() == before, timeout=10)
 
 
 def test_ibv_devices(programs):

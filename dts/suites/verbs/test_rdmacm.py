@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Debian's own programs that use librdmacm, unmodified, on one appliance: over its wire and on one port."""
+
+import os
+import re
+
+import pytest
+
+from rdmacm import pair_until_listening, until_listening
+
+TEST_SECONDS = 240
+PORT0, PORT1 = '192.0.2.1', '192.0.2.2'
+# the server's address, and the client's: another port, whichever is nearest, the same port
+WAYS = {'wire': (PORT1, PORT0), 'one port': (PORT1, PORT1), 'other port': (PORT0, PORT1)}
+
+
+@pytest.fixture(params=WAYS, ids=lambda name: name.replace(' ', '-'))
+def way(request):
+    return WAYS[request.param]
+
+
+def test_rping(programs, left, way):
+    """Sends, Reads and Writes, whose bytes -V compares."""
+    for text in pair_until_listening(
+            programs, ('rping', '-s', '-v', '-V', '-C', 10),
+            ('rping', '-c', '-v', '-V', '-C', 10, '-a', way[0], '-I', way[1])):
+        assert 'ping data: rdma-ping-9:' in text, text
+
+
+def test_rping_persistent(programs, left):
+    """One listener, several clients one after the other: its queue pairs are flushed, its threads end."""
+    server = programs.spawn('rping', '-s', '-P', '-v')
+    for _ in range(3):
+        client = ('rping', '-c', '-a', PORT1, '-C', 5, '-v')
+        assert 'rdma-ping-4:' in until_listening(programs, client, server)
+    assert server.proc.poll() is None, server.output()
+    server.kill()
+
+
+def test_ipv6(programs, left):
+    pair_until_listening(programs, ('rping', '-s', '-a', '2001:db8::2', '-C', 3, '-V'),
+                         ('rping', '-c', '-a', '2001:db8::2', '-C', 3, '-V'))
+
+
+def test_loopback_address(programs, left):
+    """127.0.0.1 is the first port's own address, as with the kernel's devices."""
+    pair_until_listening(programs, ('rping', '-s', '-C', 3, '-V'), ('rping', '-c', '-a', '127.0.0.1', '-C', 3, '-V'))
+
+
+@pytest.mark.parametrize('connections', [1, 20])
+def test_ucmatose(programs, left, way, connections):
+    server, client = pair_until_listening(
+        programs, ('ucmatose', '-c', connections),
+        ('ucmatose', '-c', connections, '-s', way[0], '-b', way[1]))
+    assert 'data transfers complete' in server and 'data transfers complete' in client
+    assert 'return status 0' in server and 'return status 0' in client
+
+
+def test_rdma_client(programs, left):
+    """librdmacm's synchronous calls, and buffers in the program's static data."""
+    server, client = pair_until_listening(programs, ('rdma_server',), ('rdma_client', '-s', PORT1))
+    assert 'rdma_server: end 0' in server and 'rdma_client: end 0' in client
+
+
+def test_rdma_xclient(programs, left):
+    """Inline data that it has not asked for: the bytes that fit into the place of an SGE."""
+    server, client = pair_until_listening(programs, ('rdma_xserver', '-c', 'r'), ('rdma_xclient', '-s', PORT1, '-c', 'r'))
+    assert 'rdma_xserver: end 0' in server and 'rdma_xclient: end 0' in client
+
+
+@pytest.mark.parametrize('program', ['rstream', 'riostream'])
+@pytest.mark.parametrize('tests', [(), ('b',), ('n',)], ids=lambda t: t[0] if t else 'plain')
+def test_rsockets(programs, left, way, program, tests):
+    """v compares the bytes."""
+    options = ['-C', 100, '-S', 10000] + [word for t in ('v', *tests) for word in ('-T', t)]
+    for text in pair_until_listening(programs, (program, *options), (program, '-s', way[0], *options)):
+        assert re.search(r'custom +9?.?\d*k? +100 ', text), text
+
+
+def test_rcopy(programs, left, tmp_path):
+    data = os.urandom(3_000_001)
+    (tmp_path / 'from').write_bytes(data)
+    server = programs.spawn('rcopy')
+    text = until_listening(programs, ('rcopy', tmp_path / 'from', '%s:%s' % (PORT1, tmp_path / 'to')), server)
+    assert '3000001 bytes in' in text, text
+    assert (tmp_path / 'to').read_bytes() == data
+    server.kill()
+
+
+@pytest.mark.parametrize('program', ['ib_send_bw', 'ib_write_bw', 'ib_read_bw', 'ib_atomic_bw', 'ib_send_lat',
+                                     'ib_write_lat'])
+def test_perftest(programs, left, program):
+    options = ('-R', '-F', '-n', '500', '-p', 18650)
+    for text in pair_until_listening(programs, (program, *options), (program, *options, PORT1)):
+        assert re.search(r'^ +\d+ +500 ', text, re.M), text

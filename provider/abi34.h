@@ -91,9 +91,12 @@ struct verbs_qp {
 
 /** Every operation that a provider can have, sorted by name. */
 struct verbs_context_ops {
-	void *advise_mr, *alloc_dm, *alloc_mw, *alloc_null_mr, *alloc_parent_domain;
+	void *advise_mr, *alloc_dm;
+	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
+	void *alloc_null_mr, *alloc_parent_domain;
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
-	void *alloc_td, *async_event, *attach_counters_point_flow, *attach_mcast, *bind_mw;
+	void *alloc_td, *async_event, *attach_counters_point_flow, *attach_mcast;
+	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 	void *close_xrcd, *cq_event;
 	struct ibv_ah *(*create_ah)(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 	void *create_counters;
@@ -105,7 +108,8 @@ struct verbs_context_ops {
 		*create_qp_ex)(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 	void *create_rwq_ind_table;
 	struct ibv_srq *(*create_srq)(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
-	void *create_srq_ex, *create_wq, *dealloc_mw;
+	void *create_srq_ex, *create_wq;
+	int (*dealloc_mw)(struct ibv_mw *mw);
 	int (*dealloc_pd)(struct ibv_pd *pd);
 	void *dealloc_td;
 	int (*dereg_mr)(struct verbs_mr *mr);

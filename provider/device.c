@@ -35,11 +35,12 @@ polca_query_device_ex(struct ibv_context *context, const struct ibv_query_device
 	a->vendor_id = 0x001405;
 	a->max_qp = (int)l->max_qp;
 	a->max_qp_wr = (int)l->max_qp_wr;
-	a->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN;
+	a->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
+		IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	a->max_sge = a->max_sge_rd = (int)l->max_sge;
 	a->max_cq = (int)l->max_cq;
 	a->max_cqe = (int)l->max_cqe;
-	a->max_mr = (int)l->max_mr;
+	a->max_mr = a->max_mw = (int)l->max_mr;
 	a->max_pd = (int)l->max_pd;
 	a->max_qp_rd_atom = a->max_qp_init_rd_atom = (int)l->max_rd_atomic;
 	a->max_res_rd_atom = a->max_qp_rd_atom * a->max_qp;
@@ -146,11 +147,14 @@ polca_free_context(struct ibv_context *context)
 }
 
 static const struct verbs_context_ops polca_ops = {
+	.alloc_mw = polca_alloc_mw,
 	.alloc_pd = polca_alloc_pd,
+	.bind_mw = polca_bind_mw,
 	.create_cq = polca_create_cq,
 	.create_qp = polca_create_qp,
 	.create_qp_ex = polca_create_qp_ex,
 	.create_srq = polca_create_srq,
+	.dealloc_mw = polca_dealloc_mw,
 	.dealloc_pd = polca_dealloc_pd,
 	.dereg_mr = polca_dereg_mr,
 	.destroy_cq = polca_destroy_cq,

@@ -3,7 +3,7 @@
  */
 
 /*
- * Memory regions: the pages move into the mirror, then polca maps them.
+ * Memory regions: the pages move into the mirror, then polca maps them. Memory windows.
  */
 
 #include <errno.h>
@@ -122,4 +122,42 @@ polca_dereg_mr(struct verbs_mr *verbs)
 	pthread_mutex_unlock(&c->regions_lock);
 	free(mr);
 	return 0;
+}
+
+/* --- windows --- */
+
+struct ibv_mw *
+polca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct ring_request req = { .mw = { ((struct polca_pd *)pd)->slot, (uint32_t)type } };
+	struct ibv_mw *mw = calloc(1, sizeof(*mw));
+	struct ring_reply reply;
+	int rc;
+
+	if (mw == NULL)
+		return NULL;
+	rc = POLCA_CALL(context_of(pd->context), RING_MW_ALLOC, &req, mw, &reply);
+	if (rc != 0) {
+		free(mw);
+		errno = rc;
+		return NULL;
+	}
+	*mw = (struct ibv_mw){
+		.context = pd->context,
+		.pd = pd,
+		.rkey = reply.mr.key,
+		.handle = reply.mr.slot,
+		.type = type,
+	};
+	return mw;
+}
+
+int
+polca_dealloc_mw(struct ibv_mw *mw)
+{
+	int rc = polca_call_destroy(context_of(mw->context), RING_MW_FREE, mw->handle);
+
+	if (rc == 0)
+		free(mw);
+	return rc;
 }

@@ -107,6 +107,27 @@ polca_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 
 /* --- send --- */
 
+/*
+ * The bind names the window's key before and after it. Binds are executed in the order of posts, so
+ * the next one finds the new key.
+ */
+static int
+fill_bind(struct ring_send *wqe, const struct ibv_send_wr *wr)
+{
+	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+	struct ibv_mw *mw = wr->bind_mw.mw;
+
+	if (info->mr == NULL && info->length > 0)
+		return EINVAL;
+	wqe->rkey = mw->rkey;
+	wqe->imm = wr->bind_mw.rkey;
+	wqe->remote_addr = info->addr;
+	wqe->compare_add = info->length;
+	wqe->swap = (uint64_t)info->mw_access_flags << 32 | (info->mr ? info->mr->lkey : 0);
+	mw->rkey = wr->bind_mw.rkey;
+	return 0;
+}
+
 /* Opcode-specific fields. @return errno value */
 static int
 fill_operation(struct ring_send *wqe, const struct ibv_send_wr *wr)
@@ -136,6 +157,8 @@ fill_operation(struct ring_send *wqe, const struct ibv_send_wr *wr)
 		wqe->compare_add = wr->wr.atomic.compare_add;
 		wqe->swap = wr->wr.atomic.swap;
 		return 0;
+	case IBV_WR_BIND_MW:
+		return fill_bind(wqe, wr);
 	default:
 		return EOPNOTSUPP;
 	}
@@ -178,9 +201,10 @@ fill_send(struct polca_qp *qp, const struct ibv_send_wr *wr)
 	wqe->flags = (uint8_t)(wr->send_flags &
 		(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE));
 	wqe->inline_len = 0;
+	wqe->num_sge = 0;
 	rc = fill_operation(wqe, wr);
-	if (rc != 0)
-		return rc;
+	if (rc != 0 || wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV)
+		return rc; /* these have no data */
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return fill_inline(qp, wqe, wr);
 	if ((uint32_t)wr->num_sge > qp->caps.max_send_sge)
@@ -217,4 +241,19 @@ polca_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr *
 	}
 	pthread_spin_unlock(&qp->send_lock);
 	return rc;
+}
+
+/* ibv_bind_mw() updates the window's key at once, so the provider chooses it. */
+int
+polca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr *bad,
+		wr = {
+			.wr_id = bind->wr_id,
+			.opcode = IBV_WR_BIND_MW,
+			.send_flags = bind->send_flags & ~(unsigned int)IBV_SEND_INLINE,
+			.bind_mw = { mw, ibv_inc_rkey(mw->rkey), bind->bind_info },
+		};
+
+	return mw->type == IBV_MW_TYPE_1 ? polca_post_send(qp, &wr, &bad) : EINVAL;
 }

@@ -231,6 +231,8 @@ int retire_flushed(struct polca_cq *cq, int num, struct ibv_wc *wc);
 struct ibv_mr *polca_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 	int access);
 int polca_dereg_mr(struct verbs_mr *verbs);
+struct ibv_mw *polca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int polca_dealloc_mw(struct ibv_mw *mw);
 /** Make all registered pages private again. */
 void regions_return(struct polca_context *c);
 
@@ -258,6 +260,7 @@ int polca_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_
 
 /* --- post.c --- */
 int polca_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int polca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int polca_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /** Fill a receive queue, and ring once. The caller holds the queue's lock. */
 int polca_post_receives(struct polca_queue *q, struct ring_end *ring, uint32_t max_sge,

@@ -103,10 +103,11 @@ client_make_tables(struct verbs_client *c)
 	c->queue = calloc(queues, sizeof(c->queue[0]));
 	c->pd = malloc(l->max_pd * sizeof(c->pd[0]));
 	c->mr = calloc(l->max_mr, sizeof(c->mr[0]));
+	c->mw = calloc(l->max_mr, sizeof(c->mw[0]));
 	c->cq = calloc(l->max_cq, sizeof(c->cq[0]));
 	c->channel = calloc(l->max_channels, sizeof(c->channel[0]));
-	if (c->queue == NULL || c->pd == NULL || c->mr == NULL || c->cq == NULL ||
-		c->channel == NULL)
+	if (c->queue == NULL || c->pd == NULL || c->mr == NULL || c->mw == NULL ||
+		c->cq == NULL || c->channel == NULL)
 		return -ENOMEM;
 	for (i = 0; i < l->max_pd; i++)
 		c->pd[i] = CLIENT_FREE;
@@ -132,6 +133,7 @@ client_free_memory(struct verbs_client *c)
 	free(c->queue);
 	free(c->pd);
 	free(c->mr);
+	free(c->mw);
 	free(c->cq);
 	free(c->channel);
 	free(c);
@@ -260,6 +262,7 @@ engine_client_destroy(struct verbs_client *c)
 	engine_call(c->engine, c->worker, client_detach_here, c);
 	client_queues_destroy(c);
 	client_cqs_destroy(c);
+	client_mws_destroy(c);
 	client_mrs_destroy(c);
 	client_pds_destroy(c);
 	client_count_end(c);

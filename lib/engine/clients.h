@@ -63,6 +63,11 @@ int engine_client_mr_register(struct verbs_client *client, const struct ring_mr 
 /** Returns when no worker can access the region any more. */
 int engine_client_mr_deregister(struct verbs_client *client, uint32_t slot, struct error *err);
 
+int engine_client_mw_alloc(struct verbs_client *client, const struct ring_mw *mw,
+	struct ring_mr_reply *reply, struct error *err);
+/** Returns when no worker can access memory through the window any more. */
+int engine_client_mw_free(struct verbs_client *client, uint32_t slot, struct error *err);
+
 /** @param fds  to be passed to the program, and then closed: the pipe's ends */
 int engine_client_channel_create(struct verbs_client *client, uint32_t *slot,
 	int fds[RING_CHANNEL_FDS], struct error *err);

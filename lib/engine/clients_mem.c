@@ -3,7 +3,7 @@
  */
 
 /*
- * Clients' protection domains and memory regions.
+ * Clients' protection domains, memory regions and windows.
  */
 
 #include <errno.h>
@@ -161,4 +161,62 @@ client_mrs_destroy(struct verbs_client *c)
 	for (i = 0; i < c->limits.max_mr; i++)
 		while (c->mr[i].key != 0 && client_mr_release(c, i, NULL) == -EAGAIN)
 			grace_pause(&us);
+}
+
+/* --- windows --- */
+
+int
+engine_client_mw_alloc(struct verbs_client *c, const struct ring_mw *mw,
+	struct ring_mr_reply *reply, struct error *err)
+{
+	uint32_t slot, pd;
+	int rc = client_pd_at(c, mw->pd, &pd, err);
+
+	if (rc != 0)
+		return rc;
+	if (mw->type != MEM_MW_TYPE_1 && mw->type != MEM_MW_TYPE_2)
+		return error_set(err, EINVAL, "type: got %u, must be 1 or 2", mw->type);
+	for (slot = 0; slot < c->limits.max_mr && c->mw[slot] != 0; slot++)
+		;
+	if (slot == c->limits.max_mr)
+		return error_set_limit(err, ENOMEM, "mw: all %u are in use (verbs.max_mr)",
+			c->limits.max_mr);
+	rc = mem_mw_alloc(c->engine->mem, pd,
+		mw->type == MEM_MW_TYPE_1 ? MEM_MW_TYPE_1_CHOSEN : MEM_MW_TYPE_2, &reply->key, err);
+	if (rc != 0)
+		return rc;
+	c->mw[slot] = reply->key;
+	reply->slot = slot;
+	return 0;
+}
+
+/* The worker may bind the window meanwhile, and so change its key: then its present one is freed. */
+static void
+client_mw_release(struct verbs_client *c, uint32_t slot)
+{
+	struct mem *mem = c->engine->mem;
+	unsigned int us = 10;
+
+	while (mem_mw_free(mem, mem_mw_present_key(mem, c->mw[slot]), NULL) != 0)
+		grace_pause(&us);
+	c->mw[slot] = 0;
+}
+
+int
+engine_client_mw_free(struct verbs_client *c, uint32_t slot, struct error *err)
+{
+	if (slot >= c->limits.max_mr || c->mw[slot] == 0)
+		return error_set(err, EINVAL, "mw: there is none in slot %u", slot);
+	client_mw_release(c, slot);
+	return 0;
+}
+
+void
+client_mws_destroy(struct verbs_client *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->limits.max_mr; i++)
+		if (c->mw[i] != 0)
+			client_mw_release(c, i);
 }

@@ -138,6 +138,7 @@ struct verbs_client {
 	uint32_t num_qps, num_srqs;
 	uint32_t *pd; /* by slot; CLIENT_FREE */
 	struct client_mr *mr;
+	uint32_t *mw; /* a key that the window has had; 0: free; as many as regions */
 	struct client_cq **cq;
 	struct client_channel *channel;
 };
@@ -179,6 +180,7 @@ int client_queue_destroy(struct verbs_client *c, struct client_queue *q, uint32_
 void client_cqs_destroy(struct verbs_client *c);
 /* clients_mem.c */
 void client_mrs_destroy(struct verbs_client *c);
+void client_mws_destroy(struct verbs_client *c);
 void client_pds_destroy(struct verbs_client *c);
 /* clients_queue.c */
 void client_queues_destroy(struct verbs_client *c);

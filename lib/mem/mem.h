@@ -155,6 +155,11 @@ bool mem_mr_next(const struct mem *mem, uint64_t *cursor, struct mem_mr_info *in
 enum mem_mw_type {
 	MEM_MW_TYPE_1 = 1, /**< valid for every QP of its PD */
 	MEM_MW_TYPE_2 = 2, /**< bound to one QP; its consumer owns the low 8 bits of the key */
+	/**
+	 * type 1 of another process: ibv_bind_mw() returns the key before the bind is executed, so
+	 * its provider owns the low 8 bits
+	 */
+	MEM_MW_TYPE_1_CHOSEN = 3,
 };
 
 /** Control thread. @param key  the unbound window's key */
@@ -162,6 +167,11 @@ int mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *
 	struct error *err);
 /** Control thread; -EAGAIN as for mem_mr_deregister(). */
 int mem_mw_free(struct mem *mem, uint32_t key, struct error *err);
+/**
+ * The present key of a window, of which @p key was one: for windows that others bind. The caller
+ * knows that the window has not been freed, and its type is not MEM_MW_TYPE_1.
+ */
+uint32_t mem_mw_present_key(const struct mem *mem, uint32_t key);
 
 struct mem_mw_info {
 	uint32_t key;
@@ -179,7 +189,8 @@ bool mem_mw_next(const struct mem *mem, uint64_t *cursor, struct mem_mw_info *in
 
 struct mem_bind {
 	uint32_t mw_key; /**< current key of the window */
-	uint32_t new_key; /**< type 2: key after the bind (same upper 24 bits); type 1: ignored */
+	/** type 2 and 1 CHOSEN: key after the bind (same upper 24 bits); type 1: ignored */
+	uint32_t new_key;
 	uint32_t mr_key;
 	uint32_t pd; /**< of the QP whose WQE binds */
 	uint32_t qpn;

@@ -76,7 +76,7 @@ mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key,
 	struct mem_mw *mw;
 	uint32_t i;
 
-	if (type != MEM_MW_TYPE_1 && type != MEM_MW_TYPE_2)
+	if (type < MEM_MW_TYPE_1 || type > MEM_MW_TYPE_1_CHOSEN)
 		return error_set(err, EINVAL, "type: got %d, must be 1 or 2", (int)type);
 	if (mem_pd_hold(mem, pd) != 0)
 		return error_set(err, ENOENT, "pd: no protection domain %u", pd);
@@ -120,6 +120,12 @@ mem_mw_free(struct mem *mem, uint32_t key, struct error *err)
 	mem_pd_release(mem, mw->pd);
 	index_put(&mem->free_mw, i);
 	return 0;
+}
+
+uint32_t
+mem_mw_present_key(const struct mem *mem, uint32_t key)
+{
+	return RECORD_GET(mem->mws[key_index(&mem->keys, key) - mem->max_mr].key);
 }
 
 /* Check a bind against its region (IBA C10-72 to C10-75) and fill in the window's view. */
@@ -167,8 +173,12 @@ mw_check_window(const struct mem_mw *mw, uint32_t state, const struct mem_bind *
 		return -EACCES;
 	if ((b->access & ~(uint32_t)(MEM_ACCESS_REMOTE | MEM_ACCESS_ZERO_BASED)) != 0)
 		return -EINVAL;
-	if (mw->type == MEM_MW_TYPE_1) /* o10-36.2.2 */
+	if (mw->type != MEM_MW_TYPE_2) { /* o10-36.2.2 */
+		if (mw->type == MEM_MW_TYPE_1_CHOSEN &&
+			(b->new_key >> 8 != b->mw_key >> 8 || b->new_key == b->mw_key))
+			return -EINVAL;
 		return (b->access & MEM_ACCESS_ZERO_BASED) != 0 ? -EINVAL : 0;
+	}
 	if (state != MW_UNBOUND) /* o10-37.2.30: invalidate first */
 		return -EINVAL;
 	if (b->length == 0) /* o10-37.2.40: only an invalidate unbinds */
@@ -207,7 +217,9 @@ mw_apply(struct mem *mem, uint32_t i, const struct mem_bind *b, struct mem_view 
 		state = MW_BOUND_QP | b->qpn;
 		__atomic_fetch_add(qp_bucket(mem, b->qpn), 1, __ATOMIC_RELAXED);
 	} else {
-		key = key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
+		key = mw->type == MEM_MW_TYPE_1_CHOSEN
+			? b->new_key
+			: key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
 		window->qpn = MEM_QPN_ANY;
 		state = MW_BOUND_TYPE_1;
 	}
@@ -292,7 +304,11 @@ mw_fill_info(const struct mem *mem, uint32_t i, struct mem_mw_info *info)
 	const struct mem_mw *mw = &mem->mws[i];
 	struct mem_view v;
 
-	*info = (struct mem_mw_info){ .key = RECORD_GET(mw->key), .pd = mw->pd, .type = mw->type };
+	*info = (struct mem_mw_info){
+		.key = RECORD_GET(mw->key),
+		.pd = mw->pd,
+		.type = mw->type == MEM_MW_TYPE_2 ? MEM_MW_TYPE_2 : MEM_MW_TYPE_1,
+	};
 	if (!record_read(&mem->records.record[mem->max_mr + i], info->key, &v))
 		return;
 	info->bound = true;

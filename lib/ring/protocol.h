@@ -30,7 +30,7 @@
 
 #define RING_MAGIC 0x61636c6f70000001u
 #define RING_MAJOR 1
-#define RING_MINOR 1
+#define RING_MINOR 2
 
 /** Slot of no object. */
 #define RING_NONE     UINT32_MAX
@@ -58,6 +58,8 @@ enum ring_request_code {
 	RING_CM_CHANNEL_OPEN,
 	RING_CM_CHANNEL_CLOSE,
 	RING_CM_COMMAND,
+	RING_MW_ALLOC, /* from minor version 2 on; as many windows as regions */
+	RING_MW_FREE,
 	RING_REQUESTS
 };
 
@@ -137,9 +139,15 @@ struct ring_mr {
 	uint32_t access; /**< ibv_access_flags */
 };
 
+/** A window or, of a region, lkey and rkey. */
 struct ring_mr_reply {
 	uint32_t slot;
-	uint32_t key; /**< lkey and rkey */
+	uint32_t key;
+};
+
+struct ring_mw {
+	uint32_t pd;
+	uint32_t type; /**< ibv_mw_type */
 };
 
 struct ring_cq_create {
@@ -262,6 +270,7 @@ struct ring_request {
 		struct ring_hello hello;
 		struct ring_slot slot;
 		struct ring_mr mr;
+		struct ring_mw mw;
 		struct ring_cq_create cq;
 		struct ring_srq_create srq;
 		struct ring_srq_modify srq_modify;

@@ -97,6 +97,21 @@ request_mr_deregister(struct verbs_session *session, const struct ring_request *
 }
 
 static int
+request_mw_alloc(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	return engine_client_mw_alloc(session->client, &req->mw, &answer->reply.mr, err);
+}
+
+static int
+request_mw_free(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	(void)answer;
+	return engine_client_mw_free(session->client, req->slot.slot, err);
+}
+
+static int
 request_channel_create(struct verbs_session *session, const struct ring_request *req,
 	struct verbs_answer *answer, struct error *err)
 {
@@ -256,6 +271,8 @@ static const struct {
 	[RING_CM_CHANNEL_OPEN] = { "cm_channel_open", 0, OUT(slot), request_cm_channel_open },
 	[RING_CM_CHANNEL_CLOSE] = { "cm_channel_close", IN(slot), 0, request_cm_channel_close },
 	[RING_CM_COMMAND] = { "cm_command", IN(cm), OUT(cm), request_cm_command },
+	[RING_MW_ALLOC] = { "mw_alloc", IN(mw), OUT(mr), request_mw_alloc },
+	[RING_MW_FREE] = { "mw_free", IN(slot), 0, request_mw_free },
 };
 
 /* What a connection is, and so which requests it may send. */
@@ -274,7 +291,7 @@ verbs_request_kind(uint32_t code)
 {
 	if (code == RING_HELLO || code == RING_CM_OPEN)
 		return SESSION_NEW;
-	return code > RING_CM_OPEN ? SESSION_CM : SESSION_DEVICE;
+	return code > RING_CM_OPEN && code <= RING_CM_COMMAND ? SESSION_CM : SESSION_DEVICE;
 }
 
 static int

@@ -205,12 +205,14 @@ main(int argc, char **argv)
 		{ "victim", probe_victim },
 		{ "survivor", probe_survivor },
 		{ "stranger", probe_stranger },
+		{ "windows", probe_windows },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(probes) / sizeof(probes[0]); i++)
 		if (strcmp(argv[1], probes[i].name) == 0)
 			return probes[i].run(argc - 1, argv + 1);
 	fprintf(stderr,
-		"usage: verbs_probe death|acknowledge|limits|victim|survivor|stranger [ARGUMENT ...]\n");
+		"usage: verbs_probe death|acknowledge|limits|victim|survivor|stranger|windows "
+		"[ARGUMENT ...]\n");
 	return 2;
 }

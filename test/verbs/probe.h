@@ -67,5 +67,6 @@ int probe_limits(int argc, char **argv);
 int probe_victim(int argc, char **argv);
 int probe_survivor(int argc, char **argv);
 int probe_stranger(int argc, char **argv);
+int probe_windows(int argc, char **argv);
 
 #endif

@@ -23,7 +23,8 @@ REQUESTS = {
     'hello': (0, 32), 'query_port': (1, 0), 'pd_alloc': (2, 0), 'pd_free': (3, 8), 'mr_register': (4, 32),
     'mr_deregister': (5, 8), 'channel_create': (6, 0), 'channel_destroy': (7, 8), 'cq_create': (8, 16),
     'cq_destroy': (9, 8), 'srq_create': (10, 24), 'srq_modify': (11, 8), 'srq_destroy': (12, 8),
-    'qp_create': (13, 56), 'qp_modify': (14, 116), 'qp_query': (15, 8), 'qp_destroy': (16, 8)}
+    'qp_create': (13, 56), 'qp_modify': (14, 116), 'qp_query': (15, 8), 'qp_destroy': (16, 8),
+    'mw_alloc': (21, 8), 'mw_free': (22, 8)}
 
 
 class Stranger:

@@ -106,8 +106,8 @@ client_make_tables(struct verbs_client *c)
 	c->mw = calloc(l->max_mr, sizeof(c->mw[0]));
 	c->cq = calloc(l->max_cq, sizeof(c->cq[0]));
 	c->channel = calloc(l->max_channels, sizeof(c->channel[0]));
-	if (c->queue == NULL || c->pd == NULL || c->mr == NULL || c->mw == NULL ||
-		c->cq == NULL || c->channel == NULL)
+	if (c->queue == NULL || c->pd == NULL || c->mr == NULL || c->mw == NULL || c->cq == NULL ||
+		c->channel == NULL)
 		return -ENOMEM;
 	for (i = 0; i < l->max_pd; i++)
 		c->pd[i] = CLIENT_FREE;

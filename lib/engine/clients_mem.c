@@ -190,7 +190,7 @@ engine_client_mw_alloc(struct verbs_client *c, const struct ring_mw *mw,
 	return 0;
 }
 
-/* The worker may bind the window meanwhile, and so change its key: then its present one is freed. */
+/* The worker may bind the window meanwhile, which changes its key. */
 static void
 client_mw_release(struct verbs_client *c, uint32_t slot)
 {

@@ -82,7 +82,7 @@ b_writes(uint32_t rkey, uint8_t value)
 }
 
 static void
-expect_admitted(uint32_t rkey, uint8_t value)
+expect_write_admitted(uint32_t rkey, uint8_t value)
 {
 	expect(b_writes(rkey, value) == IBV_WC_SUCCESS);
 	for (int i = 0; i < WINDOW_BYTES; i++)
@@ -91,7 +91,7 @@ expect_admitted(uint32_t rkey, uint8_t value)
 }
 
 static void
-expect_refused(uint32_t rkey)
+expect_write_refused(uint32_t rkey)
 {
 	uint8_t before = a.memory[WINDOW_OFFSET];
 
@@ -122,18 +122,18 @@ windows_type_1(void)
 	expect(mw != NULL);
 	bind_type_1(mw, whole_window());
 	bound = mw->rkey;
-	expect_admitted(bound, 0x11);
+	expect_write_admitted(bound, 0x11);
 	bind_type_1(mw, whole_window());
-	expect_admitted(mw->rkey, 0x12);
-	expect_refused(bound);
+	expect_write_admitted(mw->rkey, 0x12);
+	expect_write_refused(bound);
 	expect(ibv_dereg_mr(bindable) == EBUSY);
 	bind_type_1(mw, (struct ibv_mw_bind_info){ 0 });
-	expect_refused(mw->rkey);
+	expect_write_refused(mw->rkey);
 	bind_type_1(mw, whole_window());
 	bound = mw->rkey;
-	expect_admitted(bound, 0x13);
+	expect_write_admitted(bound, 0x13);
 	expect(ibv_dealloc_mw(mw) == 0);
-	expect_refused(bound);
+	expect_write_refused(bound);
 }
 
 /* @return its key */
@@ -163,11 +163,11 @@ windows_type_2(void)
 	expect(mw != NULL);
 	expect(ibv_bind_mw(a.qp, mw, &bind) == EINVAL);
 	invalidate.invalidate_rkey = bind_type_2(mw);
-	expect_admitted(mw->rkey, 0x21);
+	expect_write_admitted(mw->rkey, 0x21);
 	a_does(&invalidate, IBV_WC_LOCAL_INV);
-	expect_refused(mw->rkey);
+	expect_write_refused(mw->rkey);
 	send.invalidate_rkey = bind_type_2(mw);
-	expect_admitted(mw->rkey, 0x22);
+	expect_write_admitted(mw->rkey, 0x22);
 	side_post_receive(&a, 8);
 	expect(ibv_post_send(b.qp, &send, &bad) == 0);
 	wc = next_completion(b.cq);
@@ -175,7 +175,7 @@ windows_type_2(void)
 	wc = next_completion(a.cq);
 	expect(wc.wr_id == 8 && wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
 	expect(wc.wc_flags == IBV_WC_WITH_INV && wc.invalidated_rkey == mw->rkey);
-	expect_refused(mw->rkey);
+	expect_write_refused(mw->rkey);
 	bind_type_2(mw);
 	expect(ibv_dealloc_mw(mw) == 0);
 }
@@ -192,8 +192,8 @@ probe_windows(int argc, char **argv)
 	expect(ibv_query_device(a.context, &attr) == 0 && attr.max_mw > 0);
 	expect((attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW) != 0);
 	expect((attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0);
-	bindable = ibv_reg_mr(a.pd, a.memory, SIDE_BYTES,
-		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	bindable =
+		ibv_reg_mr(a.pd, a.memory, SIDE_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	expect(bindable != NULL);
 	sides_connect_again();
 	windows_type_1();

@@ -23,9 +23,13 @@ polca_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *c
 	struct ring_reply reply;
 	int back = -1, rc;
 
-	(void)vector;
 	if (cq == NULL)
 		return NULL;
+	if (vector < 0 || vector >= context->num_comp_vectors) {
+		free(cq);
+		errno = EINVAL;
+		return NULL;
+	}
 	req.cq.cqe = (uint32_t)cqe;
 	req.cq.channel = channel != NULL ? channel_slot(c, channel->fd, &back) : RING_NONE;
 	object_begin(c, &cq->object, &cq->ibv, back);

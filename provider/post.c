@@ -115,6 +115,8 @@ static int
 fill_bind(struct ring_send *wqe, const struct ibv_send_wr *wr)
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+	/* programs name the region's local rights, too, which a window does not have */
+	uint64_t access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
 	struct ibv_mw *mw = wr->bind_mw.mw;
 
 	if (info->mr == NULL && info->length > 0)
@@ -123,7 +125,7 @@ fill_bind(struct ring_send *wqe, const struct ibv_send_wr *wr)
 	wqe->imm = wr->bind_mw.rkey;
 	wqe->remote_addr = info->addr;
 	wqe->compare_add = info->length;
-	wqe->swap = (uint64_t)info->mw_access_flags << 32 | (info->mr ? info->mr->lkey : 0);
+	wqe->swap = access << 32 | (info->mr ? info->mr->lkey : 0);
 	mw->rkey = wr->bind_mw.rkey;
 	return 0;
 }

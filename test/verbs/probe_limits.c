@@ -195,6 +195,8 @@ probe_limits(int argc, char **argv)
 	expect_most("pds", make_pd, free_pd, attr.max_pd, 1, ENOMEM);
 	expect_most("cqs", make_cq, free_cq, attr.max_cq, 1, ENOMEM);
 	expect_most("qps", limit_make_qp, free_qp, attr.max_qp, 0, ENOMEM);
+	expect(ibv_create_cq(context, 1, NULL, NULL, context->num_comp_vectors) == NULL);
+	expect(errno == EINVAL);
 	expect_most("srqs", make_srq, free_srq, attr.max_srq, 0, ENOMEM);
 	expect_most("regions", make_mr, free_mr, attr.max_mr, 0, ENOMEM);
 	expect_most("channels", make_channel, free_channel, -1, 0, EMFILE);

@@ -41,7 +41,7 @@ whole_window(void)
 		.mr = bindable,
 		.addr = (uintptr_t)a.memory + WINDOW_OFFSET,
 		.length = WINDOW_BYTES,
-		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE,
 	};
 }
 

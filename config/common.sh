@@ -17,7 +17,7 @@ PACKAGES_TEST="libcmocka-dev clang libclang-rt-dev python3-pytest python3-scapy 
     infiniband-diags opensm valgrind debootstrap dpdk-dev stress-ng git prometheus
     shellcheck clang-format clang-tidy cppcheck codespell flake8"
 # Packages that only the functional suites need.
-PACKAGES_DTS="ibutils ibsim-utils ibverbs-utils perftest rdmacm-utils iperf3 zsh fish tmux strace"
+PACKAGES_DTS="ibutils ibsim-utils ibverbs-utils perftest python3-pyverbs rdmacm-utils iperf3 zsh fish tmux strace"
 # What building and checking Debian packages takes on top of PACKAGES_BUILD.
 PACKAGES_DEB="debhelper dpkg-dev fakeroot lintian"
 # The three programs, as ninja's targets.

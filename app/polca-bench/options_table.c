@@ -99,6 +99,9 @@ const struct option_row option_rows[] = {
 		"the other end is perftest's server: ib_send_bw, ib_write_lat, ... (port: 18515)"),
 	OPTION('R', "rdma_cm", NULL, BOOL, rdma_cm, TAKES_TRAFFIC,
 		"with --perftest: connect with the connection manager, as perftest's -R; else by TCP"),
+	OPTION(0, "verbs", "DEVICE[,DEVICE]", STRING, verbs, TAKES_TRAFFIC,
+		"measure in turn own posts and a program's through libibverbs and the devices of a "
+		"running polca; start by polca-run"),
 	OPTION(0, "lcores", "N", UINT, lcores, TAKES_TRAFFIC,
 		"1: one lcore runs both ends in turn (default), 2: one lcore for each end",
 		.min = 1, .max = 2),

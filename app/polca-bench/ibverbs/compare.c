@@ -55,7 +55,7 @@ struct verbs_bench {
 static enum ibv_wr_opcode
 opcode_of(const struct bench_options *o)
 {
-	return o->verb == BENCH_SEND ? IBV_WR_SEND
+	return o->verb == BENCH_SEND     ? IBV_WR_SEND
 		: o->verb == BENCH_WRITE ? IBV_WR_RDMA_WRITE
 					 : IBV_WR_RDMA_READ;
 }

@@ -173,8 +173,8 @@ verbs_pair_create(struct verbs_pair *p, const struct bench_options *o, struct er
 		return error_set(err, ENOMEM, "no memory");
 	ret = verbs_open(&p->side[VERBS_REQUESTER], o->verbs, length, err);
 	if (ret == 0)
-		ret = verbs_open(&p->side[VERBS_RESPONDER], second, comma != NULL ? strlen(second) : length,
-			err);
+		ret = verbs_open(&p->side[VERBS_RESPONDER], second,
+			comma != NULL ? strlen(second) : length, err);
 	for (i = 0; i < VERBS_SIDES && ret == 0; i++) {
 		ret = verbs_make_objects(p, &p->side[i], err);
 		if (ret == 0)

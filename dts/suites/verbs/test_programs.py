@@ -2,11 +2,16 @@
 # Copyright(c) 2026 Polca contributors
 """Debian's own verbs programs, unmodified, on the two ports of one appliance."""
 
+import json
+import os
 import re
 
 import pytest
 
+from polca import BUILD
+
 TEST_SECONDS = 240
+BENCH = os.path.join(BUILD, 'app/polca-bench/polca-bench')
 PORT = 18600  # of the programs' own exchange over TCP
 
 
@@ -56,6 +61,17 @@ def test_ibv_srq_pingpong(programs, left, options):
 def test_perftest(programs, left, program):
     server, client = programs.pair(PORT, program, '-x', '0', '-F', '-n', '1000')
     assert re.search(r'^ +\d+ +1000 ', client, re.M), client
+
+
+@pytest.mark.parametrize('command', ['send rate -s 64 -q 3 -Q 4', 'send lat', 'write -s 64K', 'read -s 4K'])
+def test_polca_bench(programs, left, command):
+    text = programs.run(BENCH, *command.split(), '--verbs', 'polca0,polca1', '-D', '0.2', '--no-huge', '--json')
+    report = json.loads(text[text.index('{'):])
+    messages, calls = report['tables']
+    assert (messages['name'], calls['name']) == ('verbs', 'calls')
+    row, = messages['rows']
+    assert all(row[key] > 0 for key in row if key not in ('extra_ns', 'added_us')), row
+    assert len(calls['rows']) == 5 and all(row['median_ns'] > 0 for row in calls['rows']), calls
 
 
 @pytest.mark.parametrize('options', [('-e',), ('-q', '8'), ('-s', '4', '-I', '4'), ('--use-srq',)], ids=' '.join)

@@ -45,6 +45,9 @@ RUN = (
     ('README.md', 'On a real NIC', 'sudo config/setup-host.sh', METAL),
     ('README.md', 'On a real NIC', 'sudo build/app/polca/polca', METAL),
 
+    ('docs/benchmark.md', 'A program of libibverbs', '',
+     'dts/suites/verbs/test_programs.py::test_polca_bench'),
+
     ('docs/operator-guide.md', 'Build and install', 'config/quickstart.sh', 'config/fresh.sh'),
     ('docs/operator-guide.md', 'On bare metal', '', METAL),
     ('docs/operator-guide.md', 'Write the configuration', 'polca -c', METAL),

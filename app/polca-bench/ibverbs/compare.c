@@ -53,7 +53,7 @@ struct verbs_bench {
 };
 
 static enum ibv_wr_opcode
-opcode_of(const struct bench_options *o)
+verbs_opcode(const struct bench_options *o)
 {
 	return o->verb == BENCH_SEND     ? IBV_WR_SEND
 		: o->verb == BENCH_WRITE ? IBV_WR_RDMA_WRITE
@@ -76,7 +76,7 @@ pair_post(struct verbs_pair *p, uint32_t qp, struct error *err)
 			p->since_signal[qp] = 0;
 			flags |= IBV_SEND_SIGNALED;
 		}
-		ret = verbs_post_send(p, VERBS_REQUESTER, qp, opcode_of(o), flags, err);
+		ret = verbs_post_send(p, VERBS_REQUESTER, qp, verbs_opcode(o), flags, err);
 		flags &= ~(unsigned int)IBV_SEND_SIGNALED;
 	}
 	return ret;
@@ -152,7 +152,7 @@ part_rate(struct verbs_bench *b, double *rate, struct error *err)
 
 /* One message, until its receiver has polled it; the program does both. */
 static int
-one_way(struct verbs_pair *p, unsigned int from, struct error *err)
+verbs_one_way(struct verbs_pair *p, unsigned int from, struct error *err)
 {
 	struct ibv_wc wc;
 	int ret = verbs_post_send(p, from, 0, IBV_WR_SEND, IBV_SEND_SIGNALED, err);
@@ -169,10 +169,10 @@ ping_pong(struct verbs_bench *b, struct error *err)
 	uint64_t start = rte_rdtsc();
 	struct ibv_wc wc;
 	unsigned int i;
-	int ret = one_way(p, VERBS_REQUESTER, err);
+	int ret = verbs_one_way(p, VERBS_REQUESTER, err);
 
 	if (ret == 0)
-		ret = one_way(p, VERBS_RESPONDER, err);
+		ret = verbs_one_way(p, VERBS_RESPONDER, err);
 	histogram_add(b->histogram, (rte_rdtsc() - start) / 2);
 	for (i = 0; i < VERBS_SIDES && ret == 0; i++) {
 		ret = verbs_wait(p->side[i].send_cq, &wc, err);
@@ -215,7 +215,7 @@ part_own(struct verbs_bench *b, uint32_t size, double *value, struct error *err)
 }
 
 static void
-report_messages(struct verbs_bench *b, uint32_t size)
+verbs_report_messages(struct verbs_bench *b, uint32_t size)
 {
 	struct report *r = b->s->report;
 	struct paired_result m = paired_medians(&b->result);
@@ -292,7 +292,7 @@ verbs_run(struct benchmark *s, uint32_t size, struct error *err)
 	if (bench_stop != 0)
 		ret = 0;
 	if (ret == 0 && b.result.pairs > 0) {
-		report_messages(&b, size);
+		verbs_report_messages(&b, size);
 		report_calls(&b);
 	}
 	verbs_pair_destroy(&b.pair);

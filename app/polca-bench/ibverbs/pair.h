@@ -43,7 +43,7 @@ struct verbs_pair {
 	uint64_t done; /**< messages completed */
 };
 
-/** Open the devices o->verbs and connect the queue pairs; verbs_pair_destroy() also after errors. */
+/** Open the devices and connect the queue pairs; verbs_pair_destroy() also after errors. */
 int verbs_pair_create(struct verbs_pair *p, const struct bench_options *o, struct error *err);
 void verbs_pair_destroy(struct verbs_pair *p);
 /** The offset of a side's next message. */

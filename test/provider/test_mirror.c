@@ -203,6 +203,31 @@ test_static_data_with_other_threads(void **state)
 	fclose(f);
 }
 
+/* Memory that the kernel may back by huge pages, from an address that is not one's begin. */
+static void
+test_transparent_huge_pages(void **state)
+{
+	size_t bytes = (size_t)8 << 20, i;
+	uint8_t *p = make_anonymous(bytes);
+
+	(void)state;
+	madvise(p, bytes, MADV_HUGEPAGE); /* a kernel without them has small pages here */
+	for (i = 0; i < bytes; i += PAGE)
+		p[i] = (uint8_t)(i / PAGE * 3);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p + PAGE, bytes - 2 * PAGE), 0);
+	assert_false(has_page(p));
+	assert_true(has_page(p + PAGE));
+	assert_true(has_page(p + bytes - 2 * PAGE));
+	assert_false(has_page(p + bytes - PAGE));
+	for (i = 0; i < bytes; i += PAGE)
+		assert_int_equal(p[i], (uint8_t)(i / PAGE * 3));
+	mirror_release(file, (uintptr_t)p + PAGE, bytes - 2 * PAGE);
+	assert_false(has_page(p + PAGE));
+	for (i = 0; i < bytes; i += PAGE)
+		assert_int_equal(p[i], (uint8_t)(i / PAGE * 3));
+	munmap(p, bytes);
+}
+
 /* --- what cannot be moved is refused by name --- */
 
 static void
@@ -225,6 +250,26 @@ test_other_kinds_are_refused(void **state)
 	expect_refused(p, BYTES);
 	munmap(p, BYTES);
 	expect_refused(stack, 3 * PAGE);
+}
+
+/* Other programs see what is written to a shared mapping of a file: its pages must stay. */
+static void
+test_shared_file_is_refused(void **state)
+{
+	FILE *f = tmpfile();
+	uint8_t *p, last;
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(ftruncate(fileno(f), (off_t)(2 * PAGE)), 0);
+	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(f), 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	expect_refused(p, 2 * PAGE);
+	p[2 * PAGE - 1] = 9;
+	assert_int_equal(pread(fileno(f), &last, 1, (off_t)(2 * PAGE - 1)), 1);
+	assert_int_equal(last, 9);
+	munmap(p, 2 * PAGE);
+	fclose(f);
 }
 
 static void
@@ -345,7 +390,9 @@ main(void)
 		cmocka_unit_test(test_heap_objects),
 		cmocka_unit_test(test_static_data),
 		cmocka_unit_test(test_static_data_with_other_threads),
+		cmocka_unit_test(test_transparent_huge_pages),
 		cmocka_unit_test(test_other_kinds_are_refused),
+		cmocka_unit_test(test_shared_file_is_refused),
 		cmocka_unit_test(test_holes_and_read_only_pages_are_refused),
 		cmocka_unit_test(test_no_write_is_lost),
 		cmocka_unit_test(test_a_child_has_its_own_copy),

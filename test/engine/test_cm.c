@@ -379,6 +379,7 @@ test_peer_disconnects(void **state)
 	struct engine_ah ah = to_port1(e);
 	struct engine_cm_connect r;
 	struct error err = { "" };
+	struct rc_qp_info qp;
 	struct cm_info info;
 	uint64_t cursor = 0;
 	struct client c;
@@ -398,6 +399,10 @@ test_peer_disconnects(void **state)
 	assert_ok(engine_cm_get(e, c.info.id, &info, &err));
 	assert_int_equal(info.end, CM_END_DISCONNECTED);
 	assert_int_equal(engine_cm_disconnect(e, c.info.id, &err), -EALREADY);
+	assert_ok(engine_qp_query(e, c.info.qpn, &qp, &err));
+	assert_int_equal(qp.attr.qp_state, QPS_ERR);
+	assert_ok(engine_qp_query(e, c.info.remote_qpn, &qp, &err));
+	assert_int_equal(qp.attr.qp_state, QPS_ERR);
 	cm_client_destroy(e, &c);
 }
 
@@ -792,7 +797,7 @@ test_unlisten_while_connected(void **state)
 	client_connect(e, &late, &r);
 	assert_int_equal(cm_num_services(e), 2);
 	assert_ok(engine_cm_unlisten(e, id, true, &err));
-	eventually(!is_state(e, late.info.id, CM_STATE_ESTABLISHED));
+	eventually(is_state(e, late.info.id, CM_STATE_TIMEWAIT));
 	eventually(cm_num_services(e) == 1);
 	cm_use_memory(e, &c, 5);
 	client_disconnect(e, &c);
@@ -1262,7 +1267,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_connections_to_a_memory_service, cm_start,
 			cm_stop),
 		cmocka_unit_test_setup_teardown(test_echo_service_on_both_sides, cm_start, cm_stop),
-		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_unlisten_while_connected,
+			start_with_long_timewait, cm_stop),
 		cmocka_unit_test_setup_teardown(test_path_is_requested_from_the_sa, cm_start_ib,
 			cm_stop),
 	};
@@ -1285,7 +1291,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_idle_neighbours_age_out, start_ageing,
 			cm_stop),
 		cmocka_unit_test_setup_teardown(test_parameters, cm_start, cm_stop),
-		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_unlisten_while_connected,
+			start_with_long_timewait, cm_stop),
 		cmocka_unit_test_setup_teardown(test_qp_of_a_connection_is_refused_to_callers,
 			cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(test_forgotten_attempt, cm_start, cm_stop),

@@ -19,7 +19,8 @@ RELEASE=bookworm
 need_packages systemd-container || exit 1
 
 # The tree has what the packages depend on, so that they can be installed without a network.
-INSTALL="systemd systemd-sysv dbus iproute2 dpdk-dev librte-net-af-packet23 librte-net-af-xdp23 librte-net-memif23"
+INSTALL="systemd systemd-sysv dbus iproute2 dpdk-dev librte-net-af-packet23 librte-net-af-xdp23 librte-net-memif23
+    ibverbs-utils rdmacm-utils"
 depends() { for p in "$PACKAGES"/polca*.deb; do dpkg-deb -f "$p" Depends Recommends; done; }
 WITH_SYSTEMD=$STORE/$RELEASE-systemd-$( (echo "$INSTALL"; depends) | md5sum | cut -c1-8)
 
@@ -32,7 +33,7 @@ make_tree_with_systemd() {
         export DEBIAN_FRONTEND=noninteractive
         apt-get -q update
         apt-get -q -y install --no-install-recommends "$@" $(ls /packages/*.deb | grep -v dbgsym)
-        dpkg --purge polca polca-tools
+        dpkg --purge polca polca-tools polca-verbs
         rm -f /var/cache/apt/archives/*.deb' - $INSTALL >"$STORE/systemd.log" 2>&1 ||
         { tail -n 20 "$STORE/systemd.log" >&2; return 1; }
     rm -rf --one-file-system "$COPY$SOURCE" "$COPY/packages" "$STORE/systemd.log" "$STORE/$RELEASE"-systemd-*
@@ -48,10 +49,11 @@ fi
 cp -a "$WITH_SYSTEMD" "$COPY" && mkdir "$COPY/packages" && cp "$PACKAGES"/polca*.deb "$COPY/packages/" || exit 1
 
 # EAL reads /sys/module, which nspawn does not mount.
+# Programs with threads register memory with userfaultfd, which nspawn would refuse and no host does.
 boot() {
     systemd-nspawn --quiet --directory "$COPY" --boot --register=no --keep-unit --private-network --link-journal=no \
         --console=read-only --bind-ro=/sys/module --machine="polca-$$" --rlimit=MEMLOCK=infinity \
-        --capability=CAP_IPC_LOCK,CAP_NET_ADMIN,CAP_SYS_RESOURCE --system-call-filter=bpf </dev/null >&2 &
+        --capability=CAP_IPC_LOCK,CAP_NET_ADMIN,CAP_SYS_RESOURCE --system-call-filter="bpf userfaultfd" </dev/null >&2 &
     NSPAWN=$!
     until LEADER=$(pgrep -P "$NSPAWN"); do
         kill -0 "$NSPAWN" 2>/dev/null || die "systemd-nspawn ended"

@@ -4,13 +4,13 @@
 #
 # fresh.sh bookworm|trixie [COMMAND...] - run the README's first command on a minimal Debian without other
 # packages: create the tree once with debootstrap (from the mirror that this host's apt uses), copy it, copy this source tree
-# into it, run quickstart.sh there as root and its traffic as an ordinary user, and prove that a header of a test
-# package would have broken the build. With COMMAND, run that in the source tree of the copy instead. Needs root.
+# into it, run quickstart.sh there as root and its traffic as an ordinary user, run programs of its ibverbs-utils on the
+# provider that was built there, and prove that a header of a test package would have broken the build. With COMMAND, run that in the source tree of the copy instead. Needs root.
 # The trees are kept in POLCA_FRESH (/var/cache/polca-fresh), which is root's; a copy is removed when its run ends.
 set -u
 . "$(dirname "$0")/common.sh"
 case ${1:-} in
--h | --help) sed -n 5,9p "$0" | cut -c3-; exit 0 ;;
+-h | --help) sed -n 5,10p "$0" | cut -c3-; exit 0 ;;
 bookworm | trixie) RELEASE=$1; shift ;;
 *) die "got '${1:-}', allowed: bookworm (Debian 12), trixie (Debian 13)" ;;
 esac
@@ -38,6 +38,14 @@ breaks_with_a_test_header() {
     grep -q 'iba/ib_types.h: No such file' "$COPY/broken.log" || { cat "$COPY/broken.log" >&2; return 1; }
 }
 
+# As an ordinary user; this Debian's private ABI may be another than that of the machine which runs this.
+provider_is_loaded() {
+    inside apt-get -q -y install --no-install-recommends ibverbs-utils &&
+        inside ninja -C build provider/libpolca-rdmav34.so provider/libpolca-node.so app/polca-run/polca-run &&
+        inside setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent \
+            /usr/bin/python3 -B config/fresh_verbs.py build
+}
+
 [ -e "$BASE" ] || make_base
 trap remove_copy EXIT
 trap 'exit 130' INT TERM
@@ -56,6 +64,8 @@ inside config/quickstart.sh || die "the second run failed"
 stage "its traffic as an ordinary user"
 inside setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent \
     /usr/bin/python3 -B config/quickstart.py build || die "the traffic failed as an ordinary user"
+stage "its libibverbs loads the provider"
+provider_is_loaded >"$COPY/verbs.log" 2>&1 || { cat "$COPY/verbs.log" >&2; die "ibv_rc_pingpong failed"; }
 stage "a header of a test package must break the build"
 breaks_with_a_test_header || die "the step cannot detect a missing package"
 stage "fresh $RELEASE: done"

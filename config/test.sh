@@ -9,7 +9,7 @@
 #   config/test.sh unit sim      only these steps: check build unit count asan tsan general sim fuzz fresh12 fresh13 dts
 #                                (fresh is fresh12 and fresh13: the first command on minimal Debian trees)
 #   config/test.sh --long STEP   a step that is too long for CI: functional seeds fuzz debian13 coverage mutation mutants
-#                                soak analyse aarch64 vfio
+#                                soak analyse aarch64 writes vfio trace
 #   config/test.sh --load MODULE one functional module (cm/test_perftest.py) or suite while ten busy processes run
 set -u
 . "$(dirname "$0")/common.sh"
@@ -17,12 +17,13 @@ set -u
 # Each step with its share of CI's time in minutes. CI ends at 90 minutes; the plan is 60, of which 12 are reserved for
 # suites to come. A new suite brings its share, and saves it elsewhere.
 STEPS="check=2 build=4 unit=4 count=1.5 asan=9 tsan=3 general=4 sim=5 fuzz=4 fresh12=8 fresh13=5 dts=10"
-LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 mutants=400 soak=40 analyse=40 aarch64=40 vfio=10"
+LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 mutants=400 soak=130 analyse=40 aarch64=40 writes=10 vfio=10 trace=60"
 
-# Functional modules of those who send what they may not; AddressSanitizer watches them.
+# Functional modules, or tests, of those who send what they may not; AddressSanitizer watches them.
 HOSTILE="attack sa/test_hostile.py cm/test_hostile.py cm/test_passive.py cm/test_alternate.py control/test_hostile.py
     rc/test_drops.py rc/test_naks.py rc/test_duplicates.py agents/test_smp.py agents/test_flood.py
-    verbs/test_hostile.py"
+    verbs/test_hostile.py verbs/test_rdmacm_hostile.py robustness/test_wire.py::test_completion_queue_overrun
+    robustness/test_wire.py::test_garbage robustness/test_wire.py::test_destroyed_under_traffic"
 
 steps_of() { local s out=; for s in $1; do out+="${out:+ }${s%%=*}"; done; echo "$out"; }
 share_of() { local s; for s in $KNOWN; do [ "${s%%=*}" = "$1" ] && echo "${s#*=}"; done; }
@@ -49,7 +50,7 @@ if [ "${1:-}" != --load ]; then
     done
 fi
 [ "$(id -u)" = 0 ] || die "needs root: the functional suites make network namespaces"
-case " ${RUN:-dts} " in *" dts "* | *" functional "*) PACKAGES_TEST+=" $PACKAGES_DTS" ;; esac
+case " ${RUN:-dts} " in *" dts "* | *" functional "* | *" trace "*) PACKAGES_TEST+=" $PACKAGES_DTS" ;; esac
 # shellcheck disable=SC2086 # lists of words
 need_packages $PACKAGES_BUILD $PACKAGES_TEST || exit 1
 
@@ -169,8 +170,8 @@ long_seeds() {
     result "simulation, 20000 seeds" build/test/polca-sim --seeds 20000
 }
 
-# two targets at a time: an hour of fuzzing takes half an hour
-long_fuzz() { result "fuzzing, 360 s a target" test/fuzz/run.sh --keep 360; }
+# two targets at a time: an hour of fuzzing takes half an hour; a run that long keeps its corpus in the tree
+long_fuzz() { result "fuzzing, 360 s a target" test/fuzz/run.sh 360; }
 
 long_debian13() { result "unit tests on a fresh Debian 13" config/fresh.sh trixie config/test.sh unit; }
 
@@ -194,15 +195,27 @@ long_analyse() {
 
 long_aarch64() { result "cross build for aarch64" config/aarch64.sh; }
 
+# the unit test has a million
+long_writes() {
+    build_all
+    result "100,000,000 writes to pages that move" build/test/provider/test_provider_mirror 100000000
+}
+
 long_vfio() {
     build_all
     result "Debian packages" config/package.sh
     result "the packages with cards of vfio-pci" dts/vfio_service
 }
 
+# Each call that polca makes is listed; each listed one is made, or has a reason (docs/security.md).
+long_trace() {
+    build_all
+    result "system calls in all functional suites" dts/run --trace
+}
+
 long_soak() {
     build_all
-    result "soak" test/soak.py --minutes 30
+    result "soak" test/soak.py --minutes 120
 }
 
 # --- run them ---

@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -80,32 +81,60 @@ struct verbs_mr {
 	int access;
 };
 
+#define VERBS_QP_EX 2
+
+/*
+ * In rdma-core, struct verbs_qp is struct ibv_qp_ex, a comp_mask of 32 bits and a pointer, xrcd.
+ * The number 34 stayed while struct ibv_qp_ex grew by two operations behind wr_abort: Atomic Write
+ * in rdma-core 44, Flush in 45. ibv_qp_to_qp_ex() of each libibverbs looks for VERBS_QP_EX in the
+ * mask behind the operations that it knows, so the mask is in all three places. In the two others,
+ * a libibverbs has what it never uses here: operations that no queue pair of ours is created for
+ * (wr_operations_allowed()), and xrcd, which only its own commands to the kernel set and read. The
+ * header that we are built with may be of any of these versions; what is behind the masks is not
+ * looked at by any.
+ */
+#define VERBS_QP_GROWS (offsetof(struct ibv_qp_ex, wr_abort) + sizeof(void (*)(void)))
+#define VERBS_QP_MASKS 3
+
 struct verbs_qp {
 	union {
 		struct ibv_qp qp;
 		struct ibv_qp_ex qp_ex;
+		struct {
+			char never_grows[VERBS_QP_GROWS];
+			uint64_t comp_masks[VERBS_QP_MASKS];
+			void *xrcd; /* of the newest */
+		};
 	};
-	uint32_t comp_mask;
-	void *xrcd;
 };
+_Static_assert(VERBS_QP_GROWS % sizeof(uint64_t) == 0, "the masks are behind one another");
+_Static_assert(offsetof(struct verbs_qp, comp_masks[VERBS_QP_MASKS - 1]) >=
+		sizeof(struct ibv_qp_ex),
+	"struct ibv_qp_ex has more operations than rdma-core 45 to 56: there is a further mask");
 
 /** Every operation that a provider can have, sorted by name. */
 struct verbs_context_ops {
-	void *advise_mr, *alloc_dm, *alloc_mw, *alloc_null_mr, *alloc_parent_domain;
+	void *advise_mr, *alloc_dm;
+	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
+	void *alloc_null_mr, *alloc_parent_domain;
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
-	void *alloc_td, *async_event, *attach_counters_point_flow, *attach_mcast, *bind_mw;
+	void *alloc_td, *async_event, *attach_counters_point_flow, *attach_mcast;
+	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 	void *close_xrcd, *cq_event;
 	struct ibv_ah *(*create_ah)(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 	void *create_counters;
 	struct ibv_cq *(*create_cq)(struct ibv_context *context, int cqe,
 		struct ibv_comp_channel *channel, int vector);
-	void *create_cq_ex, *create_flow, *create_flow_action_esp;
+	struct ibv_cq_ex *(
+		*create_cq_ex)(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+	void *create_flow, *create_flow_action_esp;
 	struct ibv_qp *(*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 	struct ibv_qp *(
 		*create_qp_ex)(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 	void *create_rwq_ind_table;
 	struct ibv_srq *(*create_srq)(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
-	void *create_srq_ex, *create_wq, *dealloc_mw;
+	void *create_srq_ex, *create_wq;
+	int (*dealloc_mw)(struct ibv_mw *mw);
 	int (*dealloc_pd)(struct ibv_pd *pd);
 	void *dealloc_td;
 	int (*dereg_mr)(struct verbs_mr *mr);

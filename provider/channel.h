@@ -7,7 +7,13 @@
 
 #include "provider.h"
 
-/** Slot of a completion channel. @return RING_NONE: it is none of this device */
-uint32_t channel_slot(struct polca_context *c, int fd);
+/**
+ * Slot of a completion channel, and the writing end of its pipe.
+ *
+ * @return RING_NONE: it is none of this device
+ */
+uint32_t channel_slot(struct polca_context *c, int fd, int *back);
+/** The device whose channel, or event pipe, this is; NULL: none. */
+struct polca_context *channel_context(int fd, bool *is_async);
 
 #endif

@@ -14,8 +14,6 @@
 #include "channel.h"
 #include "provider.h"
 
-#define EMPTY_POLLS 16384
-
 struct ibv_cq *
 polca_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int vector)
 {
@@ -23,14 +21,19 @@ polca_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *c
 	struct polca_cq *cq = calloc(1, sizeof(*cq));
 	struct ring_request req = { 0 };
 	struct ring_reply reply;
-	int rc;
+	int back = -1, rc;
 
-	(void)vector;
 	if (cq == NULL)
 		return NULL;
-	req.cq.cookie = (uintptr_t)&cq->ibv;
+	if (vector < 0 || vector >= context->num_comp_vectors) {
+		free(cq);
+		errno = EINVAL;
+		return NULL;
+	}
 	req.cq.cqe = (uint32_t)cqe;
-	req.cq.channel = channel != NULL ? channel_slot(c, channel->fd) : RING_NONE;
+	req.cq.channel = channel != NULL ? channel_slot(c, channel->fd, &back) : RING_NONE;
+	object_begin(c, &cq->object, &cq->ibv, back);
+	req.cq.cookie = cq->object.cookie;
 	rc = POLCA_CALL(c, RING_CQ_CREATE, &req, cq, &reply);
 	if (rc != 0) {
 		free(cq);
@@ -43,6 +46,7 @@ polca_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *c
 		sizeof(struct ring_completion), &cq->shared->tail, &cq->shared->head);
 	cq->ibv.cqe = (int)reply.cq.num;
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	object_add(c, &cq->object);
 	return &cq->ibv;
 }
 
@@ -50,10 +54,14 @@ int
 polca_destroy_cq(struct ibv_cq *ibv)
 {
 	struct polca_cq *cq = (struct polca_cq *)ibv;
-	int rc = polca_call_slot(context_of(ibv->context), RING_CQ_DESTROY, cq->slot);
+	struct polca_context *c = context_of(ibv->context);
+	int rc = polca_call_destroy(c, RING_CQ_DESTROY, cq->slot);
 
 	if (rc != 0)
 		return rc;
+	object_remove(c, &cq->object, ibv->channel != NULL ? ibv->channel->fd : -1);
+	events_wait(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed, cq->object.events);
+	events_wait(&ibv->mutex, &ibv->cond, &ibv->async_events_completed, cq->object.async_events);
 	pthread_spin_destroy(&cq->lock);
 	free(cq);
 	return 0;
@@ -81,18 +89,18 @@ cq_read(const struct ring_completion *from, struct ibv_wc *wc)
 }
 
 /*
- * An empty queue: once in many polls, look whether polca still lives. Without it a program would
- * poll for ever. @return 0, or -1: the error that ibv_poll_cq() knows
+ * Polca is gone, and its completions are all polled: what was posted is flushed. Then an error, or
+ * a program that waits for something else would poll for ever.
  */
 static int
-cq_poll_empty(struct polca_cq *cq)
+cq_poll_dead(struct polca_cq *cq, int num, struct ibv_wc *wc)
 {
-	uint32_t n = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
+	int n;
 
-	__atomic_store_n(&cq->empty_polls, n, __ATOMIC_RELAXED);
-	if (n % EMPTY_POLLS != 0 || !polca_is_gone(context_of(cq->ibv.context)))
-		return 0;
-	return -1;
+	pthread_spin_lock(&cq->lock);
+	n = ring_ready(&cq->ring) == 0 ? retire_flushed(cq, num, wc) : 0;
+	pthread_spin_unlock(&cq->lock);
+	return n > 0 || num == 0 || ring_ready(&cq->ring) > 0 ? n : -1;
 }
 
 int
@@ -104,11 +112,12 @@ polca_poll_cq(struct ibv_cq *ibv, int num, struct ibv_wc *wc)
 
 	if (__atomic_load_n(cq->ring.others, __ATOMIC_RELAXED) ==
 		__atomic_load_n(&cq->ring.index, __ATOMIC_RELAXED))
-		return cq_poll_empty(cq);
+		return polca_is_dead(context_of(ibv->context)) ? cq_poll_dead(cq, num, wc) : 0;
 	pthread_spin_lock(&cq->lock);
 	ready = ring_ready(&cq->ring);
 	for (i = 0; i < num && (uint32_t)i < ready; i++) {
 		cq_read(ring_oldest(&cq->ring), &wc[i]);
+		retire(cq, ring_oldest(&cq->ring));
 		__atomic_store_n(&cq->ring.index, cq->ring.index + 1, __ATOMIC_RELAXED);
 	}
 	ring_publish(&cq->ring);
@@ -127,5 +136,7 @@ polca_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 		__atomic_store_n(&shared->armed, arm, __ATOMIC_RELAXED);
 	/* store, then let the poll load */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (polca_is_dead(context_of(ibv->context)))
+		event_wake(&((struct polca_cq *)ibv)->object);
 	return 0;
 }

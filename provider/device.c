@@ -28,6 +28,10 @@ polca_query_device_ex(struct ibv_context *context, const struct ibv_query_device
 
 	(void)input;
 	memset(attr, 0, size);
+	/* programs of an older libibverbs, and ibv_query_device(), have no room for it */
+	if (size >= offsetof(struct ibv_device_attr_ex, phys_port_cnt_ex) +
+			sizeof(attr->phys_port_cnt_ex))
+		attr->phys_port_cnt_ex = 1;
 	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", h->version);
 	a->node_guid = a->sys_image_guid = htobe64(h->node_guid);
 	a->max_mr_size = l->max_mr_size;
@@ -35,7 +39,11 @@ polca_query_device_ex(struct ibv_context *context, const struct ibv_query_device
 	a->vendor_id = 0x001405;
 	a->max_qp = (int)l->max_qp;
 	a->max_qp_wr = (int)l->max_qp_wr;
-	a->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN;
+	a->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+	if (h->features & RING_FEATURE_WINDOWS) {
+		a->device_cap_flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+		a->max_mw = (int)(h->max_mw != 0 ? h->max_mw : l->max_mr);
+	}
 	a->max_sge = a->max_sge_rd = (int)l->max_sge;
 	a->max_cq = (int)l->max_cq;
 	a->max_cqe = (int)l->max_cqe;
@@ -110,7 +118,7 @@ static int
 polca_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct polca_pd *pd = (struct polca_pd *)ibv;
-	int rc = polca_call_slot(context_of(ibv->context), RING_PD_FREE, pd->slot);
+	int rc = polca_call_destroy(context_of(ibv->context), RING_PD_FREE, pd->slot);
 
 	if (rc == 0)
 		free(pd);
@@ -119,28 +127,61 @@ polca_dealloc_pd(struct ibv_pd *ibv)
 
 /* --- open and close --- */
 
+/* libibverbs closes the command's descriptor and that of the events, if there is one. */
+static void
+context_free(struct polca_context *c)
+{
+	pthread_mutex_destroy(&c->socket_lock);
+	pthread_mutex_destroy(&c->objects_lock);
+	pthread_mutex_destroy(&c->regions_lock);
+	verbs_uninit_context(&c->verbs);
+	free(c);
+}
+
+int polca_close_wait_ms = 10000;
+
+/*
+ * Polca lets go of what the program has not destroyed, and closes its end of the connection after
+ * that: until then peers read and write the program's memory. If polca hangs, the pages become
+ * private nevertheless, as the program may give them another use: what peers write is lost, and
+ * they read zeros, until polca has seen the end.
+ */
+static void
+context_end(const struct polca_context *c)
+{
+	if (c->socket < 0) /* in a forked child */
+		return;
+	if (!polca_socket_end(c->socket, polca_close_wait_ms))
+		fprintf(stderr,
+			"polca: %s: closed, but polca has not confirmed it in %d ms: peers may still "
+			"be served, from zeros in the place of registered memory\n",
+			c->verbs.context.device->name, polca_close_wait_ms);
+}
+
 static void
 polca_free_context(struct ibv_context *context)
 {
 	struct polca_context *c = context_of(context);
 
-	contexts_remove(c);
-	close(c->socket);
-	close(c->mirror_fd);
-	close(c->wake_fd);
-	close(c->verbs.context.async_fd);
-	munmap(c->segment, c->hello.geometry.bytes);
-	pthread_mutex_destroy(&c->socket_lock);
-	verbs_uninit_context(&c->verbs);
-	free(c);
+	death_ignore(c);
+	context_end(c);
+	regions_return(c);
+	death_forget(c);
+	if (c->segment != NULL)
+		munmap(c->segment, c->hello.geometry.bytes);
+	context_free(c);
 }
 
 static const struct verbs_context_ops polca_ops = {
+	.alloc_mw = polca_alloc_mw,
 	.alloc_pd = polca_alloc_pd,
+	.bind_mw = polca_bind_mw,
 	.create_cq = polca_create_cq,
+	.create_cq_ex = polca_create_cq_ex,
 	.create_qp = polca_create_qp,
 	.create_qp_ex = polca_create_qp_ex,
 	.create_srq = polca_create_srq,
+	.dealloc_mw = polca_dealloc_mw,
 	.dealloc_pd = polca_dealloc_pd,
 	.dereg_mr = polca_dereg_mr,
 	.destroy_cq = polca_destroy_cq,
@@ -169,23 +210,33 @@ polca_alloc_context(struct ibv_device *ibv, int cmd_fd, void *private_data)
 	int rc;
 
 	(void)private_data;
+	channel_redirect();
 	c = _verbs_init_and_alloc_context(ibv, cmd_fd, sizeof(*c), NULL, 0);
 	if (c == NULL)
 		return NULL;
 	pthread_mutex_init(&c->socket_lock, NULL);
+	pthread_mutex_init(&c->objects_lock, NULL);
+	pthread_mutex_init(&c->regions_lock, NULL);
 	c->cmd_fd = cmd_fd;
+	/* pages of devices that an earlier polca had must be private again */
+	death_notice_all();
 	rc = polca_connect(c, device);
 	if (rc != 0) {
 		fprintf(stderr, "polca: cannot open %s over %s: %s\n", ibv->name, device->socket,
 			strerror(rc));
-		verbs_uninit_context(&c->verbs);
-		free(c);
+		context_free(c);
 		errno = rc;
 		return NULL;
 	}
 	c->verbs.context.num_comp_vectors = 1;
 	verbs_set_ops(&c->verbs, &polca_ops);
 	contexts_add(c);
+	rc = death_watch(c);
+	if (rc != 0) {
+		polca_free_context(&c->verbs.context);
+		errno = rc;
+		return NULL;
+	}
 	return &c->verbs;
 }
 
@@ -235,6 +286,7 @@ polca_alloc_device(struct verbs_sysfs_dev *sysfs)
 		return NULL;
 	}
 	device->port = (uint32_t)strtoul(port, NULL, 10);
+	rdmacm_redirect(device->socket);
 	return &device->verbs;
 }
 
@@ -261,6 +313,5 @@ static const struct verbs_device_ops polca_device_ops = {
 
 static void __attribute__((constructor)) polca_provider_load(void)
 {
-	channel_redirect();
 	verbs_register_driver_34(&polca_device_ops);
 }

@@ -75,6 +75,11 @@ is_relro(const struct dl_phdr_info *info, uintptr_t entry)
 	return false;
 }
 
+/*
+ * Two threads never change entries at once: dl_iterate_phdr() of the GNU C library holds the
+ * dynamic linker's lock while it calls. What leads there already is left alone, and its page
+ * read-only.
+ */
 static void
 change_entry(const struct dl_phdr_info *info, uintptr_t entry, struct redirection *r)
 {
@@ -82,6 +87,8 @@ change_entry(const struct dl_phdr_info *info, uintptr_t entry, struct redirectio
 	void *start = (void *)(entry & ~(page - 1));
 	bool relro = is_relro(info, entry);
 
+	if (__atomic_load_n((const uintptr_t *)entry, __ATOMIC_RELAXED) == (uintptr_t)r->to)
+		return;
 	if (relro && mprotect(start, page, PROT_READ | PROT_WRITE) != 0)
 		return;
 	__atomic_store_n((uintptr_t *)entry, (uintptr_t)r->to, __ATOMIC_RELEASE);

@@ -13,7 +13,7 @@
 
 /**
  * @param library  how the file's name begins: "libibverbs.so"
- * @return entries changed
+ * @return entries changed; those that lead there already are not
  */
 int imports_redirect(const char *library, const char *function, void (*to)(void));
 

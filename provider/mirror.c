@@ -13,23 +13,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
-
-#include "mirror.h"
-#include "move.h"
 
 #include <fcntl.h>
 
+#include "keep.h"
+#include "mappings.h"
+#include "mirror.h"
+#include "move.h"
+
+/*
+ * A mirror that regions use. Devices of one program share it, each with a descriptor of its own,
+ * which may be closed before the last page is back: so this has another, which the first region
+ * opens. Nothing later needs a descriptor, and so cannot fail for want of one.
+ */
+struct held_mirror {
+	struct held_mirror *next;
+	int file;
+	struct stat stat;
+	unsigned int users; /* regions, also those of the list unmoved */
+};
+
 struct held_region {
 	struct held_region *next;
-	int file;
-	ino_t inode; /* devices of one program share a mirror, each with a descriptor of its own */
+	struct held_mirror *mirror;
 	uintptr_t from, to; /* pages */
 };
 
 static pthread_mutex_t regions_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct held_mirror *mirrors;
 static struct held_region *regions;
 
 static uintptr_t
@@ -38,144 +52,351 @@ page_size(void)
 	return (uintptr_t)sysconf(_SC_PAGESIZE);
 }
 
-static ino_t
-inode_of(int file)
+/* --- mirrors --- */
+
+static bool
+is_mirror(int fd, const struct stat *mirror)
 {
 	struct stat st;
 
-	return fstat(file, &st) == 0 ? st.st_ino : 0;
+	return fstat(fd, &st) == 0 && st.st_ino == mirror->st_ino && st.st_dev == mirror->st_dev;
+}
+
+/* Its descriptor; -1 if the program has closed it, also if another file has the number now. */
+static int
+mirror_file(const struct held_mirror *m)
+{
+	return is_mirror(m->file, &m->stat) ? m->file : -1;
+}
+
+static void
+mirror_close(const struct held_mirror *m)
+{
+	int fd = mirror_file(m);
+
+	if (fd >= 0)
+		close(fd);
+}
+
+/* @return NULL: no region uses this mirror */
+static struct held_mirror *
+mirror_find(int fd)
+{
+	struct held_mirror *m = mirrors;
+
+	while (m != NULL && !is_mirror(fd, &m->stat))
+		m = m->next;
+	return m;
+}
+
+/* Have a descriptor, from one of a device. @return errno value */
+static int
+mirror_open(struct held_mirror *m, int fd)
+{
+	if (mirror_file(m) < 0)
+		m->file = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return m->file >= 0 ? 0 : errno;
+}
+
+/* @return errno value */
+static int
+mirror_use(int fd, struct held_mirror **used)
+{
+	struct held_mirror *m = mirror_find(fd), *made = NULL;
+	int rc;
+
+	if (m == NULL) {
+		m = made = malloc(sizeof(*m));
+		if (m == NULL)
+			return ENOMEM;
+		*m = (struct held_mirror){ .next = mirrors, .file = -1 };
+	}
+	rc = fstat(fd, &m->stat) == 0 ? mirror_open(m, fd) : errno;
+	if (rc != 0) {
+		free(made);
+		return rc;
+	}
+	if (made != NULL)
+		mirrors = made;
+	m->users++;
+	*used = m;
+	return 0;
+}
+
+static void
+mirror_leave(struct held_mirror *m)
+{
+	struct held_mirror **p = &mirrors;
+
+	if (--m->users > 0)
+		return;
+	while (*p != m)
+		p = &(*p)->next;
+	*p = m->next;
+	mirror_close(m);
+	free(m);
 }
 
 /* --- mappings --- */
 
 enum mapping_kind {
-	MAPPING_PRIVATE, /* anonymous pages of this process alone, writable */
+	MAPPING_PRIVATE, /* pages of this process alone, writable: anonymous, or static data */
 	MAPPING_MIRROR, /* in the mirror already */
 	MAPPING_OTHER,
 };
 
-struct mapping {
-	uintptr_t from, to;
-	enum mapping_kind kind;
-	char line[256];
-};
-
+/* @param why  of MAPPING_OTHER */
 static enum mapping_kind
-mapping_kind_of(const struct mapping *m, const char *perms, unsigned long offset, dev_t dev,
-	unsigned long inode, const char *path, const struct stat *mirror)
+mapping_kind_of(const struct mapping *m, const struct stat *mirror, const char **why)
 {
-	if (inode == mirror->st_ino && dev == mirror->st_dev && offset == m->from)
+	if (m->inode == mirror->st_ino && m->device == mirror->st_dev && m->offset == m->from)
 		return MAPPING_MIRROR;
-	if (perms[0] == 'r' && perms[1] == 'w' && perms[3] == 'p' && inode == 0 &&
-		(path[0] == '\0' || strcmp(path, "[heap]") == 0 || strncmp(path, "[anon:", 6) == 0))
+	if ((m->protection & PROT_READ) == 0 || (m->protection & PROT_WRITE) == 0)
+		*why = "not for reading and writing";
+	else if (m->shared)
+		*why = "shared, and shared memory is registered only as a whole, without other memory";
+	else if (mapping_is_huge(m))
+		*why = "private, of huge pages, which cannot be moved: map them MAP_SHARED";
+	else if (m->inode != 0 || m->name[0] == '\0' || strcmp(m->name, "[heap]") == 0 ||
+		strncmp(m->name, "[anon:", 6) == 0)
+		/*
+		 * A program's .data has an inode: its pages are copies of the file's, and later
+		 * changes of the file are none.
+		 */
 		return MAPPING_PRIVATE;
+	else
+		*why = "the stack of the first thread, or the kernel's";
 	return MAPPING_OTHER;
 }
 
-/* @return false: the end of the list */
-static bool
-mapping_next(FILE *maps, const struct stat *mirror, struct mapping *m)
+static void
+say_refused(uintptr_t from, uintptr_t to, const char *why)
 {
-	unsigned long from, to, offset, inode;
-	unsigned int major_number, minor_number;
-	char perms[5], path[128];
-
-	while (fgets(m->line, sizeof(m->line), maps) != NULL) {
-		path[0] = '\0';
-		if (sscanf(m->line, "%lx-%lx %4s %lx %x:%x %lu %127[^\n]", &from, &to, perms,
-			    &offset, &major_number, &minor_number, &inode, path) < 7)
-			continue;
-		m->from = from;
-		m->to = to;
-		m->kind = mapping_kind_of(m, perms, offset, makedev(major_number, minor_number),
-			inode, path, mirror);
-		return true;
-	}
-	return false;
+	fprintf(stderr, "polca: memory from %#lx to %#lx cannot be registered: %s\n",
+		(unsigned long)from, (unsigned long)to, why);
 }
 
-typedef int (*mapping_fn)(int file, uintptr_t from, uintptr_t to);
+/* @param m  NULL: nothing is mapped at an address of the range */
+static void
+say_mapping_refused(uintptr_t from, uintptr_t to, const struct mapping *m, const char *why)
+{
+	char text[PATH_MAX + 256];
+
+	if (m == NULL)
+		snprintf(text, sizeof(text), "nothing is mapped at %#lx", (unsigned long)from);
+	else
+		snprintf(text, sizeof(text), "%#lx to %#lx (%s) is %s", (unsigned long)m->from,
+			(unsigned long)m->to, m->name[0] != '\0' ? m->name : "anonymous", why);
+	say_refused(from, to, text);
+}
+
+/* Parts of a range. The list is read to its end before anything moves, as moves change it. */
+struct part {
+	uintptr_t from, to;
+	uint64_t offset; /* in the mirror */
+	int protection;
+};
+
+struct parts {
+	struct part *part;
+	unsigned int num, room;
+};
+
+static bool
+parts_add(struct parts *parts, uintptr_t from, uintptr_t to, const struct mapping *m)
+{
+	unsigned int room = parts->room > 0 ? 2 * parts->room : 16;
+	struct part *more = parts->part;
+
+	if (parts->num == parts->room) {
+		more = realloc(parts->part, room * sizeof(*more));
+		if (more == NULL)
+			return false;
+		parts->part = more;
+		parts->room = room;
+	}
+	parts->part[parts->num++] =
+		(struct part){ from, to, m->offset + (from - m->from), m->protection };
+	return true;
+}
 
 /*
- * Call fn for the parts of [from, to) that are mapped in one way.
- *
- * @param all  the range must be mapped, in this way or in the mirror: else EFAULT
+ * Find the parts of [from, to) that are private yet. All of the range must be mapped, so or in the
+ * mirror: else EFAULT.
  */
 static int
-for_mappings(int file, uintptr_t from, uintptr_t to, enum mapping_kind kind, bool all,
-	mapping_fn fn)
+parts_find_private(struct mappings *list, const struct stat *mirror, uintptr_t from, uintptr_t to,
+	struct parts *parts)
 {
-	struct mapping m = { 0 }, part[64];
-	unsigned int n = 0, i;
-	uintptr_t at = from;
-	struct stat mirror;
-	FILE *maps;
-	int rc = 0;
+	uintptr_t at = from, end;
+	struct mapping m;
+	const char *why = "";
+	enum mapping_kind kind;
 
-	if (fstat(file, &mirror) != 0)
-		return errno;
-	maps = fopen("/proc/self/maps", "re");
-	if (maps == NULL)
-		return errno;
-	while (at < to && n < 64 && mapping_next(maps, &mirror, &m)) {
-		if (m.to <= at)
-			continue;
-		if (all && (m.from > at || (m.kind != kind && m.kind != MAPPING_MIRROR)))
-			break;
-		if (m.from >= to)
-			break;
-		part[n] = m;
-		part[n].from = m.from > at ? m.from : at;
-		part[n].to = m.to < to ? m.to : to;
-		at = part[n].to;
-		n += m.kind == kind;
+	while (at < to && mappings_next(list, at, &m) && m.from <= at) {
+		kind = mapping_kind_of(&m, mirror, &why);
+		if (kind == MAPPING_OTHER) {
+			say_mapping_refused(from, to, &m, why);
+			return EFAULT;
+		}
+		end = m.to < to ? m.to : to;
+		if (kind == MAPPING_PRIVATE && !parts_add(parts, at, end, &m))
+			return ENOMEM;
+		at = end;
 	}
-	fclose(maps);
-	if (all && at < to) {
-		fprintf(stderr,
-			"polca: memory from %#lx to %#lx cannot be registered: only private anonymous "
-			"memory can, and here is %s",
-			(unsigned long)from, (unsigned long)to,
-			m.from > at || m.to <= at ? "none\n" : m.line);
+	if (at < to) {
+		say_mapping_refused(at, to, NULL, NULL);
 		return EFAULT;
 	}
-	for (i = 0; i < n && rc == 0; i++)
-		rc = fn(file, part[i].from, part[i].to);
+	return 0;
+}
+
+/*
+ * Find what is mapped of [from, to) of the mirror, at whatever address: a program may have moved
+ * it (mremap), also in parts.
+ */
+static int
+parts_find_mirror(struct mappings *list, const struct stat *mirror, uint64_t from, uint64_t to,
+	struct parts *parts)
+{
+	uintptr_t at = 0;
+	uint64_t begin, end;
+	struct mapping m;
+
+	for (; mappings_next(list, at, &m); at = m.to) {
+		if (m.inode != mirror->st_ino || m.device != mirror->st_dev)
+			continue;
+		begin = m.offset > from ? m.offset : from;
+		end = m.offset + (m.to - m.from);
+		if (end > to)
+			end = to;
+		if (begin < end &&
+			!parts_add(parts, m.from + (begin - m.offset), m.from + (end - m.offset),
+				&m))
+			return ENOMEM;
+	}
+	return 0;
+}
+
+/* The same, if all of the range is where it was registered, as it is with most programs. */
+static int
+parts_find_in_place(struct mappings *list, const struct stat *mirror, uintptr_t from, uintptr_t to,
+	struct parts *parts)
+{
+	uintptr_t at = from, end;
+	struct mapping m;
+	const char *why;
+
+	for (; at < to; at = end) {
+		if (!mappings_next(list, at, &m) || m.from > at ||
+			mapping_kind_of(&m, mirror, &why) != MAPPING_MIRROR)
+			return ENOENT;
+		end = m.to < to ? m.to : to;
+		if (!parts_add(parts, at, end, &m))
+			return ENOMEM;
+	}
+	return 0;
+}
+
+typedef int (*parts_fn)(struct mappings *list, const struct stat *mirror, uintptr_t from,
+	uintptr_t to, struct parts *parts);
+
+/* @param parts  to be freed by the caller, whatever is returned */
+static int
+parts_find(parts_fn fn, const struct held_mirror *mirror, uintptr_t from, uintptr_t to,
+	struct parts *parts)
+{
+	struct mappings list;
+	int rc = mappings_open(&list);
+
+	parts->num = 0;
+	if (rc != 0)
+		return rc;
+	rc = fn(&list, &mirror->stat, from, to, parts);
+	mappings_close(&list);
+	return rc;
+}
+
+/* --- pages --- */
+
+static int
+move_in(const struct held_mirror *mirror, uintptr_t from, uintptr_t to)
+{
+	struct parts parts = { NULL, 0, 0 };
+	const struct part *p;
+	int rc = parts_find(parts_find_private, mirror, from, to, &parts);
+
+	for (p = parts.part; rc == 0 && p < parts.part + parts.num; p++)
+		rc = move_pages_to(mirror->file, p->from, p->to - p->from, p->protection);
+	free(parts.part);
+	return rc;
+}
+
+static void
+punch(int file, uint64_t from, uint64_t to)
+{
+	fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+		(off_t)(to - from));
+}
+
+/* The pages leave the file, too: allocators rely on zeros where they have freed. */
+static int
+part_move_out(int file, const struct part *p)
+{
+	size_t length = p->to - p->from;
+	struct keep had;
+	int rc;
+
+	keep_read(&had, p->from, p->protection);
+	rc = move_pages_to(-1, p->from, length, p->protection);
+	if (rc != 0)
+		return rc;
+	punch(file, p->offset, p->offset + length);
+	if (had.has_policy)
+		keep_clear_policy(file, p->offset, length);
+	return 0;
+}
+
+/* Move back what is mapped of [from, to), and empty it. */
+static int
+move_out(const struct held_mirror *mirror, uintptr_t from, uintptr_t to)
+{
+	struct parts parts = { NULL, 0, 0 };
+	const struct part *p;
+	int rc = parts_find(parts_find_in_place, mirror, from, to, &parts);
+	int file = mirror_file(mirror);
+	bool in_place = rc == 0;
+
+	if (rc == ENOENT)
+		rc = parts_find(parts_find_mirror, mirror, from, to, &parts);
+	for (p = parts.part; rc == 0 && p < parts.part + parts.num; p++)
+		rc = part_move_out(file, p);
+	if (rc == 0 && !in_place) /* what the program has unmapped */
+		punch(file, from, to);
+	free(parts.part);
 	return rc;
 }
 
 /* --- regions --- */
 
-static int
-move_in(int file, uintptr_t from, uintptr_t to)
-{
-	return move_pages_to(file, from, to - from);
-}
+/*
+ * Regions that have ended, some of whose pages could not be moved back: for example, there was no
+ * memory. It is tried again whenever the regions change.
+ */
+static struct held_region *unmoved;
 
-/* The pages leave the file, too: allocators rely on zeros where they have freed. */
-static int
-move_out(int file, uintptr_t from, uintptr_t to)
-{
-	int rc = move_pages_to(-1, from, to - from);
-
-	if (rc == 0)
-		fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
-			(off_t)(to - from));
-	return rc;
-}
-
-/* Move back the parts of [from, to) on which no region lies. */
-static void
-move_out_unheld(int file, uintptr_t from, uintptr_t to)
+/* Move back the parts of [from, to) on which no region lies. @return false: not all */
+static bool
+move_out_unheld(const struct held_mirror *mirror, uintptr_t from, uintptr_t to)
 {
 	const struct held_region *r;
 	uintptr_t at = from, end;
-	ino_t inode = inode_of(file);
+	bool moved = true;
 
 	while (at < to) {
 		end = to;
 		for (r = regions; r != NULL; r = r->next) {
-			if (r->inode != inode || r->to <= at || r->from >= end)
+			if (r->mirror != mirror || r->to <= at || r->from >= end)
 				continue;
 			if (r->from > at) {
 				end = r->from;
@@ -186,9 +407,36 @@ move_out_unheld(int file, uintptr_t from, uintptr_t to)
 			break;
 		}
 		if (end > at) {
-			for_mappings(file, at, end, MAPPING_MIRROR, false, move_out);
+			if (move_out(mirror, at, end) != 0)
+				moved = false;
 			at = end;
 		}
+	}
+	return moved;
+}
+
+/* The region is on no list. */
+static void
+region_end(struct held_region *r)
+{
+	if (!move_out_unheld(r->mirror, r->from, r->to)) {
+		r->next = unmoved;
+		unmoved = r;
+		return;
+	}
+	mirror_leave(r->mirror);
+	free(r);
+}
+
+static void
+unmoved_retry(void)
+{
+	struct held_region *r = unmoved, *next;
+
+	unmoved = NULL;
+	for (; r != NULL; r = next) {
+		next = r->next;
+		region_end(r);
 	}
 }
 
@@ -206,25 +454,51 @@ fork_parent(void)
 	pthread_mutex_unlock(&regions_lock);
 }
 
-static int
-move_private(int file, uintptr_t from, uintptr_t to)
+static void
+fork_forget(struct held_region **list)
 {
-	(void)file;
-	return move_pages_to(-1, from, to - from);
+	struct held_region *gone;
+
+	while ((gone = *list) != NULL) {
+		*list = gone->next;
+		mirror_leave(gone->mirror);
+		free(gone);
+	}
+}
+
+/*
+ * All pages of a mirror, wherever the program has them: a child that kept some would write to the
+ * parent's memory, and polca to its. So there is none.
+ */
+static void
+fork_leave_mirror(const struct held_mirror *mirror)
+{
+	static const char text[] = "polca: a child of fork() has no memory for pages of its own\n";
+	struct parts parts = { NULL, 0, 0 };
+	const struct part *p;
+	int rc = parts_find(parts_find_mirror, mirror, 0, UINTPTR_MAX, &parts);
+
+	for (p = parts.part; rc == 0 && p < parts.part + parts.num; p++)
+		rc = move_pages_to(-1, p->from, p->to - p->from, p->protection);
+	free(parts.part);
+	if (rc == 0)
+		return;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(1);
+	abort();
 }
 
 static void
 fork_child(void)
 {
-	struct held_region *r, *next;
+	const struct held_mirror *m;
 
 	move_forget_guard();
-	for (r = regions; r != NULL; r = next) {
-		next = r->next;
-		for_mappings(r->file, r->from, r->to, MAPPING_MIRROR, false, move_private);
-		free(r);
-	}
-	regions = NULL;
+	mappings_forget_parent();
+	for (m = mirrors; m != NULL; m = m->next)
+		fork_leave_mirror(m);
+	fork_forget(&regions);
+	fork_forget(&unmoved);
 	pthread_mutex_unlock(&regions_lock);
 }
 
@@ -233,37 +507,63 @@ static void __attribute__((constructor)) mirror_watch_forks(void)
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
+/*
+ * The pages would move, but a child of fork() begins on the very stack that it shares with its
+ * parent.
+ */
+static bool
+is_own_stack(uintptr_t from, uintptr_t to)
+{
+	pthread_attr_t attr;
+	size_t size = 0;
+	void *at = NULL;
+
+	/* the first thread's has a mapping that says so, and to ask for it here is slow */
+	if (gettid() == getpid() || pthread_getattr_np(pthread_self(), &attr) != 0)
+		return false;
+	pthread_attr_getstack(&attr, &at, &size);
+	pthread_attr_destroy(&attr);
+	return from < (uintptr_t)at + size && to > (uintptr_t)at;
+}
+
 int
 mirror_hold(int mirror_fd, uintptr_t addr, size_t length)
 {
 	struct held_region *r = malloc(sizeof(*r));
-	uintptr_t page = page_size();
+	uintptr_t page = page_size(), from = addr & ~(page - 1);
+	uintptr_t to = (addr + length + page - 1) & ~(page - 1);
 	int rc;
 
 	if (r == NULL)
 		return ENOMEM;
-	if (length == 0 || addr + length < addr) {
+	if (length == 0 || addr + length < addr || to <= from) {
 		free(r);
 		return EINVAL;
 	}
-	r->file = mirror_fd;
-	r->inode = inode_of(mirror_fd);
-	r->from = addr & ~(page - 1);
-	r->to = (addr + length + page - 1) & ~(page - 1);
+	if (is_own_stack(from, to)) {
+		say_refused(from, to, "it is on the stack of the thread that registers it");
+		free(r);
+		return EFAULT;
+	}
+	*r = (struct held_region){ .from = from, .to = to };
 	pthread_mutex_lock(&regions_lock);
-	rc = for_mappings(mirror_fd, r->from, r->to, MAPPING_PRIVATE, true, move_in);
-	if (rc == 0) {
+	unmoved_retry();
+	rc = mirror_use(mirror_fd, &r->mirror);
+	if (rc != 0) {
+		free(r);
+	} else if ((rc = move_in(r->mirror, from, to)) != 0) {
+		region_end(r);
+	} else {
 		r->next = regions;
 		regions = r;
-	} else {
-		move_out_unheld(mirror_fd, r->from, r->to);
-		free(r);
 	}
 	pthread_mutex_unlock(&regions_lock);
 	if (rc == EPERM)
-		fprintf(stderr,
-			"polca: memory cannot be registered: other threads of this program may write to it, "
-			"and userfaultfd, which holds them off, is not permitted here\n");
+		say_refused(from, to,
+			"other threads of this program may write to it, and userfaultfd, which holds "
+			"them off, is not permitted here, or not possible: for static data");
+	else if (rc != 0 && rc != EFAULT)
+		say_refused(from, to, strerror(rc));
 	return rc;
 }
 
@@ -273,15 +573,19 @@ mirror_release(int mirror_fd, uintptr_t addr, size_t length)
 	uintptr_t page = page_size();
 	uintptr_t from = addr & ~(page - 1), to = (addr + length + page - 1) & ~(page - 1);
 	struct held_region **p = &regions, *gone;
+	struct held_mirror *mirror;
 
 	pthread_mutex_lock(&regions_lock);
-	while (*p != NULL && ((*p)->file != mirror_fd || (*p)->from != from || (*p)->to != to))
+	mirror = mirror_find(mirror_fd);
+	if (mirror != NULL)
+		mirror_open(mirror, mirror_fd);
+	while (*p != NULL && ((*p)->mirror != mirror || (*p)->from != from || (*p)->to != to))
 		p = &(*p)->next;
 	gone = *p;
 	if (gone != NULL) {
 		*p = gone->next;
-		move_out_unheld(mirror_fd, from, to);
+		unmoved_retry();
+		region_end(gone);
 	}
 	pthread_mutex_unlock(&regions_lock);
-	free(gone);
 }

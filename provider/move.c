@@ -17,21 +17,30 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/single_threaded.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "keep.h"
 #include "move.h"
 
 #define HUGE_PAGE ((uintptr_t)2 << 20)
-#define STEP      (8 * HUGE_PAGE) /* bounds how long a writer waits */
+#define STEP      (2 * HUGE_PAGE) /* bounds how long a writer waits */
 
 static int guard_fd = -1;
+static unsigned int quiet_threads; /* atomic */
+static __thread bool quiet;
 
 /* --- system calls --- */
 
@@ -55,9 +64,24 @@ raw_replace(void *from, size_t length, void *to)
 }
 
 static int
-raw_populate(void *addr, size_t length)
+raw_populate(void *addr, size_t length, int advice)
 {
-	return syscall(SYS_madvise, addr, length, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+	return syscall(SYS_madvise, addr, length, advice) == 0 ? 0 : errno;
+}
+
+/* New pages of a file are not zeroed before, as they are if a mapping faults them in. */
+static int
+raw_write(int file, uintptr_t addr, size_t length)
+{
+	uintptr_t end = addr + length;
+	ssize_t n;
+
+	for (; addr < end; addr += (uintptr_t)n) {
+		n = syscall(SYS_pwrite64, file, addr, end - addr, (off_t)addr);
+		if (n <= 0)
+			return n < 0 ? errno : ENOSPC;
+	}
+	return 0;
 }
 
 /* --- the guard --- */
@@ -73,22 +97,46 @@ guard_handshake(int fd)
 	return ioctl(fd, UFFDIO_API, &api) == 0;
 }
 
-/* Without privileges, system calls that write into a guarded page fail instead of waiting. */
-static bool
+/* Who may open the device need not be privileged. */
+static int
+guard_of_device(void)
+{
+	int device = (int)syscall(SYS_openat, AT_FDCWD, "/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+	int fd = device >= 0 ? ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC) : -1;
+
+	if (device >= 0)
+		syscall(SYS_close, device);
+	return fd;
+}
+
+/* A program that has reached a limit is told so; all else means that it may not. */
+static int
+guard_error(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM ? error : EPERM;
+}
+
+/*
+ * Without privileges and without the device, system calls of other threads that write into a
+ * guarded page fail (EFAULT) instead of waiting. @return errno value
+ */
+static int
 guard_open(void)
 {
 	if (guard_fd >= 0)
-		return true;
+		return 0;
 	guard_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (guard_fd < 0)
+		guard_fd = guard_of_device();
 	if (guard_fd < 0)
 		guard_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
 	if (guard_fd < 0)
-		return false;
+		return guard_error(errno);
 	if (guard_handshake(guard_fd))
-		return true;
+		return 0;
 	close(guard_fd);
 	guard_fd = -1;
-	return false;
+	return EPERM;
 }
 
 void
@@ -97,6 +145,36 @@ move_forget_guard(void)
 	if (guard_fd >= 0)
 		close(guard_fd);
 	guard_fd = -1;
+	__atomic_store_n(&quiet_threads, 0, __ATOMIC_RELAXED);
+}
+
+void
+move_thread_is_quiet(void)
+{
+	quiet = true;
+	__atomic_fetch_add(&quiet_threads, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * True if other threads may write to the program's pages. With one thread of the program, which is
+ * here, no further one can begin.
+ */
+static bool
+others_may_write(void)
+{
+	unsigned int own = __atomic_load_n(&quiet_threads, __ATOMIC_RELAXED) + !quiet;
+	struct stat st;
+
+	if (__libc_single_threaded)
+		return false;
+	/* the directory has a link for each thread, and two of its own */
+	return stat("/proc/self/task", &st) != 0 || st.st_nlink > 2 + own;
+}
+
+bool
+move_is_safe(void)
+{
+	return !others_may_write() || guard_open() == 0;
 }
 
 static bool
@@ -131,31 +209,64 @@ guard_lower(uintptr_t addr, size_t length, bool moved)
 
 /* --- one step --- */
 
-/* New pages, at a place that agrees with the address modulo a huge page. */
+/* New pages; if there can be huge ones, at a place that agrees with the address modulo one. */
 struct aside {
 	char *map;
 	size_t map_length;
 	char *pages;
+	bool by_write; /* they are made by a write to their file */
 };
 
-static int
-aside_map(struct aside *a, int file, uintptr_t addr, size_t length)
+/* The mirror is larger than any limit: a write would end the program (SIGXFSZ). */
+static bool
+writes_are_limited(void)
 {
-	int rc;
+	struct rlimit limit;
 
+	return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 ||
+		limit.rlim_cur != RLIM_INFINITY;
+}
+
+static bool
+aside_reserve(struct aside *a, uintptr_t addr, size_t length)
+{
+	if (length < HUGE_PAGE) {
+		a->map_length = length;
+		a->map = a->pages = NULL;
+		return true;
+	}
 	a->map_length = length + HUGE_PAGE;
 	a->map = raw_mmap(NULL, a->map_length, PROT_NONE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (a->map == MAP_FAILED)
-		return errno;
+		return false;
 	a->pages = a->map + ((addr - (uintptr_t)a->map) & (HUGE_PAGE - 1));
-	if (raw_mmap(a->pages, length, PROT_READ | PROT_WRITE,
-		    MAP_FIXED | (file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), file,
-		    file < 0 ? 0 : (off_t)addr) == MAP_FAILED)
+	return true;
+}
+
+static int
+aside_map(struct aside *a, int file, uintptr_t addr, size_t length, const struct keep *keep)
+{
+	int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	char *pages;
+	int rc = 0;
+
+	if (!aside_reserve(a, addr, length))
+		return errno;
+	pages = raw_mmap(a->pages, length, keep->protection | PROT_READ | PROT_WRITE,
+		flags | (a->map != NULL ? MAP_FIXED : 0), file, file < 0 ? 0 : (off_t)addr);
+	if (pages == MAP_FAILED) {
 		rc = errno;
-	else
-		rc = raw_populate(a->pages, length);
-	if (rc != 0)
+	} else {
+		a->pages = pages;
+		if (a->map == NULL)
+			a->map = pages;
+		keep_policy(keep, pages, length);
+		a->by_write = file >= 0 && !writes_are_limited();
+		if (!a->by_write)
+			rc = raw_populate(pages, length, MADV_POPULATE_WRITE);
+	}
+	if (rc != 0 && a->map != NULL)
 		raw_munmap(a->map, a->map_length);
 	return rc;
 }
@@ -164,7 +275,7 @@ aside_map(struct aside *a, int file, uintptr_t addr, size_t length)
 static void
 aside_unmap(const struct aside *a, size_t length, bool moved)
 {
-	size_t before = (size_t)(a->pages - a->map);
+	size_t before = (size_t)(a->pages - a->map), after = a->map_length - length - before;
 
 	if (!moved) {
 		raw_munmap(a->map, a->map_length);
@@ -172,29 +283,47 @@ aside_unmap(const struct aside *a, size_t length, bool moved)
 	}
 	if (before > 0)
 		raw_munmap(a->map, before);
-	if (before < HUGE_PAGE)
-		raw_munmap(a->pages + length, HUGE_PAGE - before);
+	if (after > 0)
+		raw_munmap(a->pages + length, after);
+}
+
+/*
+ * Fill the new pages. Those of a file are then mapped many at a time, which the kernel does only
+ * for reading, and as the mapping is shared, for writing as well.
+ */
+static int
+aside_fill(const struct aside *a, int file, uintptr_t addr, size_t length)
+{
+	int rc;
+
+	if (!a->by_write) {
+		memcpy(a->pages, (const void *)addr, length);
+		return 0;
+	}
+	rc = raw_write(file, addr, length);
+	return rc != 0 ? rc : raw_populate(a->pages, length, MADV_POPULATE_READ);
 }
 
 static int
-move_step(int file, uintptr_t addr, size_t length, bool guarded)
+move_step(int file, uintptr_t addr, size_t length, const struct keep *keep, bool guarded)
 {
-	struct aside aside = { NULL, 0, NULL };
+	struct aside aside = { NULL, 0, NULL, false };
 	sigset_t all, before;
 	bool moved = false;
 	int rc;
 
-	rc = raw_populate((void *)addr, length);
+	rc = raw_populate((void *)addr, length, MADV_POPULATE_WRITE);
 	if (rc == 0)
-		rc = aside_map(&aside, file, addr, length);
+		rc = aside_map(&aside, file, addr, length, keep);
 	if (rc != 0)
 		return rc;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (guarded && !guard_raise(addr, length)) {
+	if (guarded && !guard_raise(addr, length))
 		rc = EPERM;
-	} else {
-		memcpy(aside.pages, (const void *)addr, length);
+	else
+		rc = aside_fill(&aside, file, addr, length);
+	if (rc == 0) {
 		moved = raw_replace(aside.pages, length, (void *)addr);
 		rc = moved ? 0 : errno;
 	}
@@ -202,26 +331,113 @@ move_step(int file, uintptr_t addr, size_t length, bool guarded)
 		guard_lower(addr, length, moved);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	aside_unmap(&aside, length, moved);
+	if (moved)
+		keep_lock(keep, (void *)addr, length);
 	return rc;
 }
 
-int
-move_pages_to(int file, uintptr_t addr, size_t length)
+/* @param guarded  other threads must be held off */
+static int
+move_here(int file, uintptr_t addr, size_t length, int protection, bool guarded)
 {
-	uintptr_t end = addr + length, next, here = (uintptr_t)__builtin_frame_address(0);
-	bool guarded = !__libc_single_threaded;
-	int rc = 0;
+	uintptr_t end = addr + length, next;
+	struct keep keep;
+	int rc = guarded ? guard_open() : 0;
 
-	/* this thread's stack, with room for the calls below */
-	if (here + HUGE_PAGE / 32 > addr && here < end + HUGE_PAGE / 8)
-		return EFAULT;
-	if (guarded && !guard_open())
-		return EPERM;
+	if (rc != 0)
+		return rc;
+	keep_read(&keep, addr, protection);
 	for (; addr < end && rc == 0; addr = next) {
 		next = (addr + STEP) & ~(HUGE_PAGE - 1);
 		if (next > end)
 			next = end;
-		rc = move_step(file, addr, next - addr, guarded);
+		rc = move_step(file, addr, next - addr, &keep, guarded);
 	}
 	return rc;
+}
+
+/* --- a thread cannot move its own stack: another does, while it sleeps --- */
+
+struct move_job {
+	int file;
+	uintptr_t addr;
+	size_t length;
+	int protection;
+	pid_t sleeper;
+	bool sleeps; /* atomic: it will, and does nothing else before */
+	int rc;
+};
+
+static bool
+is_asleep(pid_t thread)
+{
+	char path[64], text[256];
+	const char *state;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	state = strrchr(text, ')'); /* the end of its name, which may be anything */
+	return state == NULL || strncmp(state, ") S", 3) == 0;
+}
+
+static void *
+move_job_main(void *arg)
+{
+	struct move_job *j = arg;
+
+	quiet = true;
+	/* nothing writes to the sleeper's stack any more, neither itself nor the kernel for it */
+	while (!__atomic_load_n(&j->sleeps, __ATOMIC_ACQUIRE) || !is_asleep(j->sleeper))
+		sched_yield();
+	j->rc = move_here(j->file, j->addr, j->length, j->protection, others_may_write());
+	return NULL;
+}
+
+/*
+ * The signals that are blocked here would else be delivered on the stack. The job is not on it, or
+ * the other thread would write to what it moves.
+ */
+static int
+move_by_another_thread(int file, uintptr_t addr, size_t length, int protection)
+{
+	struct move_job *j = malloc(sizeof(*j));
+	sigset_t all, before;
+	pthread_t thread;
+	int rc;
+
+	if (j == NULL)
+		return ENOMEM;
+	*j = (struct move_job){ file, addr, length, protection, gettid(), false, 0 };
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	__atomic_fetch_add(&quiet_threads, 2, __ATOMIC_RELAXED); /* this one, which sleeps, too */
+	rc = pthread_create(&thread, NULL, move_job_main, j);
+	if (rc == 0) {
+		__atomic_store_n(&j->sleeps, true, __ATOMIC_RELEASE);
+		rc = pthread_join(thread, NULL);
+	}
+	__atomic_fetch_sub(&quiet_threads, 2, __ATOMIC_RELAXED);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc == 0)
+		rc = j->rc;
+	free(j);
+	return rc;
+}
+
+int
+move_pages_to(int file, uintptr_t addr, size_t length, int protection)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	/* this thread's stack, with room for the calls below; no region is on the provider's own */
+	if (!quiet && here + HUGE_PAGE / 32 > addr && here < addr + length + HUGE_PAGE / 8)
+		return move_by_another_thread(file, addr, length, protection);
+	return move_here(file, addr, length, protection, others_may_write());
 }

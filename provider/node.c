@@ -3,15 +3,22 @@
  */
 
 /*
- * Preloaded by polca-run on hosts without nodes for polca's devices: what a program asks of
- * /dev/infiniband/polca0, ... is answered with /dev/null. libibverbs wants a character device
- * there, and never uses it.
+ * Preloaded by polca-run on hosts without nodes for polca's devices, or with devices of the
+ * kernel:
+ *
+ * - What a program asks of /dev/infiniband/polca0, ... is answered with /dev/null. libibverbs wants
+ *   a character device there, and never uses it.
+ * - The kernel's list of devices is refused: libibverbs then reads the directory of SYSFS_PATH,
+ *   where polca-run has put the kernel's devices and polca's.
  */
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +29,7 @@
 int node_open(const char *path, int flags, ...) __asm__("open") EXPORTED;
 int node_stat(const char *restrict path, struct stat *restrict st) __asm__("stat") EXPORTED;
 int node_access(const char *path, int mode) __asm__("access") EXPORTED;
+int node_socket(int domain, int type, int protocol) __asm__("socket") EXPORTED;
 
 static const char *
 node_path(const char *path)
@@ -53,4 +61,14 @@ int
 node_access(const char *path, int mode)
 {
 	return REAL(access)(node_path(path), mode);
+}
+
+int
+node_socket(int domain, int type, int protocol)
+{
+	if (domain == AF_NETLINK && protocol == NETLINK_RDMA) {
+		errno = EPROTONOSUPPORT;
+		return -1;
+	}
+	return REAL(socket)(domain, type, protocol);
 }

@@ -35,8 +35,9 @@ qp_request(struct polca_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr
 	struct ring_reply reply;
 	int rc;
 
+	object_begin(qp->queue.context, &qp->object, &qp->verbs.qp, -1);
 	req.qp = (struct ring_qp_create){
-		.cookie = (uintptr_t)&qp->verbs.qp,
+		.cookie = qp->object.cookie,
 		.caps = {
 			.max_send_wr = a->cap.max_send_wr,
 			.max_recv_wr = a->cap.max_recv_wr,
@@ -107,10 +108,12 @@ polca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 		.max_inline_data = made.caps.max_inline_data,
 	};
 	qp->init = *a;
+	users_add(qp);
+	object_add(qp->queue.context, &qp->object);
 	return &qp->verbs.qp;
 }
 
-/* The newer way to create; the newer way to post is not there. */
+/* The newer way to create, and if the program names operations, to post. */
 struct ibv_qp *
 polca_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *ex)
 {
@@ -123,15 +126,21 @@ polca_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *ex)
 		.qp_type = ex->qp_type,
 		.sq_sig_all = ex->sq_sig_all,
 	};
+	uint32_t optional = IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	bool wr = (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
 	struct ibv_qp *qp;
 
 	(void)context;
-	if (ex->comp_mask != IBV_QP_INIT_ATTR_PD) {
+	if ((ex->comp_mask & ~optional) != IBV_QP_INIT_ATTR_PD ||
+		((ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && ex->create_flags != 0) ||
+		(wr && !wr_operations_allowed(ex->send_ops_flags))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	qp = polca_create_qp(ex->pd, &a);
 	ex->cap = a.cap;
+	if (qp != NULL && wr)
+		wr_set_operations((struct polca_qp *)(void *)qp);
 	return qp;
 }
 
@@ -139,10 +148,13 @@ int
 polca_destroy_qp(struct ibv_qp *ibv)
 {
 	struct polca_qp *qp = (struct polca_qp *)(void *)ibv;
-	int rc = polca_call_slot(qp->queue.context, RING_QP_DESTROY, qp->queue.slot);
+	int rc = polca_call_destroy(qp->queue.context, RING_QP_DESTROY, qp->queue.slot);
 
 	if (rc != 0)
 		return rc;
+	users_remove(qp);
+	object_remove(qp->queue.context, &qp->object, -1);
+	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, qp->object.async_events);
 	pthread_spin_destroy(&qp->send_lock);
 	pthread_spin_destroy(&qp->receive_lock);
 	pthread_mutex_destroy(&ibv->mutex);
@@ -187,11 +199,12 @@ qp_reset_rings(struct polca_qp *qp)
 {
 	qp->send.index = qp->send.seen = __atomic_load_n(qp->send.others, __ATOMIC_ACQUIRE);
 	ring_publish(&qp->send);
-	if (qp->receive.entries == NULL)
-		return;
-	qp->receive.index = qp->receive.seen =
-		__atomic_load_n(qp->receive.others, __ATOMIC_ACQUIRE);
-	ring_publish(&qp->receive);
+	if (qp->receive.entries != NULL) {
+		qp->receive.index = qp->receive.seen =
+			__atomic_load_n(qp->receive.others, __ATOMIC_ACQUIRE);
+		ring_publish(&qp->receive);
+	}
+	users_reset(qp);
 }
 
 int

@@ -23,8 +23,9 @@ polca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 
 	if (srq == NULL)
 		return NULL;
+	object_begin(c, &srq->object, &srq->ibv, -1);
 	req.srq = (struct ring_srq_create){
-		.cookie = (uintptr_t)&srq->ibv,
+		.cookie = srq->object.cookie,
 		.pd = ((struct polca_pd *)pd)->slot,
 		.max_wr = init->attr.max_wr,
 		.max_sge = init->attr.max_sge,
@@ -45,6 +46,7 @@ polca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 	init->attr.max_wr = made->caps.max_recv_wr;
 	init->attr.max_sge = made->caps.max_recv_sge;
 	srq->attr = init->attr;
+	object_add(c, &srq->object);
 	return &srq->ibv;
 }
 
@@ -52,10 +54,12 @@ int
 polca_destroy_srq(struct ibv_srq *ibv)
 {
 	struct polca_srq *srq = (struct polca_srq *)ibv;
-	int rc = polca_call_slot(srq->queue.context, RING_SRQ_DESTROY, srq->queue.slot);
+	int rc = polca_call_destroy(srq->queue.context, RING_SRQ_DESTROY, srq->queue.slot);
 
 	if (rc != 0)
 		return rc;
+	object_remove(srq->queue.context, &srq->object, -1);
+	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, srq->object.async_events);
 	pthread_spin_destroy(&srq->lock);
 	free(srq);
 	return 0;

@@ -6,8 +6,10 @@
 Row: | id | source | rule | `path: function, function`, `path: function` | `path::test`, `path::test` |
 
 A rule whose code stands twice is one of at most PAIRS_MAX pairs, in a table of its own: a common case, the general case
-and the switch that turns the common case off. A row that cites one of a pair must cite the other. Each switch in lib is
-in this table, or in that of the common cases that have no code of their own.
+and the switch that turns the common case off. A row that cites one of the three must cite both cases; a row that cites
+a file without functions cites each function of this file. Each switch in lib is in this table, or in that of the common
+cases that have no code of their own: there, one function is both cases, so that at least two places call it. A common
+case with code that nothing else calls is a pair.
 """
 import pathlib
 import re
@@ -33,7 +35,12 @@ def cited(cell):
     item = r"`([^`:]+)(?:: ([\w, ]+))?`"
     if not re.fullmatch(rf"{item}(?:, {item})*", cell):
         return None
-    return {(path, name) for path, names in re.findall(item, cell) for name in re.split(r",\s*", names) or [None]}
+    return {(path, name or None) for path, names in re.findall(item, cell) for name in re.split(r",\s*", names)}
+
+
+def meet(one, other):
+    """Whether two sets of cited() have code in common."""
+    return any(path == p and (name == n or None in (name, n)) for path, name in one for p, n in other)
 
 
 def check_code(cell):
@@ -41,7 +48,7 @@ def check_code(cell):
     if code is None:
         yield f"code: got {cell!r}, expected `path: function`"
         return
-    for path, name in sorted(code):
+    for path, name in sorted(code, key=str):
         source = text(path)
         if source is None:
             yield f"code: there is no {path}"
@@ -62,11 +69,31 @@ def switches():
     return found
 
 
+def calls(name):
+    """How many places in lib call a function; neither its definition, nor a declaration, nor a comment is one."""
+    found = 0
+    for file in (ROOT / "lib").rglob("*.[ch]"):
+        source = file.read_text()
+        if name in source:
+            source = re.sub(r"/\*.*?\*/", "", source, flags=re.S)
+            found += sum(len(re.findall(rf"\b{name}\(", line)) for line in source.splitlines() if line.startswith("\t"))
+    return found
+
+
+def check_shape(code):
+    """What is wrong with the code of a common case that has none of its own."""
+    (path, name), *more = sorted(code, key=str)
+    if more or name is None:
+        yield "one function is the common and the general case; more are a pair"
+    elif calls(name) < 2:
+        yield f"{path}: {name}() is called once, so the general case is other code: a pair"
+
+
 class Pairs:
     """The tables of the common cases."""
 
     def __init__(self):
-        self.pairs = {}  # name: code of the common case, code of the general case
+        self.pairs = {}  # name: code of the common case, code of the general case, their switch
         self.switches = set()
         self.cited = set()  # names of pairs
 
@@ -79,16 +106,18 @@ class Pairs:
             return
         self.switches |= cited(code[-1])
         if len(code) == 3:
-            self.pairs[name] = (cited(code[0]), cited(code[1]))
+            self.pairs[name] = tuple(cited(c) for c in code)
+        else:
+            yield from check_shape(cited(code[0]))
 
     def check_row(self, cell):
         code = cited(cell) or set()
-        for name, (common, general) in self.pairs.items():
-            if not code & (common | general):
+        for name, (common, general, switch) in self.pairs.items():
+            if not meet(code, common | general | switch):
                 continue
             self.cited.add(name)
             for half, what in ((common, "common"), (general, "general")):
-                if not code & half:
+                if not meet(code, half):
                     yield f"code: the rule stands twice ({name}); the {what} case is not cited"
 
     def check_all(self):
@@ -99,7 +128,7 @@ class Pairs:
         there = switches()
         for path, name in sorted(there - self.switches):
             yield f"{path}: {name}() has a common case that no table lists"
-        for path, name in sorted(self.switches - there):
+        for path, name in sorted(self.switches - there, key=str):
             yield f"{path}: {name}() has no {SWITCH}...)"
 
 

@@ -16,19 +16,15 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# The files in the largest circle of a room. A room that is not here has no circle. A number only
-# ever gets smaller.
+# The files in each circle of a room, the largest first. A room that is not here has no circle. A number
+# only ever gets smaller.
 LIMITS = {
-    "engine": 3,
-    "link": 16,
-    "live": 4,
-    "mad": 4,
-    "pma": 4,
-    "rc": 4,
-    "sa": 4,
-    "svc": 3,
-    "table": 2,
-    "wire": 6,
+    "engine": (3,),
+    "live": (4,),
+    "pma": (4,),
+    "rc": (4, 2),
+    "svc": (3,),
+    "table": (2,),
 }
 
 # Not a field and not a tag
@@ -119,9 +115,10 @@ def wrong(root, limits):
     rooms = sorted(p for p in root.glob("lib/*") if p.is_dir())
     said = []
     for room in rooms:
-        limit = limits.get(room.name, 1)
+        found = circles(calls(room, inlines))
+        allowed = (*limits.get(room.name, ()), *[1] * len(found))
         said += [f"lib/{room.name}: {len(files)} files call each other in a circle, allowed: {limit}: {' '.join(files)}"
-                 for files in circles(calls(room, inlines)) if len(files) > limit]
+                 for files, limit in zip(found, allowed) if len(files) > limit]
     return said
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Check the documents: links and their anchors exist, pictures match their sources, and a test
-runs every command that a document tells to type. usage: check_docs.py
+"""Check the documents: links and their anchors exist, pictures match their sources, a test runs
+every command that a document tells to type, and what is named in backticks exists.
+usage: check_docs.py
 
 Needs only Python, and takes a second.
 """
@@ -20,7 +21,7 @@ import draw  # noqa: E402
 import guide  # noqa: E402
 
 DOCUMENTS = ('README.md', 'docs/operator-guide.md', 'docs/connect.md', 'docs/services.md',
-             'docs/benchmark.md', 'docs/compatibility.md')
+             'docs/benchmark.md', 'docs/compatibility.md', 'docs/fleet.md')
 SOURCES = 'dts/suites/service/test_without_packages.py::'
 PACKAGE = 'dts/suites/service/test_package.py::'
 TYPED = 'dts/suites/control/test_documents.py::'
@@ -44,6 +45,9 @@ RUN = (
     ('README.md', 'A first session', '', TYPED + 'test_readme_first_session'),
     ('README.md', 'On a real NIC', 'sudo config/setup-host.sh', METAL),
     ('README.md', 'On a real NIC', 'sudo build/app/polca/polca', METAL),
+
+    ('docs/benchmark.md', 'A program of libibverbs', '',
+     'dts/suites/verbs/test_programs.py::test_polca_bench'),
 
     ('docs/operator-guide.md', 'Build and install', 'config/quickstart.sh', 'config/fresh.sh'),
     ('docs/operator-guide.md', 'On bare metal', '', METAL),
@@ -96,6 +100,8 @@ RUN = (
 
     ('docs/compatibility.md', 'What a version promises', 'systemctl restart',
      PACKAGE + 'test_records_survive_an_upgrade_and_a_downgrade'),
+
+    ('docs/fleet.md', 'Try it', '', 'dts/suites/fleet/test_example.py::test_page'),
 
     ('docs/connect.md', 'Start a service', '', TYPED + 'test_connect_page'),
     ('docs/connect.md', 'From a Linux host', 'rping', CLIENTS + 'test_rping'),
@@ -153,6 +159,14 @@ NO_COMMANDS = (
     ('docs/connect.md', 'Start a service', '"services"'),
     ('docs/benchmark.md', 'What it prints', 'cpu '),
 )
+# Sections that list the sources of a folder: document, section, folder.
+MAPS = (('docs/design.md', "lib/rc, in the order of a packet's life", 'lib/rc'),)
+# Documents whose names in backticks (counters, keys, members, functions) the sources contain.
+NAMED = DOCUMENTS + ('docs/design.md', 'docs/glossary.md', 'docs/security.md', 'docs/store.md', 'docs/coverage.md')
+# Where they are. Not test: a test of an error may contain a name that does not exist.
+NAMES_OF = ('app', 'config', 'debian', 'dts', 'lib', 'provider')
+# Names of other programs, which no source of ours contains.
+NAMES_OF_OTHERS = {'copy_file_range', 'm_key_protection_level', 'timerfd_gettime'}
 # output of a program within a block of commands
 SAID = re.compile(r'gid=[\d.]+,qpn=|polca(-\w+)?: ')
 
@@ -256,6 +270,69 @@ def bad_tests():
             yield 'RUN: %s "%s": %s does not run it' % (path, start, file)
 
 
+# ---- names
+
+NAME = re.compile(r'(?<![\w/.-])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?![\w*])')
+# A metric is a counter with a prefix and an end (lib/ctl/metrics.c): rx_errors, polca_port_receive_errors_total.
+METRIC = re.compile(r'polca_[a-z]+_(receive_|transmit_)?(\w+)_total')
+
+
+def known_names():
+    """Every word of the sources."""
+    found = set(NAMES_OF_OTHERS)
+    for folder in NAMES_OF:
+        for where, _, files in os.walk(os.path.join(ROOT, folder)):
+            for file in files:
+                if not file.endswith(('.md', '.pyc', '.pcap')):
+                    with open(os.path.join(where, file), encoding='utf-8', errors='replace') as f:
+                        found.update(re.findall(r'\w+', f.read()))
+    return found
+
+
+def is_known(name, known):
+    metric = METRIC.fullmatch(name)
+    if name in known or not metric:
+        return name in known
+    way = {'receive_': 'rx_', 'transmit_': 'tx_', None: ''}[metric.group(1)]
+    return way + metric.group(2) in known
+
+
+def bad_names(path, known):
+    for number, line in enumerate(text_of(path).split('\n'), 1):
+        for code in re.findall(r'`([^`]+)`', line):
+            for name in NAME.findall(code):
+                if not is_known(name, known):
+                    yield '%s:%d: no source contains the name %s' % (path, number, name)
+
+
+# ---- lists of files and functions
+
+def bad_map():
+    """A section of MAPS names all sources of its folder, and no others."""
+    for path, title, folder in MAPS:
+        section = re.search(r'^## %s\n.*?(?=^## |\Z)' % re.escape(title), text_of(path), re.M | re.S)
+        named = set(re.findall(r'`(\w+\.c)`', section.group() if section else ''))
+        there = {f for f in os.listdir(os.path.join(ROOT, folder)) if f.endswith('.c')}
+        for name in sorted(there - named):
+            yield '%s: section "%s" does not name %s/%s' % (path, title, folder, name)
+        for name in sorted(named - there):
+            yield '%s: section "%s": there is no %s/%s' % (path, title, folder, name)
+
+
+def bad_coverage(path):
+    """The functions with lines that no test runs, by file, are where the document says."""
+    file, source = '', ''
+    for number, line in enumerate(text_of(path).split('\n'), 1):
+        if heading := re.match(r'## (lib/\S+)$', line):
+            file = heading.group(1)
+            source = text_of(file) if os.path.exists(os.path.join(ROOT, file)) else ''
+            if not source:
+                yield '%s:%d: there is no %s' % (path, number, file)
+        elif row := re.match(r'\| `(\w+)` \| \d+ \| ', line):
+            if source and not re.search(r'^%s\([^;{}]*\)\n\{' % row.group(1), source, re.M):
+                yield '%s:%d: %s does not define %s()' % (path, number, file, row.group(1))
+
+
 def main():
     wrong, used = [], set()
     files = tracked()
@@ -268,6 +345,11 @@ def main():
     wrong += ['%s: section "%s": "%s" of test/check_docs.py is not there any more' % row[:3]
               for row in RUN + NOT_RUN + NO_COMMANDS if row not in used]
     wrong += bad_tests()
+    wrong += bad_map()
+    wrong += bad_coverage('docs/coverage.md')
+    known = known_names()
+    for path in NAMED:
+        wrong += bad_names(path, known)
     for why in wrong:
         print(why)
     if not wrong:

@@ -45,4 +45,32 @@ ends_process(void (*act)(void *subject, void *arg), void *subject, void *arg)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
+/* What a process in which act(subject, arg) fails a check says, in text. @return as above */
+static inline bool
+ends_process_saying(void (*act)(void *subject, void *arg), void *subject, void *arg, char *text,
+	size_t size)
+{
+	size_t used = 0;
+	int out[2], status;
+	pid_t child;
+	ssize_t n;
+
+	assert_int_equal(pipe(out), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		signal(SIGABRT, SIG_DFL);
+		dup2(out[1], STDERR_FILENO);
+		act(subject, arg);
+		_exit(0);
+	}
+	close(out[1]);
+	while ((n = read(out[0], text + used, size - 1 - used)) > 0)
+		used += (size_t)n;
+	text[used] = '\0';
+	close(out[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
 #endif

@@ -125,6 +125,8 @@ class Checks(unittest.TestCase):
         self.fails("includes", "lib/attic has no place")
 
     def test_cycles(self):
+        limits = (self.tree / "test/check_cycles.py").read_text()
+        self.write("test/check_cycles.py", limits.replace("LIMITS = {", 'LIMITS = {"wire": (6,),', 1))
         self.passes("cycles")
         back = 'unsigned int\nthird(unsigned int of)\n{\n\treturn half(of);\n}\n'
         self.write("lib/wire/third.c", back)
@@ -267,15 +269,15 @@ class Citations(unittest.TestCase):
             self.assertIn("there is no gone.c", next(check_conformance.check_code("`gone.c: half`")))
 
     def wrong(self, pairs, *code, lib="int\nfast(void)\n{\n\tif (COMMON_CASE(true))\n\t\treturn 1;\n}\n"
-                                     "int\nslow(void)\n{\n}\n"):
+                                     "int\nslow(void)\n{\n}\n", other="", columns=check_conformance.PAIRS):
         """What is wrong with a table of pairs, and a rule for each code."""
-        table = [check_conformance.PAIRS, "|---|", *pairs, "", check_conformance.HEADER, "|---|"]
+        table = [columns, "|---|", *pairs, "", check_conformance.HEADER, "|---|"]
         table += [f"| R.{i} | s | a rule | {c} | `test/half.c::test_half` |" for i, c in enumerate(code)]
         with tempfile.TemporaryDirectory() as folder:
             with unittest.mock.patch.object(check_conformance, "ROOT", pathlib.Path(folder)):
                 test = "void\ntest_half(void)\n{\n}\ntest_half\n"
-                for name, source in (("lib/half.c", lib), ("test/half.c", test)):
-                    (pathlib.Path(folder) / name).parent.mkdir()
+                for name, source in (("lib/half.c", lib), ("lib/other.c", other), ("test/half.c", test)):
+                    (pathlib.Path(folder) / name).parent.mkdir(exist_ok=True)
                     (pathlib.Path(folder) / name).write_text(source)
                 return [why for _, why in check_conformance.check(table)]
 
@@ -286,6 +288,43 @@ class Citations(unittest.TestCase):
         for code, missing in (("`lib/half.c: fast`", "general"), ("`lib/half.c: slow`", "common")):
             self.assertEqual(self.wrong([self.PAIR], code),
                              [f"R.0: code: the rule stands twice (half); the {missing} case is not cited"])
+
+    def test_a_switch_stands_for_its_pair(self):
+        lib = ("int\nfast(void)\n{\n}\nint\nslow(void)\n{\n}\n"
+               "int\nchoose(void)\n{\n\treturn COMMON_CASE(true) ? fast() : slow();\n}\n")
+        pair = self.PAIR.replace("slow` | `lib/half.c: fast`", "slow` | `lib/half.c: choose`")
+        for code, missing in (("choose", ["common", "general"]), ("choose, fast", ["general"]),
+                              ("choose, slow", ["common"]), ("choose, fast, slow", [])):
+            self.assertEqual(self.wrong([pair], f"`lib/half.c: {code}`", lib=lib),
+                             [f"R.0: code: the rule stands twice (half); the {m} case is not cited" for m in missing])
+
+    def test_a_file_stands_for_what_is_in_it(self):
+        files = ("int\nfast(void)\n{\n\treturn COMMON_CASE(true);\n}\n", "int\nslow(void)\n{\n}\n")
+        apart = self.PAIR.replace("`lib/half.c: slow`", "`lib/other.c: slow`")
+        whole = apart.replace("`lib/other.c: slow`", "`lib/other.c`")
+        for pair, code, missing in ((apart, "`lib/half.c`", ["general"]), (apart, "`lib/other.c`", ["common"]),
+                                    (apart, "`lib/half.c`, `lib/other.c`", []),
+                                    (apart, "`lib/half.c: fast`, `lib/other.c`", []),
+                                    (whole, "`lib/other.c: slow`", ["common"]),
+                                    (whole, "`lib/half.c: fast`, `lib/other.c: slow`", [])):
+            self.assertEqual(self.wrong([pair], code, lib=files[0], other=files[1]),
+                             [f"R.0: code: the rule stands twice (half); the {m} case is not cited" for m in missing])
+        self.assertEqual(self.wrong([self.PAIR], "`lib/half.c`"), [])  # it has both
+
+    def test_one_function_is_both_cases(self):
+        lib = ("static inline int\nrule(bool fast)\n{\n\treturn fast;\n}\n"
+               "/* rule() and\n\trule() */\nint rule(bool);\n"
+               "int\nfast(void)\n{\n\treturn COMMON_CASE(true) ? rule(true) : %s(false);\n}\n"
+               "int\nslow(bool fast)\n{\n}\n")
+        row = "| half | `lib/half.c: %s` | `lib/half.c: fast` |"
+        once = "half: lib/half.c: rule() is called once, so the general case is other code: a pair"
+        many = "half: one function is the common and the general case; more are a pair"
+        for cited, general, why in (("rule", "rule", []), ("rule", "slow", [once]), ("rule, slow", "rule", [many]),
+                                    ("rule, slow", "slow", [many])):
+            self.assertEqual(self.wrong([row % cited], "`lib/half.c: rule`", lib=lib % general,
+                                        columns=check_conformance.SHAPES), why)
+        self.assertEqual(self.wrong([row.replace(": %s", "")], "`lib/half.c: rule`", lib=lib % "rule",
+                                    columns=check_conformance.SHAPES), [many])
 
     def test_bad_tables_of_pairs(self):
         both = "`lib/half.c: fast, slow`"

@@ -82,6 +82,44 @@ class Documents(unittest.TestCase):
         self.assertIn('polca-ctl qp list', found[0])
         self.assertEqual(used, set(rows))
 
+    def test_names_that_no_source_contains(self):
+        for folder in ('lib', 'test'):
+            os.mkdir(os.path.join(self.tree.name, folder))
+        self.write('lib/rc.h', 'X(rcvd_seq_err, "PSN sequence NAKs received")\nuint64_t rx_errors;\n')
+        self.write('test/rc.c', '/* packet_seq_err */\n')
+        self.write('page.md', 'Look at `rcvd_seq_err`, `stats get: rx_errors`, `polca_rc_rcvd_seq_err_total`,\n'
+                              '`polca_port_receive_errors_total`, `rcvd_*`, `tests/no_name.c`, no_code, `word`.\n')
+        known = check_docs.known_names()
+        self.assertEqual(list(check_docs.bad_names('page.md', known)), [])
+        for name in ('packet_seq_err', 'polca_rc_packet_seq_err_total', 'polca_port_transmit_errors_total'):
+            self.write('page.md', '\nLook at `dropped`, `%s`.\n' % name)
+            self.assertEqual(list(check_docs.bad_names('page.md', known)),
+                             ['page.md:2: no source contains the name %s' % name])
+
+    def test_sources_that_a_map_lacks(self):
+        os.makedirs(os.path.join(self.tree.name, 'lib', 'rc'))
+        for name in ('a.c', 'b.c', 'b.h'):
+            self.write('lib/rc/' + name, '')
+        was, check_docs.MAPS = check_docs.MAPS, (('page.md', 'lib/rc: a map', 'lib/rc'),)
+        self.addCleanup(setattr, check_docs, 'MAPS', was)
+        self.write('page.md', '# A page\n\n## lib/rc: a map\n\n`a.c` and\n`b.c`, `b.h`\n\n## Other\n\n`c.c`\n')
+        self.assertEqual(list(check_docs.bad_map()), [])
+        self.write('page.md', '# A page\n\n## lib/rc: a map\n\n`a.c` and `c.c`\n\n## Other\n\n`b.c`\n')
+        self.assertEqual(list(check_docs.bad_map()),
+                         ['page.md: section "lib/rc: a map" does not name lib/rc/b.c',
+                          'page.md: section "lib/rc: a map": there is no lib/rc/c.c'])
+
+    def test_functions_that_have_moved(self):
+        os.mkdir(os.path.join(self.tree.name, 'lib'))
+        self.write('lib/a.c', 'static int\nhere(int a,\n\tint b)\n{\n\tgone(a);\n}\n\nint gone(int);\n')
+        table = '\n| Function | Lines | Why |\n|---|---|---|\n'
+        self.write('page.md', '## lib/a.c\n' + table + '| `here` | 2 | a race |\n')
+        self.assertEqual(list(check_docs.bad_coverage('page.md')), [])
+        self.write('page.md', '## lib/a.c\n' + table + '| `gone` | 2 | a race |\n\n## lib/b.c\n' + table +
+                   '| `there` | 1 | a race |\n')
+        self.assertEqual(list(check_docs.bad_coverage('page.md')),
+                         ['page.md:5: lib/a.c does not define gone()', 'page.md:7: there is no lib/b.c'])
+
     def test_tests_that_are_not_there(self):
         self.write('suite.py', 'def test_here(): pass\n')
         self.write('script.sh', 'program --option\n')

@@ -37,6 +37,7 @@ struct bench_options {
 	bool bidirectional;
 	bool ack_per_packet;
 	bool icrc; /**< made and checked */
+	bool record; /**< the flight recorder is on */
 	bool check; /**< bytes are compared */
 	bool roofline; /**< measure what bounds it, in turn with it */
 	uint32_t timeout; /**< Local ACK Timeout */
@@ -50,6 +51,7 @@ struct bench_options {
 	const char *address; /**< ADDRESS/LENGTH of a device's port */
 	const char *connect; /**< HOST:PORT of the service that is the other end */
 	const char *perftest; /**< HOST:PORT of the perftest server that is */
+	const char *verbs; /**< DEVICE[,DEVICE] of libibverbs, measured too */
 	bool rdma_cm; /**< it is spoken to, and connected to, by the connection manager */
 	uint32_t lcores; /**< of the two roles */
 	uint32_t workers;

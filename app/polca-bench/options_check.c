@@ -198,6 +198,25 @@ check_given(const struct bench_options *o, struct error *err)
 	return check_foreign(o, "--peer gid=...", err);
 }
 
+/* Own posts in memory on one lcore, and a program's to compare with. */
+static int
+check_verbs(const struct bench_options *o, struct error *err)
+{
+	if (o->verbs == NULL)
+		return 0;
+	if (o->mode == BENCH_LAT && o->verb != BENCH_SEND)
+		return error_set(err, EINVAL, "--verbs: of send, send lat, write, read and atomic");
+	if (strcmp(o->link, "memory") != 0 || o->iterations > 0 || o->loss > 0 || o->beside > 0 ||
+		o->roofline || !o->icrc)
+		return error_set(err, EINVAL,
+			"--verbs: leave out -n, --link, --loss, --beside, --roofline and --no-icrc");
+	if (o->depth % o->signal_every != 0)
+		return error_set(err, EINVAL,
+			"--verbs: -t, --tx-depth: got %u, allowed: multiples of -Q (%u)", o->depth,
+			o->signal_every);
+	return check_foreign(o, "--verbs", err);
+}
+
 int
 options_complete(struct bench_options *o, struct error *err)
 {
@@ -252,6 +271,8 @@ options_complete(struct bench_options *o, struct error *err)
 			"-w, --workers: got %u for %u queue pair%s: more with -q", o->workers,
 			o->qps, plural(o->qps));
 	if (check_paired(o, err) != 0 || check_perftest(o, err) != 0 || check_given(o, err) != 0)
+		return -EINVAL;
+	if (check_verbs(o, err) != 0)
 		return -EINVAL;
 	if (o->connect != NULL && check_connect(o, err) != 0)
 		return -EINVAL;

@@ -64,6 +64,8 @@ const struct option_row option_rows[] = {
 		"an Ack for each request packet, instead of coalesced ones"),
 	OPTION(0, "no-icrc", NULL, BOOL, icrc, MESSAGES, "neither make nor check the invariant CRC",
 		.def = 1),
+	OPTION(0, "record", NULL, BOOL, record, MESSAGES,
+		"record the last 64 steps of each of our queue pairs (polca-ctl trace start qp)"),
 	OPTION('F', "footprint", "BYTES", UINT, footprint, MESSAGES,
 		"size of the memory that small messages use in turn (default 64K)", .min = 64,
 		.max = GIB),
@@ -97,6 +99,9 @@ const struct option_row option_rows[] = {
 		"the other end is perftest's server: ib_send_bw, ib_write_lat, ... (port: 18515)"),
 	OPTION('R', "rdma_cm", NULL, BOOL, rdma_cm, TAKES_TRAFFIC,
 		"with --perftest: connect with the connection manager, as perftest's -R; else by TCP"),
+	OPTION(0, "verbs", "DEVICE[,DEVICE]", STRING, verbs, TAKES_TRAFFIC,
+		"measure in turn own posts and a program's through libibverbs and the devices of a "
+		"running polca; start by polca-run"),
 	OPTION(0, "lcores", "N", UINT, lcores, TAKES_TRAFFIC,
 		"1: one lcore runs both ends in turn (default), 2: one lcore for each end",
 		.min = 1, .max = 2),

@@ -25,7 +25,7 @@
 
 #define DEST_HELP                                                                                  \
 	"the peer's address, or on a native InfiniBand port its LID as lid:N or N (also as --dlid; an address and a LID together select a GRH)"
-#define TARGET "to port class_version "
+#define TARGET "to or hedge_ms port class_version "
 #define KEYS   "sm_key timeout_ms resp_time pkey_index sgid_index dlid dmac worker "
 #define PATH   "sgid_index traffic_class flow_label hop_limit sl dlid dmac "
 #define QUEUES                                                                                     \
@@ -132,6 +132,10 @@ static const struct own {
 		"with --sweep: keep running, and sweep again every --every seconds, and at once when a trap to the SM behind our port, or a Set by an SM, reports a change" },
 	{ "every", NULL, "integer", "0 to 86400", "60",
 		"with --follow: seconds between two sweeps if no change is reported, as in a subnet whose SM is elsewhere; 0: sweep only after a reported change" },
+	{ "or", NULL, "string", "addresses, lid:N or N, with commas between them", NULL,
+		"more SAs of the same database, as those of a fleet: the next one is asked if one has failed, is busy, or (questions, not changes) has not answered in --hedge-ms" },
+	{ "hedge_ms", NULL, "integer", "1 to 60000", "200",
+		"with --or: milliseconds until the next one is asked, too" },
 	{ "oneline", NULL, "boolean", "true or false", NULL, "print each record on one line" },
 	{ "dest", "ping", "string", "IPv4 or IPv6 address, lid:N or N", NULL,
 		"the port to ask: an address, or on a native InfiniBand port a LID" },

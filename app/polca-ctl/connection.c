@@ -3,7 +3,6 @@
  */
 
 #include <errno.h>
-#include <libgen.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "connection.h"
+#include "ring/server.h"
 
 #define TIMEOUT_MS 10000
 #define REPLY_MAX  (8 << 20)
@@ -53,33 +52,6 @@ connection_default_path(char *buf, size_t size)
 	return buf;
 }
 
-/*
- * Check the server's user: another user could have created a socket in a shared directory such as
- * /tmp.
- */
-static int
-check_server(int fd, const char *path)
-{
-	char dir[108], above[112];
-	struct stat own, parent;
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
-		return -1;
-	if (cred.uid == 0 || cred.uid == geteuid() || geteuid() == 0)
-		return 0;
-	/* a group's socket: the server owns its directory, and only root could have made that */
-	snprintf(dir, sizeof(dir), "%s", path);
-	if (stat(dirname(dir), &own) == 0 && own.st_uid == cred.uid && (own.st_mode & 022) == 0) {
-		snprintf(above, sizeof(above), "%s/..", dir);
-		if (stat(above, &parent) == 0 && parent.st_uid == 0 && (parent.st_mode & 022) == 0)
-			return 0;
-	}
-	errno = EPERM;
-	return -1;
-}
-
 struct connection *
 connection_open(const char *path)
 {
@@ -96,9 +68,12 @@ connection_open(const char *path)
 	if (fd < 0)
 		return NULL;
 	c = calloc(1, sizeof(*c));
-	if (c == NULL || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 ||
-		check_server(fd, path) != 0) {
+	eno = c == NULL ? ENOMEM : 0;
+	if (eno == 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0)
 		eno = errno;
+	if (eno == 0)
+		eno = ring_server_check(fd, path);
+	if (eno != 0) {
 		close(fd);
 		free(c);
 		errno = eno;

@@ -13,6 +13,7 @@
 #include "files.h"
 #include "methods.h"
 #include "sa.h"
+#include "sa_several.h"
 #include "stopped.h"
 
 #define PAGE           500 /* records per reply */
@@ -144,27 +145,46 @@ fetch(struct query *q)
 	return rc;
 }
 
+/* Start a query, at one SA or at several. */
+static int
+start_query(struct query *q, json_t *params)
+{
+	const char *op = method_text(params, "op");
+	struct sa_several s = { q->o, q->c, q->words, &stop_signal, .hedge = true };
+	json_t *result = NULL;
+	int rc;
+
+	if (json_object_get(params, "or") == NULL && json_object_get(params, "hedge_ms") == NULL) {
+		rc = sa_call(q, "sa_query", params, q->o->wait_ms, &result);
+		if (rc == 0)
+			q->number = member_int(result, "query");
+		json_decref(result);
+		return rc;
+	}
+	if (strcmp(op, "set") == 0 || strcmp(op, "delete") == 0 || strncmp(op, "config_", 7) == 0)
+		s.hedge = false;
+	return sa_ask_several(&s, params, &q->number);
+}
+
 static int
 run_query(struct query *q, json_t *params)
 {
 	json_t *result = NULL, *forget = NULL, *none = NULL;
 	int rc;
 
-	rc = sa_call(q, "sa_query", params, q->o->wait_ms, &result);
-	if (rc != 0)
-		return rc;
-	q->number = member_int(result, "query");
-	json_decref(result);
 	q->started = clock_us() / 1000;
 	q->on_terminal = isatty(STDERR_FILENO);
 	q->records_scroll = isatty(STDOUT_FILENO);
 	sa_catch_signals(sa_stop);
-	rc = fetch(q);
-	forget = json_pack("{s:I}", "query", q->number);
-	connection_call(q->c, "sa_cancel", forget, q->o->wait_ms, &result, &none);
-	json_decref(forget);
-	json_decref(result);
-	json_decref(none);
+	rc = start_query(q, params);
+	if (rc == 0) {
+		rc = fetch(q);
+		forget = json_pack("{s:I}", "query", q->number);
+		connection_call(q->c, "sa_cancel", forget, q->o->wait_ms, &result, &none);
+		json_decref(forget);
+		json_decref(result);
+		json_decref(none);
+	}
 	sa_catch_signals(SIG_DFL);
 	if (stop_signal != 0)
 		raise(stop_signal);

@@ -16,7 +16,7 @@
 #define COLUMNS_MAX 32
 #define WIDE        160 /* width if the output is not a terminal */
 #define ACROSS_MAX  6 /* most rows shown side by side when a table is too wide */
-#define DOWN_MAX    16 /* a table with more columns is always printed with its rows side by side */
+#define DOWN_MAX    18 /* a table with more columns is always printed with its rows side by side */
 
 static void print_object(FILE *f, const json_t *obj, int indent);
 

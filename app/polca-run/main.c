@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "merge.h"
+
 #define NODE "/dev/infiniband/polca0"
 
 static void
@@ -27,7 +29,7 @@ polca_run_help(void)
 	       "usage: polca-run [-s SOCKET] PROGRAM [ARGUMENT ...]\n"
 	       "\n"
 	       "The program uses libibverbs, and is not changed: it finds each port of polca as a\n"
-	       "device, polca0, polca1, ...\n"
+	       "device, polca0, polca1, ..., beside the kernel's devices, if there are any.\n"
 	       "\n"
 	       "  -s, --socket PATH   polca's verbs socket; default: $POLCA_VERBS_SOCKET, else\n"
 	       "                      verbs.sock beside polca's control socket\n"
@@ -44,11 +46,22 @@ polca_run_help(void)
 		POLCA_VERSION);
 }
 
+/* As polca makes it and wants it below /tmp: another user may have put anything there. */
+static bool
+is_private_directory(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+		(st.st_mode & 077) == 0;
+}
+
 /* Where a polca that this user, or root, has started listens. */
 static void
 default_verbs_socket(char *path, size_t size)
 {
 	const char *dir = getenv("XDG_RUNTIME_DIR"), *given = getenv("POLCA_VERBS_SOCKET");
+	char own[32];
 
 	if (given != NULL) {
 		snprintf(path, size, "%s", given);
@@ -59,8 +72,9 @@ default_verbs_socket(char *path, size_t size)
 		return;
 	if (dir != NULL && dir[0] == '/')
 		snprintf(path, size, "%s/verbs.sock", dir);
-	else
-		snprintf(path, size, "/tmp/polca-%u/verbs.sock", (unsigned int)geteuid());
+	snprintf(own, sizeof(own), "/tmp/polca-%u", (unsigned int)geteuid());
+	if ((dir == NULL || dir[0] != '/') && is_private_directory(own))
+		snprintf(path, size, "%s/verbs.sock", own);
 	if (access(path, F_OK) != 0)
 		snprintf(path, size, "/run/polca/verbs.sock");
 }
@@ -107,8 +121,10 @@ static bool
 prepare_environment(const char *socket)
 {
 	static const char suffix[] = "-rdmav34.so";
-	char tree[PATH_MAX], library[PATH_MAX];
+	char tree[PATH_MAX], merged[PATH_MAX], library[PATH_MAX];
+	bool beside = kernel_has_rdma();
 	struct stat st;
+	int rc;
 
 	snprintf(tree, sizeof(tree), "%s.sys", socket);
 	if (access(tree, R_OK | X_OK) != 0) {
@@ -121,14 +137,18 @@ prepare_environment(const char *socket)
 			POLCA_PROVIDER_DIR);
 		return false;
 	}
+	rc = beside ? merge_trees(tree, merged, sizeof(merged)) : 0;
+	if (rc != 0) {
+		fprintf(stderr, "polca-run: %s: %s\n", merged, strerror(-rc));
+		return false;
+	}
 	library[strlen(library) - (sizeof(suffix) - 1)] = '\0';
-	setenv("SYSFS_PATH", tree, 1);
+	setenv("SYSFS_PATH", beside ? merged : tree, 1);
 	prepend_environment("RDMAV_DRIVERS", library);
-	if (stat(NODE, &st) == 0 && S_ISCHR(st.st_mode))
+	if (!beside && stat(NODE, &st) == 0 && S_ISCHR(st.st_mode))
 		return true;
 	if (!find_library("libpolca-node.so", library, sizeof(library))) {
-		fprintf(stderr, "polca-run: there is no %s, and no libpolca-node.so in %s\n", NODE,
-			POLCA_PROVIDER_DIR);
+		fprintf(stderr, "polca-run: libpolca-node.so is not in %s\n", POLCA_PROVIDER_DIR);
 		return false;
 	}
 	prepend_environment("LD_PRELOAD", library);

@@ -127,6 +127,8 @@ struct config_errors {
 int config_load(struct config *c, const char *path, const char *text, struct config_errors *errs);
 /* Check how values go together: names, pairs, addresses. Values that are wrong are left out. */
 void config_check(const struct config *c, struct config_errors *errs);
+/** Its part for "fleet". */
+void config_check_fleet(const struct config *c, struct config_errors *errs);
 
 /* Check that the sockets differ, once the control socket is chosen: it may be the default one. */
 int config_check_sockets(const struct config *c, struct error *err);

@@ -444,6 +444,8 @@ config_check(const struct config *c, struct config_errors *errs)
 		check_log(c, errs);
 	if (!config_errors_below(errs, "sa"))
 		check_partitions(c, errs);
+	if (!config_errors_below(errs, "fleet"))
+		config_check_fleet(c, errs);
 	for (i = 0; i < c->num_ports; i++)
 		if (!port_is_wrong(errs, i))
 			check_port_config(c, i, errs);

@@ -20,13 +20,57 @@ struct differ {
 	void *arg;
 };
 
+#define NOT_SHOWN "(not shown)"
+
+static void diff_hide_in(const struct table_row *rows, json_t *object);
+
+/* Security: a port that is new has a key within, and the differences are for everybody. */
+static void
+diff_hide(const struct table_row *row, json_t *v)
+{
+	json_t *item;
+	size_t i;
+
+	if (row->fields == NULL)
+		return;
+	if (json_is_object(v))
+		diff_hide_in(row->fields, v);
+	json_array_foreach(v, i, item)
+		diff_hide(row, item);
+}
+
+static void
+diff_hide_in(const struct table_row *rows, json_t *object)
+{
+	json_t *v;
+
+	for (; rows->name != NULL; rows++) {
+		v = json_object_get(object, rows->name);
+		if (rows->type == TABLE_INCLUDE)
+			diff_hide_in(rows->fields, object);
+		else if ((rows->flags & TABLE_SECRET) != 0 && v != NULL)
+			json_object_set_new(object, rows->name, json_string(NOT_SHOWN));
+		else if (v != NULL)
+			diff_hide(rows, v);
+	}
+}
+
 /* What is left out has its default: it is "none". @return text to free */
 static char *
 diff_text(const struct table_row *row, const json_t *v)
 {
-	if ((row->flags & TABLE_SECRET) && v != NULL)
-		return strdup("(not shown)");
-	return v != NULL ? json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY) : strdup("none");
+	json_t *shown;
+	char *text;
+
+	if (v == NULL)
+		return strdup("none");
+	if ((row->flags & TABLE_SECRET) != 0)
+		return strdup(NOT_SHOWN);
+	shown = json_deep_copy(v);
+	diff_hide(row, shown);
+	text = json_dumps(shown, JSON_COMPACT | JSON_ENCODE_ANY);
+	json_decref(shown);
+	return text;
 }
 
 static void

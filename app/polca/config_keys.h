@@ -65,6 +65,9 @@ extern const struct table_row config_cm_keys[];
 extern const struct table_row config_service_keys[];
 extern const struct config_service config_service_init;
 
+/* config_fleet.c */
+extern const struct table_row config_fleet_keys[];
+
 /* config_ports.c */
 extern const struct table_row config_port_keys[];
 extern const struct config_port config_port_init;

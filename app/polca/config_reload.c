@@ -389,12 +389,15 @@ reload_from_file(struct config_reload *r, bool apply, config_change_fn fn, void 
 	static struct config_errors errs;
 	static struct config next;
 	struct level_resets resets = { r->running, &next, fn, arg };
+	char line[512];
 	int ret;
 
 	if (r->file == NULL)
 		return error_set(err, ENOENT, "polca runs without a configuration file (-c)");
 	if (config_load(&next, r->file, NULL, &errs) != 0)
 		return reload_errors(&errs, err);
+	if (apply && config_exposes_keys(&next, r->file, line, sizeof(line)))
+		log_say(RTE_LOG_WARNING, line);
 	if (r->own_socket || next.socket[0] == '\0')
 		strcpy(next.socket, r->running->socket);
 	ret = reload_check(r, &next, err);

@@ -29,7 +29,10 @@ static const struct table_row control_keys[] = {
 	ROW_END,
 };
 
-#define VERBS_LIMIT(f, high, text)      UINT(struct config, verbs.f, #f, 1, high, text)
+#define VERBS_LIMIT(f, high, text)    UINT(struct config, verbs.f, #f, 1, high, text)
+#define VERBS_CM(f, name, high, text) UINT(struct config, verbs.cm.f, name, 1, high, text)
+#define VERBS_USER(f, name, high, text)                                                            \
+	UINT(struct config, verbs.limits.user.f, name, 1, high, text)
 #define VERBS_TABLE(f, low, high, text) UINT(struct config, verbs.limits.f, #f, low, high, text)
 
 static const struct table_row verbs_keys[] = {
@@ -42,7 +45,8 @@ static const struct table_row verbs_keys[] = {
 		"Group whose members may use it. polca's user must be a member. Default: none."),
 	TEXT(struct config, verbs.mode, "mode",
 		"Mode of the socket, octal, at least 0600. Default: 0660 with a group, else 0600."),
-	VERBS_LIMIT(max_clients, 1024, "Devices that programs have opened."),
+	VERBS_LIMIT(max_clients, 1024,
+		"Devices that programs have opened, and programs that use librdmacm, each."),
 	VERBS_LIMIT(max_user_clients, 1024, "Of these, those of one user."),
 	VERBS_LIMIT(mr_mb, 1 << 24, "Of one client: memory of its regions in MiB."),
 	VERBS_LIMIT(ring_mb, 65536, "Of one client: memory of its queues in MiB."),
@@ -51,7 +55,23 @@ static const struct table_row verbs_keys[] = {
 	VERBS_TABLE(max_srq, 1, 1024, "Of one client: shared receive queues."),
 	VERBS_TABLE(max_pd, 1, 65536, "Of one client: protection domains."),
 	VERBS_TABLE(max_mr, 1, 1 << 22, "Of one client: memory regions."),
+	VERBS_TABLE(max_mw, 1, 1 << 22, "Of one client: memory windows."),
 	VERBS_TABLE(max_channels, 1, 4096, "Of one client: completion channels."),
+	VERBS_TABLE(max_wr, 1, 1 << 28,
+		"Of one client: work requests that its queues have room for."),
+	VERBS_USER(max_qp, "max_user_qp", 1 << 23, "Of all clients of a user: queue pairs."),
+	VERBS_USER(max_cq, "max_user_cq", 1 << 23, "Of all clients of a user: completion queues."),
+	VERBS_USER(max_srq, "max_user_srq", 1 << 20,
+		"Of all clients of a user: shared receive queues."),
+	VERBS_USER(max_pd, "max_user_pd", 1 << 20, "Of all clients of a user: protection domains."),
+	VERBS_USER(max_mr, "max_user_mr", 1 << 23, "Of all clients of a user: memory regions."),
+	VERBS_USER(max_mw, "max_user_mw", 1 << 23, "Of all clients of a user: memory windows."),
+	VERBS_USER(max_wr, "max_user_wr", 1 << 30,
+		"Of all clients of a user: work requests that their queues have room for."),
+	VERBS_LIMIT(user_mr_mb, 1 << 24, "Of all clients of a user: memory of regions in MiB."),
+	VERBS_CM(max_ids, "max_cm_ids", 65536, "Of a program that uses librdmacm: its IDs."),
+	VERBS_CM(max_channels, "max_cm_channels", 4096,
+		"Of a program that uses librdmacm: event channels. rsockets take one each."),
 	ROW_END,
 };
 
@@ -220,6 +240,8 @@ const struct table_row config_rows[] = {
 	OBJECT("congestion", congestion_keys, "Reaction to congestion: DCQCN."),
 	OBJECT("mad", config_mad_keys, "Management datagrams: sessions and their bounds."),
 	OBJECT("sa", config_sa_keys, "Subnet administration."),
+	OBJECT("fleet", config_fleet_keys,
+		"Several appliances that serve one database, which etcd holds. Needs sa.path."),
 	OBJECT("sma", config_sma_keys,
 		"The channel adapter as subnet managers see it, on native IB ports."),
 	OBJECT("live", config_live_keys, "Answers to pings over management datagrams."),
@@ -247,5 +269,8 @@ config_init(struct config *c)
 	c->engine.cm = cm_limits_default;
 	c->verbs = verbs_config_default;
 	strcpy(c->file_prefix, "polca");
+	strcpy(c->engine.sa.fleet.prefix, "/polca");
+	c->engine.sa.fleet.lease_s = 5;
+	c->engine.sa.fleet.max_txn_ops = 128;
 	c->seccomp = CONFIG_SECCOMP_ENFORCE;
 }

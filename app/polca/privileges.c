@@ -45,6 +45,14 @@ static const struct link_needs link_needs[] = {
 /* Physical addresses, for a card under uio: the kernel shows them to a holder of this only. */
 #define PHYSICAL_ADDRESSES CAP_BIT(CAP_SYS_ADMIN)
 
+/*
+ * To open files that programs on the verbs socket have mapped (mem/process_range.h). Only for a
+ * polca that was given all of them by name, as by the drop-in verbs.conf: root has them by chance.
+ * They are effective only while such a file is opened.
+ */
+#define MAPPED_FILES                                                                               \
+	(CAP_BIT(CAP_CHECKPOINT_RESTORE) | CAP_BIT(CAP_SYS_PTRACE) | CAP_BIT(CAP_DAC_READ_SEARCH))
+
 static const struct link_needs *
 find_needs(const char *driver)
 {
@@ -59,7 +67,16 @@ find_needs(const char *driver)
 void
 privileges_never_gain(void)
 {
+	unsigned int cap;
+
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (geteuid() == 0 || capng_get_caps_process() != 0)
+		return;
+	for (cap = 0; cap <= CAP_LAST_CAP; cap++)
+		if ((MAPPED_FILES & CAP_BIT(cap)) != 0)
+			capng_update(CAPNG_DROP, CAPNG_EFFECTIVE, cap);
+	if (capng_apply(CAPNG_SELECT_CAPS) != 0)
+		PRIVILEGES_LOG(WARNING, "capabilities of verbs.conf stay effective");
 }
 
 /* Those of @p wanted that this process has. */
@@ -250,29 +267,33 @@ privileges_drop(const struct config *c, struct engine *e, const struct verbs_ser
 	bool stays_root = pw == NULL && geteuid() == 0;
 	unsigned int i, ports = link_num_ports(engine_link(e));
 	char names[256] = "as before";
-	uint64_t keep = 0;
+	struct link_state state;
+	uint64_t keep = 0, idle = 0;
 	int ret = 0;
 
 	for (i = 0; i < ports; i++) {
-		needs[i] = find_needs(link_driver(engine_link(e), i));
+		link_state(engine_link(e), i, &state);
+		needs[i] = find_needs(state.driver);
 		if (needs[i] != NULL)
 			keep |= needs[i]->capabilities;
 	}
 	if (c->hugepages && rte_eal_iova_mode() == RTE_IOVA_PA)
 		keep |= PHYSICAL_ADDRESSES;
 	keep = capabilities_held(keep);
+	if (verbs != NULL && geteuid() != 0 && capabilities_held(MAPPED_FILES) == MAPPED_FILES)
+		idle = MAPPED_FILES;
 	if (pw != NULL && verbs != NULL)
 		verbs_tree_give(verbs, pw->pw_uid);
 	if (pw != NULL)
 		ret = give_up_root(c, e, pw, &keep, err);
-	if (ret == 0 && !stays_root && apply_capabilities(keep, 0) != 0)
+	if (ret == 0 && !stays_root && apply_capabilities(keep, idle) != 0)
 		ret = error_set(err, EPERM, "capabilities cannot be given up: %s", strerror(errno));
 	if (ret == 0)
 		ret = system_calls_restrict(c->seccomp, needs, ports, err);
 	if (ret != 0)
 		return ret;
 	if (!stays_root)
-		print_capabilities(keep, names, sizeof(names));
+		print_capabilities(keep | idle, names, sizeof(names));
 	PRIVILEGES_LOG(INFO, "runs as user %u, capabilities: %s", (unsigned int)geteuid(), names);
 	return 0;
 }

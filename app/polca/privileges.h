@@ -14,7 +14,10 @@
 
 #include "config.h"
 
-/** Security: neither this process nor a child ever gains a privilege by execve(). Call it first. */
+/**
+ * Security: neither this process nor a child ever gains a privilege by execve(); and what it has
+ * for rare moments only is effective in no thread. Call it first.
+ */
 void privileges_never_gain(void);
 
 /**

@@ -38,7 +38,7 @@ static const int allowed_calls[] = {
 	SCMP_SYS(brk), SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(munmap), SCMP_SYS(mremap),
 	SCMP_SYS(mprotect), SCMP_SYS(madvise), SCMP_SYS(mlock), SCMP_SYS(mlock2), SCMP_SYS(munlock),
 	SCMP_SYS(mbind), SCMP_SYS(get_mempolicy), SCMP_SYS(set_mempolicy),
-	SCMP_SYS(move_pages), SCMP_SYS(memfd_create),
+	SCMP_SYS(move_pages), SCMP_SYS(memfd_create), SCMP_SYS(mincore),
 	/* threads, signals and time; without execve(), a process can run no other program */
 	SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(futex), SCMP_SYS(set_robust_list),
 	SCMP_SYS(rseq), SCMP_SYS(gettid),

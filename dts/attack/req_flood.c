@@ -3,16 +3,19 @@
  */
 
 /*
- * req_flood INTERFACE RATE COUNT < FRAME: send COUNT REQs, RATE a second. FRAME is one REQ over
- * RoCEv2, a whole Ethernet frame. In each copy the communication ID, CA GUID and queue pair are
- * random, and so is the source address: over IPv4 all of it, over IPv6 the half after the /64 of
- * FRAME. The GID and all checksums follow.
+ * req_flood INTERFACE RATE COUNT < FRAME: send COUNT REQs, RATE a second; after a stall it goes on
+ * without making up for it. FRAME is one REQ over RoCEv2, a whole Ethernet frame. In each copy the
+ * communication ID, CA GUID and queue pair are random, and so is the source address: over IPv4 all
+ * of it, over IPv6 the half after the /64 of FRAME. The GID and all checksums follow. At the end,
+ * which SIGTERM can bring early, the program prints how many it has sent in how many seconds.
  */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <errno.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +35,10 @@
 #define REQ_OFFSET 24 /* in the MAD */
 #define GID_OFFSET 56 /* in the REQ: the requester's */
 #define BATCH      32
+#define STALL      0.02 /* seconds behind its time after which the flood is not made up for */
 
 static size_t udp, frame_len; /* where UDP begins; of the whole frame */
+static volatile sig_atomic_t terminated;
 
 static uint32_t table[256];
 static uint64_t seed = 0x9E3779B97F4A7C15;
@@ -145,6 +150,26 @@ seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static void
+terminate(int number)
+{
+	(void)number;
+	terminated = 1;
+}
+
+/* Sleep until `sent` REQs are due. @return when the first one was due, later after a stall */
+static double
+wait_for_turn(double begin, long sent, long rate)
+{
+	double due = begin + (double)sent / (double)rate - seconds();
+
+	if (due < -STALL)
+		return begin - due - STALL;
+	if (due > 0)
+		nanosleep(&(struct timespec){ (long)due, (long)((due - (long)due) * 1e9) }, NULL);
+	return begin;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -152,10 +177,11 @@ main(int argc, char **argv)
 	struct sockaddr_ll to = { .sll_family = AF_PACKET };
 	struct mmsghdr msgs[BATCH] = { 0 };
 	struct iovec iov[BATCH];
-	double begin, due;
+	double begin, first_due;
 	long rate, count, sent = 0;
 	int fd, i, n;
 
+	signal(SIGTERM, terminate);
 	frame_len = fread(frame, 1, sizeof(frame), stdin);
 	udp = IP + (frame_is_ipv6(frame) ? IPV6_LEN : IPV4_LEN);
 	if (argc != 4 || frame_len != udp + MAX_LEN - IP - IPV6_LEN)
@@ -177,20 +203,19 @@ main(int argc, char **argv)
 		perror(argv[1]);
 		return 1;
 	}
-	for (begin = seconds(); sent < count; sent += n) {
+	for (begin = first_due = seconds(); sent < count && !terminated; sent += n) {
 		for (i = 0; i < BATCH; i++) {
 			memcpy(frames[i], frame, frame_len);
 			forge_req(frames[i]);
 		}
 		n = sendmmsg(fd, msgs, BATCH, 0);
+		if (n < 0 && errno == EINTR)
+			n = 0;
 		if (n < 0) {
 			perror("sendmmsg");
 			return 1;
 		}
-		due = begin + (double)sent / (double)rate - seconds();
-		if (due > 0)
-			nanosleep(&(struct timespec){ (long)due, (long)((due - (long)due) * 1e9) },
-				NULL);
+		first_due = wait_for_turn(first_due, sent, rate);
 	}
 	printf("%ld in %.3f s\n", sent, seconds() - begin);
 	return 0;

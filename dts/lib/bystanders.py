@@ -6,7 +6,9 @@
         ...   # the attack
 
 A queue pair, a connection and an SA client, at an address of their own, work before and after the
-attack; memory that no peer may touch stays as it is, and the appliance's own memory is bounded.
+attack; another connection stands all the time, and so does the queue pair. Memory that no peer may
+touch stays as it is, the appliance's own memory is bounded, and it sends no more bytes than a few
+for each that it gets. `bystanders.exchange()` within the block shows that they go on meanwhile.
 """
 
 import contextlib
@@ -27,9 +29,15 @@ CLASS_PORT_INFO = 1
 SIZE = 512
 
 
+def memory_kib(polca):
+    """Resident memory of the process."""
+    with open('/proc/%d/status' % polca.proc.pid) as f:
+        return int(next(row.split()[1] for row in f if row.startswith('VmRSS:')))
+
+
 class Bystanders:
     def __init__(self, wire):
-        self.wire, self.hca, self.turn = wire, Hca(wire.polca), 0
+        self.wire, self.hca, self.turn, self.standing = wire, Hca(wire.polca), 0, None
         self.conn = Conn(self.hca, wire, length=8192, ipv6=True)
         self.private = self.hca.mr(8192)
         self.content = pattern(99, 8192)
@@ -49,6 +57,9 @@ class Bystanders:
         assert c.read_answer(psn, SIZE) == data
         assert c.mr.same(0, self.content[:1024]) and c.mr.same(1024 + SIZE, self.content[1024 + SIZE:])
         assert self.private.same(0, self.content)
+        if self.standing:
+            self.standing.echo(data[:64], self.echoes)
+            self.echoes += 1
         with self.wire.peer(STATION_IP6) as peer:
             connection = peer.connect(ECHO)
             connection.echo(data[:64], 0)
@@ -59,26 +70,41 @@ class Bystanders:
             lambda: v2(mad.GET, CLASS_PORT_INFO, tid=sapeer.new_tid()))
         assert answer.status == 0
 
-    def memory_kib(self):
-        with open('/proc/%d/status' % self.wire.polca.proc.pid) as f:
-            return int(next(row.split()[1] for row in f if row.startswith('VmRSS:')))
-
-    def transferred(self):
+    def transferred(self, interfaces):
         """Bytes to and from the appliance."""
-        row = json.loads(self.wire.ns.exec(['ip', '-s', '-j', 'link', 'show', 'st0']))[0]
-        return row['stats64']['tx']['bytes'], row['stats64']['rx']['bytes']
+        to = of = 0
+        for row in json.loads(self.wire.ns.exec(['ip', '-s', '-j', 'link', 'show'])):
+            if row['ifname'] in interfaces:
+                to += row['stats64']['tx']['bytes']
+                of += row['stats64']['rx']['bytes']
+        return to, of
 
     @contextlib.contextmanager
-    def unharmed(self, amplified=3, growth_kib=GROWTH_KIB):
+    def connected(self):
+        """One more connection, which exchange() uses as long as the block lasts."""
+        with self.wire.peer(STATION_IP6) as peer:
+            self.standing, self.echoes = peer.connect(ECHO), 0
+            try:
+                yield
+            finally:
+                connection, self.standing = self.standing, None
+            connection.disconnect()
+            self.wire.gone(connection)
+
+    @contextlib.contextmanager
+    def unharmed(self, amplified=3, growth_kib=GROWTH_KIB, interfaces=('st0',)):
         """amplified: how many bytes the appliance may send for each that it gets; growth_kib: what
-        its memory may grow by."""
-        self.exchange()
-        memory, (to, of) = self.memory_kib(), self.transferred()
-        yield
-        self.exchange()
-        to, of = (now - was for now, was in zip(self.transferred(), (to, of)))
-        assert of <= amplified * to, '%d bytes for %d' % (of, to)
-        assert self.memory_kib() - memory < growth_kib
+        its memory may grow by; interfaces: on which it gets and sends them. On lo each byte counts
+        in both directions."""
+        with self.connected():
+            self.exchange()
+            memory, (to, of) = memory_kib(self.wire.polca), self.transferred(interfaces)
+            yield
+            self.exchange()
+            to, of = (now - was for now, was in zip(self.transferred(interfaces), (to, of)))
+            assert of <= amplified * to, '%d bytes for %d' % (of, to)
+            grown = memory_kib(self.wire.polca) - memory
+            assert grown < growth_kib, 'the memory has grown by %d KiB' % grown
 
     def log_lines(self):
         with open(self.wire.polca.log) as f:

@@ -5,6 +5,8 @@
 import socket
 import threading
 
+from roce import SO_RCVBUFFORCE
+
 ECN, ECT0, CE = 3, 2, 3
 ETH, TOS, CHECKSUM = 14, 15, 24  # offsets in an IPv4 frame without VLAN tag
 
@@ -36,7 +38,7 @@ class Marker:
     @staticmethod
     def _open(name):
         s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
+        s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
         s.bind((name, 0))
         s.settimeout(0.2)
         return s

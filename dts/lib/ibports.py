@@ -6,6 +6,7 @@ import os
 import shutil
 
 import capture
+from conn import wait_until
 from ibstation import IbStation
 from net import Namespace
 from polca import Polca
@@ -63,6 +64,12 @@ class Wire:
 
     def verdicts(self):
         return Delta(lambda: verdicts(self.polca))
+
+    def wait_own_records(self):
+        """Until the SA has the appliance's port as active: it stores the port again when the link comes up, and
+        must not do so after an import that replaces these records."""
+        wait_until(lambda: [r for r in self.polca.rpc('sa_export')['records']
+                            if r['record'] == 'PortInfoRecord' and r['port_state'] == 'active'])
 
     def audit(self):
         """The appliance's counters equal the capture's; tshark dissects all that it sent."""

@@ -10,11 +10,10 @@ import time
 import umad  # noqa: F401: where ibwire is
 import ibwire
 import time_limit
-from roce import mac_bytes
+from roce import mac_bytes, SO_RCVBUFFORCE
 from smp import NOTICE, Smp, TRAP
 
 ETH_P_ALL = 3
-SO_RCVBUFFORCE = 33
 
 
 class IbStation:

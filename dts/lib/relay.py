@@ -3,6 +3,7 @@
 """TCP ports of this host that are forwarded to a namespace, where the appliance listens, and
 vice versa."""
 
+import contextlib
 import socket
 import threading
 
@@ -58,15 +59,18 @@ class Relay:
                     return
                 b.sendall(d)
         except OSError:
-            pass
+            for s in a, b:  # one side was reset: the other must see an end, too
+                with contextlib.suppress(OSError):
+                    s.shutdown(socket.SHUT_RDWR)
 
 
 class Reach(Relay):
-    """The other direction: 127.0.0.1:r.port in the namespace reaches that port of this host."""
+    """The other direction: 127.0.0.1:r.port in the namespace, or another address and port there, reaches that
+    port of this host."""
 
-    def __init__(self, ns, port):
+    def __init__(self, ns, port, at=('127.0.0.1', 0)):
         self.ns, self.target = ns, port
-        self.listener = ns.call(socket.create_server, ('127.0.0.1', 0))
+        self.listener = ns.call(socket.create_server, at)
         self.port = self.listener.getsockname()[1]
         self.sockets = []
 

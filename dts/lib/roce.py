@@ -28,6 +28,7 @@ import time_limit
 
 conf.verb = 0
 ROCE_PORT = 4791
+SO_RCVBUFFORCE = 33  # net.core.rmem_max, which limits SO_RCVBUF, has room for few frames
 SOL_PACKET, PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 263, 8, 0x10
 
 
@@ -207,7 +208,7 @@ class Station:
 
         def opened():
             s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
+            s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
             s.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
             s.bind((ifname, 0))
             return s

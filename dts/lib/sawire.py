@@ -9,8 +9,10 @@ import shutil
 import struct
 
 import capture
+import cmpeer
 import mad
 import sapeer
+from bystanders import ECHO
 from mad import INFORM_INFO, MCMEMBER, NODE, v1, v2
 from net import Namespace
 from polca import Polca, port
@@ -58,20 +60,15 @@ def gid(lid):
     return PREFIX << 64 | GUID + lid
 
 
-class Wire:
-    """polca and a station on one wire, and its capture."""
+def with_sm_key(config):
+    """The configuration of an appliance, with the SM_Key of the tests unless it has one."""
+    return dict(config, sa=dict({'sm_key': SM_KEY}, **config.get('sa', {})))
 
-    polca_mac, polca_ip, station_ip = POLCA_MAC, POLCA_IP, STATION_IP
 
-    def __init__(self, kept, sockets, **config):
-        self.ns = Namespace()
-        self.ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
-        self.station = Station(self.ns, 'st0', STATION_MAC, STATION_IP)
-        self.capture = capture.Capture(self.ns, 'st0', os.path.join(kept, 'wire.pcap'))
-        config['sa'] = dict({'sm_key': SM_KEY}, **config.get('sa', {}))
-        self.polca = Polca(sockets, [port('port0', 'net_af_packet0,iface=pv0,framecnt=2048',
-                                          POLCA_IP + '/24')], ns=self.ns, **config)
-        self.kept, self.nodes = kept, 0
+class Database:
+    """What a wire does whose appliance has a database: a base of its class."""
+
+    nodes = 0
 
     def load(self, nodes):
         """A database of this many nodes, with LIDs from 1 on."""
@@ -91,22 +88,41 @@ class Wire:
             sapeer.prove(gsi)
         return self
 
-    def gsi(self, **kw):
-        return Gsi(self.station, POLCA_MAC, POLCA_IP, **kw)
+    def gsi(self, ip=None, **kw):
+        remote = self.polca_ip6 if ip and ':' in ip else self.polca_ip
+        return Gsi(self.station, self.polca_mac, remote, ip=ip, **kw)
 
     def stats(self):
         s = self.polca.rpc('sa_stats')
         return dict(s['mad'], live=s['sessions'], memory=s['memory_used'],
                     sent=s['aborts_sent'], received=s['aborts_received'])
 
-    def verdicts(self):
-        row = self.polca.rpc('stats_get', port=0)['ports'][0]
-        return dict(row['served'], **row['dropped'])
+    def sa_stats(self):
+        return self.polca.rpc('sa_stats')['sa']
 
     def audit(self):
         """Polca's counters equal the capture's, every packet has one verdict, tshark reads every
         frame of class version 2 that Polca sent."""
-        capture.audit(self.polca, self.capture, POLCA_MAC, V2_ONLY)
+        capture.audit(self.polca, self.capture, self.polca_mac, V2_ONLY)
+
+
+class Wire(Database):
+    """polca and a station on one wire, and its capture."""
+
+    polca_mac, polca_ip, station_ip = POLCA_MAC, POLCA_IP, STATION_IP
+
+    def __init__(self, kept, sockets, **config):
+        self.ns = Namespace()
+        self.ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+        self.station = Station(self.ns, 'st0', STATION_MAC, STATION_IP)
+        self.capture = capture.Capture(self.ns, 'st0', os.path.join(kept, 'wire.pcap'))
+        self.polca = Polca(sockets, [port('port0', 'net_af_packet0,iface=pv0,framecnt=2048',
+                                          POLCA_IP + '/24')], ns=self.ns, **with_sm_key(config))
+        self.kept = kept
+
+    def verdicts(self):
+        row = self.polca.rpc('stats_get', port=0)['ports'][0]
+        return dict(row['served'], **row['dropped'])
 
     def close(self):
         self.polca.kill()
@@ -115,6 +131,14 @@ class Wire:
         self.ns.close()
         if os.path.exists(self.polca.log):
             shutil.copy(self.polca.log, self.kept)
+
+
+class CmWire(Database, cmpeer.Wire):
+    """The same with cmpeer's addresses, IPv6 ones too, and an echo service: for Bystanders."""
+
+    def __init__(self, kept, sockets, **config):
+        echo = dict(kind='echo', port=ECHO, size=1024)
+        super().__init__(kept, sockets, services=[echo], **with_sm_key(config))
 
 
 # tshark only dissects class version 2 of the SA
@@ -158,15 +182,20 @@ def nodes1(gsi, **fields):
 
 
 def forge(frame, address, number, edit=None):
-    """The same request of class version 2, with this number in its TID, from one of 250 addresses of
-    the /24; edit(frame, at): changes its record, which begins there."""
+    """The same request of class version 2, with this number in its TID, from another address:
+    over IPv4 from one of 200 of the /24, over IPv6 from any of the /64. edit(frame, at): changes
+    its record, which begins there."""
     f = bytearray(frame)
-    mad_at = 14 + 20 + 8 + 12 + 8
-    f[14 + 15] = 3 + address % 250
-    struct.pack_into('!H', f, 24, 0)
-    total = sum(struct.unpack_from('!10H', f, 14))
-    total = (total & 0xffff) + (total >> 16)
-    struct.pack_into('!H', f, 24, 0xffff - ((total & 0xffff) + (total >> 16)))
+    if f[14] >> 4 == 6:
+        mad_at = 14 + 40 + 8 + 12 + 8
+        struct.pack_into('!Q', f, 14 + 16, 0x100 + address)
+    else:
+        mad_at = 14 + 20 + 8 + 12 + 8
+        f[14 + 15] = 50 + address % 200
+        struct.pack_into('!H', f, 24, 0)
+        total = sum(struct.unpack_from('!10H', f, 14))
+        total = (total & 0xffff) + (total >> 16)
+        struct.pack_into('!H', f, 24, 0xffff - ((total & 0xffff) + (total >> 16)))
     struct.pack_into('!Q', f, mad_at + 8, 0xf100d00000000000 + number)
     if edit:
         edit(f, mad_at + 56)

@@ -15,6 +15,7 @@ from polca import BUILD
 # workers: the appliance raises shorter timeouts.
 PATIENT = {'min_ack_timeout': 18}
 RUN = os.path.join(BUILD, 'app/polca-run/polca-run')
+PROBE = os.path.join(BUILD, 'test/verbs/verbs_probe')
 
 
 def listens(pid, tcp_port):
@@ -34,15 +35,28 @@ def listens(pid, tcp_port):
 class Job:
     """A program that runs; its output is in a file, so that it never waits for a reader."""
 
-    def __init__(self, path, argv, env, cwd=None):
+    def __init__(self, path, argv, env, cwd=None, stdin=subprocess.DEVNULL):
         self.path = path
         with open(path, 'w') as f:
-            self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=f, stderr=f, env=env, cwd=cwd,
+            self.proc = subprocess.Popen(argv, stdin=stdin, stdout=f, stderr=f, env=env, cwd=cwd,
                                          preexec_fn=net.die_with_parent)
 
     def output(self):
         with open(self.path, errors='replace') as f:
             return f.read()
+
+    def wait_line(self, line, times=1, timeout=30):
+        """Wait until the program has written this line so often."""
+        end = time_limit.end(timeout)
+        while self.output().splitlines().count(line) < times:
+            assert self.proc.poll() is None, 'ended with %s:\n%s' % (self.proc.returncode, self.output())
+            assert time.monotonic() < end, 'no line "%s":\n%s' % (line, self.output())
+            time.sleep(0.02)
+
+    def tell(self, line):
+        """Write a line to the program's standard input."""
+        self.proc.stdin.write((line + '\n').encode())
+        self.proc.stdin.flush()
 
     def wait_listening(self, tcp_port, timeout=20):
         end = time_limit.end(timeout)
@@ -86,11 +100,19 @@ class Programs:
         self.prefix = [*prefix, run]
         self.jobs = []
 
-    def spawn(self, *argv):
-        path = os.path.join(self.dir, '%s-%02d-%s.log' % (os.path.basename(self.socket), len(self.jobs), argv[0]))
-        job = Job(path, [*self.prefix, '-s', self.socket, *map(str, argv)], dict(os.environ, POLCA_DEBUG='1'))
+    def spawn(self, *argv, preload=None, **kw):
+        path = os.path.join(self.dir, '%s-%02d-%s.log' % (os.path.basename(self.socket), len(self.jobs),
+                                                          os.path.basename(argv[0])))
+        env = dict(os.environ, POLCA_DEBUG='1')
+        if preload is not None:
+            env['LD_PRELOAD'] = preload
+        job = Job(path, [*self.prefix, '-s', self.socket, *map(str, argv)], env, **kw)
         self.jobs.append(job)
         return job
+
+    def probe(self, *argv):
+        """Our own program of test/verbs, which is told lines."""
+        return self.spawn(PROBE, *argv, stdin=subprocess.PIPE)
 
     def run(self, *argv, timeout=60):
         return self.spawn(*argv).end(timeout)

@@ -25,6 +25,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include <rte_debug.h>
+
 #include "base/env.h"
 
 /** Embedded in whatever the pool has. */
@@ -79,6 +81,7 @@ share_holder_init(struct share_holder *h)
 static inline void
 share_rank_change(struct share_rank *r, struct share_holder *h, int change)
 {
+	RTE_ASSERT(change >= 0 || h->count >= (uint32_t)-change);
 	if (h->count != 0) {
 		TAILQ_REMOVE(&r->with[h->count], h, rank_link);
 		r->holders--;

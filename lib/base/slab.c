@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include <rte_debug.h>
 #include <rte_pause.h>
 
 #include "base/slab.h"
@@ -193,6 +194,9 @@ slab_free(void *mem, size_t size)
 		return;
 	c = *slab_chunk_of(mem, &p);
 	s = c->slab;
+	/* of the size that slab_alloc() was called with */
+	RTE_ASSERT(c->class == (p.steps > 0 ? &s->classes[p.octave][p.steps] : NULL));
+	RTE_ASSERT(c->used > 0 && c->used <= c->capacity);
 	lock(s);
 	slab_chunk_put(c, mem);
 	unlock(s);

@@ -16,24 +16,7 @@
 
 #include <rte_debug.h>
 
-#include "base/timer_wheel.h"
-
-#define SLOTS     65536
-#define SLOT_MASK (SLOTS - 1)
-#define WORDS     (SLOTS / 64)
-
-struct timer_wheel {
-	uint64_t bound;
-	uint64_t tick; /* all slots before this tick's have been run */
-	unsigned int shift; /* log2 of time units in a tick */
-	struct timer *due; /* taken off the slots, not fired or put back yet */
-	struct timer *started; /* by timer_start(), not in a closed group yet */
-	struct timer *sealed; /* closed group, whose packets may not have left yet */
-	const struct allocator *alloc;
-	uint64_t words_used[WORDS / 64]; /* bit i: used[i] may have bits set */
-	uint64_t used[WORDS]; /* bit 0: the slot is empty; bit 1: it may be empty */
-	struct timer *slots[SLOTS];
-};
+#include "base/timer_wheel_private.h"
 
 struct timer_wheel *
 timer_wheel_create(const struct allocator *alloc, uint64_t tick, uint64_t now)
@@ -121,15 +104,16 @@ timer_arm(struct timer_wheel *w, struct timer *t, uint64_t deadline)
 		list_remove(t);
 	}
 	slot_add(w, t);
+	timer_wheel_check(w, t);
 }
 
 void
 timer_disarm(struct timer_wheel *w, struct timer *t)
 {
-	(void)w;
 	t->deadline = UINT64_MAX;
 	if (t->prev != NULL)
 		list_remove(t);
+	timer_wheel_check(w, t);
 }
 
 /* slot_time UINT64_MAX tells timer_arm() and timer_move() that the timer is in no slot. */
@@ -141,6 +125,7 @@ timer_start(struct timer_wheel *w, struct timer *t, uint64_t wait)
 	t->deadline = wait;
 	t->slot_time = UINT64_MAX;
 	list_push(&w->started, t);
+	timer_wheel_check(w, t);
 }
 
 bool
@@ -151,6 +136,7 @@ timer_wheel_seal(struct timer_wheel *w)
 	w->sealed = w->started;
 	w->sealed->prev = &w->sealed;
 	w->started = NULL;
+	timer_wheel_check(w, NULL);
 	return true;
 }
 
@@ -170,6 +156,7 @@ timer_wheel_begin(struct timer_wheel *w, uint64_t now)
 		t->deadline += now;
 		slot_add(w, t);
 	}
+	timer_wheel_check(w, NULL);
 }
 
 void
@@ -321,6 +308,7 @@ timer_wheel_run(struct timer_wheel *w, uint64_t now)
 		t->fn(t, now);
 		fired++;
 	}
+	timer_wheel_check(w, NULL);
 	return fired;
 }
 

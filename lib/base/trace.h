@@ -15,6 +15,7 @@
  */
 
 #include <stdint.h>
+#include <stdio.h>
 
 #define TRACE_STEPS 64
 
@@ -58,5 +59,15 @@ trace_at(const struct trace *t, unsigned int i)
 {
 	return &t->step[(t->count - trace_length(t) + i) % TRACE_STEPS];
 }
+
+/**
+ * Print the steps, a line each, with the time since the oldest; or that there are none.
+ *
+ * @param t    NULL: the object was not recorded
+ * @param hz   time units a second
+ * @param put  prints what a step means to the object's folder, without the end of the line
+ */
+void trace_print(FILE *f, const struct trace *t, uint64_t hz,
+	void (*put)(FILE *f, const struct trace_step *s));
 
 #endif

@@ -74,8 +74,8 @@ enum verdict_kind {
 	X(GHOST_RESPONSE, ghost_response, DROPPED, "response to a PSN that was never sent")        \
 	X(DUPLICATE_RESPONSE, duplicate_response, DROPPED, "response to a PSN already retired")    \
 	X(STALE_NAK, stale_nak, DROPPED, "NAK repeated in a round of retries, or in an RNR wait")  \
-	X(READ_OUT_OF_ORDER, read_out_of_order, DROPPED, "Read response other than the next one")  \
-	X(IMPLIED_NAK, implied_nak_seq_err, DROPPED, "response that skipped a Read or an Atomic")  \
+	X(READ_OUT_OF_ORDER, read_out_of_order, DROPPED, "Read response other than the next one: one before it is missing") \
+	X(IMPLIED_NAK, implied_nak_seq_err, DROPPED, "ACK, NAK or response to a later request, while a Read or Atomic has no response") \
 	X(ACK_PAYLOAD, ack_payload, DROPPED, "Acknowledge or Atomic Acknowledge with a payload")   \
 	X(SYNDROME, syndrome, DROPPED, "reserved AETH syndrome")                                   \
 	/* lib/mad: datagrams for QP1 (sa-multipacket) */                                          \

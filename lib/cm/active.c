@@ -140,6 +140,7 @@ cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id
 	union gid addr;
 	int ret;
 
+	RTE_ASSERT(what->ops != NULL && id != NULL);
 	ret = cm_check_connect(cm, what, err);
 	if (ret != 0)
 		return ret;
@@ -154,13 +155,19 @@ cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id
 			cm->limits.max_connections_per_peer);
 	}
 	*id = c->id;
-	ret = cm_qp_create(c, &what->param, err);
+	ret = 0;
+	if (what->param.qpn != 0)
+		cm_qp_take(c, &what->param);
+	else
+		ret = cm_qp_create(c, &what->param, err);
 	if (ret != 0) {
 		cm_count_no_resources(cm, &c->peer->addr);
 		active_conn_drop(c);
+		cm_conn_check(c);
 		return ret;
 	}
 	send_req(c, what, now);
+	cm_conn_check(c);
 	return 0;
 }
 
@@ -222,6 +229,33 @@ take_rep(struct cm_conn *c, const struct cm_rx *rx)
 	cm_key_add(c, CM_KEY_REMOTE_QPN);
 }
 
+/* The user has a QP of its own, moves it to RTS, and calls cm_ready(). */
+static void
+wait_for_ready(struct cm_conn *c, const struct cm_rx *rx)
+{
+	struct cm_info info;
+
+	cm_unwant(c, CM_WORK_SEND);
+	cm_set_timer(c, cm_time(c->cm, CM_PEER_MS_MAX), rx->now);
+	cm_fill_info(c, rx->now, &info);
+	c->ops->responded(c->user, &info, rx->msg.private_data, rx->msg.private_len);
+}
+
+int
+cm_ready(struct cm *cm, cm_id id, uint64_t now)
+{
+	struct cm_conn *c = cm_conn_of(cm, id);
+
+	if (c == NULL)
+		return -ENOENT;
+	if (c->state != CM_STATE_REP_RCVD || !c->users_qp)
+		return -EINVAL;
+	send_rtu(c);
+	cm_establish(c, NULL, 0, now);
+	cm_conn_check(c);
+	return 0;
+}
+
 void
 cm_active_rep(struct cm_conn *c, struct cm_rx *rx)
 {
@@ -242,6 +276,10 @@ cm_active_rep(struct cm_conn *c, struct cm_rx *rx)
 	}
 	take_rep(c, rx);
 	c->state = CM_STATE_REP_RCVD;
+	if (c->users_qp) {
+		wait_for_ready(c, rx);
+		return;
+	}
 	if (cm_qp_connect(c, &err) != 0) {
 		cm_count_no_resources(c->cm, &c->peer->addr);
 		refuse_rep(c, rx, CM_REJ_NO_RESOURCES);

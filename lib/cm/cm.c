@@ -47,6 +47,9 @@ cm_create(const struct cm_config *config)
 	static const struct cm_timers timers = { cm_expired, cm_probe_expired };
 	struct cm *cm = mem_zalloc(config->alloc, sizeof(*cm), 64);
 
+	RTE_ASSERT(config->id < config->workers && config->hz > 0);
+	RTE_ASSERT(config->wheel != NULL && config->mad != NULL && config->rc != NULL);
+	RTE_ASSERT(config->port != NULL && config->rng != NULL);
 	if (cm == NULL)
 		return NULL;
 	cm->config = *config;
@@ -143,6 +146,7 @@ cm_work(struct cm_conn *c, uint64_t now)
 		cm_receives_wanted(c);
 	else if (bit == CM_WORK_RELEASE)
 		cm_release(c);
+	cm_conn_check(c);
 	return true;
 }
 
@@ -153,6 +157,7 @@ cm_run(struct cm *cm, uint64_t now, unsigned int budget)
 
 	while (done < budget && !TAILQ_EMPTY(&cm->work) && cm_work(TAILQ_FIRST(&cm->work), now))
 		done++;
+	RTE_ASSERT(done <= budget);
 	return done;
 }
 
@@ -197,6 +202,7 @@ cm_qp_event(struct cm *cm, const struct event *ev)
 		c->alternate.present = false;
 	else if (c->state != CM_STATE_TIMEWAIT)
 		cm_want(c, work);
+	cm_conn_check(c);
 }
 
 /* --- queries --- */

@@ -96,6 +96,8 @@ struct cm_request {
 	uint64_t remote_ca_guid;
 	uint32_t remote_qpn;
 	uint32_t remote_psn; /**< the first PSN that we send */
+	uint32_t local_psn; /**< the first PSN that we expect */
+	uint8_t ack_timeout; /**< of a QP that answers this request, a code */
 	uint8_t responder_resources; /**< Reads and Atomics that the peer answers at once */
 	uint8_t initiator_depth; /**< Reads and Atomics that the peer wants outstanding */
 	uint8_t retry_count;
@@ -112,6 +114,11 @@ struct cm_request {
 /** Our parameters of a connection, on either side. */
 struct cm_conn_param {
 	struct qp_init_attr qp; /**< for the QP that the CM creates */
+	/**
+	 * The user's own QP; 0: the CM creates one. The CM never touches the user's, which may
+	 * belong to another worker, and takes only .srq and .flow_control from .qp.
+	 */
+	uint32_t qpn;
 	uint32_t access; /**< MEM_ACCESS_REMOTE_... of the QP */
 	uint8_t responder_resources; /**< maximum; the peer's values and our limits lower it */
 	uint8_t initiator_depth;
@@ -150,6 +157,12 @@ struct cm_info {
 	struct cm_rdma rdma;
 	uint8_t responder_resources; /**< as agreed */
 	uint8_t initiator_depth;
+	/* for a QP of the user's own */
+	uint32_t rq_psn; /**< the first PSN that we expect */
+	uint32_t sq_psn; /**< the first PSN that we send */
+	uint8_t ack_timeout; /**< a code */
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
 	enum cm_end end; /**< valid from TIMEWAIT on */
 	uint16_t reason; /**< REJ reason if REJECTED or REFUSED */
 	uint64_t age; /**< time units since the connection was created */
@@ -208,6 +221,12 @@ struct cm_user {
 	 * REJ 8, invalid service ID. NULL: everybody may.
 	 */
 	bool (*admits)(void *listener, const struct cm_request *req);
+	/**
+	 * Active side, with a QP of the user's own: the REP came. The user moves its QP to RTS and
+	 * calls cm_ready(), or cm_disconnect() to send a REJ. May be NULL if it has no such QP.
+	 */
+	void (*responded)(void *user, const struct cm_info *info, const uint8_t *private_data,
+		uint8_t len);
 };
 
 struct cm_limits {
@@ -317,6 +336,18 @@ struct cm_connect {
  */
 int cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id,
 	struct error *err);
+/**
+ * Send the RTU after responded(): the connection is established.
+ * @retval -ENOENT  the connection has ended
+ * @retval -EINVAL  it does not wait for its user
+ */
+int cm_ready(struct cm *cm, cm_id id, uint64_t now);
+/**
+ * Data came to the QP of a user's own: they stand for a lost RTU.
+ * @retval -ENOENT  the connection has ended
+ * @retval -EINVAL  it does not wait for an RTU
+ */
+int cm_heard(struct cm *cm, cm_id id, uint64_t now);
 /**
  * End a connection. If it is established, move its QP to ERR and send a DREQ; ended() is called
  * when the answer comes. Otherwise send a REJ (active side: timeout; passive side: consumer) and

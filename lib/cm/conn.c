@@ -33,7 +33,7 @@ cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info)
 		.service_id = c->service_id,
 		.active = c->active,
 		.state = c->state,
-		.qpn = c->has_qp ? c->qpn : 0,
+		.qpn = c->has_qp || c->users_qp ? c->qpn : 0,
 		.remote_qpn = c->remote_qpn,
 		.remote_ca_guid = c->remote_ca_guid,
 		.path = c->path,
@@ -41,6 +41,11 @@ cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info)
 		.rdma = c->rdma,
 		.responder_resources = c->responder_resources,
 		.initiator_depth = c->initiator_depth,
+		.rq_psn = c->rq_psn,
+		.sq_psn = c->sq_psn,
+		.ack_timeout = c->ack_timeout,
+		.retry_count = c->retry_cnt,
+		.rnr_retry_count = c->rnr_retry,
 		.end = c->end,
 		.reason = c->reason,
 		.age = now - c->opened,
@@ -86,7 +91,7 @@ cm_tell_of_connection(const struct cm_conn *c, enum event_type type, uint64_t no
 		.reason = c->reason,
 		.end = c->end,
 	};
-	uint32_t qpn = c->has_qp ? c->qpn : 0;
+	uint32_t qpn = c->has_qp || c->users_qp ? c->qpn : 0;
 
 	if (c->active || c->budget.proven)
 		cm_tell(c->cm, type, qpn, change, &c->path.av);

@@ -36,14 +36,15 @@ static void
 cm_abandon(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
 {
 	const struct cm_refusal consumer = {
-		.answers = CM_ANSWERS_OTHER,
+		.answers = c->state == CM_STATE_REP_RCVD ? CM_ANSWERS_REP : CM_ANSWERS_OTHER,
 		.reason = CM_REJ_CONSUMER,
 		.private_data = private_data,
 		.private_len = RTE_MIN(len, CM_REJ_PRIVATE),
 	};
-	bool rts = c->state == CM_STATE_REP_SENT || c->state == CM_STATE_MRA_REP_RCVD;
+	bool rts = c->state == CM_STATE_REP_SENT || c->state == CM_STATE_MRA_REP_RCVD ||
+		c->state == CM_STATE_REP_RCVD;
 
-	if (c->active)
+	if (c->active && c->state != CM_STATE_REP_RCVD)
 		cm_reject_timeout(c);
 	else
 		cm_reject(c, &consumer);
@@ -58,11 +59,13 @@ cm_disconnect(struct cm *cm, cm_id id, const uint8_t *private_data, uint8_t len,
 {
 	struct cm_conn *c = cm_conn_of(cm, id);
 
+	RTE_ASSERT(private_data != NULL || len == 0);
 	if (c == NULL || c->state == CM_STATE_IDLE)
 		return -ENOENT;
 	switch (c->state) {
 	case CM_STATE_ESTABLISHED:
 		cm_send_dreq(c, private_data, len, now);
+		cm_conn_check(c);
 		return 0;
 	case CM_STATE_DREQ_SENT:
 	case CM_STATE_DREQ_RCVD:
@@ -70,14 +73,15 @@ cm_disconnect(struct cm *cm, cm_id id, const uint8_t *private_data, uint8_t len,
 		return -EALREADY;
 	}
 	cm_abandon(c, private_data, len, now);
+	cm_conn_check(c);
 	return 0;
 }
 
 /* --- ended by the peer --- */
 
-/* The DREP has the DREQ's TID and its communication IDs, swapped. */
+/* The DREP has the DREQ's TID and its communication IDs, swapped. c is NULL if there is none. */
 static void
-send_drep(const struct cm_rx *rx)
+send_drep(struct cm_conn *c, const struct cm_rx *rx)
 {
 	const struct cm_msg m = {
 		.type = CM_DREP,
@@ -86,6 +90,8 @@ send_drep(const struct cm_rx *rx)
 		.remote_id = rx->msg.local_id,
 	};
 
+	if (c != NULL)
+		cm_trace_sent(c, CM_DREP, 0);
 	cm_send(rx->cm, rx->peer, &m);
 }
 
@@ -105,7 +111,7 @@ cm_dreq(struct cm_conn *c, struct cm_rx *rx)
 	if (!for_my_qp(c, rx))
 		return;
 	c->state = CM_STATE_DREQ_RCVD;
-	send_drep(rx);
+	send_drep(c, rx);
 	cm_end_timewait(c, CM_END_DISCONNECTED, 0, rx->msg.private_data, rx->msg.private_len,
 		rx->now);
 }
@@ -116,16 +122,15 @@ cm_dreq_again(struct cm_conn *c, struct cm_rx *rx)
 	if (!for_my_qp(c, rx))
 		return;
 	cm_count(c->cm, duplicates);
-	send_drep(rx);
+	send_drep(c, rx);
 }
 
 /* A DREQ without a connection here: answer it, so that the peer does not wait. */
 void
 cm_stray_dreq(struct cm_conn *c, struct cm_rx *rx)
 {
-	RTE_SET_USED(c);
 	cm_count(rx->cm, unmatched);
-	send_drep(rx);
+	send_drep(c, rx);
 }
 
 void

@@ -32,6 +32,7 @@ half_open_end(struct cm_conn *c, uint64_t now)
 	limit_peer_note(&c->cm->limited.evicted, c->peer->addr.raw);
 	cm_reject(c, &full);
 	cm_end_idle(c, CM_END_TIMEOUT, 0, NULL, 0, now);
+	cm_conn_check(c);
 }
 
 /*

@@ -97,6 +97,7 @@ cm_worker_of(uint64_t hash_key, unsigned int workers, cm_id id)
 {
 	unsigned int bits = bits_for(workers);
 
+	RTE_ASSERT(workers > 0);
 	/* an ID that is not ours may give a worker that does not exist: any worker may reject it */
 	return (cm_unscramble(hash_key, id) & ((1u << bits) - 1)) % workers;
 }
@@ -117,6 +118,7 @@ cm_owner(uint64_t hash_key, unsigned int workers, const uint8_t *mad)
 	uint16_t attribute = get_be16(mad + OFF_ATTRIBUTE);
 	uint32_t remote_id = get_be32(mad + OFF_REMOTE_ID);
 
+	RTE_ASSERT(workers > 0);
 	if (workers == 1)
 		return 0;
 	if (attribute == cm_msg_layouts[CM_REQ].attribute)

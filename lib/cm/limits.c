@@ -123,6 +123,7 @@ cm_pause_peer(struct cm *cm, const union gid *addr, uint64_t until)
 {
 	struct cm_pause *p = pause_find(cm, addr);
 
+	RTE_ASSERT(until != 0); /* which stands for a place that was never used */
 	if (p == NULL) {
 		p = TAILQ_FIRST(&cm->oldest_pause);
 		if (p->until != 0)

@@ -37,6 +37,7 @@ cm_listen(struct cm *cm, uint64_t service_id, uint64_t mask, const struct cm_use
 {
 	uint32_t i = cm->num_listeners;
 
+	RTE_ASSERT(user != NULL);
 	if (listener_exact(cm, service_id, mask) != NULL)
 		return -EEXIST;
 	if (i == cm->limits.max_listeners)

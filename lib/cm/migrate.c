@@ -17,8 +17,11 @@ cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t 
 	struct cm_conn *c = cm_conn_of(cm, id);
 	struct cm_msg m = { .type = CM_LAP };
 
+	RTE_ASSERT(path != NULL);
 	if (c == NULL || c->state != CM_STATE_ESTABLISHED)
 		return error_set(err, ENOENT, "id: there is no established connection 0x%08x", id);
+	if (c->users_qp)
+		return error_set(err, EOPNOTSUPP, "id: 0x%08x is a program's own connection", id);
 	if (c->lap_waiting)
 		return error_set(err, EBUSY, "id: a LAP still waits for its APR");
 	if (cm_port(cm, path->av.port) == NULL)
@@ -34,6 +37,7 @@ cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t 
 	};
 	cm_path_say(cm, path, c->proposed_timeout, &m.lap.alternate);
 	cm_ask(c, &m, c->dreq_interval, now);
+	cm_conn_check(c);
 	return 0;
 }
 
@@ -63,7 +67,7 @@ cm_apr(struct cm_conn *c, struct cm_rx *rx)
 /* --- LAPs that the peer sends --- */
 
 static void
-send_apr(const struct cm_rx *rx, uint8_t status)
+send_apr(struct cm_conn *c, const struct cm_rx *rx, uint8_t status)
 {
 	const struct cm_msg m = {
 		.type = CM_APR,
@@ -73,6 +77,8 @@ send_apr(const struct cm_rx *rx, uint8_t status)
 		.apr = { .status = status },
 	};
 
+	if (c != NULL)
+		cm_trace_sent(c, CM_APR, 0);
 	cm_send(rx->cm, rx->peer, &m);
 }
 
@@ -120,7 +126,7 @@ cm_lap(struct cm_conn *c, struct cm_rx *rx)
 		c->lap_tid = rx->msg.tid;
 		c->lap_answered = true;
 	}
-	send_apr(rx, c->lap_status);
+	send_apr(c, rx, c->lap_status);
 }
 
 void
@@ -128,5 +134,5 @@ cm_stray_lap(struct cm_conn *c, struct cm_rx *rx)
 {
 	RTE_SET_USED(c);
 	cm_count(rx->cm, unmatched);
-	send_apr(rx, CM_APR_INVALID_ID);
+	send_apr(c, rx, CM_APR_INVALID_ID);
 }

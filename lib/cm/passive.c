@@ -75,6 +75,7 @@ passive_conn_new(const struct cm_rx *rx, const struct cm_request *req)
 	c->remote_ca_guid = m->ca_guid;
 	c->remote_qpn = m->qpn;
 	c->sq_psn = m->psn;
+	c->rq_psn = rng_u32(rx->cm->config.rng) & PSN_MASK;
 	c->responder_resources = m->responder_resources;
 	c->initiator_depth = m->initiator_depth;
 	c->retry_cnt = m->retry_count;
@@ -88,6 +89,8 @@ passive_conn_new(const struct cm_rx *rx, const struct cm_request *req)
 	ms = cm_rep_interval_ms(m->local_response_timeout);
 	c->dreq_interval = cm_peer_time(rx->cm, ms);
 	c->state = CM_STATE_REQ_RCVD;
+	if (unlikely(c->trace != NULL))
+		cm_trace_received(c, &rx->msg)->expected = 0; /* no ID was known before */
 	cm_key_add(c, CM_KEY_REMOTE_ID);
 	cm_key_add(c, CM_KEY_REMOTE_QPN);
 	cm_half_open_add(c);
@@ -121,6 +124,7 @@ ask_user(struct cm_conn *c, const struct cm_listener *l, struct cm_request *req,
 	uint16_t reason;
 
 	req->id = c->id;
+	req->local_psn = c->rq_psn;
 	reason = l->ops->request(l->listener, req, &param, &c->user);
 	if (!cm_lives(c, req->id) || !waits_for_user(c) || reason == CM_LATER)
 		return; /* CM_LATER: the timer of wait_for_user() limits the wait */
@@ -185,6 +189,7 @@ cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
 	c->ops = l->ops;
 	wait_for_user(c, rx->now);
 	ask_user(c, l, &req, rx);
+	cm_conn_check(c);
 }
 
 /* --- the answer --- */
@@ -228,17 +233,37 @@ arm_alternate(struct cm_conn *c)
 	c->alternate.present = c->failover == 0;
 }
 
+/* Create the QP and move it to RTS. @retval -ECANCELED the user ended the connection meanwhile */
+static int
+passive_make_qp(struct cm_conn *c, const struct cm_conn_param *param, uint64_t now)
+{
+	struct cm *cm = c->cm;
+	cm_id id = c->id;
+	struct error err;
+	int ret;
+
+	ret = cm_qp_create(c, param, &err);
+	/* no QP or no memory left: strangers may hold it */
+	if ((ret == -ENOSPC || ret == -ENOMEM) && !c->has_qp && cm_half_open_evict(cm, c, now))
+		ret = cm_qp_create(c, param, &err);
+	if (!cm_lives(c, id) || !waits_for_user(c))
+		return -ECANCELED;
+	if (c->has_qp)
+		cm_half_open_weigh(c, rc_qp_bytes(&param->qp), now);
+	return ret != 0 ? ret : cm_qp_connect(c, &err);
+}
+
 int
 cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t now)
 {
 	struct cm_conn *c = cm_conn_of(cm, id);
 	uint8_t most = cm->limits.max_rd_atomic, wanted;
-	struct error err;
-	int ret;
+	int ret = 0;
 
+	RTE_ASSERT(param->private_len <= CM_REP_PRIVATE);
 	if (c == NULL)
 		return -ENOENT;
-	if (!waits_for_user(c) || c->has_qp)
+	if (!waits_for_user(c) || c->has_qp || c->users_qp)
 		return -EINVAL;
 	/*
 	 * cm.md 4: our initiator depth is limited by the peer's responder resources, and vice versa
@@ -246,17 +271,12 @@ cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t n
 	wanted = c->initiator_depth;
 	c->initiator_depth = RTE_MIN(RTE_MIN(param->initiator_depth, most), c->responder_resources);
 	c->responder_resources = RTE_MIN(RTE_MIN(param->responder_resources, most), wanted);
-	c->rq_psn = rng_u32(cm->config.rng) & PSN_MASK;
-	ret = cm_qp_create(c, param, &err);
-	/* no QP or no memory left: strangers may hold it */
-	if ((ret == -ENOSPC || ret == -ENOMEM) && !c->has_qp && cm_half_open_evict(cm, c, now))
-		ret = cm_qp_create(c, param, &err);
-	if (!cm_lives(c, id) || !waits_for_user(c))
+	if (param->qpn != 0)
+		cm_qp_take(c, param);
+	else
+		ret = passive_make_qp(c, param, now);
+	if (ret == -ECANCELED)
 		return -ENOENT;
-	if (c->has_qp)
-		cm_half_open_weigh(c, rc_qp_bytes(&param->qp), now);
-	if (ret == 0)
-		ret = cm_qp_connect(c, &err);
 	if (ret != 0) {
 		cm_count_no_resources(cm, &c->peer->addr);
 		cm_refuse(cm, id, c->has_qp ? CM_REJ_NO_RESOURCES : CM_REJ_NO_QP, NULL, 0, now);
@@ -264,6 +284,7 @@ cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t n
 	}
 	arm_alternate(c);
 	send_rep(c, param, now);
+	cm_conn_check(c);
 	return 0;
 }
 
@@ -279,12 +300,14 @@ cm_refuse(struct cm *cm, cm_id id, uint16_t reason, const uint8_t *private_data,
 	};
 	struct cm_conn *c = cm_conn_of(cm, id);
 
+	RTE_ASSERT(reason != 0 && reason != CM_LATER && (private_data != NULL || len == 0));
 	if (c == NULL)
 		return -ENOENT;
 	if (!waits_for_user(c))
 		return -EINVAL;
 	cm_reject(c, &r);
 	cm_end_idle(c, CM_END_REFUSED, reason, NULL, 0, now);
+	cm_conn_check(c);
 	return 0;
 }
 
@@ -327,6 +350,20 @@ cm_passive_req_stale(struct cm_conn *c, struct cm_rx *rx)
 }
 
 /* --- RTU --- */
+
+int
+cm_heard(struct cm *cm, cm_id id, uint64_t now)
+{
+	struct cm_conn *c = cm_conn_of(cm, id);
+
+	if (c == NULL)
+		return -ENOENT;
+	if (c->state != CM_STATE_REP_SENT && c->state != CM_STATE_MRA_REP_RCVD)
+		return -EINVAL;
+	cm_establish(c, NULL, 0, now);
+	cm_conn_check(c);
+	return 0;
+}
 
 void
 cm_passive_rtu(struct cm_conn *c, struct cm_rx *rx)

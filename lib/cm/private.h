@@ -19,6 +19,7 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_debug.h>
 
 #include "base/hash_table.h"
 #include "base/share.h"
@@ -80,7 +81,8 @@ struct cm_conn {
 	cm_id id; /* 0: in the pool */
 	uint8_t state; /* enum cm_state */
 	bool active;
-	bool has_qp;
+	bool has_qp; /* that the CM has created */
+	bool users_qp; /* .qpn is the user's: the CM never touches it */
 	bool half_open;
 	bool told; /* the end is recorded and ended() was called */
 	bool lap_waiting; /* .mad is a LAP that waits for its APR */
@@ -387,6 +389,8 @@ void cm_reject_timeout(struct cm_conn *c);
  * @retval -ECANCELED  the user ended the connection in prepare(): @p c is released
  */
 int cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error *err);
+/* Use the user's own QP, which the user moves through its states. */
+void cm_qp_take(struct cm_conn *c, const struct cm_conn_param *param);
 /* Let the user prepare for data: post receives. As cm_qp_create(), may release @p c. */
 int cm_qp_prepare(struct cm_conn *c, struct error *err);
 /* Move the QP to RTR and RTS. */

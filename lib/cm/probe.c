@@ -46,7 +46,8 @@ probe_send(struct cm_conn *c)
 void
 cm_probe(struct cm_conn *c)
 {
-	if (c->state != CM_STATE_ESTABLISHED || c->probing)
+	/* a user's own QP is not ours to send with */
+	if (c->state != CM_STATE_ESTABLISHED || c->probing || c->users_qp)
 		return;
 	if (c->peer->probes >= PROBES_PER_PEER ||
 		c->cm->probes[c->path.av.port] >= PROBES_PER_PORT) {
@@ -60,6 +61,7 @@ cm_probe(struct cm_conn *c)
 	c->probes_left = PROBES;
 	c->heard = packets_heard(c);
 	probe_send(c);
+	cm_conn_check(c);
 }
 
 void
@@ -70,14 +72,16 @@ cm_probe_expired(struct timer *timer, uint64_t now)
 
 	if (packets_heard(c) != c->heard) {
 		cm_probe_end(c);
-		return;
-	}
-	if (c->probes_left > 0) {
+	} else if (c->probes_left > 0) {
 		probe_send(c);
-		return;
+	} else {
+		/*
+		 * The peer has no such QP any more: its new life may use the same QPN and ID at
+		 * once.
+		 */
+		cm_key_remove(c, CM_KEY_REMOTE_ID);
+		cm_key_remove(c, CM_KEY_REMOTE_QPN);
+		cm_end_timewait(c, CM_END_STALE, CM_REJ_STALE, NULL, 0, now);
 	}
-	/* The peer has no such QP any more: its new life may use the same QPN and ID at once. */
-	cm_key_remove(c, CM_KEY_REMOTE_ID);
-	cm_key_remove(c, CM_KEY_REMOTE_QPN);
-	cm_end_timewait(c, CM_END_STALE, CM_REJ_STALE, NULL, 0, now);
+	cm_conn_check(c);
 }

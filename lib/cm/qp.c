@@ -47,11 +47,28 @@ cm_qp_to_init(struct cm_conn *c, uint32_t access, struct error *err)
 	return rc_qp_modify(rc_of(c), c->qpn, &attr, QP_ATTR_STATE | QP_ATTRS_INIT, err);
 }
 
+static void
+cm_qp_note(struct cm_conn *c, const struct cm_conn_param *param)
+{
+	c->min_rnr_timer = param->min_rnr_timer;
+	c->peer_rnr_retry = param->rnr_retry_count;
+	c->srq = param->qp.srq != RC_NO_SRQ;
+	c->flow_control = param->qp.flow_control;
+	cm_path_follow_port(c->cm, &c->path);
+}
+
+void
+cm_qp_take(struct cm_conn *c, const struct cm_conn_param *param)
+{
+	c->users_qp = true;
+	c->qpn = param->qpn;
+	cm_qp_note(c, param);
+}
+
 int
 cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error *err)
 {
 	struct qp_init_attr init = param->qp;
-	struct cm *cm = c->cm;
 	int ret;
 
 	/* data may come before the RTU: report it even though the QP is in RTS */
@@ -61,12 +78,8 @@ cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error 
 	if (ret != 0)
 		return ret;
 	c->has_qp = true;
-	c->min_rnr_timer = param->min_rnr_timer;
-	c->peer_rnr_retry = param->rnr_retry_count;
-	c->srq = init.srq != RC_NO_SRQ;
-	c->flow_control = init.flow_control;
 	cm_key_add(c, CM_KEY_QPN);
-	cm_path_follow_port(cm, &c->path);
+	cm_qp_note(c, param);
 	ret = cm_qp_to_init(c, param->access, err);
 	return ret != 0 ? ret : cm_qp_prepare(c, err);
 }
@@ -150,9 +163,12 @@ cm_qp_arm(struct cm_conn *c, const struct cm_path *path, uint8_t ack_timeout)
 		.alt_timeout = ack_timeout,
 		.path_mig_state = MIG_REARM,
 	};
-	int ret = rc_qp_modify(rc_of(c), c->qpn, &attr, QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE,
-		NULL);
+	int ret;
 
+	if (c->users_qp)
+		return CM_APR_UNSUPPORTED;
+	ret = rc_qp_modify(rc_of(c), c->qpn, &attr, QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE,
+		NULL);
 	if (ret == 0)
 		return CM_APR_OK;
 	return ret == -EOPNOTSUPP ? CM_APR_UNSUPPORTED : CM_APR_REJECTED;

@@ -119,6 +119,7 @@ cm_request_check(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 		.initiator_depth = m->initiator_depth,
 		.retry_count = m->retry_count,
 		.rnr_retry_count = m->rnr_retry_count,
+		.ack_timeout = m->primary.ack_timeout,
 		.srq = m->srq,
 		.flow_control = m->flow_control,
 	};

@@ -29,7 +29,7 @@ expire_connecting(struct cm_conn *c, uint64_t now)
 	cm_end_idle(c, CM_END_TIMEOUT, 0, NULL, 0, now);
 }
 
-/* The user did not accept or refuse in time. */
+/* The user did not accept or refuse in time, or did not move its own QP to RTS. */
 static void
 expire_user(struct cm_conn *c, uint64_t now)
 {
@@ -61,6 +61,7 @@ expire_timewait(struct cm_conn *c, uint64_t now)
 static const expire_fn expiries[CM_STATES] = {
 	[CM_STATE_REQ_SENT] = expire_connecting,
 	[CM_STATE_MRA_REQ_RCVD] = expire_connecting,
+	[CM_STATE_REP_RCVD] = expire_user,
 	[CM_STATE_REQ_RCVD] = expire_user,
 	[CM_STATE_MRA_REQ_SENT] = expire_user,
 	[CM_STATE_REP_SENT] = expire_connecting,

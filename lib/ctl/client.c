@@ -7,15 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_log.h>
 
+#include "base/close_apart.h"
 #include "ctl/client.h"
 
 #define READ_STEP    65536 /* bytes taken from a socket at a time */
 #define CALLS_A_TURN 16 /* requests answered before the next client's turn */
+#define PASSED_MAX   253 /* descriptors in a message */
 
 static void
 client_event(evutil_socket_t fd, short events, void *client)
@@ -43,8 +46,21 @@ static void
 drop_passed_fd(struct client *cl)
 {
 	if (cl->passed_fd >= 0)
-		close(cl->passed_fd);
+		close_passed(cl->passed_fd);
 	cl->passed_fd = -1;
+}
+
+/* Descriptors may wait in the socket, which are closed with it. */
+static void
+close_connection(int fd)
+{
+	int unread = 0;
+
+	shutdown(fd, SHUT_RDWR); /* nothing more comes */
+	if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0)
+		close(fd);
+	else
+		close_passed(fd);
 }
 
 static void
@@ -92,7 +108,7 @@ client_destroy(struct client *cl)
 		rpc_undo(cl->answered);
 	rpc_close(cl->answered);
 	client_free(cl);
-	close(fd);
+	close_connection(fd);
 }
 
 RTE_LOG_REGISTER(ctl_logtype, polca.ctl, INFO);
@@ -195,46 +211,51 @@ wanted_events(const struct client *cl)
 	return want;
 }
 
-/* @return the descriptor that came with a message, or -1 */
-static int
-descriptor_of(struct msghdr *m)
+/* Take over the descriptors that came with a message. @return how many */
+static unsigned int
+take_passed(struct client *cl, struct msghdr *m)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-	int fd = -1;
+	unsigned int num, i;
+	int fd;
 
-	if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
+	if (c == NULL || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return 0;
+	num = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(fd));
+	for (i = 0; i < num; i++) {
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+		if (num == 1 && cl->passed_fd < 0 && !cl->read_only) {
+			cl->passed_fd = fd;
+			return 0;
+		}
+		close_passed(fd);
+	}
+	return num;
 }
 
 /*
- * Receive bytes, and the descriptor that comes with them. The kernel closes what has no room in
- * msg_control: there is room for one.
+ * Receive bytes, and the descriptor that comes with them. There is room for as many as the kernel
+ * passes: it would close others on the spot, and wait for what they wait for.
  */
 static ssize_t
 receive(struct client *cl, struct evbuffer_iovec *room)
 {
 	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(PASSED_MAX * sizeof(int))];
 		struct cmsghdr header;
 	} control;
 	struct msghdr m = { .msg_iov = room,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		.msg_controllen = CMSG_LEN(sizeof(int)) };
+		.msg_controllen = sizeof(control) };
 	ssize_t n = recvmsg(cl->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	int fd = n >= 0 ? descriptor_of(&m) : -1;
 
-	if (fd < 0 && (n < 0 || (m.msg_flags & MSG_CTRUNC) == 0))
+	if (n < 0 || (take_passed(cl, &m) == 0 && (m.msg_flags & MSG_CTRUNC) == 0))
 		return n;
-	if (cl->passed_fd < 0 && (m.msg_flags & MSG_CTRUNC) == 0) {
-		cl->passed_fd = fd;
-		return n;
-	}
-	if (fd >= 0)
-		close(fd);
 	client_refuse(cl, RPC_INVALID_REQUEST,
-		"send one descriptor with a request, and wait for the reply before the next");
+		cl->read_only
+			? "the monitoring socket takes no descriptors"
+			: "send one descriptor with a request, and wait for the reply before the next");
 	return 0;
 }
 

@@ -70,6 +70,17 @@ counters_verdicts(const struct link_counters *c, int kind, counter_fn fn, void *
 				counter_at(c, PORT_COUNTER(verdict[v])));
 }
 
+/* of struct clients_counters */
+static const struct {
+	const char *name;
+	const char *help;
+} clients_counter_infos[CLIENTS_COUNTER_COUNT] = {
+	{ "opened", "devices that programs have opened" },
+	{ "posted", "work requests taken from programs" },
+	{ "completed", "completions given to programs" },
+	{ "refused", "connections and requests of programs that a limit refused" },
+};
+
 /* A structure of counters with a table of their names and helps, in the same order */
 #define COUNTERS(kind, count)                                                                      \
 	void counters_##kind(const struct kind##_counters *c, counter_fn fn, void *arg)            \
@@ -87,6 +98,7 @@ COUNTERS(sa, SA_COUNTER_COUNT)
 COUNTERS(sma, SMA_COUNTER_COUNT)
 COUNTERS(live, LIVE_COUNTER_COUNT)
 COUNTERS(svc, SVC_COUNTER_COUNT)
+COUNTERS(clients, CLIENTS_COUNTER_COUNT)
 
 /* --- connections: counters by message and by reason --- */
 
@@ -164,6 +176,7 @@ counters_read(struct engine *e, enum counter_set set, int port, int worker, coun
 	struct rc_counters rc = { 0 };
 	struct sa_counters sa = { 0 };
 	struct cm_counters cm = { 0 };
+	struct clients_counters clients;
 
 	switch (set) {
 	case COUNTERS_PORT:
@@ -199,6 +212,10 @@ counters_read(struct engine *e, enum counter_set set, int port, int worker, coun
 	case COUNTERS_CM:
 		engine_cm_counters(e, worker, &cm);
 		counters_cm(&cm, fn, arg);
+		break;
+	case COUNTERS_CLIENTS:
+		engine_clients_counters(e, &clients);
+		counters_clients(&clients, fn, arg);
 		break;
 	}
 }

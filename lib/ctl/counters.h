@@ -12,6 +12,7 @@
  */
 
 #include "base/verdict.h"
+#include "engine/clients_info.h"
 #include "engine/engine.h"
 
 /** Called once per counter; the texts may be gone afterwards. */
@@ -29,6 +30,7 @@ void counters_live(const struct live_counters *c, counter_fn fn, void *arg);
 void counters_cm(const struct cm_counters *c, counter_fn fn, void *arg);
 void counters_svc(const struct svc_counters *c, counter_fn fn, void *arg);
 void counters_rc(const struct rc_counters *c, counter_fn fn, void *arg);
+void counters_clients(const struct clients_counters *c, counter_fn fn, void *arg);
 
 enum counter_set {
 	COUNTERS_PORT, /**< those that are no verdicts */
@@ -40,6 +42,7 @@ enum counter_set {
 	COUNTERS_SMA, /**< of a port, all workers together */
 	COUNTERS_LIVE,
 	COUNTERS_CM,
+	COUNTERS_CLIENTS, /**< of the verbs socket, all workers together */
 };
 /**
  * Walk over the present counters of an engine.

@@ -3,8 +3,8 @@
  */
 
 #include <errno.h>
-#include <sys/stat.h>
 
+#include "base/file_kind.h"
 #include "ctl/forms.h"
 #include "ctl/methods.h"
 #include "engine/verbs_pd.h"
@@ -84,7 +84,7 @@ static const struct table_row mr_register_params[] = {
 		"address that work requests and remote peers use for its first byte",
 		.def = UINT64_MAX, .def_text = "the address in the server's memory"),
 	ROW(struct mr_args, file, TABLE_FILE,
-		.help = "map this file, shared, instead of fresh zeroed memory; for LOCAL_WRITE it is open for reading and writing"),
+		.help = "map this file, shared, instead of fresh zeroed memory; for LOCAL_WRITE it is open for reading and writing; no file of a file system that a program serves (FUSE)"),
 	ROW(struct mr_args, memzone, TABLE_STRING, "use this named DPDK memzone", .max = 31),
 	ROW(struct mr_args, offset, TABLE_UINT,
 		"first byte of the file or memzone; of a file a multiple of the page size"),
@@ -126,15 +126,15 @@ static const struct table_row mr_register_results[] = {
 static int
 rest_of_file(struct rpc_call *call, const struct mr_args *a, uint64_t *length)
 {
-	struct stat st;
+	struct statx st;
 
-	if (fstat(call->fd, &st) != 0)
+	if (file_known(call->fd, &st) != 0)
 		return error_set(&call->err, errno, "file: %m");
-	if (a->offset >= (uint64_t)st.st_size)
+	if (a->offset >= st.stx_size)
 		return error_set(&call->err, EINVAL,
 			"offset: got %llu, but the file has %llu bytes",
-			(unsigned long long)a->offset, (unsigned long long)st.st_size);
-	*length = (uint64_t)st.st_size - a->offset;
+			(unsigned long long)a->offset, (unsigned long long)st.stx_size);
+	*length = st.stx_size - a->offset;
 	return 0;
 }
 

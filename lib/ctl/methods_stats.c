@@ -199,6 +199,7 @@ struct stats_reply {
 	uint32_t present;
 	uint32_t qp_num;
 	struct stats_share share;
+	json_t *clients;
 	struct table_list workers;
 };
 #define REPLY_QP      0x1
@@ -209,6 +210,9 @@ static const struct table_row stats_get_results[] = {
 		"with qp_num: the queue pair; rc is its counters, and the others are absent",
 		.bit = REPLY_QP),
 	ROW_INCLUDE(struct stats_reply, share, share_rows),
+	ROW(struct stats_reply, clients, TABLE_COUNTS,
+		"what programs on the verbs socket did, also those that have ended",
+		.flags = TABLE_OPTIONAL),
 	ROW_LIST(struct stats_reply, workers, struct worker_stats, worker_stats_rows,
 		.bit = REPLY_WORKERS,
 		.help = "with per_worker, handoff_... and rehomed_... as worker_list"),
@@ -284,6 +288,8 @@ stats_get(struct rpc_call *call)
 			a->worker, engine_workers(call->e));
 	if (fill_stats_share(call, &reply->share, one ? (int)a->worker : -1) != 0)
 		return -ENOMEM;
+	if (!one && (a->present & STATS_PORT) == 0)
+		reply->clients = json_counters(call, COUNTERS_CLIENTS, -1, -1);
 	return a->per_worker ? add_workers(call) : 0;
 }
 
@@ -310,13 +316,14 @@ struct meanings_reply {
 	struct table_list sma;
 	struct table_list live;
 	struct table_list cm;
+	struct table_list clients;
 	struct table_list services;
 };
 #define MEANINGS(field) ROW_LIST(struct meanings_reply, field, struct meaning, meaning_rows)
 
 static const struct table_row stats_describe_results[] = { MEANINGS(ports), MEANINGS(served),
 	MEANINGS(dropped), MEANINGS(rc), MEANINGS(mad), MEANINGS(sa), MEANINGS(sma), MEANINGS(live),
-	MEANINGS(cm), MEANINGS(services), ROW_END };
+	MEANINGS(cm), MEANINGS(clients), MEANINGS(services), ROW_END };
 
 struct meaning_sink {
 	struct rpc_call *call;
@@ -351,6 +358,7 @@ stats_describe(struct rpc_call *call)
 	counters_sma(NULL, add_meaning, TO(sma));
 	counters_live(NULL, add_meaning, TO(live));
 	counters_cm(NULL, add_meaning, TO(cm));
+	counters_clients(NULL, add_meaning, TO(clients));
 	counters_svc(NULL, add_meaning, TO(services));
 	return 0;
 }

@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "ctl/counters.h"
+#include "ctl/fleet_fields.h"
 #include "ctl/methods.h"
 #include "ctl/metrics.h"
 #include "engine/verbs_mad.h"
+#include "engine/verbs_sa.h"
 
 #define NAME_MAX_LEN   128
 #define LABELS_MAX_LEN 256
@@ -126,7 +128,7 @@ static const struct node_row node_rc[] = {
 	{ "rx_read_requests_total", OF_RC(rx_read_requests), "Read requests executed" },
 	{ "rx_write_requests_total", OF_RC(rx_write_requests), "Writes executed" },
 	{ "implied_nak_seq_errors_total", OF_RC(implied_nak_seq_err),
-		"responses that skipped a Read or an Atomic" },
+		"ACKs, NAKs and responses past a missing response to a Read or Atomic" },
 	{ "req_cqes_errors_total", OF_RC(req_cqe_error), "send completions in error" },
 	{ "req_cqes_flush_errors_total", OF_RC(req_cqe_flush_error), "send completions flushed" },
 	{ "resp_cqes_errors_total", OF_RC(resp_cqe_error), "receive completions in error" },
@@ -341,6 +343,56 @@ neighbour_metrics(struct metrics *m, struct engine *e)
 		(double)n.refused);
 }
 
+/* --- programs on the verbs socket --- */
+
+static void
+client_metrics(struct metrics *m, const struct engine *e)
+{
+	struct engine_client_use sum = { 0 };
+	struct engine_client_info info;
+	unsigned int clients = 0;
+	uint64_t cursor = 0;
+
+	for (; engine_client_next(e, &cursor, &info); clients++) {
+		sum.qps += info.use.qps;
+		sum.cqs += info.use.cqs;
+		sum.srqs += info.use.srqs;
+		sum.pds += info.use.pds;
+		sum.regions += info.use.regions;
+		sum.windows += info.use.windows;
+		sum.bytes += info.use.bytes;
+	}
+	metric_add(m, "polca_clients", "devices that programs have open", "", clients);
+	metric_add(m, "polca_clients_queue_pairs", "queue pairs of programs", "", sum.qps);
+	metric_add(m, "polca_clients_completion_queues", "completion queues of programs", "",
+		sum.cqs);
+	metric_add(m, "polca_clients_shared_receive_queues", "shared receive queues of programs",
+		"", sum.srqs);
+	metric_add(m, "polca_clients_protection_domains", "protection domains of programs", "",
+		sum.pds);
+	metric_add(m, "polca_clients_windows", "memory windows of programs", "", sum.windows);
+	metric_add(m, "polca_clients_regions", "memory regions of programs", "", sum.regions);
+	metric_add(m, "polca_clients_region_bytes", "bytes of programs' memory regions", "",
+		(double)sum.bytes);
+}
+
+/* --- the fleet --- */
+
+static void
+fleet_metrics(struct metrics *m, struct engine *e)
+{
+	struct fleet_status s;
+
+	if (!engine_fleet_status(e, &s))
+		return;
+	metric_add(m, "polca_fleet_members", "appliances of the fleet", "", s.num_members);
+#define FLEET_METRIC(field, t, metric, help)                                                       \
+	if (sizeof(metric) > 1)                                                                    \
+		metric_add(m, "polca_fleet_" metric, help, "", (double)s.field);
+	FLEET_FIELDS(FLEET_METRIC)
+#undef FLEET_METRIC
+}
+
 /* --- all of it --- */
 
 static void
@@ -354,6 +406,7 @@ add_all(struct metrics *m, struct engine *e)
 		{ "polca_live_", COUNTERS_LIVE },
 		{ "polca_mad_", COUNTERS_MAD },
 		{ "polca_sa_", COUNTERS_SA },
+		{ "polca_clients_", COUNTERS_CLIENTS },
 	};
 	unsigned int i;
 
@@ -365,6 +418,8 @@ add_all(struct metrics *m, struct engine *e)
 		1);
 	metric_add(m, "polca_workers", "workers", "", engine_workers(e));
 	neighbour_metrics(m, e);
+	client_metrics(m, e);
+	fleet_metrics(m, e);
 	for (i = 0; i < link_num_ports(engine_link(e)); i++)
 		port_metrics(m, e, i);
 	for (i = 0; i < engine_workers(e); i++)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/close_apart.h"
 #include "base/file_kind.h"
 #include "ctl/event_log.h"
 #include "ctl/forms.h"
@@ -129,7 +130,7 @@ static void
 take_passed_file(struct rpc_call *call, const json_t *params, int *fd)
 {
 	const struct table_row *row = call->method->params;
-	struct stat st = { 0 };
+	struct statx st = { 0 };
 
 	while (row->name != NULL &&
 		(row->form != &form_file || json_object_get(params, row->name) == NULL))
@@ -138,12 +139,13 @@ take_passed_file(struct rpc_call *call, const json_t *params, int *fd)
 		return;
 	call->fd = *fd;
 	*fd = -1;
-	if (call->fd >= 0 && fstat(call->fd, &st) == 0 && S_ISREG(st.st_mode))
+	/* what is known of it here, as its file system may never answer */
+	if (call->fd >= 0 && file_known(call->fd, &st) == 0 && S_ISREG(st.stx_mode))
 		return;
 	fail(call, RPC_INVALID_PARAMS, "");
 	snprintf(call->text, sizeof(call->text),
 		"%s: got %s, allowed: the descriptor of a regular file, sent with the request (SCM_RIGHTS)",
-		row->name, call->fd < 0 ? "no descriptor" : file_kind(st.st_mode));
+		row->name, call->fd < 0 ? "no descriptor" : file_kind(st.stx_mode));
 	call->data = json_pack("{s:s}", "parameter", row->name);
 }
 
@@ -363,7 +365,7 @@ rpc_close(struct rpc_call *call)
 	if (!call->done && call->method->abandon != NULL)
 		call->method->abandon(call);
 	if (call->fd >= 0)
-		close(call->fd);
+		close_passed(call->fd);
 	json_decref(call->request);
 	json_decref(call->id);
 	json_decref(call->result);

@@ -118,6 +118,8 @@ static const struct telemetry_row {
 	{ "/polca/cm",
 		"Counters of the communication manager, as stats_get. Parameters: int worker (none: the sum)",
 		NULL, false, 1, { COUNTERS_CM } },
+	{ "/polca/clients", "Counters of programs on the verbs socket, as stats_get. No parameters",
+		NULL, false, 1, { COUNTERS_CLIENTS } },
 	{ "/polca/worker", "State of a worker, as worker_list. Parameters: int worker",
 		show_worker },
 };

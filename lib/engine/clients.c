@@ -8,11 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/close_apart.h"
 #include "engine/clients_private.h"
 #include "engine/clients_worker.h"
 #include "mem/mirror.h"
@@ -37,43 +39,47 @@ clients_destroy(struct engine *e)
 	mem_free(e->alloc, e->client_pds);
 	mem_free(e->alloc, e->client_cqs);
 	for (i = 0; i < e->num_workers; i++)
-		if (e->worker[i] != NULL)
+		if (e->worker[i] != NULL) {
 			client_wake_close(e->worker[i]);
+			client_turns_free(e->worker[i]);
+		}
 }
 
 /* --- a client --- */
 
-static int
-client_attach_here(struct worker *w, void *client)
-{
-	struct verbs_client *c = client;
+struct client_attach {
+	struct verbs_client *client;
+	struct client_look *looks; /* memory; out: what is to be freed */
+	uint32_t num_looks;
+};
 
-	c->next = w->clients;
-	w->clients = c;
+static int
+client_attach_here(struct worker *w, void *arg)
+{
+	struct client_attach *a = arg;
+
+	a->looks = client_turns_join(w, a->client, a->looks, a->num_looks);
 	return 0;
+}
+
+static int
+client_attach(struct verbs_client *c, struct error *err)
+{
+	struct client_attach a = { .client = c };
+	int rc;
+
+	rc = client_turns_reserve(c->engine->worker[c->worker], &a.looks, &a.num_looks);
+	if (rc != 0)
+		return error_set(err, ENOMEM, "no memory for a client of worker %u", c->worker);
+	rc = engine_call(c->engine, c->worker, client_attach_here, &a);
+	free(a.looks);
+	return rc;
 }
 
 static int
 client_detach_here(struct worker *w, void *client)
 {
-	struct verbs_client *c = client, **p = &w->clients;
-
-	while (*p != NULL && *p != c)
-		p = &(*p)->next;
-	if (*p != NULL)
-		*p = c->next;
-	w->next_client = NULL;
-	return 0;
-}
-
-int
-client_pipe(int ends[2], struct error *err)
-{
-	if (pipe2(ends, O_CLOEXEC) != 0) {
-		ends[0] = ends[1] = -1;
-		return error_set(err, errno, "no pipe for events: %s", strerror(errno));
-	}
-	fcntl(ends[1], F_SETFL, O_NONBLOCK);
+	client_turns_leave(w, client);
 	return 0;
 }
 
@@ -86,9 +92,10 @@ client_make_tables(struct verbs_client *c)
 	c->queue = calloc(queues, sizeof(c->queue[0]));
 	c->pd = malloc(l->max_pd * sizeof(c->pd[0]));
 	c->mr = calloc(l->max_mr, sizeof(c->mr[0]));
+	c->mw = calloc(l->max_mw, sizeof(c->mw[0]));
 	c->cq = calloc(l->max_cq, sizeof(c->cq[0]));
 	c->channel = calloc(l->max_channels, sizeof(c->channel[0]));
-	if (c->queue == NULL || c->pd == NULL || c->mr == NULL || c->cq == NULL ||
+	if (c->queue == NULL || c->pd == NULL || c->mr == NULL || c->mw == NULL || c->cq == NULL ||
 		c->channel == NULL)
 		return -ENOMEM;
 	for (i = 0; i < l->max_pd; i++)
@@ -106,15 +113,18 @@ client_free_memory(struct verbs_client *c)
 	for (i = 0; c->channel != NULL && i < c->limits.max_channels; i++)
 		if (c->channel[i].fd >= 0)
 			close(c->channel[i].fd);
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < CLIENT_PIPE_ENDS; i++)
 		if (c->event_pipe[i] >= 0)
 			close(c->event_pipe[i]);
+	if (c->wake_fd >= 0)
+		close(c->wake_fd);
 	if (c->mirror_fd >= 0)
 		close(c->mirror_fd);
 	client_segment_destroy(&c->segment);
 	free(c->queue);
 	free(c->pd);
 	free(c->mr);
+	free(c->mw);
 	free(c->cq);
 	free(c->channel);
 	free(c);
@@ -131,6 +141,9 @@ client_find_mirror(const struct engine *e, int passed, struct error *err)
 	struct stat st, own;
 	int fd;
 
+	/* not asked what it is: that would wait for a file system that the program serves */
+	if (!fd_in_memory(passed))
+		return error_set(err, EINVAL, "mirror: the file that was passed is no device's");
 	if (fstat(passed, &st) != 0)
 		return error_set(err, errno, "mirror: %s", strerror(errno));
 	for (c = e->verbs_clients; c != NULL; c = c->next_client) {
@@ -171,7 +184,10 @@ client_set_up(struct verbs_client *c, int mirror, struct error *err)
 	};
 	c->worker = (unsigned int)choose_worker(c->engine, -1, err);
 	rc = client_wake_open(c->engine->worker[c->worker], err);
-	return rc != 0 ? rc : engine_call(c->engine, c->worker, client_attach_here, c);
+	if (rc != 0)
+		return rc;
+	c->wake_fd = client_open_again(c->engine->worker[c->worker]->wake_pipe[1], err);
+	return c->wake_fd < 0 ? c->wake_fd : client_attach(c, err);
 }
 
 int
@@ -179,6 +195,7 @@ engine_client_create(struct engine *e, unsigned int port, const struct verbs_cli
 	int mirror, struct verbs_client **client, struct error *err)
 {
 	struct verbs_client *c;
+	unsigned int i;
 	int rc;
 
 	if (e->draining)
@@ -192,16 +209,40 @@ engine_client_create(struct engine *e, unsigned int port, const struct verbs_cli
 	c->port = (uint16_t)port;
 	c->limits = *limits;
 	TAILQ_INIT(&c->waiting);
-	c->segment.fd = c->mirror_fd = c->event_pipe[0] = c->event_pipe[1] = -1;
+	TAILQ_INIT(&c->due);
+	rc_share_init(&c->share);
+	c->segment.fd = c->mirror_fd = c->wake_fd = -1;
+	for (i = 0; i < CLIENT_PIPE_ENDS; i++)
+		c->event_pipe[i] = -1;
 	rc = client_set_up(c, mirror, err);
 	if (rc != 0) {
 		client_free_memory(c);
 		return rc;
 	}
+	c->id = ++e->last_client_id;
+	e->clients_ended.opened++;
 	c->next_client = e->verbs_clients;
 	e->verbs_clients = c;
 	*client = c;
 	return 0;
+}
+
+bool
+clients_own_qp(const struct engine *e, uid_t uid, pid_t pid, uint32_t qpn)
+{
+	const struct verbs_client *c;
+	uint32_t slot;
+
+	/* 0 is every process of a PID namespace that is not below ours */
+	for (c = pid != 0 ? e->verbs_clients : NULL; c != NULL; c = c->next_client) {
+		if (c->owner.uid != uid || c->owner.pid != (uint32_t)pid)
+			continue;
+		for (slot = 0; slot < c->segment.geometry.num_queues; slot++)
+			if (c->queue[slot] != NULL && !c->queue[slot]->is_srq &&
+				c->queue[slot]->number == qpn)
+				return true;
+	}
+	return false;
 }
 
 static void
@@ -221,8 +262,10 @@ engine_client_destroy(struct verbs_client *c)
 	engine_call(c->engine, c->worker, client_detach_here, c);
 	client_queues_destroy(c);
 	client_cqs_destroy(c);
+	client_mws_destroy(c);
 	client_mrs_destroy(c);
 	client_pds_destroy(c);
+	client_count_end(c);
 	client_free_memory(c);
 }
 
@@ -232,28 +275,32 @@ void
 engine_client_hello(const struct verbs_client *c, struct ring_hello_reply *reply,
 	int fds[RING_HELLO_FDS])
 {
-	const struct rc_limits *l = &c->engine->config.limits;
+	const struct engine_config *config = &c->engine->config;
+	const struct verbs_user_limits *user = &c->limits.user;
+	const struct rc_limits *l = &config->limits;
 
 	reply->geometry = c->segment.geometry;
 	reply->limits = (struct ring_limits){
-		.max_mr_size = c->limits.max_mr_bytes,
-		.max_qp = c->limits.max_qp,
+		.max_mr_size = RTE_MIN(c->limits.max_mr_bytes, user->max_mr_bytes),
+		.max_qp = RTE_MIN(RTE_MIN(c->limits.max_qp, user->max_qp), l->max_qp),
 		.max_qp_wr = l->max_qp_wr,
 		.max_sge = l->max_sge,
 		.max_inline = l->max_inline,
-		.max_cq = c->limits.max_cq,
+		.max_cq = RTE_MIN(RTE_MIN(c->limits.max_cq, user->max_cq), l->max_cq),
 		.max_cqe = l->max_cqe,
-		.max_mr = c->limits.max_mr,
-		.max_pd = c->limits.max_pd,
-		.max_srq = c->limits.max_srq,
+		.max_mr = RTE_MIN(RTE_MIN(c->limits.max_mr, user->max_mr), config->max_mr),
+		.max_pd = RTE_MIN(RTE_MIN(c->limits.max_pd, user->max_pd), config->max_pd),
+		.max_srq = RTE_MIN(RTE_MIN(c->limits.max_srq, user->max_srq), l->max_srq),
 		.max_srq_wr = l->max_srq_wr,
 		.max_rd_atomic = l->max_rd_atomic,
 		.max_channels = c->limits.max_channels,
 	};
+	reply->max_mw = RTE_MIN(RTE_MIN(c->limits.max_mw, user->max_mw), config->max_mw);
 	fds[0] = c->segment.fd;
 	fds[1] = c->mirror_fd;
-	fds[2] = c->engine->worker[c->worker]->wake_pipe[1];
-	fds[3] = c->event_pipe[0];
+	fds[2] = c->wake_fd;
+	fds[3] = c->event_pipe[CLIENT_PIPE_READ];
+	fds[4] = c->event_pipe[CLIENT_PIPE_PROGRAM];
 }
 
 void

@@ -34,9 +34,10 @@ client_channels_reclaim(struct verbs_client *c)
 }
 
 int
-engine_client_channel_create(struct verbs_client *c, uint32_t *slot, int *fd, struct error *err)
+engine_client_channel_create(struct verbs_client *c, uint32_t *slot, int fds[RING_CHANNEL_FDS],
+	struct error *err)
 {
-	int ends[2], rc;
+	int ends[CLIENT_PIPE_ENDS], rc;
 	uint32_t i;
 
 	client_channels_reclaim(c);
@@ -48,8 +49,9 @@ engine_client_channel_create(struct verbs_client *c, uint32_t *slot, int *fd, st
 	rc = client_pipe(ends, err);
 	if (rc != 0)
 		return rc;
-	c->channel[i] = (struct client_channel){ .fd = ends[1] };
-	*fd = ends[0];
+	c->channel[i] = (struct client_channel){ .fd = ends[CLIENT_PIPE_POLCA] };
+	fds[0] = ends[CLIENT_PIPE_READ];
+	fds[1] = ends[CLIENT_PIPE_PROGRAM];
 	*slot = i;
 	return 0;
 }
@@ -128,11 +130,11 @@ engine_client_cq_create(struct verbs_client *c, const struct ring_cq_create *req
 		if (channel == NULL)
 			return -EINVAL;
 	}
-	for (slot = 0; slot < c->limits.max_cq && c->cq[slot] != NULL; slot++)
+	rc = client_allow(c, CLIENT_LIMIT_CQ, 1, err);
+	if (rc != 0)
+		return rc;
+	for (slot = 0; c->cq[slot] != NULL; slot++)
 		;
-	if (slot == c->limits.max_cq)
-		return error_set_limit(err, ENOMEM, "cq: all %u are in use (verbs.max_cq)",
-			c->limits.max_cq);
 	cq = calloc(1, sizeof(*cq));
 	if (cq == NULL)
 		return error_set(err, ENOMEM, "no memory for a completion queue");
@@ -150,6 +152,7 @@ engine_client_cq_create(struct verbs_client *c, const struct ring_cq_create *req
 	if (channel != NULL)
 		channel->users++;
 	c->cq[slot] = cq;
+	c->use.cqs++;
 	c->engine->client_cqs[cq->cqn] = cq;
 	rc_cq_follow(c->engine->dev, cq->cqn);
 	*reply = (struct ring_cq_reply){ cq->offset, slot, cq->ring.mask + 1 };
@@ -159,13 +162,14 @@ engine_client_cq_create(struct verbs_client *c, const struct ring_cq_create *req
 static int
 client_cq_unlist_here(struct worker *w, void *arg)
 {
-	struct client_cq *cq = arg, **p = &w->client_cqs;
+	struct client_cq *cq = arg;
 
-	while (*p != NULL && *p != cq)
-		p = &(*p)->next_listed;
-	if (*p != NULL)
-		*p = cq->next_listed;
+	if (!cq->listed)
+		return 0;
+	TAILQ_REMOVE(&cq->client->due, cq, due_link);
 	cq->listed = false;
+	if (TAILQ_EMPTY(&cq->client->due))
+		TAILQ_REMOVE(&w->clients.completing, cq->client, completing_link);
 	return 0;
 }
 
@@ -185,6 +189,7 @@ client_cq_release(struct verbs_client *c, uint32_t slot, struct error *err)
 		return rc;
 	c->engine->client_cqs[cq->cqn] = NULL;
 	c->cq[slot] = NULL;
+	c->use.cqs--;
 	if (cq->channel != RING_NONE)
 		c->channel[cq->channel].users--;
 	client_segment_free(&c->segment, cq->offset,

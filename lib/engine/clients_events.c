@@ -8,6 +8,10 @@
  * has events that the program has not read; further ones are lost.
  */
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "engine/clients_private.h"
@@ -18,7 +22,7 @@ static void
 client_tell(const struct verbs_client *c, enum event_type type, uint64_t cookie)
 {
 	const struct ring_async_event event = { .cookie = cookie, .type = type };
-	ssize_t n = write(c->event_pipe[1], &event, sizeof(event));
+	ssize_t n = write(c->event_pipe[CLIENT_PIPE_POLCA], &event, sizeof(event));
 
 	RTE_SET_USED(n);
 }
@@ -80,4 +84,37 @@ clients_event(const struct engine *e, const struct event *ev)
 	for (c = e->verbs_clients; c != NULL; c = c->next_client)
 		if (client_takes_event(c, ev))
 			return;
+}
+
+int
+client_open_again(int fd, struct error *err)
+{
+	char path[32];
+	int again;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (again < 0)
+		return error_set(err, errno, "no end of a pipe: %s: %s", path, strerror(errno));
+	return again;
+}
+
+int
+client_pipe(int ends[CLIENT_PIPE_ENDS], struct error *err)
+{
+	int made[2], again;
+
+	if (pipe2(made, O_CLOEXEC) != 0)
+		return error_set(err, errno, "no pipe for events: %s", strerror(errno));
+	fcntl(made[1], F_SETFL, O_NONBLOCK);
+	again = client_open_again(made[1], err);
+	if (again < 0) {
+		close(made[0]);
+		close(made[1]);
+		return again;
+	}
+	ends[CLIENT_PIPE_READ] = made[0];
+	ends[CLIENT_PIPE_PROGRAM] = again;
+	ends[CLIENT_PIPE_POLCA] = made[1];
+	return 0;
 }

@@ -3,7 +3,7 @@
  */
 
 /*
- * Clients' protection domains and memory regions.
+ * Clients' protection domains, memory regions and windows.
  */
 
 #include <errno.h>
@@ -23,17 +23,16 @@ client_pd_at(const struct verbs_client *c, uint32_t slot, uint32_t *pd, struct e
 int
 engine_client_pd_alloc(struct verbs_client *c, uint32_t *slot, struct error *err)
 {
-	uint32_t i, pd;
-	int rc;
+	uint32_t i = 0, pd;
+	int rc = client_allow(c, CLIENT_LIMIT_PD, 1, err);
 
-	for (i = 0; i < c->limits.max_pd && c->pd[i] != CLIENT_FREE; i++)
-		;
-	if (i == c->limits.max_pd)
-		return error_set_limit(err, ENOMEM, "pd: all %u are in use (verbs.max_pd)",
-			c->limits.max_pd);
-	rc = mem_pd_alloc(c->engine->mem, &pd, err);
+	if (rc == 0)
+		rc = mem_pd_alloc(c->engine->mem, &pd, err);
 	if (rc != 0)
 		return rc;
+	while (c->pd[i] != CLIENT_FREE)
+		i++;
+	c->use.pds++;
 	c->engine->client_pds[pd] = true;
 	c->pd[i] = pd;
 	*slot = i;
@@ -50,6 +49,7 @@ client_pd_release(struct verbs_client *c, uint32_t slot, struct error *err)
 		return rc;
 	c->engine->client_pds[pd] = false;
 	c->pd[slot] = CLIENT_FREE;
+	c->use.pds--;
 	return 0;
 }
 
@@ -75,20 +75,35 @@ client_pds_destroy(struct verbs_client *c)
 /* --- regions --- */
 
 static int
-client_mr_check(const struct verbs_client *c, const struct ring_mr *mr, uint32_t *slot,
-	struct error *err)
+client_mr_register(struct verbs_client *c, const struct ring_mr *mr, enum mem_backing backing,
+	int fd, struct ring_mr_reply *reply, struct error *err)
 {
-	uint64_t left = c->limits.max_mr_bytes - c->mr_bytes;
+	struct mem_mr_attr attr = {
+		.access = mr->access & ~(uint32_t)MEM_ACCESS_ZERO_BASED,
+		.length = mr->length,
+		.va = mr->iova,
+		.backing = backing,
+		.fd = fd,
+		.offset = mr->addr,
+		.numa_node = -1,
+	};
+	struct mem_mr_info info;
+	uint32_t slot = 0;
+	int rc = client_pd_at(c, mr->pd, &attr.pd, err);
 
-	for (*slot = 0; *slot < c->limits.max_mr && c->mr[*slot].key != 0; (*slot)++)
-		;
-	if (*slot == c->limits.max_mr)
-		return error_set_limit(err, ENOMEM, "mr: all %u are in use (verbs.max_mr)",
-			c->limits.max_mr);
-	if (mr->length > left)
-		return error_set_limit(err, ENOMEM,
-			"length: got %" PRIu64 ", allowed: %" PRIu64 " more (verbs.mr_mb)",
-			mr->length, left);
+	if (rc == 0)
+		rc = client_allow_mr(c, mr->length, &attr.max_bytes, err);
+	if (rc == 0)
+		rc = mem_mr_register(c->engine->mem, &attr, &info, err);
+	if (rc != 0)
+		return rc;
+	while (c->mr[slot].key != 0)
+		slot++;
+	c->mr[slot] = (struct client_mr){ info.key, info.map_bytes };
+	c->use.regions++;
+	c->use.bytes += info.map_bytes;
+	reply->slot = slot;
+	reply->key = info.key;
 	return 0;
 }
 
@@ -96,30 +111,14 @@ int
 engine_client_mr_register(struct verbs_client *c, const struct ring_mr *mr,
 	struct ring_mr_reply *reply, struct error *err)
 {
-	struct mem_mr_attr attr = {
-		.access = mr->access & ~(uint32_t)MEM_ACCESS_ZERO_BASED,
-		.length = mr->length,
-		.va = mr->iova,
-		.backing = MEM_MIRROR,
-		.fd = c->mirror_fd,
-		.offset = mr->addr,
-		.numa_node = -1,
-	};
-	struct mem_mr_info info;
-	uint32_t slot;
-	int rc = client_pd_at(c, mr->pd, &attr.pd, err);
+	return client_mr_register(c, mr, MEM_MIRROR, c->mirror_fd, reply, err);
+}
 
-	if (rc == 0)
-		rc = client_mr_check(c, mr, &slot, err);
-	if (rc == 0)
-		rc = mem_mr_register(c->engine->mem, &attr, &info, err);
-	if (rc != 0)
-		return rc;
-	c->mr[slot] = (struct client_mr){ info.key, mr->length };
-	c->mr_bytes += mr->length;
-	reply->slot = slot;
-	reply->key = info.key;
-	return 0;
+int
+engine_client_mr_share(struct verbs_client *c, const struct ring_mr *mr, int fd,
+	struct ring_mr_reply *reply, struct error *err)
+{
+	return client_mr_register(c, mr, MEM_SHARED, fd, reply, err);
 }
 
 /* @return -EAGAIN until no worker can access the region any more */
@@ -130,7 +129,8 @@ client_mr_release(struct verbs_client *c, uint32_t slot, struct error *err)
 
 	if (rc != 0)
 		return rc;
-	c->mr_bytes -= c->mr[slot].length;
+	c->use.regions--;
+	c->use.bytes -= c->mr[slot].bytes;
 	c->mr[slot].key = 0;
 	return 0;
 }
@@ -161,4 +161,64 @@ client_mrs_destroy(struct verbs_client *c)
 	for (i = 0; i < c->limits.max_mr; i++)
 		while (c->mr[i].key != 0 && client_mr_release(c, i, NULL) == -EAGAIN)
 			grace_pause(&us);
+}
+
+/* --- windows --- */
+
+int
+engine_client_mw_alloc(struct verbs_client *c, const struct ring_mw *mw,
+	struct ring_mr_reply *reply, struct error *err)
+{
+	uint32_t slot = 0, pd;
+	int rc = client_pd_at(c, mw->pd, &pd, err);
+
+	if (rc != 0)
+		return rc;
+	if (mw->type != MEM_MW_TYPE_1 && mw->type != MEM_MW_TYPE_2)
+		return error_set(err, EINVAL, "type: got %u, must be 1 or 2", mw->type);
+	rc = client_allow(c, CLIENT_LIMIT_MW, 1, err);
+	if (rc == 0)
+		rc = mem_mw_alloc(c->engine->mem, pd,
+			mw->type == MEM_MW_TYPE_1 ? MEM_MW_TYPE_1_CHOSEN : MEM_MW_TYPE_2,
+			&reply->key, err);
+	if (rc != 0)
+		return rc;
+	while (c->mw[slot] != 0)
+		slot++;
+	c->use.windows++;
+	c->mw[slot] = reply->key;
+	reply->slot = slot;
+	return 0;
+}
+
+/* The worker may bind the window meanwhile, which changes its key. */
+static void
+client_mw_release(struct verbs_client *c, uint32_t slot)
+{
+	struct mem *mem = c->engine->mem;
+	unsigned int us = 10;
+
+	while (mem_mw_free(mem, mem_mw_present_key(mem, c->mw[slot]), NULL) != 0)
+		grace_pause(&us);
+	c->mw[slot] = 0;
+	c->use.windows--;
+}
+
+int
+engine_client_mw_free(struct verbs_client *c, uint32_t slot, struct error *err)
+{
+	if (slot >= c->limits.max_mw || c->mw[slot] == 0)
+		return error_set(err, EINVAL, "mw: there is none in slot %u", slot);
+	client_mw_release(c, slot);
+	return 0;
+}
+
+void
+client_mws_destroy(struct verbs_client *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->limits.max_mw; i++)
+		if (c->mw[i] != 0)
+			client_mw_release(c, i);
 }

@@ -11,8 +11,16 @@
 
 #include "engine/clients_private.h"
 
+/* A multicast address, which no stranger on the network has as its own. */
+union gid
+clients_account(uid_t uid)
+{
+	return (union gid){ .raw = { 0xff, [12] = (uint8_t)(uid >> 24), (uint8_t)(uid >> 16),
+				    (uint8_t)(uid >> 8), (uint8_t)uid } };
+}
+
 static struct engine_ah
-client_ah(const struct verbs_client *c, const struct ring_path *path)
+client_ah(const struct verbs_client *c, const struct ring_path *path, const union gid *user)
 {
 	struct engine_ah ah = {
 		.port = c->port,
@@ -23,6 +31,7 @@ client_ah(const struct verbs_client *c, const struct ring_path *path)
 		.sl = path->sl,
 		.dlid = path->dlid,
 		.src_path_bits = path->src_path_bits,
+		.user = user,
 	};
 
 	memcpy(&ah.dgid, path->dgid, sizeof(path->dgid));
@@ -62,7 +71,9 @@ client_attr_check(const struct ring_qp_attr *a, struct error *err)
 int
 engine_client_qp_modify(struct verbs_client *c, const struct ring_qp_attr *a, struct error *err)
 {
-	struct engine_ah ah = client_ah(c, &a->path), alt_ah = client_ah(c, &a->alt_path);
+	const union gid user = clients_account(c->owner.uid);
+	struct engine_ah ah = client_ah(c, &a->path, &user);
+	struct engine_ah alt_ah = client_ah(c, &a->alt_path, &user);
 	struct client_queue *q = client_qp_at(c, a->slot, err);
 	struct qp_attr attr = {
 		.qp_state = (enum qp_state)a->qp_state,

@@ -28,6 +28,7 @@ struct client_segment {
 	uint64_t storage; /* offset */
 	uint32_t num_pages;
 	uint64_t *pages; /* a bit each: in use */
+	uint64_t *stale; /* a bit each: has been in use, and is not zero */
 };
 
 int client_segment_create(struct client_segment *s, uint32_t queues, uint32_t cqs, uint64_t storage,
@@ -52,12 +53,16 @@ struct client_queue {
 	/* read by the worker */
 	struct ring_end send;
 	struct ring_end receive;
+	struct ring_queue *shared;
 	uint32_t number; /* QPN or SRQ number */
 	uint8_t max_send_sge;
 	uint8_t max_recv_sge;
 	uint16_t max_inline;
 	bool is_srq;
 	bool waits; /* in the client's list .waiting */
+	bool lingers; /* in the client's table .lingering */
+	uint8_t quiet; /* turns in which no request was taken */
+	uint32_t taken; /* requests, when the worker last looked */
 	TAILQ_ENTRY(client_queue) waiting_link;
 	struct client_queue *srq; /* of a QP; NULL: none */
 	/* control thread */
@@ -73,9 +78,9 @@ struct client_cq {
 	struct ring_end ring;
 	struct ring_cq *shared;
 	uint32_t cqn;
-	bool listed; /* in the worker's list .client_cqs */
+	bool listed; /* in the client's list .due */
 	bool solicited; /* a solicited or failed completion came since the last event */
-	struct client_cq *next_listed;
+	TAILQ_ENTRY(client_cq) due_link;
 	int event_fd; /* writing end of the completion channel's pipe; -1: none */
 	uint64_t cookie;
 	/* control thread */
@@ -85,7 +90,7 @@ struct client_cq {
 
 struct client_mr {
 	uint32_t key; /* 0: free */
-	uint64_t length;
+	uint64_t bytes; /* of whole pages */
 };
 
 struct client_channel {
@@ -95,28 +100,62 @@ struct client_channel {
 
 #define CLIENT_FREE UINT32_MAX
 
+#define CLIENT_LINGERING 16 /* a turn looks at so many queues of a client without doorbells */
+
+/** Ends of a pipe of events: the program's two, which it gets, and polca's own. */
+enum client_pipe_end {
+	CLIENT_PIPE_READ,
+	CLIENT_PIPE_PROGRAM, /* the program's writing end, with flags of its own */
+	CLIENT_PIPE_POLCA, /* a write never waits */
+	CLIENT_PIPE_ENDS
+};
+
+/** The process that has the device open. */
+struct client_owner {
+	uint32_t pid;
+	uint32_t uid;
+	char command[16];
+};
+
 struct verbs_client {
 	/* read by the worker */
-	struct verbs_client *next;
+	uint32_t look; /* its place in worker_clients.looks */
+	bool takes_turns; /* it is in worker_clients.turns */
+	uint32_t quiet; /* turns without work */
+	int32_t credit; /* of requests; below 0: its last turn was longer than its share */
+	TAILQ_ENTRY(verbs_client) turn_link;
+	struct rc_share share; /* of all its QPs */
 	struct ring_doorbells doorbells;
 	struct ring_queue *shared_queues;
 	struct ring_segment *shared;
 	struct client_queue **queue; /* by slot; NULL: free */
 	/* queues with entries that lib/rc had no room for, or a turn no time; the next one first */
 	TAILQ_HEAD(client_waiting, client_queue) waiting;
+	TAILQ_HEAD(client_due, client_cq) due; /* with completions to copy, the next one first */
+	TAILQ_ENTRY(verbs_client) completing_link; /* while .due is not empty */
+	/* queues that had requests of late: their .rung stays set, so the program rings for none */
+	struct client_queue *lingering[CLIENT_LINGERING];
+	uint32_t num_lingering;
+	/* written by the worker alone */
+	uint64_t posted;
+	uint64_t completed;
 	/* control thread */
 	struct verbs_client *next_client; /* of all workers */
+	uint64_t id;
+	struct client_owner owner;
+	uint64_t refused; /* requests, by a limit */
 	struct engine *engine;
 	unsigned int worker;
 	uint16_t port;
 	struct verbs_client_limits limits;
 	struct client_segment segment;
 	int mirror_fd;
-	int event_pipe[2]; /* asynchronous events: reading end, writing end */
-	uint64_t mr_bytes;
-	uint32_t num_qps, num_srqs;
+	int wake_fd; /* a writing end of the worker's wake pipe, for this program alone */
+	int event_pipe[CLIENT_PIPE_ENDS]; /* asynchronous events */
+	struct engine_client_use use;
 	uint32_t *pd; /* by slot; CLIENT_FREE */
 	struct client_mr *mr;
+	uint32_t *mw; /* a key that the window has had; 0: free */
 	struct client_cq **cq;
 	struct client_channel *channel;
 };
@@ -143,6 +182,13 @@ struct client_queue_call {
 	struct error *err;
 };
 
+/** That its rings have room for. */
+static inline uint32_t
+client_queue_requests(const struct client_queue *q)
+{
+	return q->caps.max_send_wr + q->caps.max_recv_wr;
+}
+
 /** A free slot of the table, which has a place for each queue that the limits allow. */
 uint32_t client_free_slot(const struct verbs_client *c);
 /** Rings of q->caps for a queue in this slot; client_rings_free() also after a failure. */
@@ -154,17 +200,67 @@ void client_queue_reply(const struct client_queue *q, uint32_t slot,
 int client_queue_destroy(struct verbs_client *c, struct client_queue *q, uint32_t slot,
 	struct error *err);
 
+/* clients_post.c: on the worker: the queue ends */
+void client_queue_forget(struct verbs_client *c, struct client_queue *q);
 /* clients_cq.c: control thread; all objects of a kind */
 void client_cqs_destroy(struct verbs_client *c);
 /* clients_mem.c */
 void client_mrs_destroy(struct verbs_client *c);
+void client_mws_destroy(struct verbs_client *c);
 void client_pds_destroy(struct verbs_client *c);
 /* clients_queue.c */
 void client_queues_destroy(struct verbs_client *c);
 
+/** Add to a counter that the worker writes and the control thread reads. */
+static inline void
+client_count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* --- clients_limits.c: is there room for one more, of the client and of its user? --- */
+
+/** What all clients of the user of @p of have. */
+void client_use_of_user(const struct verbs_client *of, struct engine_client_use *use);
+/** What is limited: a row of the table each. */
+enum client_limit {
+	CLIENT_LIMIT_QP,
+	CLIENT_LIMIT_CQ,
+	CLIENT_LIMIT_SRQ,
+	CLIENT_LIMIT_PD,
+	CLIENT_LIMIT_MR,
+	CLIENT_LIMIT_MW,
+	CLIENT_LIMIT_REQUESTS, /* that the queues have room for */
+	CLIENT_LIMIT_BYTES, /* of regions */
+	CLIENT_LIMITS
+};
+/** @param more  of them; 1 for an object. @retval -ENOMEM  client or user may not have so many */
+int client_allow(const struct verbs_client *c, enum client_limit what, uint64_t more,
+	struct error *err);
+/** A region. @param max_bytes  out: the most that its whole pages may take */
+int client_allow_mr(const struct verbs_client *c, uint64_t bytes, uint64_t *max_bytes,
+	struct error *err);
+
+/* --- clients_info.c --- */
+/** The client goes: keep what it has counted. */
+void client_count_end(const struct verbs_client *c);
+
+/* --- clients_events.c --- */
+/**
+ * A writing end of the same pipe with flags of its own: those of a descriptor that is passed are
+ * shared with it, and the program could make polca wait.
+ */
+int client_open_again(int fd, struct error *err);
+int client_pipe(int ends[CLIENT_PIPE_ENDS], struct error *err);
+
 /* --- clients.c --- */
-/** A pipe whose reading end the program gets; a write never waits. */
-int client_pipe(int ends[2], struct error *err);
+/** True if the QP is of a device that this program has opened. */
+bool clients_own_qp(const struct engine *e, uid_t uid, pid_t pid, uint32_t qpn);
+/**
+ * The user to whose account next hops go that nobody answers for (struct engine_ah): all programs
+ * of a user share it.
+ */
+union gid clients_account(uid_t uid);
 int clients_create(struct engine *e, struct error *err);
 void clients_destroy(struct engine *e);
 

@@ -18,9 +18,11 @@ client_qp_create_here(struct worker *w, void *arg)
 	struct client_queue_call *a = arg;
 	int rc = rc_qp_create(w->rc, a->init, &a->queue->number, a->err);
 
-	if (rc == 0)
-		a->client->queue[a->slot] = a->queue;
-	return rc;
+	if (rc != 0)
+		return rc;
+	rc_qp_join(w->rc, a->queue->number, &a->client->share);
+	a->client->queue[a->slot] = a->queue;
+	return 0;
 }
 
 /* Limits of single values are lib/rc's, checked before memory for the rings is taken. */
@@ -45,12 +47,15 @@ client_caps_check(const struct verbs_client *c, const struct ring_caps *caps, st
 
 /* The caps a QP gets: at least one request in each queue, and the inline bytes that fit anyway. */
 static struct ring_caps
-client_caps(const struct ring_caps *asked, bool srq)
+client_caps(const struct ring_caps *asked, bool srq, uint32_t max_inline)
 {
 	struct ring_caps caps = *asked;
+	uint32_t fits;
 
 	caps.max_send_wr = RTE_MAX(caps.max_send_wr, 1u);
 	caps.max_send_sge = RTE_MAX(caps.max_send_sge, 1u);
+	fits = ring_send_stride(caps.max_send_sge, caps.max_inline_data) - sizeof(struct ring_send);
+	caps.max_inline_data = RTE_MIN(fits, max_inline);
 	caps.max_recv_wr = srq ? 0 : RTE_MAX(caps.max_recv_wr, 1u);
 	caps.max_recv_sge = srq ? 0 : RTE_MAX(caps.max_recv_sge, 1u);
 	return caps;
@@ -95,7 +100,7 @@ client_qp_make(struct verbs_client *c, struct client_queue *q, const struct ring
 	if (rc != 0)
 		return rc;
 	q->cookie = req->cookie;
-	q->caps = client_caps(&req->caps, q->srq != NULL);
+	q->caps = client_caps(&req->caps, q->srq != NULL, c->engine->config.limits.max_inline);
 	init.cap = (struct qp_cap){
 		.max_send_wr = q->caps.max_send_wr,
 		.max_recv_wr = q->caps.max_recv_wr,
@@ -104,7 +109,9 @@ client_qp_make(struct verbs_client *c, struct client_queue *q, const struct ring
 		.max_inline_data = q->caps.max_inline_data,
 	};
 	init.sq_sig_all = req->sq_sig_all != 0;
-	rc = client_rings_make(c, q, call->slot, true, q->srq == NULL, call->err);
+	rc = client_allow(c, CLIENT_LIMIT_REQUESTS, client_queue_requests(q), call->err);
+	if (rc == 0)
+		rc = client_rings_make(c, q, call->slot, true, q->srq == NULL, call->err);
 	if (rc != 0)
 		return rc;
 	call->init = &init;
@@ -119,9 +126,9 @@ engine_client_qp_create(struct verbs_client *c, const struct ring_qp_create *req
 	struct client_queue *q;
 	int rc;
 
-	if (c->num_qps == c->limits.max_qp)
-		return error_set_limit(err, ENOMEM, "qp: all %u are in use (verbs.max_qp)",
-			c->limits.max_qp);
+	rc = client_allow(c, CLIENT_LIMIT_QP, 1, err);
+	if (rc != 0)
+		return rc;
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return error_set(err, ENOMEM, "no memory for a queue pair");
@@ -133,7 +140,8 @@ engine_client_qp_create(struct verbs_client *c, const struct ring_qp_create *req
 		free(q);
 		return rc;
 	}
-	c->num_qps++;
+	c->use.qps++;
+	c->use.requests += client_queue_requests(q);
 	if (q->srq != NULL)
 		q->srq->users++;
 	client_queue_reply(q, call.slot, reply);

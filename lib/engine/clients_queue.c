@@ -81,6 +81,7 @@ client_rings_make(struct verbs_client *c, struct client_queue *q, uint32_t slot,
 	int rc = 0;
 
 	*shared = (struct ring_queue){ 0 };
+	q->shared = shared;
 	if (send)
 		rc = client_ring_make(c, &q->send, q->caps.max_send_wr,
 			ring_send_stride(q->caps.max_send_sge, q->caps.max_inline_data),
@@ -122,8 +123,7 @@ client_queue_destroy_here(struct worker *w, void *arg)
 
 	if (rc != 0)
 		return rc;
-	if (a->queue->waits)
-		TAILQ_REMOVE(&a->client->waiting, a->queue, waiting_link);
+	client_queue_forget(a->client, a->queue);
 	a->client->queue[a->slot] = NULL;
 	return 0;
 }
@@ -135,9 +135,10 @@ client_queue_free(struct verbs_client *c, struct client_queue *q)
 	if (q->srq != NULL)
 		q->srq->users--;
 	if (q->is_srq)
-		c->num_srqs--;
+		c->use.srqs--;
 	else
-		c->num_qps--;
+		c->use.qps--;
+	c->use.requests -= client_queue_requests(q);
 	free(q);
 }
 
@@ -171,6 +172,7 @@ client_queues_destroy_here(struct worker *w, void *arg)
 	uint32_t slot;
 
 	TAILQ_INIT(&c->waiting);
+	c->num_lingering = 0;
 	for (slot = 0; slot < c->segment.geometry.num_queues; slot++) {
 		q = c->queue[slot];
 		if (q != NULL && !q->is_srq)

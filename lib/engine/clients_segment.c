@@ -4,8 +4,8 @@
 
 /*
  * The memory that a client and its worker share: a sealed memfd, so that nobody can shorten it. It
- * is sparse: pages that are not used take no memory. Rings get whole pages of its storage; a page
- * that is free again is removed from the file, so that it is zero when it is used next.
+ * is sparse: pages that are not used take no memory. Rings get whole pages of its storage,
+ * which are zeroed when they are used again.
  */
 
 #include <errno.h>
@@ -72,7 +72,8 @@ client_segment_create(struct client_segment *s, uint32_t queues, uint32_t cqs, u
 		return segment_fail(s, err);
 	s->base = map;
 	s->pages = calloc((s->num_pages + 63) / 64, sizeof(uint64_t));
-	return s->pages != NULL ? 0 : segment_fail(s, err);
+	s->stale = calloc((s->num_pages + 63) / 64, sizeof(uint64_t));
+	return s->pages != NULL && s->stale != NULL ? 0 : segment_fail(s, err);
 }
 
 void
@@ -83,6 +84,7 @@ client_segment_destroy(struct client_segment *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	free(s->pages);
+	free(s->stale);
 	memset(s, 0, sizeof(*s));
 	s->fd = -1;
 }
@@ -116,6 +118,17 @@ segment_find(const struct client_segment *s, uint64_t num, uint32_t *first)
 	return false;
 }
 
+/* Pages that had another use become zeros again; fresh ones are zeros that take no memory. */
+static void
+segment_clear(struct client_segment *s, uint32_t first, uint32_t num)
+{
+	for (uint32_t i = first; i < first + num; i++) {
+		if ((s->stale[i / 64] >> (i % 64) & 1) != 0)
+			memset(s->base + s->storage + (uint64_t)i * SEGMENT_PAGE, 0, SEGMENT_PAGE);
+		s->stale[i / 64] |= UINT64_C(1) << (i % 64);
+	}
+}
+
 int
 client_segment_alloc(struct client_segment *s, uint64_t bytes, uint64_t *offset, struct error *err)
 {
@@ -129,6 +142,7 @@ client_segment_alloc(struct client_segment *s, uint64_t bytes, uint64_t *offset,
 			bytes, (uint64_t)s->num_pages * SEGMENT_PAGE);
 	segment_mark(s, first, (uint32_t)num);
 	*offset = s->storage + (uint64_t)first * SEGMENT_PAGE;
+	segment_clear(s, first, (uint32_t)num);
 	return 0;
 }
 
@@ -140,6 +154,4 @@ client_segment_free(struct client_segment *s, uint64_t offset, uint64_t bytes)
 	if (offset == 0)
 		return;
 	segment_mark(s, (uint32_t)((offset - s->storage) / SEGMENT_PAGE), num);
-	fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-		(off_t)((uint64_t)num * SEGMENT_PAGE));
 }

@@ -5,8 +5,8 @@
 /*
  * The sleep of an idle worker that has clients. Other processes cannot reach its futex: a client
  * that rings while its segment says that the worker sleeps writes a byte to the worker's pipe.
- * Clients have the writing end only, so none can take another's byte; a full pipe wakes the
- * worker, too.
+ * Each client has a writing end of its own, so none can take another's byte, nor change another's
+ * flags; a full pipe wakes the worker, too.
  */
 
 #include <errno.h>
@@ -55,15 +55,16 @@ clients_wake(struct worker *w)
 static bool
 clients_tell_asleep(struct worker *w, uint32_t asleep)
 {
-	struct verbs_client *c;
+	const struct worker_clients *wc = &w->clients;
 	bool rung = false;
+	uint32_t i;
 
-	for (c = w->clients; c != NULL; c = c->next)
-		__atomic_store_n(&c->shared->asleep, asleep, __ATOMIC_RELAXED);
+	for (i = 0; i < wc->num; i++)
+		__atomic_store_n(&wc->looks[i].client->shared->asleep, asleep, __ATOMIC_RELAXED);
 	/* store, then load: a client rings, and then reads .asleep */
 	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (c = w->clients; c != NULL; c = c->next)
-		rung |= ring_doorbell_waits(&c->doorbells);
+	for (i = 0; i < wc->num; i++)
+		rung |= ring_doorbell_waits(&wc->looks[i].client->doorbells);
 	return rung;
 }
 

@@ -46,7 +46,9 @@ client_srq_make(struct verbs_client *c, struct client_queue *q, const struct rin
 		.max_recv_wr = req->max_wr,
 		.max_recv_sge = RTE_MAX(req->max_sge, 1u),
 	};
-	rc = client_rings_make(c, q, call->slot, false, true, call->err);
+	rc = client_allow(c, CLIENT_LIMIT_REQUESTS, client_queue_requests(q), call->err);
+	if (rc == 0)
+		rc = client_rings_make(c, q, call->slot, false, true, call->err);
 	call->srq = req;
 	return rc != 0 ? rc : engine_call(c->engine, c->worker, client_srq_create_here, call);
 }
@@ -59,9 +61,9 @@ engine_client_srq_create(struct verbs_client *c, const struct ring_srq_create *r
 	struct client_queue *q;
 	int rc;
 
-	if (c->num_srqs == c->limits.max_srq)
-		return error_set_limit(err, ENOMEM, "srq: all %u are in use (verbs.max_srq)",
-			c->limits.max_srq);
+	rc = client_allow(c, CLIENT_LIMIT_SRQ, 1, err);
+	if (rc != 0)
+		return rc;
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return error_set(err, ENOMEM, "no memory for a shared receive queue");
@@ -73,7 +75,8 @@ engine_client_srq_create(struct verbs_client *c, const struct ring_srq_create *r
 		free(q);
 		return rc;
 	}
-	c->num_srqs++;
+	c->use.srqs++;
+	c->use.requests += client_queue_requests(q);
 	client_queue_reply(q, call.slot, reply);
 	return 0;
 }

@@ -13,14 +13,14 @@
 #include "engine/worker.h"
 
 /* clients_post.c */
-/** Take doorbells, and post what the queues hold. @return work requests posted */
+/** Take doorbells, and post what the queues hold. @return work: requests and looks at queues */
 unsigned int clients_post(struct worker *w);
 
 /* clients_complete.c */
 /** struct rc_worker_config.completed: list the CQ. @param worker  the struct worker */
 void client_cq_completed(void *worker, uint32_t cqn, bool solicited);
-/** Copy completions of the listed CQs to their clients. */
-void clients_complete(struct worker *w);
+/** Copy completions of the listed CQs, of which there are some, to their clients. @return work */
+unsigned int clients_complete(struct worker *w);
 
 /* clients_sleep.c */
 /** Control thread, before the worker's first client: make the pipe that ends its sleep. */

@@ -50,11 +50,13 @@ engine_call(struct engine *e, unsigned int worker, worker_fn fn, void *arg)
 	struct worker *w;
 	int queued;
 
+	RTE_ASSERT(fn != NULL);
 	if (worker >= e->num_workers)
 		return -EINVAL;
 	w = e->worker[worker];
 	if (!e->running)
 		return fn(w, arg); /* no worker thread runs */
+	RTE_ASSERT(rte_lcore_id() != w->lcore); /* it would wait for itself */
 	do {
 		pthread_mutex_lock(&w->command_lock);
 		queued = rte_ring_sp_enqueue(w->commands, &cmd);

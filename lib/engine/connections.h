@@ -71,6 +71,16 @@ struct svc_worker *service_here(const struct worker *w, unsigned int place);
 /** Report the connection of a service from service_client(); 0: it will not have one. */
 void service_connected(struct engine *e, unsigned int place, cm_id id);
 
+/* --- rdmacm.c: librdmacm's programs --- */
+
+int rdmacm_create(struct engine *e, struct error *err);
+/** Control thread: add the next hops of IDs that wait for them, or have resolved them. */
+void rdmacm_use_neighbours(const struct engine *e, struct link_neighbours_used *used);
+/** Call before the event loop is destroyed. */
+void rdmacm_quiet(struct engine *e);
+/** Call after connections_destroy() on all workers. */
+void rdmacm_destroy(struct engine *e);
+
 /* --- verbs_cm.c --- */
 
 /** Control thread: add the next hops that attempts to connect wait for. */

@@ -65,32 +65,6 @@ const struct engine_config engine_config_default = {
 	65536 /* about 15 us a slot: deadlines are exact whatever the slot's width                 \
 	       */
 
-uint64_t
-engine_grace_start(void *rcu)
-{
-	return rte_rcu_qsbr_start(rcu);
-}
-
-bool
-engine_grace_done(void *rcu, uint64_t token)
-{
-	return rte_rcu_qsbr_check(rcu, token, false) == 1;
-}
-
-/* The readers are the workers, and the control thread because it reads the SA's store. */
-static int
-create_rcu(struct engine *e, struct error *err)
-{
-	unsigned int i, readers = e->num_workers + 1;
-
-	e->rcu = rte_zmalloc(NULL, rte_rcu_qsbr_get_memsize(readers), RTE_CACHE_LINE_SIZE);
-	if (e->rcu == NULL || rte_rcu_qsbr_init(e->rcu, readers) != 0)
-		return error_set(err, ENOMEM, "no memory for RCU: raise eal.memory_mb");
-	for (i = 0; i < readers; i++)
-		rte_rcu_qsbr_thread_register(e->rcu, i);
-	return 0;
-}
-
 /* Objects that all workers share: protection domains, regions, windows and the channel adapter. */
 static int
 create_device(struct engine *e, struct error *err)
@@ -221,6 +195,7 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 		return error_set(err, ENOMEM, "no memory for worker %u", id);
 	e->worker[id] = w;
 	pthread_mutex_init(&w->command_lock, NULL);
+	client_turns_init(w);
 	w->engine = e;
 	w->id = id;
 	w->lcore = lcore;
@@ -282,7 +257,7 @@ create_shared(struct engine *e, struct error *err)
 		lcore = rte_get_next_lcore(lcore, 1, 0);
 	before = placement_enter(lcore);
 	memory_home(placement_node(lcore));
-	ret = create_rcu(e, err);
+	ret = grace_create(e, err);
 	if (ret == 0)
 		ret = create_device(e, err);
 	if (ret == 0) {
@@ -352,6 +327,8 @@ engine_create_parts(struct engine *e, struct error *err)
 	if (ret == 0)
 		ret = services_create(e, err);
 	if (ret == 0)
+		ret = rdmacm_create(e, err);
+	if (ret == 0)
 		placement_look(e);
 	return ret;
 }
@@ -362,6 +339,7 @@ engine_create(const struct engine_config *config, struct error *err)
 	const struct allocator *alloc = engine_allocator();
 	struct engine *e = mem_zalloc(alloc, sizeof(*e), RTE_CACHE_LINE_SIZE);
 
+	RTE_ASSERT(rte_lcore_id() == rte_get_main_lcore());
 	if (e == NULL) {
 		error_set(err, ENOMEM, "no memory for the engine");
 		return NULL;
@@ -381,6 +359,7 @@ engine_start(struct engine *e, struct error *err)
 	unsigned int i;
 	int ret;
 
+	RTE_ASSERT(!e->running);
 	ret = store_thread_start(e, err);
 	if (ret != 0)
 		return ret;
@@ -500,12 +479,15 @@ engine_destroy(struct engine *e)
 	sm_inbox_destroy(e);
 	sa_import_destroy(e);
 	sa_walks_end(e);
+	own_ports_end(e);
 	perftest_destroy(e);
+	rdmacm_quiet(e);
 	wakeup_destroy(e);
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
 			connections_destroy(e->worker[i]);
 	attempts_destroy(e);
+	rdmacm_destroy(e);
 	handoff_destroy(e);
 	rehome_destroy(e);
 	store_thread_destroy(e);
@@ -541,6 +523,7 @@ engine_destroy(struct engine *e)
 bool
 engine_turn(struct engine *e, unsigned int worker, uint64_t now)
 {
+	RTE_ASSERT(worker < e->num_workers && !e->running);
 	return worker_poll(e->worker[worker], now);
 }
 

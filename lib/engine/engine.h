@@ -25,6 +25,7 @@
 #include "rc/rc.h"
 #include "sa/sa.h"
 #include "sma/sma.h"
+#include "store/fleet.h"
 #include "svc/svc.h"
 
 struct engine;
@@ -49,6 +50,8 @@ struct engine_sa_config {
 	 */
 	struct sa_config server;
 	uint32_t max_result_mb; /**< .server.max_result_bytes, in MiB */
+	/** .num_endpoints 0: the database is this appliance's alone; otherwise .path has a copy */
+	struct fleet_config fleet;
 	/* as a client */
 	uint32_t query_mb; /**< memory for the records of one query of ours */
 };

@@ -78,5 +78,6 @@ engine_events(struct engine *e, struct event *ev, unsigned int n, uint64_t *lost
 		total += relaxed(&e->worker[i]->stats.events_lost);
 	if (lost != NULL)
 		*lost = total;
+	RTE_ASSERT(got <= n);
 	return got;
 }

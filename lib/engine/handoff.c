@@ -105,6 +105,7 @@ handoff_stage(struct worker *w, unsigned int to, struct packet *pkt)
 {
 	struct handoff_burst *o = &w->out[to];
 
+	RTE_ASSERT(to < w->workers && to != w->id && o->n < LINK_BURST);
 	if (o->n == 0)
 		w->out_dirty[w->num_dirty++] = (uint16_t)to;
 	o->pkt[o->n++] = pkt;
@@ -169,6 +170,7 @@ handoff_smp(struct worker *w, struct packet *pkt)
 	w->stats.handoff_out++;
 	if (unlikely(__atomic_load_n(&peer->asleep, __ATOMIC_RELAXED) != 0))
 		idle_wake(peer);
+	handoff_check(w);
 }
 
 unsigned int
@@ -178,6 +180,7 @@ handoff_take_smps(struct worker *w, unsigned int from, struct packet **pkts)
 		rte_ring_sc_dequeue_burst(w->smps_in[from], (void **)pkts, LINK_BURST, NULL);
 
 	w->stats.handoff_in += n;
+	handoff_check(w);
 	return n;
 }
 
@@ -185,6 +188,7 @@ void
 handoff_again(struct worker *w, unsigned int to, struct packet *pkt)
 {
 	w->stats.handoff_again += handoff_send(w, to, &pkt, 1);
+	handoff_check(w);
 }
 
 unsigned int
@@ -192,23 +196,10 @@ handoff_take(struct worker *w, unsigned int from, struct packet **pkts)
 {
 	unsigned int n;
 
+	RTE_ASSERT(from < w->workers && from != w->id);
 	n = rte_ring_sc_dequeue_burst(w->in[from], (void **)pkts, LINK_BURST, NULL);
 	w->stats.handoff_in += n;
 	w->taken[from] += n;
+	handoff_check(w);
 	return n;
-}
-
-uint32_t
-handoff_depth(const struct worker *w)
-{
-	uint32_t depth = 0;
-	unsigned int from;
-
-	for (from = 0; from < w->workers; from++) {
-		if (w->in[from] != NULL)
-			depth += rte_ring_count(w->in[from]);
-		if (w->smps_in[from] != NULL)
-			depth += rte_ring_count(w->smps_in[from]);
-	}
-	return depth;
 }

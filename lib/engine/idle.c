@@ -51,7 +51,7 @@ static void
 worker_sleep(struct worker *w, uint32_t us)
 {
 	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
-	uint32_t how = w->clients != NULL ? IDLE_PIPE : IDLE_FUTEX;
+	uint32_t how = w->clients.num > 0 ? IDLE_PIPE : IDLE_FUTEX;
 
 	/* release: who sees IDLE_PIPE also sees the pipe */
 	__atomic_store_n(&w->asleep, how, __ATOMIC_RELEASE);

@@ -5,8 +5,8 @@
 /*
  * Neighbours that nobody uses any more. From time to time, and more often while the table has many
  * entries, the control thread asks who uses which: queue pairs, connections, attempts to connect,
- * and management sessions. It asks a few of them in each of its turns, so that no worker waits long
- * for it.
+ * IDs of librdmacm's programs, and management sessions. It asks a few of them in each of its turns,
+ * so that no worker waits long for it.
  */
 
 #include <string.h>
@@ -97,6 +97,7 @@ search_begin(struct engine *e, struct neighbour_search *s)
 	link_neighbours_search(e->link);
 	/* now: when these are asked for at the end, one may have become a connection meanwhile */
 	attempts_use_neighbours(e, &s->used);
+	rdmacm_use_neighbours(e, &s->used);
 }
 
 void

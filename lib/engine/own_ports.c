@@ -16,8 +16,7 @@
 #include "engine/subnet.h"
 #include "wire/bytes.h"
 
-#define RECORDS_A_PORT    5
-#define LINK_LOCAL_PREFIX UINT64_C(0xfe80000000000000)
+#define RECORDS_A_PORT 5
 
 struct filler {
 	struct engine *engine;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_cycles.h>
+
 #include "engine/subnet.h"
 #include "engine/verbs_mad.h"
 #include "sa/tables.h"
@@ -18,6 +20,7 @@
 
 #define OWN_RECORDS 16 /* most records of a port: see own_rows */
 #define OWN_CHANGES 64 /* most changes for a port: records put and removed */
+#define RETRY_MS    1000 /* after a failure: another appliance leads, or the store is full */
 
 /* Number of blocks of an attribute that are in use. */
 static unsigned int
@@ -83,6 +86,11 @@ struct own {
 	struct sa_change change[OWN_CHANGES]; /* of the store */
 	size_t num_change;
 	struct error err;
+};
+
+struct own_ports {
+	unsigned int n;
+	struct own own[];
 };
 
 /* --- on worker 0: read the agent's attributes --- */
@@ -248,22 +256,65 @@ follow_add_link(struct own *own)
 }
 
 static void
-follow_port(struct engine *e, const struct port_attr *port)
+follow_read_port(struct engine *e, const struct port_attr *port, struct own *own)
 {
-	struct own *own = calloc(1, sizeof(*own));
-
-	if (own == NULL)
-		return;
 	own->engine = e;
 	own->port = *port;
-	if (port->lid != 0) {
-		engine_call(e, 0, follow_read_here, own);
-		follow_add_link(own);
+	if (port->lid == 0)
+		return;
+	engine_call(e, 0, follow_read_here, own);
+	follow_add_link(own);
+}
+
+/* On the store's thread. @return 0, or the error of a port; the others are up to date */
+static int
+follow_change_all(struct engine *e, void *arg)
+{
+	struct own_ports *ports = arg;
+	unsigned int i;
+	int rc, result = 0;
+
+	for (i = 0; i < ports->n; i++) {
+		rc = follow_change_store(e, &ports->own[i]);
+		result = rc != 0 ? rc : result;
 	}
-	if (store_thread_call(e, follow_change_store, own) != 0)
-		ENGINE_LOG(WARNING, "%s: its records in the SA are not up to date: %s", port->name,
-			own->err.text);
-	free(own);
+	return result;
+}
+
+/* The task has ended. What failed is tried again, and logged once until it succeeds. */
+static void
+follow_end(struct engine *e)
+{
+	struct own_following *f = &e->own_following;
+	unsigned int i;
+
+	for (i = 0; i < f->ports->n && f->retry_at == 0; i++)
+		if (f->ports->own[i].err.text[0] != '\0')
+			ENGINE_LOG(WARNING,
+				"%s: its records in the SA are not up to date, and are tried again: %s",
+				f->ports->own[i].port.name, f->ports->own[i].err.text);
+	if (f->task.result == 0 && f->retry_at != 0)
+		ENGINE_LOG(NOTICE, "the SA's records of our ports are up to date again");
+	f->retry_at = f->task.result == 0 ? 0 : rte_get_tsc_cycles() + e->hz / 1000 * RETRY_MS;
+	free(f->ports);
+	f->ports = NULL;
+}
+
+static void
+follow_begin(struct engine *e)
+{
+	struct own_following *f = &e->own_following;
+	unsigned int port, n = link_num_ports(e->link);
+	struct own_ports *ports = calloc(1, sizeof(*ports) + n * sizeof(ports->own[0]));
+
+	if (ports == NULL)
+		return;
+	for (port = 0; port < n; port++)
+		if (engine_sma_managed(e, port))
+			follow_read_port(e, link_port_attr(e->link, port), &ports->own[ports->n++]);
+	f->ports = ports;
+	f->task = (struct store_task){ .fn = follow_change_all, .arg = ports };
+	store_thread_post(e, &f->task);
 }
 
 static bool
@@ -283,14 +334,28 @@ follow_has_changed(struct engine *e, unsigned int port)
 void
 own_ports_follow(struct engine *e)
 {
+	struct own_following *f = &e->own_following;
 	unsigned int port, changed = 0;
 
-	if (e->sa == NULL || e->worker[0]->sma == NULL || store_thread_busy(e))
+	if (e->sa == NULL || e->worker[0]->sma == NULL)
 		return;
+	if (f->ports != NULL && !store_thread_ended(&f->task))
+		return;
+	if (f->ports != NULL)
+		follow_end(e);
 	for (port = 0; port < link_num_ports(e->link); port++)
 		changed += engine_sma_managed(e, port) && follow_has_changed(e, port);
 	/* update all ports: a change of one may change the LinkRecord of another */
-	for (port = 0; changed > 0 && port < link_num_ports(e->link); port++)
-		if (engine_sma_managed(e, port))
-			follow_port(e, link_port_attr(e->link, port));
+	if (changed > 0 || (f->retry_at != 0 && rte_get_tsc_cycles() >= f->retry_at))
+		follow_begin(e);
+	if (f->ports != NULL && store_thread_ended(&f->task))
+		follow_end(e);
+}
+
+/* After the store's thread has stopped. */
+void
+own_ports_end(struct engine *e)
+{
+	free(e->own_following.ports);
+	e->own_following.ports = NULL;
 }

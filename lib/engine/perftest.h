@@ -14,12 +14,15 @@
  */
 
 #include <pthread.h>
+#include <sys/time.h>
 
 #include "engine/worker.h"
 #include "svc/perftest_exchange.h"
 
 #define PERFTEST_QPS      64 /* QPs of a session (perftest's option -q) */
 #define PERFTEST_SESSIONS 64
+/* time for the control thread's answer: far more than it needs for the questions of all sessions */
+#define PERFTEST_ANSWER_S 30
 /* as many may have ended, and wait for the control thread to close their queue pairs */
 #define PERFTEST_PLACES (2 * PERFTEST_SESSIONS)
 
@@ -52,6 +55,7 @@ struct perftest_session {
 	bool announced; /* it has a queue pair */
 	bool answered; /* .granted and .ours are the answer to its message */
 	struct event *event;
+	struct event *late; /* runs if the control thread does not answer in time */
 	uint64_t started; /* TSC */
 	uint64_t heard; /* TSC: when it last sent a message, or packets to its queue pairs */
 	uint64_t packets; /* that its queue pairs had received then */
@@ -100,6 +104,7 @@ struct perftest_sockets {
 	struct event_base *base;
 	struct event *told; /* reads .told_fd */
 	struct log_lines log;
+	struct timeval patience; /* with the control thread: a session waits no longer */
 	struct perftest_listener listener[ENGINE_SERVICE_PLACES]; /* by the service's place */
 	struct perftest_session session[PERFTEST_PLACES];
 
@@ -123,7 +128,6 @@ struct perftest_sockets {
 /* --- perftest_thread.c: on the control thread, if not stated otherwise --- */
 
 int perftest_create(struct engine *e, struct error *err);
-void perftest_destroy(struct engine *e);
 /** Start the exchange's thread if a service has a tcp_port and workers run. */
 int perftest_thread_start(struct engine *e, struct error *err);
 void perftest_thread_stop(struct engine *e);
@@ -137,16 +141,42 @@ int perftest_call(struct perftest_sockets *t, int (*fn)(struct perftest_sockets 
 void perftest_serve(struct perftest_sockets *t, unsigned int most);
 /** Close sessions that have not announced a queue pair in time, or are quiet. */
 void perftest_watch(struct engine *e, uint64_t now);
+
+/* --- perftest_queue.c --- */
+
+/** @return false: it is the first in the queue, so the other thread may have to be woken */
+bool perftest_enqueue(struct perftest_sockets *t, struct perftest_queue *q,
+	struct perftest_session *s);
+/** @return NULL: the queue is empty */
+struct perftest_session *perftest_dequeue(struct perftest_sockets *t, struct perftest_queue *q);
 /** The exchange's thread: ask the control thread; the answer comes to perftest_tcp_answered(). */
 void perftest_ask(struct perftest_session *s, enum perftest_question question);
 
-/* --- perftest_tcp.c: the sockets --- */
+/* --- perftest_listen.c: on the control thread --- */
 
-/** Control thread: open the listening socket of a service that has a tcp_port, else do nothing. */
+/** End the thread and its sessions, and free what perftest_create() has made. */
+void perftest_destroy(struct engine *e);
+/** Open the listening socket of a service that has a tcp_port, else do nothing. */
 int perftest_listen(struct engine *e, unsigned int place, const struct svc_config *config,
 	struct error *err);
-/** Control thread: close the listening socket of a service. @param sessions  end them, too */
+/** Close the listening socket of a service. @param sessions  end them, too */
 void perftest_unlisten(struct engine *e, unsigned int place, bool sessions);
+
+/* --- perftest_tcp.c: the sockets --- */
+
+#define PERFTEST_BACKLOG 16
+
+/** What perftest_tcp_open() and perftest_tcp_shut() are about. */
+struct perftest_place {
+	unsigned int place;
+	const struct svc_config *config;
+	int fd;
+	bool sessions; /* end them, too */
+};
+/** The exchange's thread: accept clients of a listening socket. @retval -ENOMEM */
+int perftest_tcp_open(struct perftest_sockets *t, void *arg);
+/** The exchange's thread: accept none any more. @return 0 */
+int perftest_tcp_shut(struct perftest_sockets *t, void *arg);
 /** The exchange's thread: the control thread has answered the session's question. */
 void perftest_tcp_answered(struct perftest_session *s);
 /** The exchange's thread: look at the deadlines of sessions. */

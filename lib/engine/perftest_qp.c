@@ -243,7 +243,7 @@ perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs,
 	ret = perftest_check_address(s, theirs, err);
 	if (ret != 0)
 		return ret;
-	if (!link_neighbour_allowed(e->link, &s->peer))
+	if (!link_neighbour_allowed(e->link, &s->peer, LINK_PER_STRANGER))
 		return error_set(err, ENOSPC,
 			"too many addresses that clients named do not answer: try again later");
 	ret = perftest_find_path(s, theirs, &a.attr, &a.port, err);

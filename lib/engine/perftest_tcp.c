@@ -11,7 +11,8 @@
  *
  * The sockets belong to the event loop of the exchange's thread (perftest_thread.c), on which the
  * functions run that do not say otherwise. While a session waits for the control thread's answer,
- * its socket is not read.
+ * its socket is not read; if the answer does not come within PERFTEST_ANSWER_S, the session ends. A
+ * timer of this event loop watches that, because the other deadlines depend on the control thread.
  */
 
 #include <arpa/inet.h>
@@ -32,7 +33,6 @@
 #define SESSIONS_PER_PEER 16
 #define ANNOUNCE_S        10 /* time for all that comes before the client's first queue pair */
 #define QUIET_S           60 /* then without a message, or a packet to its queue pairs */
-#define BACKLOG           16
 /* TCP keep-alive: a vanished client is noticed within a minute */
 #define KEEP_IDLE_S  30
 #define KEEP_EVERY_S 10
@@ -100,6 +100,7 @@ static void
 end_session(struct perftest_session *s, const char *why)
 {
 	perftest_log(s->engine->perftest, s->client, why);
+	event_free(s->late);
 	perftest_tcp_close(s->event);
 	s->used = false;
 	if (s->question != PERFTEST_ASK_NOTHING)
@@ -108,11 +109,21 @@ end_session(struct perftest_session *s, const char *why)
 		perftest_ask(s, PERFTEST_ASK_CLOSE);
 }
 
+/* Its place stays taken until the control thread has answered. */
+static void
+perftest_tcp_late(evutil_socket_t fd, short events, void *session)
+{
+	(void)fd;
+	(void)events;
+	end_session(session, "has ended: the answer to it takes too long");
+}
+
 /* Ask the control thread; until its answer, the socket is not read. */
 static void
 ask_for_session(struct perftest_session *s, enum perftest_question question)
 {
 	event_del(s->event);
+	event_add(s->late, &s->engine->perftest->patience);
 	perftest_ask(s, question);
 }
 
@@ -239,6 +250,7 @@ perftest_tcp_answered(struct perftest_session *s)
 			perftest_ask(s, PERFTEST_ASK_CLOSE);
 		return;
 	}
+	event_del(s->late);
 	if (question == PERFTEST_ASK_QP) {
 		s->answered = true;
 		s->announced |= s->granted;
@@ -369,9 +381,14 @@ begin_session(struct perftest_listener *l, const union gid *peer, int fd, const 
 
 	if (s == NULL)
 		return false;
-	s->event = perftest_tcp_add(t, fd, perftest_tcp_run, s);
-	if (s->event == NULL)
+	s->late = evtimer_new(t->base, perftest_tcp_late, s);
+	if (s->late == NULL)
 		return false;
+	s->event = perftest_tcp_add(t, fd, perftest_tcp_run, s);
+	if (s->event == NULL) {
+		event_free(s->late);
+		return false;
+	}
 	set_options(fd);
 	s->used = true;
 	s->announced = s->answered = false;
@@ -438,7 +455,7 @@ perftest_tcp_accept(evutil_socket_t listener, short events, void *arg)
 	int fd;
 
 	(void)events;
-	for (n = 0; n < BACKLOG &&
+	for (n = 0; n < PERFTEST_BACKLOG &&
 		(fd = accept4(listener, (struct sockaddr *)&from, &len,
 			 SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;
 		n++, len = sizeof(from))
@@ -465,48 +482,8 @@ perftest_tcp_watch(struct perftest_sockets *t, uint64_t now)
 
 /* --- services --- */
 
-/* A socket for IPv6 and IPv4; for IPv4 only, if the host has no IPv6 or the address is one. */
-static int
-open_listener(const char *address, uint16_t port)
-{
-	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	struct sockaddr_in any4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, yes = 1, no = 0;
-	bool ipv4 = inet_pton(AF_INET, address, &any4.sin_addr) == 1;
-	int fd = ipv4 ? -1 : socket(AF_INET6, type, 0), ret;
-
-	if (!ipv4 && address[0] != '\0' && inet_pton(AF_INET6, address, &any6.sin6_addr) != 1) {
-		if (fd >= 0)
-			close(fd);
-		return -EINVAL;
-	}
-
-	if (fd >= 0)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-	else
-		fd = socket(AF_INET, type, 0);
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	ret = ipv4 ? -1 : bind(fd, (struct sockaddr *)&any6, sizeof(any6));
-	if (ipv4 || (ret != 0 && errno == EINVAL)) /* an IPv4 socket */
-		ret = bind(fd, (struct sockaddr *)&any4, sizeof(any4));
-	if (ret == 0 && listen(fd, BACKLOG) == 0)
-		return fd;
-	ret = -errno;
-	close(fd);
-	return ret;
-}
-
-struct perftest_place {
-	unsigned int place;
-	const struct svc_config *config;
-	int fd;
-	bool sessions;
-};
-
-static int
-listen_there(struct perftest_sockets *t, void *arg)
+int
+perftest_tcp_open(struct perftest_sockets *t, void *arg)
 {
 	const struct perftest_place *a = arg;
 	struct perftest_listener *l = &t->listener[a->place];
@@ -517,8 +494,8 @@ listen_there(struct perftest_sockets *t, void *arg)
 	return l->event != NULL ? 0 : -ENOMEM;
 }
 
-static int
-unlisten_there(struct perftest_sockets *t, void *arg)
+int
+perftest_tcp_shut(struct perftest_sockets *t, void *arg)
 {
 	const struct perftest_place *a = arg;
 	struct perftest_listener *l = &t->listener[a->place];
@@ -531,42 +508,4 @@ unlisten_there(struct perftest_sockets *t, void *arg)
 		if (s->used && s->place == a->place)
 			end_session(s, "has ended: the service has");
 	return 0;
-}
-
-int
-perftest_listen(struct engine *e, unsigned int place, const struct svc_config *config,
-	struct error *err)
-{
-	struct perftest_place a = { .place = place, .config = config };
-	int ret;
-
-	if (config->tcp_port == 0)
-		return 0;
-	if (strcmp(config->kind, "perftest") != 0)
-		return error_set(err, EINVAL, "tcp_port: %s does not use TCP", config->kind);
-	a.fd = open_listener(config->tcp_address, config->tcp_port);
-	if (a.fd == -EINVAL)
-		return error_set(err, EINVAL,
-			"tcp_address: got \"%s\", allowed: an IPv4 or IPv6 address of this host",
-			config->tcp_address);
-	if (a.fd < 0)
-		return error_set(err, -a.fd, "tcp_port: cannot listen on %u: %s", config->tcp_port,
-			strerror(-a.fd));
-	ret = perftest_call(e->perftest, listen_there, &a);
-	if (ret == 0) /* at the start of the engine, its thread starts with the workers */
-		return e->running ? perftest_thread_start(e, err) : 0;
-	close(a.fd);
-	return error_set(err, ENOMEM, "tcp_port: no memory to wait for it");
-}
-
-void
-perftest_unlisten(struct engine *e, unsigned int place, bool sessions)
-{
-	struct perftest_place a = { .place = place, .sessions = sessions };
-
-	if (e->perftest == NULL)
-		return;
-	perftest_call(e->perftest, unlisten_there, &a);
-	/* what the service's sessions asked is answered before its place gets another service */
-	perftest_serve(e->perftest, PERFTEST_PLACES);
 }

@@ -4,9 +4,9 @@
 
 /*
  * The thread of perftest's exchange. Strangers' bytes are read on it and not on the control thread,
- * which so never waits for a client, and it has no capabilities. Two queues, each of one place per
- * session, and an eventfd for each direction connect both threads. The control thread answers a few
- * questions a turn; the exchange's thread never waits for it.
+ * which so never waits for a client, and it has no capabilities. Two queues (perftest_queue.c) and
+ * an eventfd for each direction connect both threads. The control thread answers a few questions a
+ * turn; the exchange's thread never waits for it.
  */
 
 #include <errno.h>
@@ -21,47 +21,6 @@
 #include "engine/perftest.h"
 
 #define ANSWERS_A_TURN 8 /* each makes workers run a command */
-
-/* --- queues --- */
-
-/* @return false: it is the first in the queue, so the other thread may have to be woken */
-static bool
-perftest_enqueue(struct perftest_sockets *t, struct perftest_queue *q, struct perftest_session *s)
-{
-	bool waiting;
-
-	pthread_mutex_lock(&t->lock);
-	waiting = q->num > 0;
-	RTE_ASSERT(q->num < PERFTEST_PLACES);
-	q->at[(q->first + q->num++) % PERFTEST_PLACES] = s;
-	pthread_mutex_unlock(&t->lock);
-	return waiting;
-}
-
-static struct perftest_session *
-perftest_dequeue(struct perftest_sockets *t, struct perftest_queue *q)
-{
-	struct perftest_session *s = NULL;
-
-	pthread_mutex_lock(&t->lock);
-	if (q->num > 0) {
-		s = q->at[q->first];
-		q->first = (q->first + 1) % PERFTEST_PLACES;
-		q->num--;
-	}
-	pthread_mutex_unlock(&t->lock);
-	return s;
-}
-
-void
-perftest_ask(struct perftest_session *s, enum perftest_question question)
-{
-	struct perftest_sockets *t = s->engine->perftest;
-
-	s->question = question;
-	if (!perftest_enqueue(t, &t->questions, s))
-		eventfd_write(t->asked_fd, 1);
-}
 
 /* --- on the control thread --- */
 
@@ -295,6 +254,7 @@ perftest_create(struct engine *e, struct error *err)
 	e->perftest = t;
 	t->engine = e;
 	t->mtu = perftest_mtu(e);
+	t->patience.tv_sec = PERFTEST_ANSWER_S;
 	t->told_fd = t->asked_fd = -1;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->changed, NULL);
@@ -308,34 +268,4 @@ perftest_create(struct engine *e, struct error *err)
 	if (t->asked == NULL)
 		return error_set(err, ENOMEM, "no event loop: no memory or descriptor");
 	return 0;
-}
-
-static void
-perftest_eventfd_close(struct event *event, int fd)
-{
-	if (event != NULL)
-		event_free(event);
-	if (fd >= 0)
-		close(fd);
-}
-
-void
-perftest_destroy(struct engine *e)
-{
-	struct perftest_sockets *t = e->perftest;
-	unsigned int i;
-
-	if (t == NULL)
-		return;
-	perftest_thread_stop(e);
-	for (i = 0; i < ENGINE_SERVICE_PLACES; i++)
-		perftest_unlisten(e, i, true);
-	perftest_eventfd_close(t->told, t->told_fd);
-	perftest_eventfd_close(t->asked, t->asked_fd);
-	if (t->base != NULL)
-		event_base_free(t->base);
-	pthread_cond_destroy(&t->changed);
-	pthread_mutex_destroy(&t->lock);
-	mem_free(&allocator_malloc, t);
-	e->perftest = NULL;
 }

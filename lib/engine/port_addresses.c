@@ -33,6 +33,7 @@ engine_add_address(struct engine *e, unsigned int port, const struct link_addr *
 	struct address_args a = { port, addr };
 	struct event ev = { .type = EVENT_GID_CHANGE, .element = port, .gid = addr->gid };
 
+	RTE_ASSERT(port < link_num_ports(e->link));
 	link_admit_address(e->link, port, addr);
 	engine_call(e, 0, add_address_here, &a);
 	link_warn_of_kernel(e->link, port);

@@ -88,6 +88,7 @@ rehome_offer(struct worker *w, uint32_t qpn, unsigned int to, struct error *err)
 
 	if (ret != 0)
 		return ret;
+	RTE_ASSERT(to != w->id && r->num_leaving <= REHOME_OUT);
 	if (r->num_leaving == REHOME_OUT || find_leaving(w, qpn) != NULL)
 		return error_set(err, EBUSY,
 			"qp: 0x%06x, or %u others of worker %u, are moving: try again", qpn,
@@ -197,6 +198,14 @@ rehome_unpark(struct worker *w, struct arriving *a, uint64_t now)
 		n = RTE_MIN(num - i, (unsigned int)LINK_BURST);
 		worker_sort(w, pkts + i, n, now);
 	}
+}
+
+void
+rehome_settle(struct worker *w, uint32_t qpn)
+{
+	struct rehome *r = &w->rehome;
+
+	*rehome_entry(r, qpn) = (struct handed){ .qpn = qpn, .rest = r->tick + REHOME_REST_TICKS };
 }
 
 static void

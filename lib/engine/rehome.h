@@ -60,8 +60,9 @@ struct handed {
 	uint32_t tick; /* when counting began */
 };
 
-#define REHOME_TABLE 16384 /* most entries of handed[]; with fewer QP slots, one per slot */
-#define REHOME_DUE   64
+#define REHOME_TABLE      16384 /* most entries of handed[]; with fewer QP slots, one per slot */
+#define REHOME_DUE        64
+#define REHOME_REST_TICKS WORKER_TICK_HZ /* least time between two moves of a QP */
 
 struct rte_ring;
 
@@ -83,6 +84,12 @@ struct rehome {
 	uint64_t tick_time;
 	uint64_t tick_busy;
 };
+
+static inline struct handed *
+rehome_entry(const struct rehome *r, uint32_t qpn)
+{
+	return &r->handed[qpn & r->handed_mask];
+}
 
 /* --- rehome.c --- */
 int rehome_create(struct engine *e, struct error *err);
@@ -114,11 +121,12 @@ bool rehome_park(struct worker *w, struct packet *pkt);
  */
 bool rehome_stray(struct worker *w, struct packet *pkt, uint64_t now, enum verdict *v);
 
+/** A QP was imported: do not move it again for a while. */
+void rehome_settle(struct worker *w, uint32_t qpn);
+
 /* --- rehome_choose.c --- */
 /** Count a packet that worker @p from handed off and whose QP has received it. */
 void rehome_note(struct worker *w, unsigned int from, const struct packet *pkt);
-/** A QP was imported: do not move it again for a while. */
-void rehome_settle(struct worker *w, uint32_t qpn);
 void rehome_tick(struct worker *w, uint64_t now);
 
 #endif

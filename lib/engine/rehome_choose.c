@@ -16,15 +16,8 @@
 /* clang-format off */
 #define SHARE(n)     ((n) - (n) / 8) /* seven eighths: "nearly all" of n */
 /* clang-format on */
-#define REST_TICKS  WORKER_TICK_HZ /* least time between two moves of a QP */
 #define STALE_TICKS WORKER_TICK_HZ /* a count that took longer is discarded */
 #define LOAD_ONE    256 /* a worker that is always busy */
-
-static struct handed *
-rehome_entry(const struct worker *w, uint32_t qpn)
-{
-	return &w->rehome.handed[qpn & w->rehome.handed_mask];
-}
 
 static uint32_t
 rehome_received(const struct worker *w, uint32_t qpn)
@@ -59,8 +52,9 @@ void
 rehome_note(struct worker *w, unsigned int from, const struct packet *pkt)
 {
 	struct rehome *r = &w->rehome;
-	struct handed *h = rehome_entry(w, pkt->dest_qpn);
+	struct handed *h = rehome_entry(&w->rehome, pkt->dest_qpn);
 
+	RTE_ASSERT(from < w->workers && pkt->port < LINK_PORTS_MAX);
 	if (unlikely(!r->enabled || !r->steered[pkt->port]))
 		return;
 	if (unlikely(h->qpn != pkt->dest_qpn || h->count == 0)) {
@@ -73,12 +67,6 @@ rehome_note(struct worker *w, unsigned int from, const struct packet *pkt)
 		r->due[r->num_due++] = pkt->dest_qpn;
 	else if (unlikely(h->count > 2 * ENOUGH)) /* due[] was full: count again */
 		h->count = 0;
-}
-
-void
-rehome_settle(struct worker *w, uint32_t qpn)
-{
-	*rehome_entry(w, qpn) = (struct handed){ .qpn = qpn, .rest = w->rehome.tick + REST_TICKS };
 }
 
 /* --- the tick --- */
@@ -122,7 +110,7 @@ rehome_by_chance(uint64_t now)
 static void
 rehome_consider(struct worker *w, uint32_t qpn, uint64_t now)
 {
-	struct handed *h = rehome_entry(w, qpn);
+	struct handed *h = rehome_entry(&w->rehome, qpn);
 	uint32_t total;
 
 	if (h->qpn != qpn || h->count < ENOUGH)

@@ -147,6 +147,7 @@ request_start(struct request *r, unsigned int worker, worker_fn fn, void *arg)
 {
 	int ret;
 
+	RTE_ASSERT(r->engine != NULL && fn != NULL);
 	r->worker = worker;
 	r->started = r->seen = rte_get_tsc_cycles();
 	r->done = 0;

@@ -47,12 +47,19 @@ open_store(struct engine *e, struct error *err)
 	struct error why = { "" };
 	int ret;
 
-	if (c->path[0] != '\0') {
+	if (c->fleet.num_endpoints > 0) {
+		ret = fleet_open(&c->fleet, c->path, c->map_mb * MIB, &e->fleet, &config.backend,
+			&why);
+		if (ret != 0)
+			return explain_path(ret, &why, err);
+	} else if (c->path[0] != '\0') {
 		ret = store_lmdb_open(c->path, c->map_mb * MIB, &config.backend, &why);
 		if (ret != 0)
 			return explain_path(ret, &why, err);
 	}
 	e->store = store_create(&config, err);
+	if (e->store == NULL)
+		e->fleet = NULL; /* closed */
 	return e->store != NULL ? 0 : -EIO;
 }
 
@@ -82,7 +89,8 @@ sa_store_create(struct engine *e, struct error *err)
 	e->sa = sa_create(&config, err);
 	if (e->sa == NULL)
 		return -ENOMEM;
-	return own_ports_store(e, err);
+	/* a follower may not store its own; who may is not known before etcd has answered */
+	return e->fleet == NULL ? own_ports_store(e, err) : 0;
 }
 
 void
@@ -92,6 +100,7 @@ sa_store_destroy(struct engine *e)
 		sa_destroy(e->sa);
 	if (e->store != NULL)
 		store_destroy(e->store);
+	e->fleet = NULL; /* the store has closed it */
 	e->sa = NULL;
 	e->store = NULL;
 }

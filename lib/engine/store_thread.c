@@ -19,6 +19,8 @@
 
 #include <rte_cycles.h>
 
+#include "engine/store_forward.h"
+#include "engine/store_notices.h"
 #include "engine/worker.h"
 #include "sa/lease_clock.h"
 
@@ -39,15 +41,20 @@ struct store_thread {
 	pthread_t thread;
 	bool started;
 	uint32_t stop;
+	uint32_t news; /* the fleet has changes of others */
 	uint32_t asleep; /* the futex word, as in idle.c */
 	struct rte_ring *in[LINK_WORKERS_MAX];
 	struct sa_write *batch[BATCH_MAX];
+	struct store_forward *forward; /* NULL: no fleet */
+	struct store_notices *notices; /* NULL: no fleet */
+	bool follow_failed; /* and this was logged */
 	uint64_t expire; /* TSC, when due */
 	uint64_t reclaim;
 	struct lease_clock leases;
 	pthread_mutex_t lock; /* protects .job */
 	pthread_cond_t job_done;
 	struct store_job *job;
+	struct store_task *task; /* atomic */
 };
 
 static uint64_t
@@ -77,7 +84,9 @@ store_thread_has_work(struct store_thread *t)
 	unsigned int i;
 
 	if (__atomic_load_n(&t->job, __ATOMIC_RELAXED) != NULL ||
-		__atomic_load_n(&t->stop, __ATOMIC_RELAXED) != 0)
+		__atomic_load_n(&t->task, __ATOMIC_RELAXED) != NULL ||
+		__atomic_load_n(&t->stop, __ATOMIC_RELAXED) != 0 ||
+		__atomic_load_n(&t->news, __ATOMIC_RELAXED) != 0)
 		return true;
 	for (i = 0; i < t->engine->num_workers; i++)
 		if (!rte_ring_empty(t->in[i]))
@@ -115,13 +124,23 @@ store_thread_submit(void *arg, struct sa_write *write)
 	return true;
 }
 
+/* What one transaction of the store can take if each change has one record. */
+static unsigned int
+store_thread_batch_max(const struct store_thread *t)
+{
+	size_t max = store_max_ops(t->engine->store);
+
+	return max != 0 && max < BATCH_MAX ? (unsigned int)max : BATCH_MAX;
+}
+
 /*
  * Each worker gets an equal share of the batch, so that a flood from one does not delay the others.
  */
 static unsigned int
 store_thread_gather(struct store_thread *t)
 {
-	unsigned int i, n = 0, share = BATCH_MAX / t->engine->num_workers;
+	unsigned int i, n = 0, workers = t->engine->num_workers;
+	unsigned int share = RTE_MAX(store_thread_batch_max(t) / workers, 1u);
 
 	for (i = 0; i < t->engine->num_workers; i++)
 		n += rte_ring_sc_dequeue_burst(t->in[i], (void **)&t->batch[n], share, NULL);
@@ -129,20 +148,22 @@ store_thread_gather(struct store_thread *t)
 }
 
 static void
-store_thread_hand_back(struct store_thread *t, unsigned int n)
+store_thread_hand_back(void *arg, struct sa_write *write)
+{
+	struct store_thread *t = arg;
+	struct worker *w = t->engine->worker[sa_write_worker(write)];
+
+	/* full only for a moment: the ring is as large as the number of outstanding changes */
+	while (rte_ring_sp_enqueue(w->written, write) != 0)
+		sched_yield();
+}
+
+static void
+store_thread_wake_workers(struct store_thread *t)
 {
 	struct engine *e = t->engine;
 	unsigned int i;
 
-	for (i = 0; i < n; i++) {
-		struct worker *w = e->worker[sa_write_worker(t->batch[i])];
-
-		/*
-		 * full only for a moment: the ring is as large as the number of outstanding changes
-		 */
-		while (rte_ring_sp_enqueue(w->written, t->batch[i]) != 0)
-			sched_yield();
-	}
 	for (i = 0; i < e->num_workers; i++)
 		if (!rte_ring_empty(e->worker[i]->written))
 			idle_wake(e->worker[i]);
@@ -151,16 +172,80 @@ store_thread_hand_back(struct store_thread *t, unsigned int n)
 static bool
 store_thread_run_batch(struct store_thread *t)
 {
-	unsigned int n = store_thread_gather(t);
+	unsigned int i, n = store_thread_gather(t);
 
 	if (n == 0)
 		return false;
-	sa_write_execute(t->engine->sa, t->batch, n, lease_seconds(t));
-	store_thread_hand_back(t, n);
+	if (t->forward != NULL) {
+		store_forward_batch(t->forward, t->batch, n, lease_seconds(t));
+	} else {
+		sa_write_execute(t->engine->sa, t->batch, n, lease_seconds(t));
+		for (i = 0; i < n; i++)
+			store_thread_hand_back(t, t->batch[i]);
+	}
+	store_thread_wake_workers(t);
 	return true;
 }
 
+/* --- changes of a fleet's other appliances --- */
+
+static void
+store_thread_wake_for_news(void *arg)
+{
+	struct store_thread *t = arg;
+
+	__atomic_store_n(&t->news, 1, __ATOMIC_RELAXED);
+	store_thread_wake(t);
+}
+
+/* Publish what the fleet's thread has handed over. */
+static bool
+store_thread_follow(struct store_thread *t)
+{
+	struct engine *e = t->engine;
+	struct error err = { "" };
+	int got;
+
+	if (__atomic_exchange_n(&t->news, 0, __ATOMIC_ACQUIRE) == 0 && !t->follow_failed)
+		return false;
+	got = store_follow(e->store, &err);
+	if (got < 0 && !t->follow_failed)
+		ENGINE_LOG(ERR, "the SA's records stay at an older revision: %s", err.text);
+	t->follow_failed = got < 0; /* then it is tried again after a sleep */
+	if (got <= 0)
+		return false;
+	sa_followed(e->sa);
+	__atomic_store_n(&t->news, 1, __ATOMIC_RELAXED); /* there may be more */
+	return true;
+}
+
+/* What etcd has brought about changes that went to the leader, or come to it from others. */
+static bool
+store_thread_run_forward(struct store_thread *t)
+{
+	bool work;
+
+	if (t->forward == NULL)
+		return false;
+	work = store_forward_run(t->forward, lease_seconds(t));
+	if (work)
+		store_thread_wake_workers(t);
+	return store_notices_run(t->notices) || work;
+}
+
 /* --- calls of the control thread --- */
+
+static bool
+store_thread_run_task(struct store_thread *t)
+{
+	struct store_task *task = __atomic_exchange_n(&t->task, NULL, __ATOMIC_ACQUIRE);
+
+	if (task == NULL)
+		return false;
+	task->result = task->fn(t->engine, task->arg);
+	__atomic_store_n(&task->running, false, __ATOMIC_RELEASE);
+	return true;
+}
 
 static bool
 store_thread_run_job(struct store_thread *t)
@@ -172,6 +257,7 @@ store_thread_run_job(struct store_thread *t)
 	pthread_mutex_unlock(&t->lock);
 	if (job == NULL)
 		return false;
+	store_thread_run_task(t); /* it was posted before */
 	job->result = job->fn(t->engine, job->arg);
 	pthread_mutex_lock(&t->lock);
 	__atomic_store_n(&t->job, NULL, __ATOMIC_RELAXED);
@@ -200,32 +286,47 @@ store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void
 	return job.result;
 }
 
-bool
-store_thread_busy(struct engine *e)
+void
+store_thread_post(struct engine *e, struct store_task *task)
 {
 	struct store_thread *t = e->store_thread;
-	bool busy;
 
-	pthread_mutex_lock(&t->lock);
-	busy = t->job != NULL;
-	pthread_mutex_unlock(&t->lock);
-	return busy;
+	if (!t->started) {
+		task->result = task->fn(e, task->arg);
+		return;
+	}
+	task->running = true;
+	__atomic_store_n(&t->task, task, __ATOMIC_RELEASE);
+	store_thread_wake(t);
+}
+
+bool
+store_thread_ended(const struct store_task *task)
+{
+	return !__atomic_load_n(&task->running, __ATOMIC_ACQUIRE);
 }
 
 /* --- the thread --- */
+
+static bool
+store_thread_may_change(const struct store_thread *t)
+{
+	return t->engine->fleet == NULL || fleet_leads(t->engine->fleet);
+}
 
 static void
 store_thread_timed_work(struct store_thread *t)
 {
 	uint64_t now = rte_get_tsc_cycles(), ms = t->engine->hz / 1000;
+	bool more; /* leases than one transaction takes may have ended */
 
 	if (now >= t->reclaim) {
 		store_reclaim(t->engine->store);
 		t->reclaim = now + RECLAIM_MS * ms;
 	}
-	if (now >= t->expire) {
-		sa_expire(t->engine->sa, lease_seconds(t));
-		t->expire = now + EXPIRE_MS * ms;
+	if (now >= t->expire && store_thread_may_change(t)) {
+		more = sa_expire(t->engine->sa, lease_seconds(t)) > 0;
+		t->expire = more ? now : now + EXPIRE_MS * ms;
 	}
 }
 
@@ -240,15 +341,20 @@ store_main(void *arg)
 	sigfillset(&all); /* signals are the control thread's */
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	while (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) == 0) {
-		work = store_thread_run_batch(t);
+		work = store_thread_follow(t);
+		work |= store_thread_run_batch(t);
+		work |= store_thread_run_forward(t);
 		work |= store_thread_run_job(t);
+		work |= store_thread_run_task(t);
 		store_thread_timed_work(t);
 		if (!work)
 			store_thread_sleep(t);
 	}
 	/* the workers have stopped: execute what they submitted before */
-	while (store_thread_run_batch(t) || store_thread_run_job(t))
+	while (store_thread_run_batch(t) || store_thread_run_job(t) || store_thread_run_task(t))
 		;
+	if (t->forward != NULL)
+		store_forward_stop(t->forward);
 	return NULL;
 }
 
@@ -267,6 +373,12 @@ store_thread_create(struct engine *e, struct error *err)
 	t->engine = e;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->job_done, NULL);
+	if (e->fleet != NULL) {
+		t->forward = store_forward_create(e, store_thread_hand_back, t);
+		t->notices = store_notices_create(e);
+		if (t->forward == NULL || t->notices == NULL)
+			return error_set(err, ENOMEM, "no memory for changes in the fleet");
+	}
 	for (i = 0; i < e->num_workers; i++) {
 		t->in[i] = engine_ring("writes", sizeof(void *),
 			rte_align32pow2(e->config.sa.server.max_writes + 1), SOCKET_ID_ANY,
@@ -292,7 +404,12 @@ store_thread_start(struct engine *e, struct error *err)
 	if (ret != 0)
 		return error_set(err, ret, "the store's thread does not start");
 	t->started = true;
-	return 0;
+	if (e->fleet == NULL)
+		return 0;
+	ret = fleet_start(e->fleet, store_thread_wake_for_news, t, err);
+	if (ret != 0)
+		store_thread_stop(e);
+	return ret;
 }
 
 void
@@ -306,6 +423,8 @@ store_thread_stop(struct engine *e)
 	store_thread_wake(t);
 	pthread_join(t->thread, NULL);
 	t->started = false;
+	if (e->fleet != NULL)
+		fleet_stop(e->fleet);
 }
 
 void
@@ -319,6 +438,8 @@ store_thread_destroy(struct engine *e)
 	store_thread_stop(e);
 	for (i = 0; i < e->num_workers; i++)
 		engine_ring_free(t->in[i]);
+	store_forward_destroy(t->forward);
+	store_notices_destroy(t->notices);
 	pthread_cond_destroy(&t->job_done);
 	pthread_mutex_destroy(&t->lock);
 	mem_free(e->alloc, t);

@@ -31,6 +31,7 @@ struct engine_ah {
 	uint8_t src_path_bits; /**< native IB: selects the source LID among the port's 2^LMC LIDs */
 	bool has_dmac; /**< use .dmac instead of neighbour resolution */
 	uint8_t dmac[6];
+	const union gid *user; /**< a program's, whose new next hops are bounded; NULL: nobody's */
 };
 
 int engine_pd_alloc(struct engine *e, uint32_t *pd, struct error *err);

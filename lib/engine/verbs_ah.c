@@ -68,16 +68,35 @@ encap_of(const struct port_gid *gid)
 	return gid_is_ipv4(&gid->gid) ? ENCAP_ROCEV2_IPV4 : ENCAP_ROCEV2_IPV6;
 }
 
+/* Programs that name addresses which nobody has must not fill the table. */
+static int
+ah_check_user(const struct engine *e, const struct engine_ah *ah, const struct av *av,
+	struct error *err)
+{
+	if (ah->user == NULL || link_neighbour_known(e->link, ah->port, &av->sgid, &av->dgid) ||
+		link_neighbour_allowed(e->link, ah->user, LINK_PER_USER))
+		return 0;
+	return error_set_limit(err, ENOMEM,
+		"dgid: too many addresses that programs named do not answer, or they fill half of the neighbour table");
+}
+
 static int
 ah_next_hop(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
 	struct error *err)
 {
+	int ret;
+
 	*neighbour = PATH_NO_NEIGHBOUR;
 	if (ah->has_dmac) {
 		memcpy(av->dmac, ah->dmac, sizeof(av->dmac));
 		return 0;
 	}
-	return link_neighbour(e->link, ah->port, &av->sgid, &av->dgid, neighbour, err);
+	ret = ah_check_user(e, ah, av, err);
+	if (ret == 0)
+		ret = link_neighbour(e->link, ah->port, &av->sgid, &av->dgid, neighbour, err);
+	if (ret == 0 && ah->user != NULL)
+		link_neighbour_caused(e->link, *neighbour, ah->user);
+	return ret;
 }
 
 static int

@@ -236,7 +236,12 @@ conn_path_hop(struct engine *e, const struct cm_path *path, struct error *err)
 	uint32_t cursor = path->neighbour;
 	char text[GID_STRLEN];
 
-	if (!link_neighbour_next(e->link, &cursor, &hop) || hop.resolved)
+	if (path->neighbour == PATH_NO_NEIGHBOUR)
+		return 0;
+	/* the next entry of the table is another's, if this one was given up */
+	if (!link_neighbour_next(e->link, &cursor, &hop) || cursor != path->neighbour + 1)
+		return error_set(err, EAGAIN, "the next hop is no longer known");
+	if (hop.resolved)
 		return 0;
 	return error_set(err, EAGAIN,
 		"next hop %s does not answer %s: is it up, on this link, and the address right?",

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "engine/placement.h"
 #include "engine/verbs_private.h"
 
 static int
@@ -74,4 +75,18 @@ bool
 engine_cq_next(struct engine *e, uint64_t *cursor, struct rc_cq_info *info)
 {
 	return rc_cq_next(e->dev, cursor, info);
+}
+
+/* Allocate the rings on the worker's NUMA node. */
+int
+reserve_completions(struct engine *e, const struct qp_init_attr *init, unsigned int worker,
+	struct error *err)
+{
+	rte_cpuset_t before = placement_enter(e->worker[worker]->lcore);
+	int ret = rc_cq_reserve(e->dev, init->send_cq, worker, err);
+
+	if (ret == 0)
+		ret = rc_cq_reserve(e->dev, init->recv_cq, worker, err);
+	placement_leave(&before);
+	return ret;
 }

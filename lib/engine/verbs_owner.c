@@ -3,8 +3,9 @@
  */
 
 /*
- * Run a command on the worker that owns a QP. The QP may move after its owner was looked up: then
- * the worker says so, and the command goes to the new owner.
+ * Which worker: run a command on the one that owns a QP, choose one for a new object, walk the
+ * objects of all. A QP may move after its owner was looked up: then the worker says so, and the
+ * command goes to the new owner.
  */
 
 #include <errno.h>
@@ -48,4 +49,37 @@ call_qp_owner(struct engine *e, uint32_t qpn, worker_fn fn, void *arg, struct er
 		ret = engine_call(e, (unsigned int)worker, qp_call_here, &c);
 	} while (c.elsewhere);
 	return ret;
+}
+
+int
+choose_worker(struct engine *e, int asked, struct error *err)
+{
+	unsigned int i, best = 0;
+
+	if (asked >= 0) {
+		if ((unsigned int)asked >= e->num_workers)
+			return error_set(err, EINVAL, "worker: got %d, there are 0..%u", asked,
+				e->num_workers - 1);
+		return asked;
+	}
+	for (i = 1; i < e->num_workers; i++)
+		if (rc_worker_qps(e->worker[i]->rc) < rc_worker_qps(e->worker[best]->rc))
+			best = i;
+	return (int)best;
+}
+
+bool
+walk_workers(struct engine *e, uint64_t *cursor, worker_fn fn, void *out)
+{
+	unsigned int worker = (unsigned int)(*cursor >> 32);
+	struct walk walk = { (uint32_t)*cursor, out };
+
+	for (; worker < e->num_workers; worker++, walk.cursor = 0) {
+		if (engine_call(e, worker, fn, &walk) == 1) {
+			*cursor = (uint64_t)worker << 32 | walk.cursor;
+			return true;
+		}
+	}
+	*cursor = (uint64_t)e->num_workers << 32;
+	return false;
 }

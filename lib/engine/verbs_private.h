@@ -33,7 +33,7 @@ int mad_ask_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_
 int qp_worker(struct engine *e, uint32_t qpn, struct error *err);
 int srq_worker(struct engine *e, uint32_t srqn, struct error *err);
 
-/** verbs_rehome.c: allocate completion rings on @p worker for a QP that may move there. */
+/** verbs_cq.c: allocate completion rings on @p worker for a QP that may move there. */
 int reserve_completions(struct engine *e, const struct qp_init_attr *init, unsigned int worker,
 	struct error *err);
 
@@ -43,7 +43,9 @@ int reserve_completions(struct engine *e, const struct qp_init_attr *init, unsig
  */
 int call_qp_owner(struct engine *e, uint32_t qpn, worker_fn fn, void *arg, struct error *err);
 
-/** @return worker @p asked if it is not negative, else the one with the fewest QPs */
+/**
+ * verbs_owner.c: @return worker @p asked if it is not negative, else the one with the fewest QPs
+ */
 int choose_worker(struct engine *e, int asked, struct error *err);
 
 /** verbs_qp.c: engine_qp_modify_paths() for a QP that anybody may own. */

@@ -22,43 +22,10 @@ struct qp_args {
 	struct error *err;
 };
 
-int
-choose_worker(struct engine *e, int asked, struct error *err)
-{
-	unsigned int i, best = 0;
-
-	if (asked >= 0) {
-		if ((unsigned int)asked >= e->num_workers)
-			return error_set(err, EINVAL, "worker: got %d, there are 0..%u", asked,
-				e->num_workers - 1);
-		return asked;
-	}
-	for (i = 1; i < e->num_workers; i++)
-		if (rc_worker_qps(e->worker[i]->rc) < rc_worker_qps(e->worker[best]->rc))
-			best = i;
-	return (int)best;
-}
-
 static int
 qp_call_owner(struct engine *e, worker_fn fn, struct qp_args *a)
 {
 	return call_qp_owner(e, a->qpn, fn, a, a->err);
-}
-
-bool
-walk_workers(struct engine *e, uint64_t *cursor, worker_fn fn, void *out)
-{
-	unsigned int worker = (unsigned int)(*cursor >> 32);
-	struct walk walk = { (uint32_t)*cursor, out };
-
-	for (; worker < e->num_workers; worker++, walk.cursor = 0) {
-		if (engine_call(e, worker, fn, &walk) == 1) {
-			*cursor = (uint64_t)worker << 32 | walk.cursor;
-			return true;
-		}
-	}
-	*cursor = (uint64_t)e->num_workers << 32;
-	return false;
 }
 
 static int

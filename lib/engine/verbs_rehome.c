@@ -10,7 +10,6 @@
 
 #include <rte_cycles.h>
 
-#include "engine/placement.h"
 #include "engine/verbs_private.h"
 
 struct rehome_args {
@@ -19,20 +18,6 @@ struct rehome_args {
 	unsigned int from; /* out: the worker that owned it */
 	struct error *err;
 };
-
-/* Allocate the rings on the worker's NUMA node. */
-int
-reserve_completions(struct engine *e, const struct qp_init_attr *init, unsigned int worker,
-	struct error *err)
-{
-	rte_cpuset_t before = placement_enter(e->worker[worker]->lcore);
-	int ret = rc_cq_reserve(e->dev, init->send_cq, worker, err);
-
-	if (ret == 0)
-		ret = rc_cq_reserve(e->dev, init->recv_cq, worker, err);
-	placement_leave(&before);
-	return ret;
-}
 
 static int
 qp_rehome_here(struct worker *w, void *arg)

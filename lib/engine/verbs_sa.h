@@ -73,6 +73,10 @@ int engine_sa_cancel(struct engine *e, uint32_t id, struct error *err);
 /** Check deadlines, and forget queries that no client reads; engine_watch() calls this. */
 void engine_sa_watch(struct engine *e);
 
+/** @return false if this appliance belongs to no fleet; then the status is zero */
+bool engine_fleet_status(struct engine *e, struct fleet_status *status);
+/** fleet_accept_empty(). @retval -ENOENT  also if this appliance belongs to no fleet */
+int engine_fleet_accept(struct engine *e, struct error *err);
 /** True if this appliance serves an SA. */
 bool engine_sa_enabled(const struct engine *e);
 /** The SM_Key by which our SA trusts requests of this process. */

@@ -60,3 +60,21 @@ engine_sa_stats(const struct engine *e, int worker, struct engine_sa_stats *s)
 	if (e->store != NULL)
 		store_stats(e->store, &s->store);
 }
+
+bool
+engine_fleet_status(struct engine *e, struct fleet_status *status)
+{
+	memset(status, 0, sizeof(*status));
+	if (e->fleet == NULL)
+		return false;
+	fleet_status(e->fleet, status);
+	return true;
+}
+
+int
+engine_fleet_accept(struct engine *e, struct error *err)
+{
+	if (e->fleet == NULL)
+		return error_set(err, ENOENT, "this appliance belongs to no fleet");
+	return fleet_accept_empty(e->fleet, err);
+}

@@ -279,11 +279,11 @@ worker_poll(struct worker *w, uint64_t now)
 	work += n + handed_over;
 	work += timer_wheel_run(w->wheel, now);
 	work += connections_serve(w, now);
-	if (unlikely(w->clients != NULL))
+	if (unlikely(w->clients.num > 0))
 		work += clients_post(w);
 	work += rc_run(w->rc, now, LINK_BURST);
-	if (unlikely(w->client_cqs != NULL))
-		clients_complete(w);
+	if (unlikely(!TAILQ_EMPTY(&w->clients.completing)))
+		work += clients_complete(w);
 	work += cm_run(w->cm, now, WORKER_BUDGET);
 	work += gsi_run(w, now);
 	link_tx_flush(w->link, now);

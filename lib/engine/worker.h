@@ -13,12 +13,15 @@
 #include <pthread.h>
 
 #include <rte_common.h>
+#include <rte_debug.h>
 #include <rte_log.h>
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 
 #include "base/timer_wheel.h"
 #include "base/token_bucket.h"
+#include "engine/clients_info.h"
+#include "engine/clients_turns.h"
 #include "engine/engine.h"
 #include "engine/requests.h"
 #include "engine/neighbours.h"
@@ -188,9 +191,7 @@ struct worker {
 	/* total of packets received by hand-off from each worker */
 	uint64_t taken[LINK_WORKERS_MAX];
 	struct rehome rehome;
-	struct verbs_client *clients; /* programs whose doorbells this worker takes */
-	struct verbs_client *next_client; /* has the next turn; NULL: the first */
-	struct client_cq *client_cqs; /* those with completions to copy */
+	struct worker_clients clients; /* programs whose doorbells this worker takes */
 	struct link_counters *counters[LINK_PORTS_MAX];
 	const struct port_attr *port_seen[LINK_PORTS_MAX];
 
@@ -228,6 +229,21 @@ struct own_seen {
 	uint64_t sm; /* state changes of the subnet manager behind the port */
 };
 
+/* A call on the store's thread that nobody waits for. */
+struct store_task {
+	int (*fn)(struct engine *e, void *arg);
+	void *arg;
+	int result;
+	bool running; /* the store's thread ends it */
+};
+
+/* Records of our own native IB ports on their way into the SA; control thread. */
+struct own_following {
+	struct store_task task;
+	struct own_ports *ports; /* that the task is about; NULL: none */
+	uint64_t retry_at; /* TSC, after a failure; 0: the last one succeeded */
+};
+
 struct store_thread;
 struct sm_inbox;
 struct sa_import;
@@ -236,6 +252,7 @@ struct perftest_sockets;
 struct service;
 struct verbs_client;
 struct client_cq;
+struct rdmacm;
 
 struct engine {
 	struct engine_config config;
@@ -248,6 +265,7 @@ struct engine {
 	struct worker *worker[LINK_WORKERS_MAX];
 	const struct allocator *alloc;
 	struct store *store; /* NULL: no SA */
+	struct fleet *fleet; /* NULL: the database is this appliance's alone */
 	struct sa *sa;
 	uint64_t sa_own_key; /* the SM_Key of this process's own requests to its SA */
 	struct store_thread *store_thread;
@@ -256,6 +274,7 @@ struct engine {
 	struct sa_import *import; /* control thread only */
 	struct sa_walk walk[SA_WALKS];
 	struct own_seen own_seen[LINK_PORTS_MAX];
+	struct own_following own_following;
 	struct neighbour_search neighbour_search; /* control thread only */
 	uint64_t mad_hash_key;
 	uint64_t cm_hash_key;
@@ -273,6 +292,9 @@ struct engine {
 	struct sm_inbox *sm_inbox;
 	struct event_base *base; /* the event loop of the control thread */
 	struct verbs_client *verbs_clients; /* all of them */
+	uint64_t last_client_id;
+	struct clients_counters clients_ended; /* .posted and .completed: of those that ended */
+	struct rdmacm *rdmacm; /* librdmacm's programs */
 	/* by number: which domains and CQs belong to clients; workers read the latter */
 	bool *client_pds;
 	struct client_cq **client_cqs;
@@ -337,10 +359,24 @@ void handoff_drop(struct worker *w, struct packet **pkts, unsigned int n);
 /** @return packets taken from one other worker's ring, up to LINK_BURST */
 unsigned int handoff_take(struct worker *w, unsigned int from, struct packet **pkts);
 /** Packets that wait in all hand-off rings to this worker. */
-uint32_t handoff_depth(const struct worker *w);
+static inline uint32_t
+handoff_depth(const struct worker *w)
+{
+	uint32_t depth = 0;
+	unsigned int from;
+
+	for (from = 0; from < w->workers; from++) {
+		if (w->in[from] != NULL)
+			depth += rte_ring_count(w->in[from]);
+		if (w->smps_in[from] != NULL)
+			depth += rte_ring_count(w->smps_in[from]);
+	}
+	return depth;
+}
+
 /* handoff_check.c: builds with RTE_ENABLE_ASSERT end the program if an invariant fails */
 #ifdef RTE_ENABLE_ASSERT
-/** After each packet that was staged, and after a flush. */
+/** After each packet that was staged or sent, after a flush, and after packets were taken. */
 void handoff_check(const struct worker *w);
 #else
 #define handoff_check(w) RTE_SET_USED(w)
@@ -397,10 +433,17 @@ bool store_thread_submit(void *worker, struct sa_write *write);
  * run, fn runs on the calling thread.
  */
 int store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void *arg);
-/** True if store_thread_call() would have to wait for another call, for example an import. */
-bool store_thread_busy(struct engine *e);
+/**
+ * Run a task on the store's thread, before later calls, and do not wait for it; control thread, one
+ * task at a time. While the engine does not run, it has ended when this returns.
+ */
+void store_thread_post(struct engine *e, struct store_task *task);
+/** Control thread. @return false: the store's thread has still to run it */
+bool store_thread_ended(const struct store_task *task);
 
-/* engine.c: grace periods of e->rcu, which is the argument */
+/* grace.c */
+int grace_create(struct engine *e, struct error *err);
+/* grace periods of e->rcu, which is the argument */
 uint64_t engine_grace_start(void *rcu);
 bool engine_grace_done(void *rcu, uint64_t token);
 
@@ -419,9 +462,10 @@ int own_ports_store(struct engine *e, struct error *err);
 /* own_ports_follow.c */
 /**
  * Update the SA's records of our native IB ports that subnet management changed since the last
- * call.
+ * call, and those that could not be updated then. Does not wait for the store.
  */
 void own_ports_follow(struct engine *e);
+void own_ports_end(struct engine *e);
 
 /* reconnect.c: control thread */
 void reconnect_watch(struct engine *e);

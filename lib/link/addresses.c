@@ -8,31 +8,19 @@
  * read the number first, never see half of an address.
  */
 
-#include <errno.h>
-
-#include "link/kernel.h"
+#include "link/interface.h"
 #include "link/neigh.h"
 #include "link/private.h"
 
-static void
-take_address(struct link_port *p, const union gid *gid)
-{
-	if (gid_is_ipv4(gid)) {
-		memcpy(&p->ipv4[p->num_ipv4], gid->raw + 12, 4);
-		__atomic_store_n(&p->num_ipv4, p->num_ipv4 + 1, __ATOMIC_RELEASE);
-	} else {
-		p->ipv6[p->num_ipv6] = *gid;
-		__atomic_store_n(&p->num_ipv6, p->num_ipv6 + 1, __ATOMIC_RELEASE);
-	}
-}
-
-void
-take_addresses(struct link_port *p)
+const union gid *
+port_first_address(const struct link_port *p, bool ipv4)
 {
 	unsigned int i;
 
 	for (i = 0; i < p->cfg.num_addr; i++)
-		take_address(p, &p->cfg.addr[i].gid);
+		if (gid_is_ipv4(&p->cfg.addr[i].gid) == ipv4)
+			return &p->cfg.addr[i].gid;
+	return NULL;
 }
 
 /* Neighbour solicitations come to a group address. */
@@ -41,8 +29,7 @@ admit_multicast(struct link_port *p)
 {
 	if (rte_eth_allmulticast_enable(p->ethdev) != 0 &&
 		rte_eth_promiscuous_enable(p->ethdev) != 0)
-		LINK_LOG(INFO, "%s: %s cannot be told to receive multicast", p->cfg.name,
-			p->driver);
+		PORT_LOG(p, INFO, "%s cannot be told to receive multicast", p->driver);
 }
 
 int
@@ -51,19 +38,16 @@ link_check_address(const struct link *l, unsigned int port, const struct link_ad
 {
 	const struct link_port *p = &l->port[port];
 	char text[GID_STRLEN];
-	unsigned int i;
 
 	if (p->cfg.ib || p->cfg.rocev1)
-		return error_set(err, EOPNOTSUPP,
-			"%s: addresses: only a port of RoCEv2 alone gets more of them while it runs",
-			p->cfg.name);
+		return port_error(p, err, EOPNOTSUPP,
+			"addresses: only a port of RoCEv2 alone gets more of them while it runs");
 	if (p->cfg.num_addr == LINK_ADDRS_MAX)
-		return error_set(err, ENOSPC, "%s: addresses: there are %u already", p->cfg.name,
+		return port_error(p, err, ENOSPC, "addresses: there are %u already",
 			LINK_ADDRS_MAX);
-	for (i = 0; i < p->cfg.num_addr; i++)
-		if (gid_equal(&p->cfg.addr[i].gid, &addr->gid))
-			return error_set(err, EEXIST, "%s: addresses: it has %s already",
-				p->cfg.name, gid_print(&addr->gid, text));
+	if (port_has_address(p, &addr->gid))
+		return port_error(p, err, EEXIST, "addresses: it has %s already",
+			gid_print(&addr->gid, text));
 	return 0;
 }
 
@@ -72,7 +56,7 @@ link_admit_address(struct link *l, unsigned int port, const struct link_addr *ad
 {
 	struct link_port *p = &l->port[port];
 
-	if (gid_is_ipv4(&addr->gid) || p->num_ipv6 > 0)
+	if (gid_is_ipv4(&addr->gid) || port_first_address(p, false) != NULL)
 		return;
 	interface_may_change(p);
 	admit_multicast(p);
@@ -82,16 +66,11 @@ link_admit_address(struct link *l, unsigned int port, const struct link_addr *ad
 void
 link_add_address(struct link_worker *w, unsigned int port, const struct link_addr *addr)
 {
-	struct link_port *p = &w->link->port[port];
+	struct link_port *p = link_port_at(w->link, port);
 
-	p->cfg.addr[p->cfg.num_addr++] = *addr;
-	take_address(p, &addr->gid);
+	RTE_ASSERT(p->cfg.num_addr < LINK_ADDRS_MAX); /* link_check_address() has found room */
+	p->cfg.addr[p->cfg.num_addr] = *addr;
+	RELEASE_SET(p->cfg.num_addr, p->cfg.num_addr + 1);
 	neigh_is_own(w->link->neigh, p, &addr->gid);
 	state_addresses_changed(w, p);
-}
-
-void
-link_warn_of_kernel(const struct link *l, unsigned int port)
-{
-	kernel_look(&l->port[port]);
 }

@@ -19,17 +19,6 @@
 /* Ethernet, IPv4, address lengths 6 and 4 */
 static const uint8_t arp_types[ARP_OP] = { 0x00, 0x01, 0x08, 0x00, 6, 4 };
 
-static bool
-arp_is_own(const struct link_port *p, const uint8_t *addr)
-{
-	unsigned int i;
-
-	for (i = 0; i < port_num_ipv4(p); i++)
-		if (memcmp(&p->ipv4[i], addr, 4) == 0)
-			return true;
-	return false;
-}
-
 /* The reply is written into the request's mbuf. */
 static void
 arp_reply(struct link_worker *w, struct rx_frame *f)
@@ -46,15 +35,6 @@ arp_reply(struct link_worker *w, struct rx_frame *f)
 	f->mbuf = NULL;
 }
 
-/* RFC 5227: a probe has no sender address yet. */
-static bool
-arp_is_probe(const uint8_t *arp)
-{
-	static const uint8_t none[4];
-
-	return memcmp(arp + ARP_SPA, none, sizeof(none)) == 0;
-}
-
 enum verdict
 arp_receive(struct link_worker *w, struct rx_frame *f)
 {
@@ -66,13 +46,15 @@ arp_receive(struct link_worker *w, struct rx_frame *f)
 	if (memcmp(arp, arp_types, sizeof(arp_types)) != 0)
 		return VERDICT_ETHERTYPE;
 	sender = gid_from_ipv4(arp + ARP_SPA);
-	if ((arp[ARP_SHA] & 1) || (!arp_is_probe(arp) && !gid_is_host(&sender)))
+	/* RFC 5227: a probe has no sender address yet */
+	if ((arp[ARP_SHA] & 1) ||
+		(get_be32(arp + ARP_SPA) != 0 && !source_is_host(f->port, &sender)))
 		return VERDICT_SOURCE;
-	if (arp_is_own(f->port, arp + ARP_SPA))
+	if (port_has_address(f->port, &sender))
 		neigh_conflict(w, f->port, &sender, arp + ARP_SHA);
 	else
 		neigh_heard(w, f->port, &sender, arp + ARP_SHA);
-	if (get_be16(arp + ARP_OP) == ARP_REQUEST && arp_is_own(f->port, arp + ARP_TPA) &&
+	if (get_be16(arp + ARP_OP) == ARP_REQUEST && ip_is_own(&ip_v4, f->port, arp + ARP_TPA) &&
 		link_may_answer(w, f->port, ANSWER_ARP, &sender))
 		arp_reply(w, f);
 	return VERDICT_ARP;

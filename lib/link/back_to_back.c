@@ -8,8 +8,6 @@
  * one port to the other with its packet, so both use one pool.
  */
 
-#include <stdio.h>
-
 #include <rte_errno.h>
 #include <rte_eth_ring.h>
 
@@ -18,11 +16,11 @@
 static struct link_port *
 back_to_back_find_port(struct link *l, const char *name)
 {
-	unsigned int i;
+	struct link_port *p;
 
-	for (i = 0; i < l->num_ports; i++)
-		if (strcmp(l->port[i].cfg.name, name) == 0)
-			return &l->port[i];
+	LINK_FOREACH_PORT(p, l)
+		if (strcmp(p->cfg.name, name) == 0)
+			return p;
 	return NULL;
 }
 
@@ -34,18 +32,16 @@ back_to_back_pair(struct link *l, struct link_port *a, struct error *err)
 	const char *back;
 
 	if (b == NULL || b == a)
-		return error_set(err, EINVAL,
-			"%s: back_to_back: got \"%s\", which is no other port", a->cfg.name,
-			a->cfg.back_to_back);
+		return port_error(a, err, EINVAL,
+			"back_to_back: got \"%s\", which is no other port", a->cfg.back_to_back);
 	back = b->cfg.back_to_back;
 	if (a->cfg.device[0] != '\0' || b->cfg.device[0] != '\0')
-		return error_set(err, EINVAL,
-			"%s: back_to_back and device exclude each other (%s and %s)", a->cfg.name,
-			a->cfg.name, b->cfg.name);
-	if ((back[0] != '\0' && strcmp(back, a->cfg.name) != 0) || b->back_to_back)
-		return error_set(err, EINVAL,
-			"%s: back_to_back: %s is joined to another port already", a->cfg.name,
+		return port_error(a, err, EINVAL,
+			"back_to_back and device exclude each other (%s and %s)", a->cfg.name,
 			b->cfg.name);
+	if ((back[0] != '\0' && strcmp(back, a->cfg.name) != 0) || b->back_to_back)
+		return port_error(a, err, EINVAL,
+			"back_to_back: %s is joined to another port already", b->cfg.name);
 	a->back_to_back = b->back_to_back = true;
 	a->peer = b->index;
 	b->peer = a->index;
@@ -53,28 +49,25 @@ back_to_back_pair(struct link *l, struct link_port *a, struct error *err)
 }
 
 static int
-back_to_back_make_rings(struct link *l, struct link_port *p, unsigned int queues, struct error *err)
+back_to_back_make_rings(struct link_port *p, unsigned int queues, struct error *err)
 {
-	unsigned int desc = p->cfg.rx_desc ? p->cfg.rx_desc : QUEUE_DESC;
 	char name[RTE_RING_NAMESIZE];
 	unsigned int i;
 
-	RTE_SET_USED(l);
-	p->rx_desc = desc;
+	p->rx_desc = p->cfg.rx_desc ? p->cfg.rx_desc : QUEUE_DESC;
 	for (i = 0; i < queues; i++) {
 		snprintf(name, sizeof(name), "b2b.%u.%.12s", i, p->cfg.name);
 		/* one worker sends into it, one receives from it */
-		p->ring[i] = rte_ring_create(name, rte_align32pow2(desc), SOCKET_ID_ANY,
-			RING_F_SP_ENQ | RING_F_SC_DEQ);
+		p->ring[i] = mbuf_ring_create(name, rte_align32pow2(p->rx_desc), SOCKET_ID_ANY);
 		if (p->ring[i] == NULL)
-			return error_set(err, rte_errno, "%s: no ring of %u entries: %s",
-				p->cfg.name, desc, rte_strerror(rte_errno));
+			return port_error(p, err, rte_errno, "no ring of %u entries: %s",
+				p->rx_desc, rte_strerror(rte_errno));
 	}
 	return 0;
 }
 
 static int
-back_to_back_make_ethdev(struct link *l, struct link_port *p, unsigned int queues,
+back_to_back_make_ethdev(struct link_port *p, struct link_port *peer, unsigned int queues,
 	struct error *err)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];
@@ -82,12 +75,11 @@ back_to_back_make_ethdev(struct link *l, struct link_port *p, unsigned int queue
 
 	/* net_ring puts its own prefix in front: "net_ring_<name>" */
 	snprintf(name, sizeof(name), "%s", p->cfg.name);
-	rc = rte_eth_from_rings(name, p->ring, queues, l->port[p->peer].ring, queues,
-		SOCKET_ID_ANY);
+	rc = rte_eth_from_rings(name, p->ring, queues, peer->ring, queues, SOCKET_ID_ANY);
 	if (rc < 0)
-		return error_set(err, rte_errno,
-			"%s: no in-process port: %s (is the net_ring driver installed? see EAL's -d)",
-			p->cfg.name, rte_strerror(rte_errno));
+		return port_error(p, err, rte_errno,
+			"no in-process port: %s (is the net_ring driver installed? see EAL's -d)",
+			rte_strerror(rte_errno));
 	p->ethdev = rc;
 	p->hotplugged = true;
 	return 0;
@@ -97,23 +89,22 @@ int
 back_to_back_open(struct link *l, struct error *err)
 {
 	unsigned int queues = RTE_MIN(l->cfg.workers, (unsigned int)BACK_TO_BACK_QUEUES);
-	struct link_port *p;
-	unsigned int i;
+	struct link_port *p, *peer;
 	int rc;
 
-	for (i = 0; i < l->num_ports; i++) {
-		p = &l->port[i];
+	LINK_FOREACH_PORT(p, l) {
 		if (p->cfg.back_to_back[0] == '\0' || p->back_to_back)
 			continue;
 		rc = back_to_back_pair(l, p, err);
+		peer = &l->port[p->peer];
 		if (rc == 0)
-			rc = back_to_back_make_rings(l, p, queues, err);
+			rc = back_to_back_make_rings(p, queues, err);
 		if (rc == 0)
-			rc = back_to_back_make_rings(l, &l->port[p->peer], queues, err);
+			rc = back_to_back_make_rings(peer, queues, err);
 		if (rc == 0)
-			rc = back_to_back_make_ethdev(l, p, queues, err);
+			rc = back_to_back_make_ethdev(p, peer, queues, err);
 		if (rc == 0)
-			rc = back_to_back_make_ethdev(l, &l->port[p->peer], queues, err);
+			rc = back_to_back_make_ethdev(peer, p, queues, err);
 		if (rc != 0)
 			return rc;
 	}
@@ -124,15 +115,8 @@ back_to_back_open(struct link *l, struct error *err)
 void
 back_to_back_close(struct link_port *p)
 {
-	struct rte_mbuf *m;
 	unsigned int i;
 
-	for (i = 0; i < BACK_TO_BACK_QUEUES; i++) {
-		if (p->ring[i] == NULL)
-			continue;
-		while (rte_ring_sc_dequeue(p->ring[i], (void **)&m) == 0)
-			rte_pktmbuf_free(m);
-		rte_ring_free(p->ring[i]);
-		p->ring[i] = NULL;
-	}
+	for (i = 0; i < BACK_TO_BACK_QUEUES; i++)
+		mbuf_ring_free(p->ring[i]);
 }

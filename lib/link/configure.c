@@ -7,9 +7,6 @@
  * by a table of drivers whose reports do not suffice.
  */
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <linux/bpf.h>
@@ -17,8 +14,13 @@
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
+#include <rte_version.h>
 
+#include "link/device.h"
+#include "link/interface.h"
 #include "link/private.h"
+
+#define PACKET_REPORTS_DROPS (RTE_VERSION >= RTE_VERSION_NUM(24, 3, 0, 0))
 
 /*
  * Special rules for virtual devices. On some of them the kernel, a guest or the peer chooses the
@@ -28,8 +30,10 @@
  */
 static const struct driver_rule driver_rules[] = {
 	{ "net_ring", QUEUES_ALL, MTU_ANY },
-	{ "net_af_packet", QUEUES_ALL, MTU_INTERFACE, .link_of_interface = true },
-	{ "net_af_xdp", QUEUES_ALL, MTU_INTERFACE, .own_pool = true, .link_of_interface = true },
+	{ "net_af_packet", QUEUES_ALL, MTU_INTERFACE, .link_of_interface = true,
+		.family = AF_PACKET, .ring_full = PACKET_REPORTS_DROPS ? NULL : packet_ring_full },
+	{ "net_af_xdp", QUEUES_ALL, MTU_INTERFACE, .xdp = true, .link_of_interface = true,
+		.family = AF_XDP, .ring_full = xdp_ring_full },
 	{ "net_vhost", QUEUES_ALL, MTU_ANY, .queues_may_sleep = true },
 	{ "net_memif", QUEUES_PER_WORKER, MTU_ANY },
 	{ "net_tap", QUEUES_PER_WORKER, MTU_DEVICE },
@@ -92,35 +96,32 @@ static int
 use_interface_mtu(const struct link *l, struct link_port *p, struct error *err)
 {
 	const char *ifname = p->interface[0].name;
-	char text[16];
 	unsigned int limit = UINT16_MAX;
 	int mtu;
 
 	if (strcmp(p->driver, "net_af_packet") == 0) {
-		p->frame_size = BUFFER_DEFAULT;
-		if (device_arg(p, "framesz", text, sizeof(text)))
-			p->frame_size = atoi(text);
+		p->frame_size = device_number(p, "framesz", BUFFER_DEFAULT);
 		limit = p->frame_size - AF_PACKET_SLOT_HEADER;
-	} else if (strcmp(p->driver, "net_af_xdp") == 0) {
+	} else if (p->driver_rule->xdp) {
 		limit = xdp_data_room(l) - XDP_PACKET_HEADROOM - ETH_LEN - VLAN_LEN;
 	}
 	mtu = interface_mtu(ifname, 0);
 	if (mtu <= 0)
 		mtu = RTE_ETHER_MTU;
 	if (p->cfg.mtu > limit)
-		return error_set(err, EINVAL, "%s: mtu: got %u, %s allows up to %u%s", p->cfg.name,
-			p->cfg.mtu, p->driver, limit,
+		return port_error(p, err, EINVAL, "mtu: got %u, %s allows up to %u%s", p->cfg.mtu,
+			p->driver, limit,
 			p->frame_size ? " with its framesz argument of now"
 				      : ": a buffer is in one page");
 	if (p->cfg.mtu != 0 && p->cfg.mtu != mtu) {
 		mtu = interface_mtu(ifname, p->cfg.mtu);
 		if (mtu < 0)
-			return error_set(err, -mtu,
-				"%s: mtu: got %u, the kernel refuses it for %s: %s", p->cfg.name,
-				p->cfg.mtu, ifname, rte_strerror(-mtu));
+			return port_error(p, err, -mtu,
+				"mtu: got %u, the kernel refuses it for %s: %s", p->cfg.mtu, ifname,
+				rte_strerror(-mtu));
 	}
 	p->mtu = RTE_MIN((unsigned int)mtu, limit);
-	if (strcmp(p->driver, "net_af_xdp") == 0)
+	if (p->driver_rule->xdp)
 		p->frame_size = RTE_ALIGN(p->mtu + ETH_LEN + VLAN_LEN + XDP_PACKET_HEADROOM,
 			RTE_CACHE_LINE_SIZE);
 	return 0;
@@ -142,9 +143,9 @@ use_device_mtu(struct link_port *p, const struct rte_eth_dev_info *info, struct 
 	if (p->cfg.mtu != 0) {
 		rc = rte_eth_dev_set_mtu(p->ethdev, p->cfg.mtu);
 		if (rc != 0 && rc != -ENOTSUP)
-			return error_set(err, -rc, "%s: mtu: got %u, %s allows %u..%u (%s)",
-				p->cfg.name, p->cfg.mtu, p->driver, info->min_mtu,
-				largest_mtu(info), device_strerror(rc));
+			return port_error(p, err, -rc, "mtu: got %u, %s allows %u..%u (%s)",
+				p->cfg.mtu, p->driver, info->min_mtu, largest_mtu(info),
+				device_strerror(rc));
 	}
 	rc = rte_eth_dev_get_mtu(p->ethdev, &p->mtu);
 	if (rc != 0)
@@ -161,19 +162,14 @@ static int
 use_any_mtu(struct link_port *p, struct error *err)
 {
 	unsigned int limit = UINT16_MAX;
-	char text[16];
 
 	p->mtu = p->cfg.mtu ? p->cfg.mtu : p->back_to_back ? BACK_TO_BACK_MTU : RTE_ETHER_MTU;
-	if (strcmp(p->driver, "net_memif") == 0) {
-		limit = BUFFER_DEFAULT;
-		if (device_arg(p, "bsize", text, sizeof(text)))
-			limit = atoi(text);
-		limit -= MEMIF_FRAME_HEADER;
-	}
+	if (device_is_memif(p))
+		limit = device_number(p, "bsize", BUFFER_DEFAULT) - MEMIF_FRAME_HEADER;
 	if (p->mtu > limit)
-		return error_set(err, EINVAL,
-			"%s: mtu: got %u, %s allows up to %u with its bsize argument of now",
-			p->cfg.name, p->mtu, p->driver, limit);
+		return port_error(p, err, EINVAL,
+			"mtu: got %u, %s allows up to %u with its bsize argument of now", p->mtu,
+			p->driver, limit);
 	return 0;
 }
 
@@ -202,7 +198,7 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 
 	rc = rte_eth_dev_info_get(p->ethdev, &info);
 	if (rc != 0)
-		return error_set(err, -rc, "%s: device gives no information: %s", p->cfg.name,
+		return port_error(p, err, -rc, "device gives no information: %s",
 			rte_strerror(-rc));
 	snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name);
 	p->driver_rule = find_rule(p->driver);
@@ -237,9 +233,9 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 		conf.rxmode.mtu = p->cfg.mtu;
 	rc = rte_eth_dev_configure(p->ethdev, p->nrx, p->ntx, &conf);
 	if (rc != 0)
-		return error_set(err, -rc,
-			"%s: %s refuses %u receive and %u transmit queues, MTU %u: %s", p->cfg.name,
-			p->driver, p->nrx, p->ntx, conf.rxmode.mtu, device_strerror(rc));
+		return port_error(p, err, -rc,
+			"%s refuses %u receive and %u transmit queues, MTU %u: %s", p->driver,
+			p->nrx, p->ntx, conf.rxmode.mtu, device_strerror(rc));
 	p->opened = true;
 	rc = set_mtu(l, p, &info, err);
 	if (rc != 0)

@@ -7,21 +7,18 @@
  * with arguments, which is attached here and removed at the end.
  */
 
-#include <errno.h>
-#include <stdio.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_dev.h>
-#include <rte_devargs.h>
-#include <rte_errno.h>
 #include <rte_pci.h>
 
 #include "base/pci_address.h"
+#include "link/device.h"
 #include "link/device_cause.h"
-#include "link/device_value.h"
+#include "link/interface.h"
+#include "link/memif.h"
 #include "link/private.h"
 
 /* PMDs that listen on a socket file and fail when an earlier run left one behind. */
@@ -34,31 +31,19 @@ static const struct {
 	{ "net_memif", "socket" },
 };
 
-/* @retval false  there is no such argument, or it is empty or too long for value */
-static bool
-arg_value(const char *args, const char *key, char *value, size_t size)
-{
-	size_t len;
-
-	return device_value(args, key, value, size, &len) && len > 0 && len < size;
-}
-
-enum socket_state {
-	SOCKET_FREE, /* no file, or not a socket: the driver decides */
-	SOCKET_STALE, /* no process listens on it */
-	SOCKET_LIVE,
-};
-
-static enum socket_state
-socket_state(const char *path)
+/*
+ * Ask whether a process listens on a socket file. @return 0 or EPROTOTYPE: one does; ECONNREFUSED:
+ * none does; other: there is no such file, or it is not a socket, and the driver decides
+ */
+static int
+socket_refusal(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	enum socket_state state = SOCKET_FREE;
 	struct stat st;
-	int fd;
+	int fd, eno;
 
 	if (strlen(path) >= sizeof(addr.sun_path) || lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode))
-		return SOCKET_FREE;
+		return ENOTSOCK;
 	memcpy(addr.sun_path, path, strlen(path));
 	/*
 	 * Use a socket type on which neither driver listens (vhost: stream, memif: seqpacket): a
@@ -66,25 +51,18 @@ socket_state(const char *path)
 	 */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return SOCKET_FREE;
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EPROTOTYPE)
-		state = SOCKET_LIVE;
-	else if (errno == ECONNREFUSED)
-		state = SOCKET_STALE;
+		return errno;
+	eno = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
 	close(fd);
-	return state;
+	return eno;
 }
 
-/* True if this end creates the socket file: memif with role=server, vhost without client=1. */
+/* True if this end creates the socket file: a memif server, vhost without client=1. */
 static bool
 is_server(const char *args)
 {
-	char role[16];
-
-	if (strncmp(args, "net_memif", 9) == 0)
-		return arg_value(args, "role", role, sizeof(role)) &&
-			(strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
-	return strstr(args, "client=1") == NULL;
+	return strncmp(args, "net_memif", 9) == 0 ? memif_is_server(args)
+						  : strstr(args, "client=1") == NULL;
 }
 
 static int
@@ -92,50 +70,25 @@ clear_socket(const struct link_port *p, const char *args, struct error *err)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	unsigned int i;
+	int eno;
 
 	for (i = 0; i < RTE_DIM(socket_users); i++) {
 		if (strncmp(args, socket_users[i].driver, strlen(socket_users[i].driver)) != 0)
 			continue;
 		if (!arg_value(args, socket_users[i].key, path, sizeof(path)) || !is_server(args))
 			return 0;
-		switch (socket_state(path)) {
-		case SOCKET_FREE:
-			return 0;
-		case SOCKET_STALE:
+		eno = socket_refusal(path);
+		if (eno == 0 || eno == EPROTOTYPE) /* the driver would fail, and remove the file */
+			return port_error(p, err, EADDRINUSE, "another program listens on %s",
+				path);
+		if (eno == ECONNREFUSED) {
 			LINK_LOG(NOTICE, "%s: no process listens on this socket, removing it",
 				path);
 			unlink(path);
-			return 0;
-		case SOCKET_LIVE: /* the driver would fail, and remove the other program's file */
-			return error_set(err, EADDRINUSE, "%s: another program listens on %s",
-				p->cfg.name, path);
 		}
+		return 0;
 	}
 	return 0;
-}
-
-/* Print a device's name and arguments, which EAL keeps for each device: "name,key=value,..." */
-static bool
-device_args(const struct link_port *p, char *args, size_t size)
-{
-	const struct rte_devargs *devargs;
-	struct rte_eth_dev_info info;
-
-	if (rte_eth_dev_info_get(p->ethdev, &info) != 0 || info.device == NULL)
-		return false;
-	devargs = rte_dev_devargs(info.device);
-	if (devargs == NULL || devargs->args == NULL)
-		return false;
-	snprintf(args, size, "%s,%s", rte_dev_name(info.device), devargs->args);
-	return true;
-}
-
-bool
-device_arg(const struct link_port *p, const char *key, char *value, size_t size)
-{
-	char args[512];
-
-	return device_args(p, args, sizeof(args)) && arg_value(args, key, value, size);
 }
 
 /*
@@ -150,28 +103,6 @@ clear_socket_of(const struct link_port *p, struct error *err)
 	if (!device_args(p, args, sizeof(args)) || strstr(args, "net_memif") != NULL)
 		return 0;
 	return clear_socket(p, args, err);
-}
-
-const char *
-device_strerror(int rc)
-{
-	return rc == -1 ? "the log says why" : rte_strerror(-rc);
-}
-
-bool
-device_is_memif(const struct link_port *p)
-{
-	return strcmp(p->driver, "net_memif") == 0;
-}
-
-bool
-device_is_client(const struct link_port *p)
-{
-	char role[16];
-
-	return device_is_memif(p) &&
-		(!device_arg(p, "role", role, sizeof(role)) || strcmp(role, "client") == 0 ||
-			strcmp(role, "slave") == 0);
 }
 
 /*
@@ -213,8 +144,8 @@ device_plug(struct link_port *p, struct error *err)
 		return device_error(p->cfg.name, p->cfg.device, rc, err);
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);
 	if (rte_eth_dev_get_port_by_name(name, &p->ethdev) != 0)
-		return error_set(err, ENODEV, "%s: device %.96s is not a network device",
-			p->cfg.name, p->cfg.device);
+		return port_error(p, err, ENODEV, "device %.96s is not a network device",
+			p->cfg.device);
 	p->hotplugged = true;
 	return 0;
 }
@@ -243,10 +174,9 @@ device_attach(struct link_port *p, struct error *err)
 	int rc;
 
 	if (p->cfg.device[0] == '\0')
-		return error_set(err, EINVAL,
-			"%s: device is missing: a PCI address or a vdev, or "
-			"back_to_back with the name of another port",
-			p->cfg.name);
+		return port_error(p, err, EINVAL,
+			"device is missing: a PCI address or a vdev, or "
+			"back_to_back with the name of another port");
 	if (memif && memif_trust(p, err) != 0)
 		return -EPERM;
 	rc = device_find(p, err);
@@ -270,6 +200,4 @@ device_detach(struct link_port *p)
 	interface_restore(p);
 	if (p->hotplugged && dev != NULL)
 		rte_dev_remove(dev);
-	p->opened = false;
-	p->hotplugged = false;
 }

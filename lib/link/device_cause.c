@@ -3,31 +3,26 @@
  */
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <libgen.h>
 #include <linux/capability.h>
 #include <linux/ethtool.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
-#include <net/if.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <rte_common.h>
-
 #include "base/installed.h"
 #include "base/pci_address.h"
 #include "base/plural.h"
+#include "link/device.h"
 #include "link/device_cause.h"
 #include "link/device_value.h"
+#include "link/interface.h"
+#include "link/memif.h"
 #include "link/private.h"
 
 #ifndef AF_XDP
@@ -35,10 +30,10 @@
 #endif
 
 /*
- * Check one possible cause; if it applies, describe it in text. @return an errno value; 0: not the
+ * Check one possible cause; if it applies, describe it. @return a negative errno value; 0: not the
  * cause
  */
-typedef int cause_fn(const char *device, char *text, size_t size);
+typedef int cause_fn(const char *device, struct error *err);
 
 static bool
 has_capability(unsigned int capability)
@@ -52,35 +47,30 @@ has_capability(unsigned int capability)
 }
 
 static int
-no_interface(const char *device, char *text, size_t size)
+no_interface(const char *device, struct error *err)
 {
 	char name[64];
 
-	if (!device_value(device, "iface", name, sizeof(name), NULL)) {
-		snprintf(text, size, "iface=NAME is missing, such as %.*s,iface=eth0",
+	if (device_value(device, "iface", name, sizeof(name)) < 0)
+		return error_set(err, EINVAL, "iface=NAME is missing, such as %.*s,iface=eth0",
 			(int)strcspn(device, ","), device);
-		return EINVAL;
-	}
 	if (if_nametoindex(name) != 0)
 		return 0;
-	snprintf(text, size, "there is no interface \"%s\": ip -brief link lists those there are",
-		name);
-	return ENODEV;
+	return error_set(err, ENODEV,
+		"there is no interface \"%s\": ip -brief link lists those there are", name);
 }
 
 static int
-no_packet_socket(const char *device, char *text, size_t size)
+no_packet_socket(__rte_unused const char *device, struct error *err)
 {
 	char advice[256];
 
-	RTE_SET_USED(device);
 	if (has_capability(CAP_NET_RAW) && has_capability(CAP_NET_ADMIN))
 		return 0;
-	snprintf(text, size,
+	return error_set(err, EPERM,
 		"this user may not open packet sockets: run it as root, or with the "
 		"capabilities CAP_NET_RAW and CAP_NET_ADMIN%s",
 		drop_in_advice("af_packet.conf", advice, sizeof(advice)));
-	return EPERM;
 }
 
 /*
@@ -89,7 +79,7 @@ no_packet_socket(const char *device, char *text, size_t size)
  * kernel rejects the second one.
  */
 static int
-fanout_group_taken(const char *device, char *text, size_t size)
+fanout_group_taken(const char *device, struct error *err)
 {
 	struct sockaddr_ll addr = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
 	const uint32_t type =
@@ -98,7 +88,7 @@ fanout_group_taken(const char *device, char *text, size_t size)
 	char name[64];
 	int fd, rc;
 
-	if (!device_value(device, "iface", name, sizeof(name), NULL))
+	if (device_value(device, "iface", name, sizeof(name)) < 0)
 		return 0;
 	addr.sll_ifindex = (int)if_nametoindex(name);
 	group = (uint32_t)(getpid() ^ addr.sll_ifindex) & 0xffff;
@@ -112,36 +102,32 @@ fanout_group_taken(const char *device, char *text, size_t size)
 	close(fd);
 	if (rc != EINVAL)
 		return 0;
-	snprintf(text, size,
+	return error_set(err, EBUSY,
 		"another process has the packet fanout group %u, which follows from "
 		"our process ID: start it again",
 		group);
-	return EBUSY;
 }
 
 static int
-no_xdp_socket(const char *device, char *text, size_t size)
+no_xdp_socket(__rte_unused const char *device, struct error *err)
 {
 	char advice[256];
 	int fd;
 
-	RTE_SET_USED(device);
 	/* libxdp looks up its program and maps by number, for which CAP_BPF is not enough */
 	if (!has_capability(CAP_NET_RAW) || !has_capability(CAP_NET_ADMIN) ||
-		!has_capability(CAP_SYS_ADMIN)) {
-		snprintf(text, size,
+		!has_capability(CAP_SYS_ADMIN))
+		return error_set(err, EPERM,
 			"this user may not load AF_XDP programs: run it as root, or "
 			"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_SYS_ADMIN%s",
 			drop_in_advice("af_xdp.conf", advice, sizeof(advice)));
-		return EPERM;
-	}
 	fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {
 		close(fd);
 		return 0;
 	}
-	snprintf(text, size, "this kernel gives no AF_XDP sockets (%m): take net_af_packet0");
-	return EAFNOSUPPORT;
+	return error_set(err, EAFNOSUPPORT,
+		"this kernel gives no AF_XDP sockets (%m): take net_af_packet0");
 }
 
 /* Number of the interface's receive queues; 1 if the kernel's driver does not report it. */
@@ -150,74 +136,58 @@ count_queues(const char *name)
 {
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
 	struct ifreq req = { .ifr_data = (char *)&channels };
-	unsigned int n = 0;
-	int fd;
 
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	if (interface_ioctl(name, SIOCETHTOOL, &req) != 0)
 		return 1;
-	snprintf(req.ifr_name, sizeof(req.ifr_name), "%.15s", name);
-	if (ioctl(fd, SIOCETHTOOL, &req) == 0)
-		n = channels.combined_count + channels.rx_count;
-	close(fd);
-	return RTE_MAX(n, 1u);
+	return RTE_MAX(channels.combined_count + channels.rx_count, 1u);
 }
 
 static int
-no_xdp_queue(const char *device, char *text, size_t size)
+no_xdp_queue(const char *device, struct error *err)
 {
 	char name[64] = "", first[12] = "0", count[12] = "1";
 	unsigned int have, end;
 
-	device_value(device, "iface", name, sizeof(name), NULL);
-	device_value(device, "start_queue", first, sizeof(first), NULL);
-	device_value(device, "queue_count", count, sizeof(count), NULL);
+	device_value(device, "iface", name, sizeof(name));
+	device_value(device, "start_queue", first, sizeof(first));
+	device_value(device, "queue_count", count, sizeof(count));
 	have = count_queues(name);
 	end = (unsigned int)atoi(first) + (unsigned int)atoi(count);
 	if (end <= have)
 		return 0;
-	snprintf(text, size,
+	return error_set(err, EINVAL,
 		"start_queue=%.11s, queue_count=%.11s: %s has %u queue%s, from 0 on; ethtool -l "
 		"%s shows them",
 		first, count, name, have, plural(have), name);
-	return EINVAL;
 }
 
 static int
-xdp_refused(const char *device, char *text, size_t size)
+xdp_refused(__rte_unused const char *device, struct error *err)
 {
 	const char *words = xdp_log_kernel();
 
-	RTE_SET_USED(device);
 	if (words == NULL)
 		return 0;
-	if (words[0] == '\0') {
-		snprintf(text, size,
+	if (words[0] == '\0')
+		return error_set(err, EBUSY,
 			"another program may have the queue. What libbpf says: "
 			"\"log\": [{\"component\": \"polca.link\", \"level\": \"debug\"}]");
-		return EBUSY;
-	}
-	snprintf(text, size, "the kernel says: %.80s%s", words,
+	return error_set(err, EINVAL, "the kernel says: %.80s%s", words,
 		strcasestr(words, "peer mtu") == NULL
 			? ""
 			: ". Type at the other end: ip link set NAME mtu 1500");
-	return EINVAL;
 }
 
 static int
-no_tun(const char *device, char *text, size_t size)
+no_tun(__rte_unused const char *device, struct error *err)
 {
-	RTE_SET_USED(device);
-	if (access("/dev/net/tun", F_OK) != 0) {
-		snprintf(text, size, "there is no /dev/net/tun: modprobe tun");
-		return ENOENT;
-	}
+	if (access("/dev/net/tun", F_OK) != 0)
+		return error_set(err, ENOENT, "there is no /dev/net/tun: modprobe tun");
 	if (access("/dev/net/tun", R_OK | W_OK) == 0 && has_capability(CAP_NET_ADMIN))
 		return 0;
-	snprintf(text, size,
+	return error_set(err, EPERM,
 		"this user may not make interfaces by /dev/net/tun: run it as root, or "
 		"with the capability CAP_NET_ADMIN");
-	return EPERM;
 }
 
 /*
@@ -225,81 +195,71 @@ no_tun(const char *device, char *text, size_t size)
  * directory.
  */
 static int
-no_socket_path(const char *path, bool make, char *text, size_t size)
+no_socket_path(const char *path, bool make, struct error *err)
 {
 	char copy[256];
 	const char *dir;
 	struct stat st;
-	int eno = EACCES;
 
-	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-		snprintf(text, size, "the path of its socket has %zu bytes, allowed up to %zu",
-			strlen(path), sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-		return ENAMETOOLONG;
-	}
+	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return error_set(err, ENAMETOOLONG,
+			"the path of its socket has %zu bytes, allowed up to %zu", strlen(path),
+			sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 	snprintf(copy, sizeof(copy), "%s", path);
 	dir = dirname(copy);
-	if (access(dir, F_OK) != 0) {
-		snprintf(text, size, "there is no directory %.80s for its socket: mkdir %.80s", dir,
-			dir);
-		eno = ENOENT;
-	} else if (access(dir, make ? W_OK | X_OK : X_OK) != 0) {
-		snprintf(text, size, "this user may not use the directory %.100s of its socket: %s",
-			dir, strerror(errno));
-	} else if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
-		snprintf(text, size, "%.108s is no socket: name another path", path);
-		eno = ENOTSOCK;
-	} else if (stat(path, &st) == 0 && access(path, R_OK | W_OK) != 0) {
-		snprintf(text, size, "this user may not use the socket %.108s: %s", path,
+	if (access(dir, F_OK) != 0)
+		return error_set(err, ENOENT,
+			"there is no directory %.80s for its socket: mkdir %.80s", dir, dir);
+	if (access(dir, make ? W_OK | X_OK : X_OK) != 0)
+		return error_set(err, EACCES,
+			"this user may not use the directory %.100s of its socket: %s", dir,
 			strerror(errno));
-	} else {
+	if (stat(path, &st) != 0)
 		return 0;
-	}
-	return eno;
+	if (!S_ISSOCK(st.st_mode))
+		return error_set(err, ENOTSOCK, "%.108s is no socket: name another path", path);
+	if (access(path, R_OK | W_OK) != 0)
+		return error_set(err, EACCES, "this user may not use the socket %.108s: %s", path,
+			strerror(errno));
+	return 0;
 }
 
 static int
-no_memif_socket(const char *device, char *text, size_t size)
+no_memif_socket(const char *device, struct error *err)
 {
-	char path[256] = "/run/memif.sock", role[16] = "client", abstract[8];
-	bool make;
+	char path[256] = "/run/memif.sock", abstract[8];
 
-	if (!device_value(device, "socket-abstract", abstract, sizeof(abstract), NULL) ||
+	if (device_value(device, "socket-abstract", abstract, sizeof(abstract)) < 0 ||
 		strcmp(abstract, "no") != 0)
 		return 0;
-	device_value(device, "socket", path, sizeof(path), NULL);
-	device_value(device, "role", role, sizeof(role), NULL);
-	make = strcmp(role, "client") != 0 && strcmp(role, "slave") != 0;
-	return no_socket_path(path, make, text, size);
+	device_value(device, "socket", path, sizeof(path));
+	return no_socket_path(path, memif_is_server(device), err);
 }
 
 static int
-no_vhost_socket(const char *device, char *text, size_t size)
+no_vhost_socket(const char *device, struct error *err)
 {
 	char path[256], client[8] = "0";
 
-	device_value(device, "client", client, sizeof(client), NULL);
-	if (device_value(device, "iface", path, sizeof(path), NULL))
-		return no_socket_path(path, strcmp(client, "1") != 0, text, size);
-	snprintf(text, size, "iface=PATH, its socket, is missing");
-	return EINVAL;
+	device_value(device, "client", client, sizeof(client));
+	if (device_value(device, "iface", path, sizeof(path)) >= 0)
+		return no_socket_path(path, strcmp(client, "1") != 0, err);
+	return error_set(err, EINVAL, "iface=PATH, its socket, is missing");
 }
 
 static int
-no_vhost_user(const char *device, char *text, size_t size)
+no_vhost_user(const char *device, struct error *err)
 {
 	char path[256];
 	int eno;
 
-	if (!device_value(device, "path", path, sizeof(path), NULL)) {
-		snprintf(text, size, "path= is missing: the socket of vhost, or /dev/vhost-net");
-		return EINVAL;
-	}
+	if (device_value(device, "path", path, sizeof(path)) < 0)
+		return error_set(err, EINVAL,
+			"path= is missing: the socket of vhost, or /dev/vhost-net");
 	if (access(path, R_OK | W_OK) == 0)
 		return 0;
 	eno = errno;
-	snprintf(text, size, "path %.108s: %s", path, strerror(eno));
-	return eno;
+	return error_set(err, eno, "path %.108s: %s", path, strerror(eno));
 }
 
 static const struct {
@@ -326,30 +286,32 @@ find_driver(const char *device)
 }
 
 int
-device_cause(const struct device_host *host, const char *device, int rc, char *text, size_t size)
+device_cause(const struct device_host *host, const char *device, int rc, struct error *err)
 {
-	int driver = find_driver(device), eno = 0;
+	int driver = find_driver(device), found = 0;
 	unsigned int k;
 
 	if (pci_address_parse(device, NULL))
-		return device_cause_pci(host, device, text, size);
-	if (rc == -EFAULT && device_cause_driver(host, device, driver >= 0, text, size))
-		return ENODEV; /* -EFAULT: no bus of EAL knows the name */
-	if (driver < 0)
-		return 0;
-	for (k = 0; eno == 0 && k < RTE_DIM(drivers[0].ask) && drivers[driver].ask[k] != NULL; k++)
-		eno = drivers[driver].ask[k](device, text, size);
-	return eno;
+		return device_cause_pci(host, device, err);
+	if (rc == -EFAULT) /* no bus of EAL knows the name */
+		found = device_cause_driver(host, device, driver >= 0, err);
+	for (k = 0; found == 0 && driver >= 0 && k < RTE_DIM(drivers[0].ask); k++)
+		if (drivers[driver].ask[k] != NULL)
+			found = drivers[driver].ask[k](device, err);
+	return found;
 }
 
 int
 device_error(const char *port, const char *device, int rc, struct error *err)
 {
-	char text[512], how[256];
-	int eno = rc != -ENOMEM ? device_cause(&device_host, device, rc, text, sizeof(text)) : 0;
+	struct error cause;
+	char how[256];
+	int found = 0;
 
-	if (eno != 0)
-		return error_set(err, eno, "%s: device %.64s: %s", port, device, text);
+	if (rc != -ENOMEM)
+		found = device_cause(&device_host, device, rc, &cause);
+	if (found != 0)
+		return error_set(err, -found, "%s: device %.64s: %s", port, device, cause.text);
 	if (rc == -ENOMEM)
 		snprintf(how, sizeof(how),
 			"reserve more hugepages on its NUMA node: %s --node NODE --hugepages MIB "

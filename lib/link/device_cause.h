@@ -30,10 +30,9 @@ extern const struct device_host device_host;
  *
  * @param device  as in ports[].device: a PCI address or a vdev, with its arguments
  * @param rc      what DPDK returned
- * @return an errno value; 0: nothing was found, text is unchanged
+ * @return a negative errno value; 0: nothing was found, err is unchanged
  */
-int device_cause(const struct device_host *host, const char *device, int rc, char *text,
-	size_t size);
+int device_cause(const struct device_host *host, const char *device, int rc, struct error *err);
 
 /**
  * Fill in the error of a device that could not be opened or started: the cause, and what to type.
@@ -43,14 +42,14 @@ int device_cause(const struct device_host *host, const char *device, int rc, cha
 int device_error(const char *port, const char *device, int rc, struct error *err);
 
 /* device_cause_pci.c: the part of device_cause() for a PCI address, 0000:3b:00.0 or 3b:00.0. */
-int device_cause_pci(const struct device_host *host, const char *device, char *text, size_t size);
+int device_cause_pci(const struct device_host *host, const char *device, struct error *err);
 
 /*
  * device_driver.c: the part for a name that no bus knows. known: such a driver exists, so the name
  * is no typing error.
  */
-bool device_cause_driver(const struct device_host *host, const char *device, bool known, char *text,
-	size_t size);
+int device_cause_driver(const struct device_host *host, const char *device, bool known,
+	struct error *err);
 bool driver_is_installed(const struct device_host *host, const char *driver);
 /* Debian's name of the package with a driver. */
 void driver_package(const char *driver, char *package, size_t size);

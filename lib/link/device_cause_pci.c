@@ -49,7 +49,7 @@ link_of(const char *dir, const char *name, char *value, size_t size)
 
 /* The container of VFIO: opening it is the only check that also sees a service's DeviceAllow. */
 static int
-vfio_container_cause(const struct device_host *host, char *text, size_t size)
+vfio_container_cause(const struct device_host *host, struct error *err)
 {
 	char path[PATH_MAX], advice[256];
 	int fd, eno;
@@ -60,64 +60,59 @@ vfio_container_cause(const struct device_host *host, char *text, size_t size)
 	if (fd >= 0)
 		close(fd);
 	if (eno == ENOENT)
-		snprintf(text, size, "there is no %s: modprobe vfio-pci", path);
-	else if (eno == EACCES || eno == EPERM)
-		snprintf(text, size,
+		return error_set(err, eno, "there is no %s: modprobe vfio-pci", path);
+	if (eno == EACCES || eno == EPERM)
+		return error_set(err, eno,
 			"this user may not open %s: run it as root, chmod a+rw this file, or give its "
 			"service the drop-in vfio.conf%s",
 			path, drop_in_advice("vfio.conf", advice, sizeof(advice)));
-	else if (eno != 0)
-		snprintf(text, size, "%s cannot be opened: %s: modprobe vfio-pci", path,
+	if (eno != 0)
+		return error_set(err, eno, "%s cannot be opened: %s: modprobe vfio-pci", path,
 			strerror(eno));
-	return eno;
+	return 0;
 }
 
 static int
-vfio_cause(const struct device_host *host, const char *dir, const char *name, char *text,
-	size_t size)
+vfio_cause(const struct device_host *host, const char *dir, const char *name, struct error *err)
 {
 	char group[32], path[PATH_MAX];
-	int eno = vfio_container_cause(host, text, size);
+	int rc = vfio_container_cause(host, err);
 
-	if (eno != 0)
-		return eno;
-	if (!link_of(dir, "iommu_group", group, sizeof(group))) {
-		snprintf(text, size,
+	if (rc != 0)
+		return rc;
+	if (!link_of(dir, "iommu_group", group, sizeof(group)))
+		return error_set(err, ENODEV,
 			"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
 			"amd_iommu=on, or %s --driver uio_pci_generic %s",
 			setup_host_script(), name);
-		return ENODEV;
-	}
 	snprintf(path, sizeof(path), "%s/vfio/%s", host->dev, group);
 	if (access(path, R_OK | W_OK) == 0)
 		return 0;
-	snprintf(text, size,
+	return error_set(err, EACCES,
 		"this user may not use %s: run it as root, or chown this file and raise ulimit -l",
 		path);
-	return EACCES;
 }
 
-static void
-bifurcated_cause(const struct device_host *host, const char *kernel, const char *driver, char *text,
-	size_t size)
+static int
+bifurcated_cause(const struct device_host *host, const char *kernel, const char *driver,
+	struct error *err)
 {
 	char package[64];
 
-	driver_package(driver, package, sizeof(package));
 	if (driver_is_installed(host, driver))
-		snprintf(text, size,
+		return error_set(err, ENODEV,
 			"it rightly stays with its kernel driver %s, and DPDK's driver %s is "
 			"installed: the lines above say what that one lacks",
 			kernel, driver);
-	else
-		snprintf(text, size,
-			"it stays with its kernel driver %s, but DPDK's driver for it is "
-			"missing: apt-get install %s",
-			kernel, package);
+	driver_package(driver, package, sizeof(package));
+	return error_set(err, ENODEV,
+		"it stays with its kernel driver %s, but DPDK's driver for it is "
+		"missing: apt-get install %s",
+		kernel, package);
 }
 
 int
-device_cause_pci(const struct device_host *host, const char *device, char *text, size_t size)
+device_cause_pci(const struct device_host *host, const char *device, struct error *err)
 {
 	char dir[PATH_MAX], name[PCI_PRI_STR_SIZE], driver[64], advice[256];
 	struct rte_pci_addr addr;
@@ -127,34 +122,25 @@ device_cause_pci(const struct device_host *host, const char *device, char *text,
 		return 0;
 	rte_pci_device_name(&addr, name, sizeof(name));
 	snprintf(dir, sizeof(dir), "%s/bus/pci/devices/%s", host->sys, name);
-	if (access(dir, F_OK) != 0) {
-		snprintf(text, size,
+	if (access(dir, F_OK) != 0)
+		return error_set(err, ENODEV,
 			"there is no such PCI device: %s --status lists the network cards",
 			setup_host_script());
-		return ENODEV;
-	}
-	if (!link_of(dir, "driver", driver, sizeof(driver))) {
-		snprintf(text, size,
+	if (!link_of(dir, "driver", driver, sizeof(driver)))
+		return error_set(err, ENODEV,
 			"no kernel driver gives access to it: %s %s binds it to vfio-pci",
 			setup_host_script(), name);
-		return ENODEV;
-	}
 	if (strcmp(driver, "vfio-pci") == 0)
-		return vfio_cause(host, dir, name, text, size);
+		return vfio_cause(host, dir, name, err);
 	if (strcmp(driver, "uio_pci_generic") == 0 || strcmp(driver, "igb_uio") == 0) {
 		if (geteuid() == 0)
 			return 0;
-		snprintf(text, size, "%s needs root%s", driver,
+		return error_set(err, EPERM, "%s needs root%s", driver,
 			drop_in_advice("uio.conf", advice, sizeof(advice)));
-		return EPERM;
 	}
-	for (i = 0; i < RTE_DIM(beside_the_kernel); i++) {
-		if (strcmp(driver, beside_the_kernel[i].kernel) != 0)
-			continue;
-		bifurcated_cause(host, driver, beside_the_kernel[i].driver, text, size);
-		return ENODEV;
-	}
-	snprintf(text, size, "the kernel's driver %s has it: %s %s binds it to vfio-pci", driver,
-		setup_host_script(), name);
-	return EBUSY;
+	for (i = 0; i < RTE_DIM(beside_the_kernel); i++)
+		if (strcmp(driver, beside_the_kernel[i].kernel) == 0)
+			return bifurcated_cause(host, driver, beside_the_kernel[i].driver, err);
+	return error_set(err, EBUSY, "the kernel's driver %s has it: %s %s binds it to vfio-pci",
+		driver, setup_host_script(), name);
 }

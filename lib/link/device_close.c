@@ -13,6 +13,8 @@
 #include <rte_alarm.h>
 #include <rte_cycles.h>
 
+#include "link/device.h"
+#include "link/memif.h"
 #include "link/private.h"
 
 #define LOOK_US 100
@@ -29,7 +31,7 @@ interrupts_call(void *arg)
 	struct errand *e = arg;
 
 	e->fn(e->arg);
-	__atomic_store_n(&e->done, 1, __ATOMIC_RELEASE);
+	RELEASE_SET(e->done, 1);
 }
 
 void
@@ -41,7 +43,7 @@ interrupts_run(void (*fn)(void *arg), void *arg)
 		fn(arg);
 		return;
 	}
-	while (__atomic_load_n(&e.done, __ATOMIC_ACQUIRE) == 0)
+	while (ACQUIRE_GET(e.done) == 0)
 		rte_delay_us_sleep(LOOK_US);
 }
 

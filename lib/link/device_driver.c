@@ -8,6 +8,7 @@
  */
 
 #include <ctype.h>
+#include <errno.h>
 #include <glob.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -77,56 +78,49 @@ nearest_driver(const struct device_host *host, const char *typed, char *driver, 
 	return n.word != NULL;
 }
 
-static void
-say_missing(const struct device_host *host, const char *driver, bool known, char *text, size_t size)
+static int
+say_missing(const struct device_host *host, const char *driver, bool known, struct error *err)
 {
 	char package[64], other[48];
 
 	driver_package(driver, package, sizeof(package));
 	if (known)
-		snprintf(text, size, "DPDK's driver %s is missing: apt-get install %s", driver,
-			package);
-	else if (nearest_driver(host, driver, other, sizeof(other)))
-		snprintf(text, size,
+		return error_set(err, ENODEV, "DPDK's driver %s is missing: apt-get install %s",
+			driver, package);
+	if (nearest_driver(host, driver, other, sizeof(other)))
+		return error_set(err, ENODEV,
 			"DPDK has no driver %s: did you mean %s? If not, a package may be missing: %s",
 			driver, other, package);
-	else
-		snprintf(text, size,
-			"DPDK has no driver %s: a typing error, or a package is missing: apt-get install %s",
-			driver, package);
+	return error_set(err, ENODEV,
+		"DPDK has no driver %s: a typing error, or a package is missing: apt-get install %s",
+		driver, package);
 }
 
-bool
-device_cause_driver(const struct device_host *host, const char *device, bool known, char *text,
-	size_t size)
+int
+device_cause_driver(const struct device_host *host, const char *device, bool known,
+	struct error *err)
 {
 	char name[64], other[48];
 	size_t len;
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ","), device);
-	if (if_nametoindex(name) != 0) {
-		snprintf(text, size,
+	if (if_nametoindex(name) != 0)
+		return error_set(err, ENODEV,
 			"that is an interface of the kernel: give net_af_packet0,iface=%s, or "
 			"the PCI address of its card",
 			name);
-		return true;
-	}
 	for (len = strlen(name); len > 0 && isdigit((unsigned char)name[len - 1]); len--)
 		name[len - 1] = '\0';
 	if (strcmp(name, "net_virtio_user") == 0)
 		/* it is part of this plug-in */
 		len = (size_t)snprintf(name, sizeof(name), "net_virtio");
 	if (strncmp(name, "net_", 4) == 0 &&
-		strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len) {
-		if (driver_is_installed(host, name))
-			return false;
-		say_missing(host, name, known, text, size);
-	} else if (len > 0 && nearest_driver(host, name, other, sizeof(other))) {
-		snprintf(text, size, "DPDK has no driver %s: did you mean %s0?", name, other);
-	} else {
-		snprintf(text, size,
-			"neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as "
-			"net_af_packet0,iface=eth0");
-	}
-	return true;
+		strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len)
+		return driver_is_installed(host, name) ? 0 : say_missing(host, name, known, err);
+	if (len > 0 && nearest_driver(host, name, other, sizeof(other)))
+		return error_set(err, ENODEV, "DPDK has no driver %s: did you mean %s0?", name,
+			other);
+	return error_set(err, ENODEV,
+		"neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as "
+		"net_af_packet0,iface=eth0");
 }

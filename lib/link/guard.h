@@ -47,15 +47,13 @@ guard_release(struct rte_mbuf *m)
 }
 #else
 static inline void
-guard_received(struct rte_mbuf *m)
+guard_received(__rte_unused struct rte_mbuf *m)
 {
-	(void)m;
 }
 
 static inline void
-guard_release(struct rte_mbuf *m)
+guard_release(__rte_unused struct rte_mbuf *m)
 {
-	(void)m;
 }
 #endif
 

@@ -10,188 +10,124 @@
 #include <rte_ip.h>
 
 #include "link/private.h"
+#include "wire/parse_plain.h"
 
-#define ICMP_LEN          8
-#define ICMP_ECHO         8
-#define ICMP_ECHO_REPLY   0
-#define ICMP_UNREACHABLE  3
-#define ICMP_PORT         3
-#define ICMP6_UNREACHABLE 1
-#define ICMP6_PORT        4
-#define ICMP6_ECHO        128
-#define ICMP6_ECHO_REPLY  129
-#define ICMP6_NS          135
-#define ICMP6_NA          136
-#define ECHO_TTL          64
+#define ICMP_LEN 8
+#define ECHO_TTL 64
 
 #define WARN_S 10
 
-/*
- * True if the packet that an ICMP port unreachable quotes is RoCEv2; src and dst are its addresses.
- */
-static bool
-quotes_rocev2(const uint8_t *quote, uint32_t len, bool v6, const uint8_t **src, const uint8_t **dst)
+/* @return bytes of the header; 0: size bytes do not hold it and min more */
+static uint32_t
+ip_header_len(const struct ip_family *k, const uint8_t *ip, uint32_t size, uint32_t min)
 {
-	uint32_t header = v6 ? IPV6_LEN : IPV4_LEN;
+	uint32_t header;
 
-	if (len < header + UDP_LEN || quote[0] >> 4 != (v6 ? 6 : 4))
-		return false;
-	if (!v6) {
-		header = (quote[0] & 0xF) * 4;
-		if (header < IPV4_LEN || len < header + UDP_LEN || quote[IPV4_PROTO] != PROTO_UDP)
-			return false;
-	} else if (quote[IPV6_NEXT] != PROTO_UDP) {
-		return false;
-	}
-	*src = quote + (v6 ? IPV6_SRC : IPV4_SRC);
-	*dst = quote + (v6 ? IPV6_DST : IPV4_DST);
-	return get_be16(quote + header + UDP_DPORT) == ROCEV2_PORT;
-}
-
-static bool
-icmp_is_own(const struct link_port *p, const uint8_t *addr, bool v6)
-{
-	unsigned int i;
-
-	for (i = 0; i < (v6 ? port_num_ipv6(p) : port_num_ipv4(p)); i++)
-		if (v6 ? memcmp(p->ipv6[i].raw, addr, 16) == 0 : memcmp(&p->ipv4[i], addr, 4) == 0)
-			return true;
-	return false;
-}
-
-static void
-icmp_note_unreachable(struct link_worker *w, const struct link_port *p, const uint8_t *from,
-	bool v6)
-{
-	struct port_limits *l = &w->limits[p->index];
-
-	link_count(&w->counters[p->index].port_unreachable, 1);
-	if (v6)
-		memcpy(l->unreachable_from.raw, from, 16);
-	else
-		l->unreachable_from = gid_from_ipv4(from);
+	if (size < IPV4_LEN || ip[0] >> 4 != k->version)
+		return 0;
+	header = k->version == 6 ? k->len : (ip[0] & 0xF) * 4;
+	return header >= IPV4_LEN && size >= header + min ? header : 0;
 }
 
 /*
- * The peer's host sent us the message about a packet of ours: its kernel holds the peer's address.
+ * Note whose address a kernel holds if it rejects RoCEv2: the sender's if the peer's host sent us
+ * the message about a packet of ours, or ours if our host did (overheard).
  */
 static void
-icmp_check_unreachable(struct link_worker *w, const struct rx_frame *f, const uint8_t *icmp,
-	uint32_t len, bool v6)
+icmp_check_unreachable(struct link_worker *w, const struct rx_frame *f, const struct ip_family *k,
+	const uint8_t *icmp, uint32_t len, bool overheard)
 {
-	const uint8_t *src, *dst;
+	const uint8_t *quote = icmp + ICMP_LEN, *ours = quote + (overheard ? k->dst : k->src);
+	const uint8_t *who = overheard ? ours : f->l3 + k->src;
+	uint32_t header = ip_header_len(k, quote, len - ICMP_LEN, UDP_LEN);
 
-	if (quotes_rocev2(icmp + ICMP_LEN, len - ICMP_LEN, v6, &src, &dst) &&
-		icmp_is_own(f->port, src, v6))
-		icmp_note_unreachable(w, f->port, f->l3 + (v6 ? IPV6_SRC : IPV4_SRC), v6);
+	if (icmp[0] != k->unreachable || icmp[1] != k->port || header == 0 ||
+		quote[k->next] != IP_PROTO_UDP ||
+		get_be16(quote + header + UDP_DPORT) != ROCEV2_PORT || !ip_is_own(k, f->port, ours))
+		return;
+	link_count(w, f->port->index, port_unreachable, 1);
+	w->port[f->port->index].limits.unreachable_from = ip_gid(k, who);
 }
 
-/*
- * Our host's kernel sent the message, from our MAC, about a packet to our address: the kernel holds
- * our address. Devices that show the host's own frames (af_packet) let us see it.
- */
+/* Devices that show the host's own frames (af_packet) let us see what our host's kernel rejects. */
 void
 icmp_overheard(struct link_worker *w, struct rx_frame *f)
 {
 	uint16_t ethertype = get_be16(f->eth + 12);
-	bool v6 = ethertype == ETHERTYPE_IPV6;
-	const uint8_t *ip = f->l3, *icmp, *src, *dst;
-	uint32_t header = IPV6_LEN;
+	const struct ip_family *k = ethertype == ETHERTYPE_IPV6 ? &ip_v6 : &ip_v4;
+	uint32_t header = ip_header_len(k, f->l3, f->l3_len, ICMP_LEN);
 
-	if (ethertype != ETHERTYPE_IPV4 && !v6)
-		return;
-	/* an IPv4 message with a quote is not shorter either */
-	if (f->l3_len < IPV6_LEN + ICMP_LEN)
-		return;
-	if (!v6)
-		header = (ip[0] & 0xF) * 4;
-	if (f->l3_len < header + ICMP_LEN)
-		return;
-	icmp = ip + header;
-	if (ip[v6 ? IPV6_NEXT : IPV4_PROTO] != (v6 ? PROTO_ICMPV6 : PROTO_ICMP) ||
-		icmp[0] != (v6 ? ICMP6_UNREACHABLE : ICMP_UNREACHABLE) ||
-		icmp[1] != (v6 ? ICMP6_PORT : ICMP_PORT))
-		return;
-	if (quotes_rocev2(icmp + ICMP_LEN, f->l3_len - header - ICMP_LEN, v6, &src, &dst) &&
-		icmp_is_own(f->port, dst, v6))
-		icmp_note_unreachable(w, f->port, dst, v6);
+	if (ethertype == k->ethertype && header != 0 && f->l3[k->next] == k->icmp)
+		icmp_check_unreachable(w, f, k, f->l3 + header, f->l3_len - header, true);
 }
 
 static void
-echo_reply(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len)
-{
-	uint8_t *ip = f->l3, addr[4];
-	uint16_t sum;
-
-	icmp[0] = ICMP_ECHO_REPLY;
-	memset(icmp + 2, 0, 2);
-	sum = ~rte_raw_cksum(icmp, len);
-	memcpy(icmp + 2, &sum, 2);
-	memcpy(addr, ip + IPV4_SRC, 4);
-	memcpy(ip + IPV4_SRC, ip + IPV4_DST, 4);
-	memcpy(ip + IPV4_DST, addr, 4);
-	ip[IPV4_TTL] = ECHO_TTL;
-	memset(ip + IPV4_CHECKSUM, 0, 2);
-	sum = ~rte_raw_cksum(ip, icmp - ip);
-	memcpy(ip + IPV4_CHECKSUM, &sum, 2);
-	tx_l3(w, f->port, f->mbuf, ip, icmp + len - ip, mac_word(f->eth + MAC_LEN), ETHERTYPE_IPV4);
-	f->mbuf = NULL;
-}
-
-enum verdict
-icmp_receive(struct link_worker *w, struct rx_frame *f)
-{
-	uint8_t *ip = f->l3, *icmp;
-	uint32_t header = (ip[0] & 0xF) * 4;
-	uint32_t total = get_be16(ip + IPV4_TOTAL);
-	union gid source = gid_from_ipv4(ip + IPV4_SRC);
-	uint32_t len;
-
-	if (header < IPV4_LEN || total > f->l3_len || total < header + ICMP_LEN)
-		return VERDICT_IP_HEADER;
-	if (rte_raw_cksum(ip, header) != 0xFFFF)
-		return VERDICT_IP_CHECKSUM;
-	if (get_be16(ip + IPV4_FRAG) & 0x3FFF)
-		return VERDICT_IP_FRAGMENT;
-	if (!gid_is_host(&source))
-		return VERDICT_SOURCE;
-	icmp = ip + header;
-	len = total - header;
-	if (rte_raw_cksum(icmp, len) != 0xFFFF)
-		return VERDICT_IP_CHECKSUM;
-	if (icmp[0] == ICMP_UNREACHABLE && icmp[1] == ICMP_PORT)
-		icmp_check_unreachable(w, f, icmp, len, false);
-	else if (icmp[0] == ICMP_ECHO && icmp[1] == 0 &&
-		!icmp_is_own(f->port, ip + IPV4_SRC, false) &&
-		link_may_answer(w, f->port, ANSWER_ICMP, &source))
-		echo_reply(w, f, icmp, len);
-	return VERDICT_ICMP;
-}
-
-static void
-echo6_reply(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len)
+echo_reply(struct link_worker *w, struct rx_frame *f, const struct ip_family *k, uint8_t *icmp,
+	uint32_t len)
 {
 	uint8_t *ip = f->l3, addr[16];
 	uint16_t sum;
 
-	icmp[0] = ICMP6_ECHO_REPLY;
-	memcpy(addr, ip + IPV6_SRC, 16);
-	memcpy(ip + IPV6_SRC, ip + IPV6_DST, 16);
-	memcpy(ip + IPV6_DST, addr, 16);
-	ip[IPV6_HOP_LIMIT] = ECHO_TTL;
+	memcpy(addr, ip + k->src, k->addr_len);
+	memcpy(ip + k->src, ip + k->dst, k->addr_len);
+	memcpy(ip + k->dst, addr, k->addr_len);
+	ip[k->ttl] = ECHO_TTL;
+	icmp[0] = k->echo_reply;
 	memset(icmp + 2, 0, 2);
-	sum = rte_ipv6_udptcp_cksum((const void *)ip, icmp);
+	if (k->version == 6) {
+		sum = rte_ipv6_udptcp_cksum((const void *)ip, icmp);
+	} else {
+		memset(ip + IPV4_CHECKSUM, 0, 2);
+		sum = ~rte_raw_cksum(ip, icmp - ip);
+		memcpy(ip + IPV4_CHECKSUM, &sum, 2);
+		sum = ~rte_raw_cksum(icmp, len);
+	}
 	memcpy(icmp + 2, &sum, 2);
-	tx_l3(w, f->port, f->mbuf, ip, IPV6_LEN + len, mac_word(f->eth + MAC_LEN), ETHERTYPE_IPV6);
+	tx_l3(w, f->port, f->mbuf, ip, icmp + len - ip, mac_word(f->eth + MAC_LEN), k->ethertype);
 	f->mbuf = NULL;
 }
 
-enum verdict
-icmpv6_receive(struct link_worker *w, struct rx_frame *f)
+/* A valid message: answer a request to our address, which is no group and not the sender's. */
+static enum verdict
+icmp_answer(struct link_worker *w, struct rx_frame *f, const struct ip_family *k, uint8_t *icmp,
+	uint32_t len)
+{
+	union gid source = ip_gid(k, f->l3 + k->src);
+
+	if (!source_is_host(f->port, &source))
+		return VERDICT_SOURCE;
+	icmp_check_unreachable(w, f, k, icmp, len, false);
+	if (icmp[0] == k->echo && icmp[1] == 0 && ip_is_own(k, f->port, f->l3 + k->dst) &&
+		!ip_is_own(k, f->port, f->l3 + k->src) &&
+		link_may_answer(w, f->port, ANSWER_ICMP, &source))
+		echo_reply(w, f, k, icmp, len);
+	return VERDICT_ICMP;
+}
+
+static enum verdict
+icmp4_receive(struct link_worker *w, struct rx_frame *f)
+{
+	uint8_t *ip = f->l3, *icmp;
+	uint32_t header, len;
+	enum verdict why;
+
+	header = parse_ipv4(ip, f->l3_len, false, &why);
+	if (header == 0)
+		return why;
+	icmp = ip + header;
+	len = get_be16(ip + IPV4_TOTAL) - header;
+	if (len < ICMP_LEN)
+		return VERDICT_IP_HEADER;
+	if (rte_raw_cksum(icmp, len) != 0xFFFF)
+		return VERDICT_IP_CHECKSUM;
+	return icmp_answer(w, f, &ip_v4, icmp, len);
+}
+
+static enum verdict
+icmp6_receive(struct link_worker *w, struct rx_frame *f)
 {
 	uint8_t *ip = f->l3, *icmp = ip + IPV6_LEN;
 	uint32_t len = get_be16(ip + IPV6_PAYLEN);
-	union gid source;
 	uint32_t sum;
 
 	if (len > f->l3_len - IPV6_LEN || len < ICMP_LEN)
@@ -199,18 +135,15 @@ icmpv6_receive(struct link_worker *w, struct rx_frame *f)
 	sum = rte_raw_cksum(icmp, len) + rte_ipv6_phdr_cksum((const void *)ip, 0);
 	if ((sum & 0xFFFF) + (sum >> 16) != 0xFFFF)
 		return VERDICT_IP_CHECKSUM;
-	if (icmp[0] == ICMP6_NS || icmp[0] == ICMP6_NA)
+	if (icmp[0] == ND_NS || icmp[0] == ND_NA)
 		return nd_receive(w, f, icmp, len);
-	memcpy(source.raw, ip + IPV6_SRC, 16);
-	if (!gid_is_host(&source))
-		return VERDICT_SOURCE;
-	if (icmp[0] == ICMP6_UNREACHABLE && icmp[1] == ICMP6_PORT)
-		icmp_check_unreachable(w, f, icmp, len, true);
-	else if (icmp[0] == ICMP6_ECHO && icmp[1] == 0 && ip[IPV6_DST] != 0xFF &&
-		!icmp_is_own(f->port, ip + IPV6_SRC, true) &&
-		link_may_answer(w, f->port, ANSWER_ICMP, &source))
-		echo6_reply(w, f, icmp, len);
-	return VERDICT_ICMP;
+	return icmp_answer(w, f, &ip_v6, icmp, len);
+}
+
+enum verdict
+icmp_receive(struct link_worker *w, struct rx_frame *f, const struct ip_family *k)
+{
+	return k->version == 6 ? icmp6_receive(w, f) : icmp4_receive(w, f);
 }
 
 /* Any worker: log the messages that this worker has seen, at most once per WARN_S and port. */
@@ -221,24 +154,19 @@ icmp_tick(struct link_worker *w, uint64_t now)
 	struct port_limits *l;
 	char text[GID_STRLEN];
 	uint64_t seen;
-	unsigned int i;
 	bool ours;
 
-	for (i = 0; i < w->link->num_ports; i++) {
-		p = &w->link->port[i];
-		l = &w->limits[i];
-		seen = w->counters[i].port_unreachable;
+	LINK_FOREACH_PORT(p, w->link) {
+		l = &w->port[p->index].limits;
+		seen = w->port[p->index].counters.port_unreachable;
 		if (seen == l->unreachable_told || now < l->unreachable_next)
 			continue;
-		ours = gid_is_ipv4(&l->unreachable_from)
-			? icmp_is_own(p, l->unreachable_from.raw + 12, false)
-			: icmp_is_own(p, l->unreachable_from.raw, true);
-		LINK_LOG(WARNING,
-			"%s: host kernel at %s holds %s address and answers port %u with ICMP "
+		ours = port_has_address(p, &l->unreachable_from);
+		PORT_LOG(p, WARNING,
+			"host kernel at %s holds %s address and answers port %u with ICMP "
 			"unreachable (%llu so far): take the address off the kernel's interface",
-			p->cfg.name, gid_print(&l->unreachable_from, text),
-			ours ? "this port's" : "the peer's", ROCEV2_PORT,
-			(unsigned long long)(seen - l->unreachable_told));
+			gid_print(&l->unreachable_from, text), ours ? "this port's" : "the peer's",
+			ROCEV2_PORT, (unsigned long long)(seen - l->unreachable_told));
 		l->unreachable_told = seen;
 		l->unreachable_next = now + WARN_S * w->link->cfg.hz;
 	}

@@ -9,22 +9,22 @@
  * changed since. If a process is killed, the next one on the interface restores its changes.
  */
 
-#include <errno.h>
-#include <net/if.h>
 #include <net/if_arp.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_errno.h>
-#include <rte_ether.h>
 
+#include "link/device.h"
+#include "link/interface.h"
 #include "link/private.h"
 
 #define SHARED_FLAGS (IFF_PROMISC | IFF_ALLMULTI)
 
-static int
+#define LINK_FOREACH_INTERFACE(s, p)                                                               \
+	for ((s) = (p)->interface; (s) < (p)->interface + RTE_DIM((p)->interface); (s)++)
+
+int
 interface_ioctl(const char *name, unsigned long request, struct ifreq *req)
 {
 	int fd, rc;
@@ -83,7 +83,7 @@ interface_read(const char *name, struct interface_state *s)
 struct changes {
 	bool mtu;
 	bool mac;
-	short flags; /* flags that are on, and were off before the device started */
+	unsigned short flags; /* flags that are on, and were off before the device started */
 };
 
 static bool
@@ -102,33 +102,24 @@ interface_find_changes(const struct interface_state *was, struct changes *c)
 }
 
 void
-link_print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE])
-{
-	struct rte_ether_addr a;
-
-	memcpy(a.addr_bytes, mac, MAC_LEN);
-	rte_ether_format_addr(text, RTE_ETHER_ADDR_FMT_SIZE, &a);
-}
-
-void
 interface_may_change(struct link_port *p)
 {
 	struct interface_state *was, now;
 
-	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++)
+	LINK_FOREACH_INTERFACE(was, p)
 		if (interface_read(was->name, &now))
-			was->set_flags = (short)(was->set_flags | (SHARED_FLAGS & ~now.flags));
+			was->set_flags |= SHARED_FLAGS & ~now.flags;
 }
 
 void
 interface_tell(struct link_port *p)
 {
 	struct interface_state *was;
-	char mac[RTE_ETHER_ADDR_FMT_SIZE], mtu[24], text[224];
+	char mac[RTE_ETHER_ADDR_FMT_SIZE], mtu[24];
 	struct changes c;
 	bool changed;
 
-	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++) {
+	LINK_FOREACH_INTERFACE(was, p) {
 		c.flags = 0;
 		changed = interface_find_changes(was, &c);
 		was->set_flags = c.flags;
@@ -137,15 +128,14 @@ interface_tell(struct link_port *p)
 			continue;
 		}
 		interface_file_write(was);
-		link_print_mac((const uint8_t *)was->hwaddr.sa_data, mac);
+		rte_ether_format_addr(mac, sizeof(mac), (const void *)was->hwaddr.sa_data);
 		snprintf(mtu, sizeof(mtu), " mtu %d", was->mtu);
-		snprintf(text, sizeof(text), "ip link set %s%s%s%s%s%s", was->name,
-			c.mtu ? mtu : "", c.mac ? " address " : "", c.mac ? mac : "",
-			c.flags & IFF_PROMISC ? " promisc off" : "",
+		PORT_LOG(p, NOTICE,
+			"%s is changed while Polca runs, and restored at the end; by hand: ip link "
+			"set %s%s%s%s%s%s",
+			was->name, was->name, c.mtu ? mtu : "", c.mac ? " address " : "",
+			c.mac ? mac : "", c.flags & IFF_PROMISC ? " promisc off" : "",
 			c.flags & IFF_ALLMULTI ? " allmulticast off" : "");
-		LINK_LOG(NOTICE,
-			"%s: %s is changed while Polca runs, and restored at the end; by hand: %s",
-			p->cfg.name, was->name, text);
 	}
 }
 
@@ -158,7 +148,7 @@ restore_mac(const struct interface_state *was)
 }
 
 static int
-clear_flags(const char *name, short flags)
+clear_flags(const char *name, unsigned short flags)
 {
 	struct ifreq req = { 0 };
 	int rc = interface_ioctl(name, SIOCGIFFLAGS, &req);
@@ -171,8 +161,8 @@ static void
 check_restored(const struct link_port *p, const char *name, const char *what, int rc)
 {
 	if (rc < 0)
-		LINK_LOG(WARNING, "%s: the %s of %s could not be restored: %s", p->cfg.name, what,
-			name, rte_strerror(-rc));
+		PORT_LOG(p, WARNING, "the %s of %s could not be restored: %s", what, name,
+			rte_strerror(-rc));
 }
 
 /*
@@ -199,7 +189,7 @@ interface_restore(struct link_port *p)
 {
 	struct interface_state *was;
 
-	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++) {
+	LINK_FOREACH_INTERFACE(was, p) {
 		if (was->name[0] == '\0')
 			continue;
 		interface_restore_one(p, was);
@@ -227,8 +217,8 @@ restore_for_killed(const struct link_port *p, struct interface_state *now)
 	if (!interface_file_read(now, &was) || !interface_is_same(now, &was) ||
 		!interface_restore_one(p, &was))
 		return;
-	LINK_LOG(NOTICE, "%s: %s was still as a killed process had changed it, and is restored",
-		p->cfg.name, now->name);
+	PORT_LOG(p, NOTICE, "%s was still as a killed process had changed it, and is restored",
+		now->name);
 	interface_read(was.name, now);
 }
 

@@ -15,14 +15,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
-#include <rte_ether.h>
 
+#include "link/interface.h"
 #include "link/private.h"
 
 #define TRIES      10
@@ -64,17 +63,6 @@ interface_file_open(struct interface_state *s)
 	}
 }
 
-static bool
-interface_file_parse_mac(const char *text, uint8_t mac[MAC_LEN])
-{
-	struct rte_ether_addr a;
-
-	if (rte_ether_unformat_addr(text, &a) != 0)
-		return false;
-	memcpy(mac, a.addr_bytes, MAC_LEN);
-	return true;
-}
-
 bool
 interface_file_read(const struct interface_state *now, struct interface_state *was)
 {
@@ -89,11 +77,10 @@ interface_file_read(const struct interface_state *now, struct interface_state *w
 	text[n] = '\0';
 	*was = *now;
 	if (sscanf(text, "mtu %d %d flags %hx %hx mac %hu %23s %23s", &was->mtu, &was->set_mtu,
-		    (unsigned short *)&was->flags, (unsigned short *)&was->set_flags,
-		    &was->hwaddr.sa_family, mac, set_mac) != 7)
+		    &was->flags, &was->set_flags, &was->hwaddr.sa_family, mac, set_mac) != 7)
 		return false;
-	return interface_file_parse_mac(mac, (uint8_t *)was->hwaddr.sa_data) &&
-		interface_file_parse_mac(set_mac, was->set_mac);
+	return rte_ether_unformat_addr(mac, (void *)was->hwaddr.sa_data) == 0 &&
+		rte_ether_unformat_addr(set_mac, (void *)was->set_mac) == 0;
 }
 
 void
@@ -104,11 +91,10 @@ interface_file_write(const struct interface_state *s)
 
 	if (s->file < 0)
 		return;
-	link_print_mac((const uint8_t *)s->hwaddr.sa_data, mac);
-	link_print_mac(s->set_mac, set_mac);
+	rte_ether_format_addr(mac, sizeof(mac), (const void *)s->hwaddr.sa_data);
+	rte_ether_format_addr(set_mac, sizeof(set_mac), (const void *)s->set_mac);
 	len = snprintf(text, sizeof(text), "mtu %d %d flags %hx %hx mac %hu %s %s\n", s->mtu,
-		s->set_mtu, (unsigned short)s->flags, (unsigned short)s->set_flags,
-		s->hwaddr.sa_family, mac, set_mac);
+		s->set_mtu, s->flags, s->set_flags, s->hwaddr.sa_family, mac, set_mac);
 	if (pwrite(s->file, text, len, 0) != len || ftruncate(s->file, len) != 0)
 		LINK_LOG(WARNING, "%s: what it was could not be noted: %m", s->name);
 }

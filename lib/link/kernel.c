@@ -12,57 +12,52 @@
 
 #include <dirent.h>
 #include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
-#include <stdio.h>
 
 #include "link/kernel.h"
 
 #define TEXT_LEN 320
 
-static const uint8_t *
-address_bytes(const struct sockaddr *sa, size_t *len)
+/* An IPv4 or IPv6 address, or a mask of one. */
+static union gid
+gid_from_sockaddr(const struct sockaddr *sa)
 {
-	*len = sa->sa_family == AF_INET ? 4 : 16;
-	return sa->sa_family == AF_INET
-		? (const uint8_t *)&((const struct sockaddr_in *)sa)->sin_addr
-		: (const uint8_t *)&((const struct sockaddr_in6 *)sa)->sin6_addr;
+	if (sa->sa_family == AF_INET)
+		return ip_gid(&ip_v4, (const void *)&((const struct sockaddr_in *)sa)->sin_addr);
+	return ip_gid(&ip_v6, (const void *)&((const struct sockaddr_in6 *)sa)->sin6_addr);
 }
 
 static bool
 same_address(const struct sockaddr *sa, const union gid *gid)
 {
-	const uint8_t *bytes;
-	size_t len;
+	union gid held;
 
 	if (sa->sa_family != (gid_is_ipv4(gid) ? AF_INET : AF_INET6))
 		return false;
-	bytes = address_bytes(sa, &len);
-	return memcmp(bytes, gid->raw + 16 - len, len) == 0;
+	held = gid_from_sockaddr(sa);
+	return gid_equal(&held, gid);
 }
 
 static unsigned int
 prefix_length(const struct sockaddr *mask)
 {
-	const uint8_t *bytes;
-	unsigned int n = 0;
-	size_t i, len;
+	union gid bits;
+	unsigned int n;
 
 	if (mask == NULL)
 		return 0;
-	bytes = address_bytes(mask, &len);
-	for (i = 0; i < len; i++)
-		n += (unsigned int)__builtin_popcount(bytes[i]);
-	return n;
+	bits = gid_from_sockaddr(mask);
+	n = __builtin_popcountll(bits.word[0]) + __builtin_popcountll(bits.word[1]);
+	return mask->sa_family == AF_INET ? n - 16 : n; /* without the prefix of mapped addresses */
 }
 
-static unsigned int
+static void
 check_addresses(const struct link_port *p, const struct kernel_view *v, const char *interface)
 {
 	char text[TEXT_LEN], address[GID_STRLEN];
 	const struct ifaddrs *i;
 	const union gid *gid;
-	unsigned int a, n = 0;
+	unsigned int a;
 
 	for (i = v->addresses; i != NULL; i = i->ifa_next)
 		for (a = 0; i->ifa_addr != NULL && a < p->cfg.num_addr; a++) {
@@ -79,42 +74,38 @@ check_addresses(const struct link_port *p, const struct kernel_view *v, const ch
 				"ip addr del %s/%u dev %s",
 				p->cfg.name, address, i->ifa_name, address,
 				prefix_length(i->ifa_netmask), i->ifa_name);
-			v->warn(v->arg, text);
-			n++;
+			v->warn(text);
 		}
-	return n;
 }
 
 /* True if a device is soft-RoCE on the interface; only soft-RoCE devices have a file "parent". */
 static bool
 soft_roce_is_on(const char *sys, const char *device, const char *interface)
 {
-	char path[512], parent[IF_NAMESIZE] = "";
+	char path[512], parent[IF_NAMESIZE];
+	bool found;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/class/infiniband/%.64s/parent", sys, device);
 	f = fopen(path, "r");
 	if (f == NULL)
 		return false;
-	if (fgets(parent, sizeof(parent), f) == NULL)
-		parent[0] = '\0';
+	found = fscanf(f, "%15s", parent) == 1 && strcmp(parent, interface) == 0;
 	fclose(f);
-	parent[strcspn(parent, "\n")] = '\0';
-	return strcmp(parent, interface) == 0;
+	return found;
 }
 
-static unsigned int
+static void
 check_soft_roce(const struct link_port *p, const struct kernel_view *v, const char *interface)
 {
 	char text[TEXT_LEN], path[256];
 	struct dirent *entry;
-	unsigned int n = 0;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/class/infiniband", v->sys);
 	dir = opendir(path);
 	if (dir == NULL)
-		return 0;
+		return;
 	while ((entry = readdir(dir)) != NULL) {
 		if (entry->d_name[0] == '.' || !soft_roce_is_on(v->sys, entry->d_name, interface))
 			continue;
@@ -122,11 +113,9 @@ check_soft_roce(const struct link_port *p, const struct kernel_view *v, const ch
 			"%s: the kernel's soft-RoCE device %.64s is on %s as well: "
 			"two answer RoCE there. Type: rdma link delete %.64s",
 			p->cfg.name, entry->d_name, interface, entry->d_name);
-		v->warn(v->arg, text);
-		n++;
+		v->warn(text);
 	}
 	closedir(dir);
-	return n;
 }
 
 /*
@@ -151,31 +140,29 @@ find_vlan_interface(const struct kernel_view *v, uint16_t vlan, char name[IF_NAM
 	return found;
 }
 
-unsigned int
+void
 kernel_check(const struct link_port *p, const struct kernel_view *v)
 {
 	char interface[IF_NAMESIZE];
-	unsigned int n;
 
 	if (p->cfg.ib || v->interface[0] == '\0')
-		return 0;
-	n = check_soft_roce(p, v, v->interface);
+		return;
+	check_soft_roce(p, v, v->interface);
 	snprintf(interface, sizeof(interface), "%.15s", v->interface);
 	if (p->cfg.vlan == PATH_NO_VLAN || find_vlan_interface(v, p->cfg.vlan, interface))
-		n += check_addresses(p, v, interface);
-	return n;
+		check_addresses(p, v, interface);
 }
 
 static void
-kernel_log_warning(void *arg, const char *text)
+kernel_log_warning(const char *text)
 {
-	(void)arg;
 	LINK_LOG(WARNING, "%s", text);
 }
 
 void
-kernel_look(const struct link_port *p)
+link_warn_of_kernel(const struct link *l, unsigned int port)
 {
+	const struct link_port *p = &l->port[port];
 	struct kernel_view v = {
 		.sys = "/sys",
 		.vlans = "/proc/net/vlan/config",

@@ -17,13 +17,10 @@ struct kernel_view {
 	const char *vlans; /* "/proc/net/vlan/config" */
 	const char *interface; /* the kernel's, behind the port; "": none */
 	const struct ifaddrs *addresses; /* all of this host */
-	void (*warn)(void *arg, const char *text);
-	void *arg;
+	void (*warn)(const char *text);
 };
 
-/* @return warnings */
-unsigned int kernel_check(const struct link_port *p, const struct kernel_view *v);
-/* Check this host, and warn in the log. */
-void kernel_look(const struct link_port *p);
+/* Warn of what gets in the way of RoCE. */
+void kernel_check(const struct link_port *p, const struct kernel_view *v);
 
 #endif

@@ -4,10 +4,7 @@
 
 /* LID routes: see lids.h for who may write what. */
 
-#include <errno.h>
-
 #include <rte_branch_prediction.h>
-#include <rte_ether.h>
 #include <rte_malloc.h>
 
 #include "link/lids.h"
@@ -27,25 +24,15 @@ is_unicast(uint16_t lid)
 	return lid != 0 && lid < PORT_LID_MULTICAST;
 }
 
-static bool
-is_mac(const uint8_t *mac)
-{
-	struct rte_ether_addr addr;
-
-	memcpy(addr.addr_bytes, mac, MAC_LEN);
-	return rte_is_valid_assigned_ether_addr(&addr);
-}
-
 static int
 check_route(const struct link_port *p, uint16_t lid, const uint8_t *mac, struct error *err)
 {
 	if (!is_unicast(lid))
-		return error_set(err, EINVAL, "%s: lid: got 0x%x, allowed 1..0x%x", p->cfg.name,
-			lid, PORT_LID_MULTICAST - 1);
-	if (mac != NULL && !is_mac(mac))
-		return error_set(err, EINVAL,
-			"%s: mac of LID %u: neither zero nor a group address is a port's",
-			p->cfg.name, lid);
+		return port_error(p, err, EINVAL, "lid: got 0x%x, allowed 1..0x%x", lid,
+			PORT_LID_MULTICAST - 1);
+	if (mac != NULL && (mac_word(mac) == 0 || (mac[0] & 1)))
+		return port_error(p, err, EINVAL,
+			"mac of LID %u: neither zero nor a group address is a port's", lid);
 	return 0;
 }
 
@@ -59,7 +46,7 @@ lids_create(struct link_port *p, struct error *err)
 	p->lids = rte_zmalloc_socket("lid_table", sizeof(*p->lids), RTE_CACHE_LINE_SIZE,
 		p->memory_node);
 	if (p->lids == NULL)
-		return error_set(err, ENOMEM, "%s: no memory for its LID routes", p->cfg.name);
+		return port_error(p, err, ENOMEM, "no memory for its LID routes");
 	if (mac_word(p->cfg.peer_mac) != 0)
 		p->lids->peer = mac_word(p->cfg.peer_mac) | NEIGH_VALID | LID_FIXED;
 	for (i = 0; i < p->cfg.num_lids; i++) {
@@ -83,7 +70,7 @@ lid_replace_word(uint64_t *word, uint64_t old, uint64_t mac)
 static bool
 lid_learn_word(uint64_t *word, uint64_t mac)
 {
-	uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+	uint64_t old = RELAXED_GET(*word);
 
 	if (likely(old == mac) || (old & LID_FIXED))
 		return false;
@@ -103,7 +90,7 @@ lid_learn(struct link_worker *w, const struct link_port *p, const struct port_at
 	if (!is_unicast(pkt->slid) || port_lid_own(attr, pkt->slid))
 		return;
 	if (unlikely(lid_learn_word(&p->lids->route[pkt->slid], mac)))
-		link_count(&w->counters[p->index].lid_moved, 1);
+		link_count(w, p->index, lid_moved, 1);
 }
 
 uint64_t
@@ -117,7 +104,7 @@ lid_route(const struct link_port *p, const struct port_attr *attr, uint16_t dlid
 		word = &p->lids->route[dlid];
 	else if (dlid != PORT_LID_PERMISSIVE)
 		return MAC_MASK | NEIGH_VALID; /* multicast LIDs are broadcast */
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
+	return RELAXED_GET(*word);
 }
 
 static void
@@ -127,7 +114,7 @@ lids_age(struct lid_table *t)
 	uint64_t old;
 
 	for (; t->age_cursor < end; t->age_cursor++) {
-		old = __atomic_load_n(&t->route[t->age_cursor], __ATOMIC_RELAXED);
+		old = RELAXED_GET(t->route[t->age_cursor]);
 		if (unlikely(old != 0) && !(old & LID_FIXED))
 			lid_replace_word(&t->route[t->age_cursor], old,
 				old & LID_HEARD ? old & ~LID_HEARD : 0);
@@ -139,15 +126,15 @@ lids_age(struct lid_table *t)
 void
 lids_tick(struct link_worker *w, uint64_t now)
 {
+	const struct link_port *p;
 	struct lid_table *t;
-	unsigned int i;
 
-	for (i = 0; i < w->link->num_ports; i++) {
-		t = w->link->port[i].lids;
+	LINK_FOREACH_PORT(p, w->link) {
+		t = p->lids;
 		if (t == NULL || now < t->age_next)
 			continue;
 		lids_age(t);
-		t->age_next = now + AGE_MS / AGE_SLICES * (w->link->cfg.hz / 1000);
+		t->age_next = now + link_ms(w->link, AGE_MS / AGE_SLICES);
 	}
 }
 
@@ -163,33 +150,31 @@ link_lid_next(const struct link *l, unsigned int port, uint64_t *cursor, struct 
 	while (word == 0) {
 		if (*cursor >= PORT_LID_MULTICAST)
 			return false;
-		word = __atomic_load_n(&t->route[(*cursor)++], __ATOMIC_RELAXED);
+		word = RELAXED_GET(t->route[(*cursor)++]);
 	}
 	info->lid = (uint16_t)(*cursor - 1);
 	info->fixed = word & LID_FIXED;
-	memcpy(info->mac, &word, MAC_LEN);
+	put_mac(info->mac, word);
 	return true;
 }
 
 int
 link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t *mac, struct error *err)
 {
-	struct link_port *p;
+	struct link_port *p = link_port_checked(l, port, err);
 	uint64_t word = 0;
 	int rc;
 
-	if (port >= l->num_ports)
-		return error_set(err, EINVAL, "port: got %u, allowed 0..%u", port,
-			l->num_ports - 1);
-	p = &l->port[port];
+	if (p == NULL)
+		return -EINVAL;
 	if (p->lids == NULL)
-		return error_set(err, EINVAL, "%s: no native InfiniBand port: it has no LID routes",
-			p->cfg.name);
+		return port_error(p, err, EINVAL,
+			"no native InfiniBand port: it has no LID routes");
 	rc = check_route(p, lid, mac, err);
 	if (rc != 0)
 		return rc;
 	if (mac != NULL)
 		word = mac_word(mac) | NEIGH_VALID | LID_FIXED;
-	__atomic_store_n(&p->lids->route[lid], word, __ATOMIC_RELAXED);
+	RELAXED_SET(p->lids->route[lid], word);
 	return 0;
 }

@@ -90,7 +90,7 @@ struct link_config {
 	 */
 	struct rte_rcu_qsbr *rcu;
 	/**
-	 * tx_send() sends RoCE packets without an ICRC: only for a benchmark whose other end does
+	 * RoCE packets are sent without an ICRC: only for a benchmark whose other end does
 	 * not check it, never for a network
 	 */
 	bool icrc_off;
@@ -143,8 +143,6 @@ bool link_port_carrier(const struct link *l, unsigned int port);
 bool link_port_heard_data(const struct link *l, unsigned int port);
 /** ethdev id, for tools (pdump, telemetry). */
 uint16_t link_ethdev(const struct link *l, unsigned int port);
-/** Name of the port's DPDK driver, such as "net_memif". */
-const char *link_driver(const struct link *l, unsigned int port);
 /**
  * Path of the Unix socket that link_reconnect() connects to.
  *
@@ -164,12 +162,18 @@ bool link_server_socket(const struct link *l, unsigned int port, char *path, siz
 int link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const union gid *dgid,
 	uint32_t *index, struct error *err);
 
+/** Entries that nobody answers for, of one stranger, and of a user's programs. */
+#define LINK_PER_STRANGER 16
+#define LINK_PER_USER     256
 /**
  * Control thread: may a stranger, at address @p who, make us ask for one more next hop? Entries
- * that nobody answers for are bounded for each stranger and for all of them; with those that are
- * resolved, strangers cause half of the table at most.
+ * that nobody answers for are bounded, for each stranger by @p most, and for all of them; with
+ * those that are resolved, strangers cause half of the table at most.
  */
-bool link_neighbour_allowed(struct link *l, const union gid *who);
+bool link_neighbour_allowed(struct link *l, const union gid *who, uint32_t most);
+/** Control thread: true if link_neighbour() makes no new entry. */
+bool link_neighbour_known(const struct link *l, unsigned int port, const union gid *sgid,
+	const union gid *dgid);
 /** Control thread: this entry is there because of a stranger at address @p who. */
 void link_neighbour_caused(struct link *l, uint32_t index, const union gid *who);
 
@@ -360,7 +364,7 @@ struct link_state {
 	uint16_t mtu;
 	uint16_t rx_queues;
 	uint16_t tx_queues;
-	char driver[32];
+	char driver[32]; /**< of DPDK, such as "net_memif" */
 	bool physical; /**< a PCI device, not a software device */
 	/** RTE_ETH_RSS_ bits by which the device spreads frames over queues; 0: no RSS */
 	uint64_t rss;

@@ -9,13 +9,13 @@
  * wait, but the program's own munmap() (unmap.c) waits on that thread for a grace period.
  */
 
-#include <string.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
 #include <rte_rcu_qsbr.h>
 
 #include "base/fault.h"
+#include "link/memif.h"
 #include "link/private.h"
 
 #define LOOK_US 20
@@ -95,10 +95,9 @@ int
 memif_trust(const struct link_port *p, struct error *err)
 {
 	if (!p->cfg.trusted)
-		return error_set(err, EPERM,
-			"%s: trusted: a memif peer can crash this process. Set \"trusted\": true if "
-			"you trust it, or else use net_vhost, which checks what its peer writes",
-			p->cfg.name);
+		return port_error(p, err, EPERM,
+			"trusted: a memif peer can crash this process. Set \"trusted\": true if "
+			"you trust it, or else use net_vhost, which checks what its peer writes");
 	return 0;
 }
 

@@ -12,8 +12,6 @@
 #include "link/neigh.h"
 #include "link/private.h"
 
-#define ND_NS          135
-#define ND_NA          136
 #define ND_LEN         24 /* without options */
 #define ND_FLAGS       4
 #define ND_SOLICITED   0x40
@@ -49,26 +47,18 @@ nd_option(const uint8_t *p, const uint8_t *end, uint8_t kind, bool *ok)
 	return found;
 }
 
-static int
-nd_find_own(const struct link_port *p, const uint8_t *addr)
-{
-	unsigned int i;
-
-	for (i = 0; i < port_num_ipv6(p); i++)
-		if (memcmp(p->ipv6[i].raw, addr, 16) == 0)
-			return i;
-	return -1;
-}
-
 /* IPv6 header and message; the option carries our MAC. */
 static void
-nd_send_message(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *ip,
-	uint8_t type, uint8_t flags, const uint8_t *src, const uint8_t *dst, const uint8_t *target,
-	uint64_t dmac)
+nd_send_message(struct link_worker *w, struct link_port *p, uint8_t type, uint8_t flags,
+	const uint8_t *src, const uint8_t *dst, const uint8_t *target, uint64_t dmac)
 {
-	uint8_t *icmp = ip + IPV6_LEN;
+	uint8_t *ip, *icmp;
+	struct rte_mbuf *m = tx_control(w, p, &ip);
 	uint16_t sum;
 
+	if (m == NULL)
+		return;
+	icmp = ip + IPV6_LEN;
 	memset(ip, 0, IPV6_LEN + ND_MESSAGE_LEN);
 	put_be32(ip, 6u << 28);
 	put_be16(ip + IPV6_PAYLEN, ND_MESSAGE_LEN);
@@ -87,37 +77,24 @@ nd_send_message(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, 
 	tx_l3(w, p, m, ip, IPV6_LEN + ND_MESSAGE_LEN, dmac, ETHERTYPE_IPV6);
 }
 
-/* 33:33 and the group's last four bytes (RFC 2464 7) */
-static uint64_t
-nd_group_mac(const uint8_t *group)
-{
-	uint8_t mac[MAC_LEN] = { 0x33, 0x33 };
+const uint8_t nd_all_nodes[16] = { 0xFF, 0x02, [15] = 1 };
+const uint8_t nd_solicited[16] = { 0xFF, 0x02, [11] = 1, [12] = 0xFF };
 
-	memcpy(mac + 2, group + 12, 4);
-	return mac_word(mac);
+void
+nd_announce(struct link_worker *w, struct link_port *p, const uint8_t *addr)
+{
+	nd_send_message(w, p, ND_NA, ND_OVERRIDE, addr, nd_all_nodes, addr,
+		ipv6_group_mac(nd_all_nodes));
 }
 
-static const uint8_t all_nodes[16] = { 0xFF, 0x02, [15] = 1 };
-
 static void
-nd_advertise(struct link_worker *w, struct rx_frame *f, const uint8_t *ours)
+nd_advertise(struct link_worker *w, struct rx_frame *f, const uint8_t *ours, const union gid *who)
 {
-	static const uint8_t unspecified[16];
-	uint64_t mac = mac_word(f->eth + MAC_LEN);
-	struct rte_mbuf *m;
-	uint8_t src[16], *ip;
-
-	memcpy(src, f->l3 + IPV6_SRC, 16);
-	m = tx_control(w, f->port, &ip);
-	if (m == NULL)
-		return;
-	/* duplicate address detection: answer to all nodes */
-	if (memcmp(src, unspecified, 16) == 0)
-		nd_send_message(w, f->port, m, ip, ND_NA, ND_OVERRIDE, ours, all_nodes, ours,
-			nd_group_mac(all_nodes));
+	if (gid_is_zero(who)) /* duplicate address detection: answer to all nodes */
+		nd_announce(w, f->port, ours);
 	else
-		nd_send_message(w, f->port, m, ip, ND_NA, ND_SOLICITED | ND_OVERRIDE, ours, src,
-			ours, mac);
+		nd_send_message(w, f->port, ND_NA, ND_SOLICITED | ND_OVERRIDE, ours, who->raw, ours,
+			mac_word(f->eth + MAC_LEN));
 }
 
 enum verdict
@@ -126,7 +103,6 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 	const uint8_t *mac;
 	union gid who;
 	bool ok;
-	int i;
 
 	/* RFC 4861 7.1: hop limit 255 proves that no router forwarded it */
 	if (f->l3[IPV6_HOP_LIMIT] != ND_HOP_LIMIT || icmp[1] != 0 || len < ND_LEN)
@@ -135,23 +111,23 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 	if (!ok)
 		return VERDICT_IP_HEADER;
 	if (icmp[0] == ND_NA) {
-		memcpy(who.raw, icmp + ND_TARGET, 16);
+		who = ip_gid(&ip_v6, icmp + ND_TARGET);
 		if (mac == NULL)
 			mac = f->eth + MAC_LEN;
-		if (nd_find_own(f->port, who.raw) >= 0)
+		if (ip_is_own(&ip_v6, f->port, who.raw))
 			neigh_conflict(w, f->port, &who, mac);
 		else
 			neigh_heard(w, f->port, &who, mac);
 		return VERDICT_ND;
 	}
-	memcpy(who.raw, f->l3 + IPV6_SRC, 16);
-	if (!gid_is_zero(&who) && !gid_is_host(&who))
+	who = ip_gid(&ip_v6, f->l3 + IPV6_SRC);
+	if (!gid_is_zero(&who) && !source_is_host(f->port, &who))
 		return VERDICT_SOURCE;
 	if (mac != NULL)
 		neigh_heard(w, f->port, &who, mac);
-	i = nd_find_own(f->port, icmp + ND_TARGET);
-	if (i >= 0 && link_may_answer(w, f->port, ANSWER_ND, &who))
-		nd_advertise(w, f, f->port->ipv6[i].raw);
+	if (ip_is_own(&ip_v6, f->port, icmp + ND_TARGET) &&
+		link_may_answer(w, f->port, ANSWER_ND, &who))
+		nd_advertise(w, f, icmp + ND_TARGET, &who);
 	return VERDICT_ND;
 }
 
@@ -159,26 +135,10 @@ void
 nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
 	const union gid *target, const uint8_t *dmac)
 {
-	uint8_t group[16] = { 0xFF, 0x02, [11] = 1, [12] = 0xFF };
-	struct rte_mbuf *m;
-	uint8_t *ip;
+	uint8_t group[16];
 
-	m = tx_control(w, p, &ip);
-	if (m == NULL)
-		return;
-	memcpy(group + 13, target->raw + 13, 3);
-	nd_send_message(w, p, m, ip, ND_NS, 0, source->raw, dmac != NULL ? target->raw : group,
-		target->raw, dmac != NULL ? mac_word(dmac) : nd_group_mac(group));
-}
-
-void
-nd_announce(struct link_worker *w, struct link_port *p, const union gid *addr)
-{
-	struct rte_mbuf *m;
-	uint8_t *ip;
-
-	m = tx_control(w, p, &ip);
-	if (m != NULL)
-		nd_send_message(w, p, m, ip, ND_NA, ND_OVERRIDE, addr->raw, all_nodes, addr->raw,
-			nd_group_mac(all_nodes));
+	memcpy(group, target->raw, sizeof(group));
+	memcpy(group, nd_solicited, ND_SOLICITED_LEN);
+	nd_send_message(w, p, ND_NS, 0, source->raw, dmac != NULL ? target->raw : group,
+		target->raw, dmac != NULL ? mac_word(dmac) : ipv6_group_mac(group));
 }

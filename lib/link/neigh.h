@@ -21,15 +21,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_hash.h>
+
+#include "base/atomic.h"
 #include "link/link.h"
 
 #define NEIGH_MAX LINK_NEIGHBOURS
-/* unresolved entries for one stranger, for all of them, and resolved or not */
-#define NEIGH_PER_STRANGER 16
-#define NEIGH_UNRESOLVED   (NEIGH_MAX / 16)
-#define NEIGH_STRANGERS    (NEIGH_MAX / 2)
-#define NEIGH_SEARCHES     3 /* after which an unused entry has gone, though one is running */
-#define NEIGH_VALID        (UINT64_C(1) << 63)
+/* entries of all strangers: unresolved, and resolved or not */
+#define NEIGH_UNRESOLVED (NEIGH_MAX / 16)
+#define NEIGH_STRANGERS  (NEIGH_MAX / 2)
+#define NEIGH_SEARCHES   3 /* after which an unused entry has gone, though one is running */
+#define NEIGH_VALID      (UINT64_C(1) << 63)
 /* the port itself: loop the frame back, a switch would not */
 #define NEIGH_SELF (UINT64_C(1) << 62)
 
@@ -50,15 +52,20 @@ struct neigh {
 	uint64_t next; /* time of the next check */
 	/* another MAC that claims the address, with NEIGH_VALID; 0: none. Any worker, relaxed */
 	uint64_t moving;
-	uint64_t
-		/* worker 0: time of the first question to the old MAC, of the next one */
-		move_began;
+	/* worker 0: time of the first question to the old MAC, of the next one */
+	uint64_t move_began;
 	uint64_t move_next;
 	uint8_t move_probes;
 };
 
+struct neigh_key {
+	union gid gid;
+	uint64_t port; /* 64 bits, so that the key has no padding */
+};
+
 struct neigh_table {
-	struct rte_hash *hash; /* {gid, port} -> index; lock-free readers */
+	struct rte_hash *hash; /* struct neigh_key -> index; lock-free readers */
+	struct rte_rcu_qsbr *rcu; /* of the workers, or NULL */
 	uint32_t count; /* places that were ever used */
 	uint32_t made; /* entries that were ever created; published last */
 	/* the place of the nth entry that was created, at n % NEIGH_MAX: worker 0 begins with it */
@@ -83,8 +90,33 @@ struct neigh_table {
 
 struct link_port;
 
-struct neigh_table *neigh_create(void);
+/* @param rcu  whose readers are the workers; NULL: there are none */
+struct neigh_table *neigh_create(struct rte_rcu_qsbr *rcu);
 void neigh_destroy(struct neigh_table *t);
+/* @return the index of its present entry, or -1 */
+int neigh_find(const struct neigh_table *t, unsigned int port, const union gid *gid);
+/* Control thread: places whose grace period is over may be used again. */
+void neigh_reclaim(struct neigh_table *t);
+/* Control thread: count a refusal, and have unused entries looked for. */
+void neigh_refuse(struct neigh_table *t);
+/*
+ * Builds with RTE_ENABLE_ASSERT end the program if an invariant fails.
+ * neigh_check(), on the control thread: each place that was ever used is present, free, or leaving;
+ * each present entry is found.
+ * neigh_entry_check(), on any thread, after an entry was changed: its words are a node's MAC with
+ * NEIGH_VALID, or nothing.
+ */
+#ifdef RTE_ENABLE_ASSERT
+void neigh_check(const struct neigh_table *t);
+void neigh_entry_check(const struct neigh_table *t, uint32_t i);
+#else
+#define neigh_check(t) RTE_SET_USED(t)
+#define neigh_entry_check(t, i)                                                                    \
+	do {                                                                                       \
+		RTE_SET_USED(t);                                                                   \
+		RTE_SET_USED(i);                                                                   \
+	} while (0)
+#endif
 /*
  * Any worker: a node on the link announced its address and MAC; update its entry if there is one.
  */
@@ -97,22 +129,16 @@ void neigh_new(struct link_worker *w, uint64_t now);
 /* Worker 0: retries, ageing. */
 void neigh_tick(struct link_worker *w, uint64_t now);
 
-static inline uint32_t
-neigh_count(const struct neigh_table *t)
-{
-	return __atomic_load_n(&t->count, __ATOMIC_ACQUIRE);
-}
-
-static inline uint32_t
-neigh_made(const struct neigh_table *t)
-{
-	return __atomic_load_n(&t->made, __ATOMIC_ACQUIRE);
-}
-
 static inline bool
 neigh_is_present(const struct neigh *n)
 {
-	return __atomic_load_n(&n->present, __ATOMIC_ACQUIRE);
+	return ACQUIRE_GET(n->present);
+}
+
+static inline bool
+neigh_is_resolved(const struct neigh_table *t, uint32_t i)
+{
+	return RELAXED_GET(t->mac[i]) & NEIGH_VALID;
 }
 
 #endif

@@ -6,16 +6,15 @@
  * Open and close ports: check the configuration, set up pools and queues, start and stop devices.
  */
 
-#include <errno.h>
-#include <stdio.h>
-
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
 #include "base/pci_address.h"
+#include "link/device.h"
 #include "link/device_cause.h"
-#include "link/kernel.h"
+#include "link/interface.h"
 #include "link/lids.h"
+#include "link/memif.h"
 #include "link/private.h"
 
 RTE_LOG_REGISTER(link_logtype, polca.link, INFO);
@@ -32,14 +31,14 @@ open_setup_queues(struct link_port *p, struct error *err)
 		rc = rte_eth_rx_queue_setup(p->ethdev, q, p->rx_desc, p->memory_node, NULL,
 			p->pool->mp);
 		if (rc != 0)
-			return error_set(err, -rc, "%s: receive queue %u of %u descriptors: %s",
-				p->cfg.name, q, p->rx_desc, rte_strerror(-rc));
+			return port_error(p, err, -rc, "receive queue %u of %u descriptors: %s", q,
+				p->rx_desc, rte_strerror(-rc));
 	}
 	for (q = 0; q < p->ntx; q++) {
 		rc = rte_eth_tx_queue_setup(p->ethdev, q, p->tx_desc, p->memory_node, NULL);
 		if (rc != 0)
-			return error_set(err, -rc, "%s: transmit queue %u of %u descriptors: %s",
-				p->cfg.name, q, p->tx_desc, rte_strerror(-rc));
+			return port_error(p, err, -rc, "transmit queue %u of %u descriptors: %s", q,
+				p->tx_desc, rte_strerror(-rc));
 	}
 	return 0;
 }
@@ -48,12 +47,11 @@ open_setup_queues(struct link_port *p, struct error *err)
 static void
 choose_mac(struct link_port *p)
 {
-	static const uint8_t none[MAC_LEN];
 	struct rte_ether_addr mac = { 0 };
 	bool have = rte_eth_macaddr_get(p->ethdev, &mac) == 0;
 	bool promiscuous = p->cfg.promiscuous;
 
-	if (memcmp(p->cfg.mac, none, MAC_LEN) != 0) {
+	if (mac_word(p->cfg.mac) != 0) {
 		memcpy(mac.addr_bytes, p->cfg.mac, MAC_LEN);
 		/* a device that cannot change its MAC receives in promiscuous mode; rx.c filters */
 		if (rte_eth_dev_default_mac_addr_set(p->ethdev, &mac) != 0)
@@ -65,17 +63,9 @@ choose_mac(struct link_port *p)
 	memcpy(p->mac, mac.addr_bytes, MAC_LEN);
 	p->mac_word = mac_word(p->mac);
 	if (promiscuous && rte_eth_promiscuous_enable(p->ethdev) != 0)
-		LINK_LOG(WARNING, "%s: %s has no promiscuous mode", p->cfg.name, p->driver);
-	if (p->num_ipv6 > 0)
+		PORT_LOG(p, WARNING, "%s has no promiscuous mode", p->driver);
+	if (port_first_address(p, false) != NULL)
 		admit_multicast(p);
-}
-
-static void
-guard_memif(struct link *l)
-{
-	if (!l->guarded)
-		memif_guard(l->cfg.rcu);
-	l->guarded = true;
 }
 
 /*
@@ -96,6 +86,7 @@ static int
 open_start_port(struct link *l, struct link_port *p, struct error *err)
 {
 	char name[RTE_RING_NAMESIZE];
+	const union gid *ipv4;
 	unsigned int w;
 	int rc;
 
@@ -109,11 +100,10 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 	 */
 	for (w = p->driver_rule->queues_may_sleep ? 1 : p->ntx; w < l->cfg.workers; w++) {
 		snprintf(name, sizeof(name), "tx.%u.%.12s", w, p->cfg.name);
-		p->tx_ring[w] = rte_ring_create(name, TX_HANDOFF_RING, p->memory_node,
-			RING_F_SP_ENQ | RING_F_SC_DEQ);
+		p->tx_ring[w] = mbuf_ring_create(name, TX_HANDOFF_RING, p->memory_node);
 		if (p->tx_ring[w] == NULL)
-			return error_set(err, rte_errno, "%s: no ring for worker %u: %s",
-				p->cfg.name, w, rte_strerror(rte_errno));
+			return port_error(p, err, rte_errno, "no ring for worker %u: %s", w,
+				rte_strerror(rte_errno));
 	}
 	if (device_is_client(p)) {
 		rc = memif_client_start(l, p, err);
@@ -123,14 +113,15 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 		rc = rte_eth_dev_start(p->ethdev);
 	}
 	if (rc != 0)
-		return error_set(err, rc == -1 ? ENODEV : -rc, "%s: %s does not start: %s",
-			p->cfg.name, p->driver, device_strerror(rc));
+		return port_error(p, err, rc == -1 ? ENODEV : -rc, "%s does not start: %s",
+			p->driver, device_strerror(rc));
 	p->started = true;
 	p->reconnects = reconnects(p);
 	ring_full_find(l, p);
 	choose_mac(p);
-	if (!p->cfg.ib && p->cfg.vlan == PATH_NO_VLAN && p->num_ipv4 > 0)
-		rx_template_make(&p->rx_template, p->mac, &p->ipv4[0]);
+	ipv4 = port_first_address(p, true);
+	if (!p->cfg.ib && p->cfg.vlan == PATH_NO_VLAN && ipv4 != NULL)
+		rx_template_make(&p->rx_template, p->mac, ipv4->raw + 12);
 	rc = p->cfg.ib ? lids_create(p, err) : 0;
 	if (rc != 0)
 		return rc;
@@ -197,9 +188,9 @@ check_ib_room(const struct link_port *p, struct error *err)
 {
 	if (p->mtu >= IB_MTU_MIN)
 		return 0;
-	return error_set(err, EINVAL,
-		"%s: mtu: got %u, native InfiniBand needs %u or more: a path MTU of 256 and its headers",
-		p->cfg.name, p->mtu, IB_MTU_MIN);
+	return port_error(p, err, EINVAL,
+		"mtu: got %u, native InfiniBand needs %u or more: a path MTU of 256 and its headers",
+		p->mtu, IB_MTU_MIN);
 }
 
 static void
@@ -215,17 +206,16 @@ tell_of_steering(const struct link *l, const struct link_port *p)
 static int
 open_start_or_explain(struct link *l, struct link_port *p, struct error *err)
 {
-	int rc, eno = 0;
-	char text[168];
+	struct error cause;
+	int rc, found = 0;
 
-	if (strcmp(p->driver, "net_af_xdp") == 0)
+	if (p->driver_rule->xdp)
 		xdp_log_begin();
 	rc = open_start_port(l, p, err);
 	if (rc != 0 && rc != -EINTR && p->hotplugged && !pci_address_parse(p->cfg.device, NULL))
-		eno = device_cause(&device_host, p->cfg.device, rc, text, sizeof(text));
-	if (eno != 0)
-		return error_set(err, eno, "%s: device %.64s: %s", p->cfg.name, p->cfg.device,
-			text);
+		found = device_cause(&device_host, p->cfg.device, rc, &cause);
+	if (found != 0)
+		return port_error(p, err, -found, "device %.64s: %s", p->cfg.device, cause.text);
 	return rc;
 }
 
@@ -233,13 +223,11 @@ static int
 open_ports(struct link *l, struct error *err)
 {
 	struct link_port *p;
-	unsigned int i;
 	int rc;
 
 	rc = back_to_back_open(l, err);
-	for (i = 0; rc == 0 && i < l->num_ports; i++) {
-		p = &l->port[i];
-		if (!p->back_to_back)
+	LINK_FOREACH_PORT(p, l) {
+		if (rc == 0 && !p->back_to_back)
 			rc = device_attach(p, err);
 		if (rc == 0)
 			interface_note(p);
@@ -252,25 +240,29 @@ open_ports(struct link *l, struct error *err)
 	}
 	if (rc == 0)
 		rc = pool_create_all(l, err);
-	for (i = 0; rc == 0 && i < l->num_ports; i++) {
-		l->port[i].memory_node = l->port[i].pool->numa_node;
-		if (device_is_memif(&l->port[i]))
-			guard_memif(l);
-		rc = open_start_or_explain(l, &l->port[i], err);
+	if (rc != 0)
+		return rc;
+	LINK_FOREACH_PORT(p, l) {
+		p->memory_node = p->pool->numa_node;
+		if (device_is_memif(p) && !l->guarded) {
+			memif_guard(l->cfg.rcu);
+			l->guarded = true;
+		}
+		rc = open_start_or_explain(l, p, err);
 		if (rc != 0)
-			break;
-		interface_tell(&l->port[i]);
-		kernel_look(&l->port[i]);
-		tell_of_steering(l, &l->port[i]);
+			return rc;
+		interface_tell(p);
+		link_warn_of_kernel(l, p->index);
+		tell_of_steering(l, p);
 	}
-	return rc;
+	return 0;
 }
 
 struct link *
 link_open(const struct link_config *config, struct error *err)
 {
 	struct link *l;
-	unsigned int i;
+	struct link_port *p;
 
 	if (check_config(config, err) != 0)
 		return NULL;
@@ -279,18 +271,17 @@ link_open(const struct link_config *config, struct error *err)
 		goto no_memory;
 	l->cfg = *config;
 	l->port = rte_zmalloc("link_ports", config->num_ports * sizeof(*l->port), 0);
-	l->neigh = neigh_create();
+	l->neigh = neigh_create(l->cfg.rcu);
 	if (l->port == NULL || l->neigh == NULL)
 		goto no_memory;
 	l->neigh_mac = l->neigh->mac;
 	l->num_ports = config->num_ports;
-	for (i = 0; i < l->num_ports; i++) {
-		l->port[i].cfg = config->port[i];
-		if (l->port[i].cfg.ethertype == 0)
-			l->port[i].cfg.ethertype = ETHERTYPE_IB;
-		l->port[i].index = i;
-		l->port[i].ethdev = RTE_MAX_ETHPORTS;
-		take_addresses(&l->port[i]);
+	LINK_FOREACH_PORT(p, l) {
+		p->index = (uint16_t)(p - l->port);
+		p->cfg = config->port[p->index];
+		if (p->cfg.ethertype == 0)
+			p->cfg.ethertype = ETHERTYPE_IB;
+		p->ethdev = RTE_MAX_ETHPORTS;
 	}
 	if (open_ports(l, err) != 0) {
 		link_close(l);
@@ -307,7 +298,6 @@ no_memory:
 static void
 stop_port(struct link *l, struct link_port *p)
 {
-	struct rte_mbuf *m;
 	unsigned int w;
 
 	/*
@@ -317,54 +307,31 @@ stop_port(struct link *l, struct link_port *p)
 		device_stop(p);
 		p->started = false;
 	}
-	for (w = 0; w < l->cfg.workers; w++) {
-		if (p->tx_ring[w] == NULL)
-			continue;
-		while (rte_ring_sc_dequeue(p->tx_ring[w], (void **)&m) == 0)
-			rte_pktmbuf_free(m);
-		rte_ring_free(p->tx_ring[w]);
-	}
+	for (w = 0; w < l->cfg.workers; w++)
+		mbuf_ring_free(p->tx_ring[w]);
 }
 
 void
 link_close(struct link *l)
 {
-	unsigned int i;
+	struct link_port *p;
 
 	if (l == NULL)
 		return;
 	/* stop all ports before closing any: a back-to-back pair shares its rings */
-	for (i = 0; i < l->num_ports; i++)
-		stop_port(l, &l->port[i]);
-	for (i = 0; i < l->num_ports; i++)
-		device_detach(&l->port[i]);
+	LINK_FOREACH_PORT(p, l)
+		stop_port(l, p);
+	LINK_FOREACH_PORT(p, l)
+		device_detach(p);
 	if (l->guarded)
 		memif_guard(NULL);
-	for (i = 0; i < l->num_ports; i++) {
-		back_to_back_close(&l->port[i]);
-		rte_free(l->port[i].attr_copies);
-		rte_free(l->port[i].lids);
+	LINK_FOREACH_PORT(p, l) {
+		back_to_back_close(p);
+		rte_free(p->attr_copies);
+		rte_free(p->lids);
 	}
 	pool_free_all(l);
 	neigh_destroy(l->neigh);
 	rte_free(l->port);
 	rte_free(l);
-}
-
-unsigned int
-link_num_ports(const struct link *l)
-{
-	return l->num_ports;
-}
-
-uint16_t
-link_ethdev(const struct link *l, unsigned int port)
-{
-	return l->port[port].ethdev;
-}
-
-const char *
-link_driver(const struct link *l, unsigned int port)
-{
-	return l->port[port].driver;
 }

@@ -7,9 +7,6 @@
  * its pool with the kernel, so it has a pool of its own.
  */
 
-#include <stdio.h>
-#include <string.h>
-
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_mbuf_pool_ops.h>
@@ -26,7 +23,7 @@
 void
 pool_choose(struct link *l, struct link_port *p)
 {
-	bool own = p->driver_rule->own_pool;
+	bool own = p->driver_rule->xdp;
 	uint32_t data = p->mtu + ETH_LEN + 2 * VLAN_LEN + RTE_ETHER_CRC_LEN;
 	struct link_pool *pool;
 	uint32_t mbufs;
@@ -146,4 +143,20 @@ pool_free_all(struct link *l)
 				lost == 1 ? " was" : "s were");
 		rte_mempool_free(l->pool[i].mp);
 	}
+}
+
+struct rte_ring *
+mbuf_ring_create(const char *name, unsigned int size, int numa_node)
+{
+	return rte_ring_create(name, size, numa_node, RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+void
+mbuf_ring_free(struct rte_ring *ring)
+{
+	struct rte_mbuf *m;
+
+	while (ring != NULL && rte_ring_sc_dequeue(ring, (void **)&m) == 0)
+		rte_pktmbuf_free(m);
+	rte_ring_free(ring);
 }

@@ -7,21 +7,24 @@
 
 /* Private to lib/link: declarations that its files share. */
 
+#include <errno.h>
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include <rte_common.h>
+#include <rte_debug.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
-#include <rte_hash.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
 
+#include "base/atomic.h"
 #include "base/token_bucket.h"
 #include "link/link.h"
 #include "link/rx_template.h"
@@ -32,19 +35,19 @@
 extern int link_logtype;
 #define LINK_LOG(level, fmt, ...)                                                                  \
 	rte_log(RTE_LOG_##level, link_logtype, "link: " fmt "\n", ##__VA_ARGS__)
+/* Log of a port, or set an error: with the port's name in front. */
+#define PORT_LOG(p, level, fmt, ...) LINK_LOG(level, "%s: " fmt, (p)->cfg.name, ##__VA_ARGS__)
+#define port_error(p, err, eno, fmt, ...)                                                          \
+	error_set(err, eno, "%s: " fmt, (p)->cfg.name, ##__VA_ARGS__)
 
-#define ETHERTYPE_IPV4 0x0800
-#define ETHERTYPE_ARP  0x0806
-#define ETHERTYPE_VLAN 0x8100
-#define ETHERTYPE_MIN  0x0600 /* smaller values are lengths */
-#define ETHERTYPE_IPV6 0x86DD
-#define PROTO_ICMP     1
-#define PROTO_UDP      17
-#define PROTO_ICMPV6   58
-#define ETH_MIN_LEN    60 /* without FCS; shorter frames of ours are padded */
-#define MAC_LEN        6
-#define MAC_MASK       UINT64_C(0xFFFFFFFFFFFF) /* see mac_word() */
-#define VLAN_VID       0x0FFF
+#define ETHERTYPE_ARP 0x0806
+#define ETHERTYPE_MIN 0x0600 /* smaller values are lengths */
+#define PROTO_ICMP    1
+#define PROTO_ICMPV6  58
+#define ETH_MIN_LEN   60 /* without FCS; shorter frames of ours are padded */
+#define MAC_LEN       6
+#define MAC_MASK      UINT64_C(0xFFFFFFFFFFFF) /* see mac_word() */
+#define VLAN_VID      0x0FFF
 
 /* MTU of an in-process pair, which has no limit of its own: a path MTU of 4096 and its headers */
 #define BACK_TO_BACK_MTU 4200
@@ -77,10 +80,14 @@ struct driver_rule {
 	const char *driver;
 	enum queue_rule queues;
 	enum mtu_rule mtu;
-	bool own_pool;
+	bool xdp; /* the port registers its packet buffers with the kernel: they are its own */
 	/* always reports its link as up: check the kernel's interface instead */
 	bool link_of_interface;
 	bool queues_may_sleep; /* the far end may serve only the first queue */
+	/* ring_full.c: where the driver does not report what the kernel drops: */
+	int family; /* of the driver's sockets */
+	/* frames dropped until now, of which `total` were known; NULL: the driver reports them */
+	uint64_t (*ring_full)(int fd, uint64_t total);
 };
 
 struct link_pool {
@@ -104,13 +111,13 @@ struct interface_state {
 	unsigned int index; /* of the kernel */
 	bool temporary; /* created by the driver, and removed with the device */
 	int mtu;
-	short flags;
+	unsigned short flags;
 	struct sockaddr hwaddr;
 	/* values that this process sets */
 	int set_mtu; /* 0: unchanged */
 	uint8_t set_mac[MAC_LEN]; /* zero: unchanged */
 	/* flags that the device's start turned on; before it has started, all that it might */
-	short set_flags;
+	unsigned short set_flags;
 	int file; /* descriptor of the file with the saved state, see interface_file.c; -1: none */
 };
 
@@ -150,12 +157,6 @@ struct link_port {
 	uint64_t mac_word;
 	struct rx_template rx_template;
 
-	/* our addresses, in the form that the receive path compares: see addresses.c */
-	unsigned int num_ipv4;
-	unsigned int num_ipv6;
-	uint32_t ipv4[LINK_ADDRS_MAX]; /* network order */
-	union gid ipv6[LINK_ADDRS_MAX];
-
 	/* back-to-back port: rings from which it receives, which it owns */
 	struct rte_ring *ring[BACK_TO_BACK_QUEUES];
 	/*
@@ -177,22 +178,36 @@ struct link_port {
 	bool heard_data; /* link_port_heard_data(); any worker sets it, link_port_set() clears it */
 	uint64_t guid;
 	struct lid_table *lids; /* native IB; else NULL */
-	struct rte_eth_link link; /* as last read from the device */
+	bool carrier; /* as last read from the device */
 	/* see ring_full.c; control thread only */
 	struct rx_socket rx_socket[RX_SOCKETS_MAX];
 	unsigned int num_rx_sockets;
 };
 
+/* Any thread: the number of .cfg.addr[]. See addresses.c. */
 static inline unsigned int
-port_num_ipv4(const struct link_port *p)
+port_num_addr(const struct link_port *p)
 {
-	return __atomic_load_n(&p->num_ipv4, __ATOMIC_ACQUIRE);
+	return ACQUIRE_GET(p->cfg.num_addr);
 }
 
-static inline unsigned int
-port_num_ipv6(const struct link_port *p)
+/* Any thread: true if the address is one of the port's. */
+static inline bool
+port_has_address(const struct link_port *p, const union gid *gid)
 {
-	return __atomic_load_n(&p->num_ipv6, __ATOMIC_ACQUIRE);
+	unsigned int i;
+
+	for (i = 0; i < port_num_addr(p); i++)
+		if (likely(gid_equal(&p->cfg.addr[i].gid, gid)))
+			return true;
+	return false;
+}
+
+/* Any thread: true if a frame's source can be a host's address on this port. */
+static inline bool
+source_is_host(const struct link_port *p, const union gid *source)
+{
+	return port_source_is_host(ACQUIRE_GET(p->attr), source);
 }
 
 struct neigh_table;
@@ -207,6 +222,35 @@ struct link {
 	struct neigh_table *neigh;
 	const uint64_t *neigh_mac; /* [index]: one word each, see neigh.h */
 };
+
+/* The port with this index, which the caller knows to exist. */
+static inline struct link_port *
+link_port_at(const struct link *l, unsigned int port)
+{
+	RTE_ASSERT(port < l->num_ports);
+	return &l->port[port];
+}
+
+/* The same of a caller's number. @return NULL: there is none, and err is set */
+static inline struct link_port *
+link_port_checked(const struct link *l, unsigned int port, struct error *err)
+{
+	if (port < l->num_ports)
+		return &l->port[port];
+	error_set(err, EINVAL, "port: got %u, allowed 0..%u", port, l->num_ports - 1);
+	return NULL;
+}
+
+/* n milliseconds in TSC cycles */
+static inline uint64_t
+link_ms(const struct link *l, uint64_t n)
+{
+	return n * (l->cfg.hz / 1000);
+}
+
+/* Each port p of a link, which has the index p->index. */
+#define LINK_FOREACH_PORT(p, link)                                                                 \
+	for ((p) = (link)->port; (p) < (link)->port + (link)->num_ports; (p)++)
 
 struct rx_queue {
 	struct link_port *port;
@@ -262,8 +306,7 @@ struct tx_handoff {
 	uint16_t port;
 };
 
-/* Limits per port on what any stranger can make one worker send or log. */
-/* What a stranger's frame may make us send, each with a budget of its own. */
+/* limits.c: what a stranger's frame may make us send, each with a budget of its own. */
 enum answer { ANSWER_ARP, ANSWER_ND, ANSWER_ICMP, ANSWERS };
 #define ANSWER_SOURCES 256 /* budgets of a kind; a source's is chosen by a keyed hash */
 
@@ -277,11 +320,22 @@ struct port_limits {
 	uint64_t unreachable_next; /* earliest time of the next warning */
 };
 
+/* A worker's share of a port. */
+struct worker_port {
+	struct tx_port tx;
+	struct tx_port vl15; /* used if tx.vl15 points here */
+	struct link_counters counters;
+	struct port_limits limits;
+	/* worker 0: gratuitous ARP, unsolicited NA */
+	uint64_t announce_next;
+	uint8_t announce_left;
+};
+
 struct link_worker {
 	struct tx_sink sink; /* first: commit() and reserve() cast */
 	struct link *link;
+	const struct worker_port *end; /* of .port[] */
 	unsigned int id;
-	int socket;
 
 	/* the packet that reserve() returned */
 	const struct path *path;
@@ -294,7 +348,7 @@ struct link_worker {
 	/* queue of frames that a port sends to itself */
 	unsigned int self_head;
 	unsigned int self_tail;
-	struct rte_mbuf **self; /* [SELF_QUEUE] */
+	struct rte_mbuf *self[SELF_QUEUE];
 	bool self_turn;
 	bool from_self; /* the burst being received comes from this queue */
 
@@ -308,24 +362,19 @@ struct link_worker {
 	uint32_t neigh_seen; /* worker 0: of .made, those whose resolution has been started */
 	uint32_t neigh_cursor; /* worker 0: next entry that a tick checks */
 	uint64_t state_next; /* worker 0: time of the next check of link states */
-	uint64_t announce_next[LINK_PORTS_MAX]; /* worker 0: gratuitous ARP, unsolicited NA */
-	uint8_t announce_left[LINK_PORTS_MAX];
 	struct token_bucket requests; /* worker 0: ARP and ND requests */
 	struct token_bucket moves; /* worker 0: those that ask an old MAC */
 
 	link_tell_fn tell; /* may be NULL */
 	void *tell_arg;
-	struct port_limits *limits; /* [num_ports] */
 	uint64_t answer_key; /* secret: chooses the budget of a source */
-	struct link_counters *counters; /* [num_ports] */
-	struct smp_sink {
-		struct tx_sink sink; /* first: as above */
-		struct link_worker *worker;
-	} smp_sink;
-	struct tx_port *vl15; /* [num_ports], used for native IB ports; NULL: see link_smp_sink() */
-	struct tx_port *tx[LINK_PORTS_MAX];
-	struct tx_port tx_ports[]; /* [num_ports] */
+	struct tx_sink smp_sink; /* see link_smp_sink() */
+	struct tx_port *tx[LINK_PORTS_MAX]; /* &.port[].tx */
+	struct worker_port port[]; /* [num_ports] */
 };
+
+/* Each worker_port o of a worker; its port is o->tx.port. */
+#define WORKER_FOREACH_PORT(o, w) for ((o) = (w)->port; (o) < (w)->end; (o)++)
 
 /*
  * True if this source may have one more answer of this kind. The budget is the source's, so that
@@ -333,13 +382,11 @@ struct link_worker {
  */
 bool link_may_answer(struct link_worker *w, const struct link_port *p, enum answer kind,
 	const union gid *source);
+void limits_init(struct link_worker *w);
 
-/* Add to a counter that has one writer; relaxed readers never see half of a value. */
-static inline void
-link_count(uint64_t *c, uint64_t n)
-{
-	__atomic_store_n(c, *c + n, __ATOMIC_RELAXED);
-}
+/* Add to a worker's counter of a port. It has one writer. */
+#define link_count(w, at, field, n)                                                                \
+	RELAXED_SET((w)->port[at].counters.field, (w)->port[at].counters.field + (n))
 
 /* A MAC's six bytes as a number, in memory order, for comparisons. */
 static inline uint64_t
@@ -349,6 +396,72 @@ mac_word(const uint8_t *mac)
 
 	memcpy(&w, mac, MAC_LEN);
 	return w;
+}
+
+/* Write a MAC. In two parts, because a copy of six bytes would put the word into memory first. */
+static inline void
+put_mac(uint8_t *to, uint64_t word)
+{
+	put_le32(to, (uint32_t)word);
+	put_le16(to + 4, (uint16_t)(word >> 32));
+}
+
+/* The MAC of an IPv6 group (RFC 2464 7): 33:33 and the last four bytes of its address. */
+static inline uint64_t
+ipv6_group_mac(const uint8_t *group)
+{
+	uint8_t mac[MAC_LEN] = { 0x33, 0x33, group[12], group[13], group[14], group[15] };
+
+	return mac_word(mac);
+}
+
+/* What receivers do alike with IPv4 and IPv6, with other numbers. */
+struct ip_family {
+	uint16_t ethertype;
+	uint8_t version;
+	/* of the header without options; the others are offsets in it */
+	uint8_t len;
+	uint8_t next; /* protocol */
+	uint8_t ttl;
+	uint8_t src;
+	uint8_t dst;
+	uint8_t addr_len;
+	uint8_t group; /* first byte of a group's address, in these bits: */
+	uint8_t group_mask;
+	uint8_t icmp; /* number of ICMP's protocol */
+	/* types of ICMP's messages, and the code of an unreachable port */
+	uint8_t unreachable;
+	uint8_t port;
+	uint8_t echo;
+	uint8_t echo_reply;
+};
+
+static const struct ip_family ip_v4 = { ETHERTYPE_IPV4, 4, IPV4_LEN, IPV4_PROTO, IPV4_TTL, IPV4_SRC,
+	IPV4_DST, 4, 0xE0, 0xF0, PROTO_ICMP, .unreachable = 3, .port = 3, .echo = 8,
+	.echo_reply = 0 };
+static const struct ip_family ip_v6 = { ETHERTYPE_IPV6, 6, IPV6_LEN, IPV6_NEXT, IPV6_HOP_LIMIT,
+	IPV6_SRC, IPV6_DST, 16, 0xFF, 0xFF, PROTO_ICMPV6, .unreachable = 1, .port = 4, .echo = 128,
+	.echo_reply = 129 };
+
+/* An address in a header of this family. */
+static inline union gid
+ip_gid(const struct ip_family *k, const uint8_t *addr)
+{
+	union gid gid;
+
+	if (k->version == 4)
+		return gid_from_ipv4(addr);
+	memcpy(gid.raw, addr, sizeof(gid));
+	return gid;
+}
+
+/* True if it is one of the port's. In an IPv6 header a mapped IPv4 address is nobody's. */
+static inline bool
+ip_is_own(const struct ip_family *k, const struct link_port *p, const uint8_t *addr)
+{
+	union gid gid = ip_gid(k, addr);
+
+	return port_has_address(p, &gid) && (k->version == 4 || !gid_is_ipv4(&gid));
 }
 
 /* Received frame under classification: rx.c fills it, arp.c, nd.c and icmp.c read it. */
@@ -367,8 +480,7 @@ struct rx_frame {
  * answer into the frame's mbuf, they take it and set frame->mbuf to NULL.
  */
 enum verdict arp_receive(struct link_worker *w, struct rx_frame *f);
-enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f);
-enum verdict icmpv6_receive(struct link_worker *w, struct rx_frame *f);
+enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f, const struct ip_family *k);
 enum verdict nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len);
 /*
  * A frame from our own MAC, sent by this host's kernel: note if it rejects port 4791 from our
@@ -380,6 +492,8 @@ void icmp_tick(struct link_worker *w, uint64_t now);
 void neigh_conflict(struct link_worker *w, const struct link_port *p, const union gid *gid,
 	const uint8_t *mac);
 void neigh_warn(struct link_worker *w, uint64_t now);
+/* Report to the worker's owner. */
+void neigh_tell(struct link_worker *w, const struct link_news *news);
 /*
  * Ask which MAC has an address; with our own address as target, announce it. dmac NULL: broadcast
  * or the protocol's multicast.
@@ -388,7 +502,12 @@ void arp_send(struct link_worker *w, struct link_port *p, const union gid *sende
 	const union gid *target, const uint8_t *dmac);
 void nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
 	const union gid *target, const uint8_t *dmac);
-void nd_announce(struct link_worker *w, struct link_port *p, const union gid *addr);
+void nd_announce(struct link_worker *w, struct link_port *p, const uint8_t *addr);
+/* The groups of all nodes, and of those whose address has the last three bytes (RFC 4291 2.7.1) */
+extern const uint8_t nd_all_nodes[16], nd_solicited[16];
+#define ND_NS            135
+#define ND_NA            136
+#define ND_SOLICITED_LEN 13 /* of the latter: before those bytes */
 /* tx.c */
 /*
  * Send a frame whose l3_len bytes from layer 3 on are at l3 within m: write the Ethernet (and VLAN)
@@ -406,92 +525,22 @@ uint8_t *tx_port_reserve(struct link_worker *w, struct tx_port *t, const struct 
 	uint32_t len);
 /* Offer the batch to the queue. What is not taken waits, or is dropped if the queue is stuck. */
 void tx_burst(struct link_worker *w, struct tx_port *t);
-void tx_handoff_drain(struct link_worker *w);
-void tx_sink_init(struct link_worker *w);
+void tx_init(struct link_worker *w);
 
 /* tx_vl15.c: SMPs' own transmit buffer */
 void tx_vl15_init(struct link_worker *w);
-void tx_vl15_flush(struct link_worker *w);
 
 /* tx_setup.c */
-void tx_init(struct link_worker *w);
 void tx_fini(struct link_worker *w);
 void tx_port_init(const struct link_worker *w, struct tx_port *t, uint16_t port);
 /* Stop to use the device's queue, or use it again. */
 void tx_stop(struct tx_port *t, bool stopped);
 
-/* device.c: find or attach an ethdev; remove socket files that an earlier run left behind */
-/* As rte_strerror(), but -1, which drivers return for any failure, refers to the log. */
-const char *device_strerror(int rc);
-/* True for a memif client, which connects to its server's socket only when it starts. */
-bool device_is_client(const struct link_port *p);
-bool device_is_memif(const struct link_port *p);
-int device_attach(struct link_port *p, struct error *err);
-/* interface.c: set the MTU of an interface, or with set 0 read it. @return the MTU, or -errno */
-int interface_mtu(const char *name, int set);
-/* Save the interface's state, before the device changes it. */
-void interface_note(struct link_port *p);
-/* After the device has started: log the changes and write them to the file. */
-void interface_tell(struct link_port *p);
-/* Before interface_tell(), of a port that has started: it may be told to receive multicast. */
-void interface_may_change(struct link_port *p);
-/* At the end. */
-void interface_restore(struct link_port *p);
-/* True if the device's interface is up and has a carrier, or if the device has no interface. */
-bool interface_is_running(const struct link_port *p);
-void link_print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE]);
-/*
- * interface_file.c: open and lock the interface's file; .file is -1 if a living process has locked
- * it
- */
-void interface_file_open(struct interface_state *s);
-/* @return true if a killed process left its saved state in the file */
-bool interface_file_read(const struct interface_state *now, struct interface_state *was);
-void interface_file_write(const struct interface_state *s);
-void interface_file_remove(struct interface_state *s);
-void device_detach(struct link_port *p);
-/* device_close.c; not on EAL's interrupt thread */
-void device_stop(struct link_port *p);
-void device_close(struct link_port *p);
-/* reconnect.c: limit memif's log level. @return the argument for memif_log_restore() */
-int memif_log_level(uint32_t most);
-void memif_log_restore(int level);
-/* Start a memif client; wait some seconds for its server. */
-int memif_client_start(const struct link *l, struct link_port *p, struct error *err);
-/* Run fn on EAL's interrupt thread, and wait for it. */
-void interrupts_run(void (*fn)(void *arg), void *arg);
-/*
- * memif.c: from now on, munmap() on that thread waits until all readers of rcu have been quiescent;
- * with NULL it no longer waits. Only one link of a process may use this.
- */
-void memif_guard(struct rte_rcu_qsbr *rcu);
-/* Refuse a memif port that is not marked as trusted. */
-int memif_trust(const struct link_port *p, struct error *err);
-/* Name the port, whose device was found, if its peer crashes the process. */
-void memif_watch(const struct link_port *p);
 /* The device whose burst function this thread called last: of a fault there, the port's. */
 extern __thread uint16_t ethdev_in_burst;
 
-/*
- * Bytes of a frame's slot in af_packet's ring that the kernel uses (TPACKET2_HDRLEN, VLAN tag,
- * alignment)
- */
-#define AF_PACKET_SLOT_HEADER 128
-/* Bytes of a memif buffer that do not count as MTU: Ethernet header, VLAN tag, FCS */
-#define MEMIF_FRAME_HEADER 22
-/* Default buffer size of both drivers */
-#define BUFFER_DEFAULT 2048
-/* Read an argument of the device. @retval false  there is none, or it is empty or too long */
-bool device_arg(const struct link_port *p, const char *key, char *value, size_t size);
-
 /* steering.c: describe an uneven distribution of packets to workers. @return false: it is even */
 bool steering_words(const struct link_port *p, unsigned int workers, char *text, size_t size);
-
-/* xdp_log.c: before a net_af_xdp device starts; what the kernel has said since then; NULL: not
- * begun
- */
-void xdp_log_begin(void);
-const char *xdp_log_kernel(void);
 
 /* configure.c, pool.c: in this order */
 int port_configure(const struct link *l, struct link_port *p, struct error *err);
@@ -501,15 +550,24 @@ void pool_free_all(struct link *l);
 /** The NUMA node of the pool's buffers. */
 int pool_memory_node(const struct link_pool *pool);
 
+/* pool.c: a ring into which one worker sends frames, and from which one receives them */
+struct rte_ring *mbuf_ring_create(const char *name, unsigned int size, int numa_node);
+/* Free a ring and the frames in it. NULL: nothing. */
+void mbuf_ring_free(struct rte_ring *ring);
+
 /* back_to_back.c */
 int back_to_back_open(struct link *l, struct error *err);
 void back_to_back_close(struct link_port *p);
 
-/* ring_full.c: after the port has started */
+/* ring_full.c: see struct driver_rule */
+uint64_t packet_ring_full(int fd, uint64_t total);
+uint64_t xdp_ring_full(int fd, uint64_t total);
+/* After the port has started. */
 void ring_full_find(const struct link *l, struct link_port *p);
 
 /* addresses.c */
-void take_addresses(struct link_port *p);
+/* The port's first address of a family; NULL: it has none. */
+const union gid *port_first_address(const struct link_port *p, bool ipv4);
 void admit_multicast(struct link_port *p);
 
 /* state.c */

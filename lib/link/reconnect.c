@@ -8,12 +8,10 @@
  * again, while no worker polls it, until the server is back.
  */
 
-#include <errno.h>
-#include <stdio.h>
-
 #include <rte_cycles.h>
-#include <rte_log.h>
 
+#include "link/device.h"
+#include "link/memif.h"
 #include "link/private.h"
 
 #define RECONNECT_S 1
@@ -134,9 +132,8 @@ memif_client_start(const struct link *l, struct link_port *p, struct error *err)
 			device_stop(p);
 		p->started = false;
 		if (rc == -EINTR)
-			return error_set(err, EINTR,
-				"%s: stopped while it waited for the memif server at %s",
-				p->cfg.name, path);
+			return port_error(p, err, EINTR,
+				"stopped while it waited for the memif server at %s", path);
 		if (!told)
 			say_waiting(l, p, path);
 		told = true;
@@ -151,7 +148,7 @@ memif_client_start(const struct link *l, struct link_port *p, struct error *err)
 bool
 link_reconnect(struct link *l, unsigned int port, uint64_t now)
 {
-	struct link_port *p = &l->port[port];
+	struct link_port *p = link_port_at(l, port);
 
 	p->reconnect_at = now + RECONNECT_S * l->cfg.hz;
 	if (p->started)
@@ -165,6 +162,7 @@ link_worker_poll_port(struct link_worker *w, unsigned int port, bool poll)
 {
 	unsigned int i;
 
+	RTE_ASSERT(port < w->link->num_ports);
 	for (i = 0; i < w->num_rx; i++)
 		if (w->rx[i].port->index == port)
 			w->rx[i].stopped = !poll;

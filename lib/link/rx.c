@@ -10,7 +10,6 @@
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
-#include "base/common_case.h"
 #include "link/guard.h"
 #include "link/lids.h"
 #include "link/private.h"
@@ -19,47 +18,23 @@
 /* rx_classify(): no verdict yet, a transport packet for the engine */
 #define TRANSPORT VERDICT_COUNT
 
-static bool
-rx_own_ipv4(const struct link_port *p, const uint8_t *addr)
-{
-	unsigned int i;
-	uint32_t a;
-
-	memcpy(&a, addr, sizeof(a));
-	for (i = 0; i < port_num_ipv4(p); i++)
-		if (likely(p->ipv4[i] == a))
-			return true;
-	return false;
-}
-
-static bool
-rx_own_ipv6(const struct link_port *p, const uint8_t *addr)
-{
-	union gid g;
-	unsigned int i;
-
-	memcpy(g.raw, addr, sizeof(g));
-	for (i = 0; i < port_num_ipv6(p); i++)
-		if (likely(gid_equal(&p->ipv6[i], &g)))
-			return true;
-	return false;
-}
-
 /* ff02::1, or ff02::1:ffXX:XXXX of one of our addresses */
 static bool
 rx_own_ipv6_group(const struct link_port *p, const uint8_t *addr)
 {
-	static const uint8_t all_nodes[16] = { 0xFF, 0x02, [15] = 1 };
-	static const uint8_t solicited[13] = { 0xFF, 0x02, [11] = 1, [12] = 0xFF };
+	bool all = memcmp(addr, nd_all_nodes, 16) == 0;
 	unsigned int i;
 
-	if (memcmp(addr, all_nodes, sizeof(all_nodes)) == 0)
-		return port_num_ipv6(p) > 0;
-	if (memcmp(addr, solicited, sizeof(solicited)) != 0)
+	if (!all && memcmp(addr, nd_solicited, ND_SOLICITED_LEN) != 0)
 		return false;
-	for (i = 0; i < port_num_ipv6(p); i++)
-		if (memcmp(addr + 13, p->ipv6[i].raw + 13, 3) == 0)
+	for (i = 0; i < port_num_addr(p); i++) {
+		const union gid *own = &p->cfg.addr[i].gid;
+
+		if (gid_is_ipv4(own))
+			continue;
+		if (all || memcmp(addr + ND_SOLICITED_LEN, own->raw + ND_SOLICITED_LEN, 3) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -74,80 +49,51 @@ rx_transport(const struct rx_frame *f, enum encap encap, struct packet *pkt)
 	return TRANSPORT;
 }
 
-static inline enum verdict
-rx_ipv4(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
+/* @param k  a constant */
+static __rte_always_inline enum verdict
+rx_ip(struct link_worker *w, struct rx_frame *f, const struct ip_family *k, struct packet *pkt)
 {
-	const uint8_t *ip = f->l3;
-	bool group;
+	const uint8_t *ip = f->l3, *dst = ip + k->dst;
+	enum verdict why;
+	bool group, own;
 
-	if (unlikely(f->l3_len < IPV4_LEN))
-		return VERDICT_RUNT;
-	if (unlikely(ip[0] >> 4 != 4))
-		return VERDICT_IP_HEADER;
-	group = (ip[IPV4_DST] & 0xF0) == 0xE0;
-	if (unlikely(!rx_own_ipv4(f->port, ip + IPV4_DST)) &&
-		!(group && ip[IPV4_PROTO] == PROTO_UDP))
+	if (unlikely(!ip_header_fits(ip, f->l3_len, k->version, &why)))
+		return why;
+	group = (dst[0] & k->group_mask) == k->group;
+	own = group && k->version == 6 ? rx_own_ipv6_group(f->port, dst)
+				       : ip_is_own(k, f->port, dst);
+	if (unlikely(!own) && !(group && ip[k->next] == IP_PROTO_UDP))
 		return VERDICT_NOT_OUR_IP;
 	if (unlikely(f->multicast && !group)) /* RFC 1122 3.3.6 */
 		return VERDICT_NOT_OUR_MAC;
-	if (unlikely(ip[IPV4_PROTO] == PROTO_ICMP))
-		return icmp_receive(w, f);
-	return rx_transport(f, ENCAP_ROCEV2_IPV4, pkt);
-}
-
-static enum verdict
-rx_ipv6(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
-{
-	const uint8_t *ip = f->l3;
-	uint8_t next;
-	bool group;
-
-	if (f->l3_len < IPV6_LEN)
-		return VERDICT_RUNT;
-	if (ip[0] >> 4 != 6)
-		return VERDICT_IP_HEADER;
-	next = ip[IPV6_NEXT];
-	group = ip[IPV6_DST] == 0xFF;
-	if (group ? next != PROTO_UDP && !rx_own_ipv6_group(f->port, ip + IPV6_DST)
-		  : !rx_own_ipv6(f->port, ip + IPV6_DST))
-		return VERDICT_NOT_OUR_IP;
-	if (f->multicast && !group)
-		return VERDICT_NOT_OUR_MAC;
-	if (next == PROTO_ICMPV6)
-		return icmpv6_receive(w, f);
-	return rx_transport(f, ENCAP_ROCEV2_IPV6, pkt);
+	if (unlikely(ip[k->next] == k->icmp))
+		return icmp_receive(w, f, k);
+	return rx_transport(f, ENCAP_ROCEV2_IPV4, pkt); /* either version */
 }
 
 /* The destination GID must be one of ours; the transport checks multicast groups. */
 static enum verdict
 rx_rocev1(struct rx_frame *f, struct packet *pkt)
 {
-	static const uint8_t mapped[12] = { [10] = 0xFF, [11] = 0xFF };
 	enum verdict v;
-	bool own;
 
 	if (!f->port->cfg.rocev1)
 		return VERDICT_ETHERTYPE;
 	v = rx_transport(f, ENCAP_ROCEV1, pkt);
-	if (v != TRANSPORT || pkt->dgid.raw[0] == 0xFF)
+	if (v != TRANSPORT || pkt->dgid.raw[0] == 0xFF || port_has_address(f->port, &pkt->dgid))
 		return v;
-	if (memcmp(pkt->dgid.raw, mapped, sizeof(mapped)) == 0)
-		own = rx_own_ipv4(f->port, pkt->dgid.raw + 12);
-	else
-		own = rx_own_ipv6(f->port, pkt->dgid.raw);
-	return own ? TRANSPORT : VERDICT_NOT_OUR_IP;
+	return VERDICT_NOT_OUR_IP;
 }
 
 /* True for a GID of the port's table, and for the default prefix with any GUID of the table. */
 static bool
 rx_own_gid(const struct port_attr *attr, const union gid *gid)
 {
-	static const uint8_t default_prefix[8] = { 0xFE, 0x80 };
 	unsigned int i;
 
 	if (port_gid_find(attr, gid, GID_IB) >= 0)
 		return true;
-	if (memcmp(gid->raw, default_prefix, sizeof(default_prefix)) != 0)
+	if (get_be64(gid->raw) != LINK_LOCAL_PREFIX)
 		return false;
 	for (i = 0; i < attr->num_gids; i++)
 		if (attr->gid[i].gid.word[1] != 0 && attr->gid[i].gid.word[1] == gid->word[1])
@@ -174,7 +120,7 @@ rx_native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt
 		return why;
 	len = pkt->icrc_len + ICRC_LEN + VCRC_LEN;
 	if (f->l3_len > len)
-		link_count(&w->counters[f->port->index].rx_pad, f->l3_len - len);
+		link_count(w, f->port->index, rx_pad, f->l3_len - len);
 	if (unlikely(attr->disabled) && !w->from_self)
 		return VERDICT_PORT_STATE;
 	smp = pkt->vl == LRH_VL_SMP;
@@ -188,7 +134,7 @@ rx_native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt
 		if (attr->state != PORT_STATE_ARMED)
 			return VERDICT_PORT_STATE;
 		if (port_lid_own(attr, pkt->dlid) && wire_crc_ok(pkt, &why))
-			__atomic_store_n(&f->port->heard_data, true, __ATOMIC_RELAXED);
+			RELAXED_SET(f->port->heard_data, true);
 	}
 	if (unlikely(pkt->has_grh && !smp && pkt->dgid.raw[0] != 0xFF) &&
 		!rx_own_gid(attr, &pkt->dgid))
@@ -224,14 +170,14 @@ rx_vlan_ok(struct rx_frame *f, uint16_t *ethertype)
 static inline bool
 rx_mac_ok(struct rx_frame *f)
 {
-	static const uint8_t broadcast[MAC_LEN] = { 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF };
 	const uint8_t *d = f->eth;
+	uint64_t mac = mac_word(d);
 
 	f->multicast = d[0] & 1;
 	if (likely(!f->multicast))
-		return mac_word(d) == f->port->mac_word;
+		return mac == f->port->mac_word;
 	/* broadcast, IPv6 groups, IPv4 groups */
-	return memcmp(d, broadcast, MAC_LEN) == 0 || (d[0] == 0x33 && d[1] == 0x33) ||
+	return mac == MAC_MASK || (d[0] == 0x33 && d[1] == 0x33) ||
 		(d[0] == 0x01 && d[1] == 0x00 && d[2] == 0x5E);
 }
 
@@ -261,9 +207,9 @@ rx_classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 							   : VERDICT_ETHERTYPE;
 	switch (ethertype) {
 	case ETHERTYPE_IPV4:
-		return rx_ipv4(w, f, pkt);
+		return rx_ip(w, f, &ip_v4, pkt);
 	case ETHERTYPE_IPV6:
-		return rx_ipv6(w, f, pkt);
+		return rx_ip(w, f, &ip_v6, pkt);
 	case ETHERTYPE_ROCEV1:
 		return rx_rocev1(f, pkt);
 	case ETHERTYPE_ARP:
@@ -280,35 +226,27 @@ rx_classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 static struct rte_mbuf *
 rx_linearise(const struct link_port *p, struct rte_mbuf *m)
 {
-	struct rte_mbuf *n = rte_pktmbuf_alloc(p->pool->mp);
-	char *to;
+	struct rte_mbuf *n = rte_pktmbuf_copy(m, p->pool->mp, 0, UINT32_MAX);
 
-	if (n == NULL)
-		return NULL;
-	to = rte_pktmbuf_append(n, RTE_MIN(m->pkt_len, (uint32_t)UINT16_MAX));
-	if (to == NULL || rte_pktmbuf_read(m, 0, m->pkt_len, to) == NULL) {
+	if (n == NULL || n->nb_segs > 1) {
 		rte_pktmbuf_free(n);
 		return NULL;
 	}
-	n->ol_flags = m->ol_flags & (RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED);
-	n->vlan_tci = m->vlan_tci;
 	rte_pktmbuf_free(m);
 	guard_received(n);
 	return n;
 }
 
 /*
- * The common case: the frame matches the port's template, its packet is in the first segment, and
- * it parses without error. rx_classify() makes the same checks.
+ * The common case: the packet is in the first segment, and no VLAN tag was taken off.
+ * rx_classify() makes the same checks.
  */
 static inline bool
 rx_plain(const struct link_port *p, const struct rte_mbuf *m, const uint8_t *eth,
 	struct packet *pkt)
 {
-	return likely(COMMON_CASE(m->data_len >= ETH_LEN + WIRE_PLAIN_LEN)) &&
-		likely(!(m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)) &&
-		likely(rx_template_match(&p->rx_template, eth)) &&
-		likely(wire_parse_plain(eth + ETH_LEN, m->data_len - ETH_LEN, pkt));
+	return likely(!(m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)) &&
+		rx_template_parse(&p->rx_template, eth, m->data_len, pkt);
 }
 
 static inline void
@@ -330,7 +268,6 @@ rx_set_origin(struct packet *pkt, const struct link_worker *w, const struct link
 static struct packet *__rte_noinline
 rx_other_frame(struct link_worker *w, struct link_port *p, struct rte_mbuf **m)
 {
-	struct link_counters *c = &w->counters[p->index];
 	struct rx_frame f = { .mbuf = *m, .port = p };
 	struct packet *pkt;
 	enum verdict v;
@@ -338,7 +275,7 @@ rx_other_frame(struct link_worker *w, struct link_port *p, struct rte_mbuf **m)
 	if (unlikely(f.mbuf->nb_segs > 1)) {
 		f.mbuf = rx_linearise(p, f.mbuf);
 		if (f.mbuf == NULL) {
-			link_count(&c->verdict[VERDICT_NO_MBUF], 1);
+			link_count(w, p->index, verdict[VERDICT_NO_MBUF], 1);
 			return NULL;
 		}
 	}
@@ -349,7 +286,7 @@ rx_other_frame(struct link_worker *w, struct link_port *p, struct rte_mbuf **m)
 		rx_set_origin(pkt, w, p, f.eth, f.mbuf);
 		return pkt;
 	}
-	link_count(&c->verdict[v], 1);
+	link_count(w, p->index, verdict[v], 1);
 	return NULL;
 }
 
@@ -357,7 +294,6 @@ static unsigned int
 rx_burst(struct link_worker *w, struct link_port *p, struct rte_mbuf **mbufs, unsigned int n,
 	struct packet **pkts)
 {
-	struct link_counters *c = &w->counters[p->index];
 	unsigned int i, got = 0, num_done = 0;
 	struct rte_mbuf *done[LINK_BURST];
 	uint64_t bytes = 0;
@@ -386,8 +322,8 @@ rx_burst(struct link_worker *w, struct link_port *p, struct rte_mbuf **mbufs, un
 			done[num_done++] = mbufs[i];
 		}
 	}
-	link_count(&c->rx_packets, n);
-	link_count(&c->rx_bytes, bytes);
+	link_count(w, p->index, rx_packets, n);
+	link_count(w, p->index, rx_bytes, bytes);
 	if (unlikely(num_done > 0))
 		rte_pktmbuf_free_bulk(done, num_done);
 	return got;
@@ -421,7 +357,7 @@ link_rx(struct link_worker *w, uint64_t now, struct packet **pkts)
 	unsigned int i, n, got = 0;
 
 	w->now = now;
-	if (w->id == 0 && unlikely(neigh_made(w->link->neigh) != w->neigh_seen))
+	if (w->id == 0 && unlikely(ACQUIRE_GET(w->link->neigh->made) != w->neigh_seen))
 		neigh_new(w, now);
 	/* alternate between a burst from the self queue and one from a device */
 	w->self_turn = !w->self_turn;

@@ -8,15 +8,18 @@
 /*
  * Masked words that nearly all received frames of a port match: to its MAC, from no group, without
  * VLAN tag, IPv4 without options, not a fragment, UDP, to the port's first address and UDP port
- * 4791. rx_classify() in rx.c checks all other frames in full.
+ * 4791. rx_classify() in rx.c checks all other frames in full. Without mbufs and ports, so that the
+ * simulation receives in the same way.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "base/common_case.h"
 #include "wire/bytes.h"
 #include "wire/layout.h"
+#include "wire/parse_plain.h"
 #include "wire/wire.h"
 
 #define RX_TEMPLATE_WORDS 4
@@ -49,12 +52,12 @@ rx_template_make(struct rx_template *t, const uint8_t *mac, const void *ipv4)
 	memcpy(want, mac, 6);
 	memset(mask, 0xFF, 6);
 	mask[6] = 0x01; /* the source is no group */
-	put_be16(want + 12, 0x0800);
+	put_be16(want + 12, ETHERTYPE_IPV4);
 	put_be16(mask + 12, 0xFFFF);
-	ip[0] = 0x45;
+	ip[0] = IPV4_PLAIN;
 	ip_mask[0] = 0xFF;
-	put_be16(ip_mask + IPV4_FRAG, 0x3FFF); /* DF and the reserved bit are free */
-	ip[IPV4_PROTO] = 17;
+	put_be16(ip_mask + IPV4_FRAG, IPV4_FRAGMENT_BITS);
+	ip[IPV4_PROTO] = IP_PROTO_UDP;
 	ip_mask[IPV4_PROTO] = 0xFF;
 	memcpy(ip + IPV4_DST, ipv4, 4);
 	memset(ip_mask + IPV4_DST, 0xFF, 4);
@@ -68,22 +71,32 @@ rx_template_make(struct rx_template *t, const uint8_t *mac, const void *ipv4)
 	}
 }
 
-static inline uint64_t
-rx_template_differs(const struct rx_template *t, const uint8_t *eth, unsigned int i)
-{
-	uint64_t word;
-
-	memcpy(&word, eth + rx_template_at[i], sizeof(word));
-	return (word | t->any[i]) ^ t->want[i];
-}
-
 /* @param eth  of a frame of RX_TEMPLATE_LEN bytes */
 static inline bool
 rx_template_match(const struct rx_template *t, const uint8_t *eth)
 {
-	/* unrolled by hand, because gcc -O2 does not unroll a loop */
-	return (rx_template_differs(t, eth, 0) | rx_template_differs(t, eth, 1) |
-		       rx_template_differs(t, eth, 2) | rx_template_differs(t, eth, 3)) == 0;
+	uint64_t word, differs = 0;
+	unsigned int i;
+
+#pragma GCC unroll 4
+	for (i = 0; i < RX_TEMPLATE_WORDS; i++) {
+		memcpy(&word, eth + rx_template_at[i], sizeof(word));
+		differs |= (word | t->any[i]) ^ t->want[i];
+	}
+	return differs == 0;
+}
+
+/*
+ * The common case: the frame matches the template, and its packet parses without error.
+ *
+ * @param len  of the frame, as far as it is at eth
+ */
+static __rte_always_inline bool
+rx_template_parse(const struct rx_template *t, const uint8_t *eth, uint32_t len, struct packet *pkt)
+{
+	return likely(COMMON_CASE(len >= ETH_LEN + WIRE_PLAIN_LEN)) &&
+		likely(rx_template_match(t, eth)) &&
+		likely(wire_parse_plain(eth + ETH_LEN, len - ETH_LEN, pkt));
 }
 
 #endif

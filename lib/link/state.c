@@ -11,63 +11,53 @@
  * published together with a later tick.
  */
 
-#include <stdio.h>
-
 #include <rte_malloc.h>
 
+#include "link/interface.h"
 #include "link/lids.h"
 #include "link/private.h"
 
-#define STATE_MS          250
-#define GRACE_MS          500
-#define SUBNET_TIMEOUT    18 /* PortInfo's usual value: about a second */
-#define LINK_LOCAL_PREFIX UINT64_C(0xfe80000000000000)
-#define ANNOUNCE_COUNT    3
-#define ANNOUNCE_MS       1000
+#define STATE_MS       250
+#define GRACE_MS       500
+#define SUBNET_TIMEOUT 18 /* PortInfo's usual value: about a second */
+#define ANNOUNCE_COUNT 3
+#define ANNOUNCE_MS    1000
 
 /* @return how many */
 static unsigned int
 config_pkeys(const struct link_port_config *c, uint16_t *pkey)
 {
-	unsigned int i, n = RTE_MIN(c->num_pkeys, RTE_DIM(c->pkeys));
+	unsigned int n = RTE_MIN(c->num_pkeys, RTE_DIM(c->pkeys));
 
-	for (i = 0; i < n; i++)
-		pkey[i] = c->pkeys[i];
+	memcpy(pkey, c->pkeys, n * sizeof(*pkey));
 	if (n == 0)
 		pkey[n++] = 0xFFFF;
 	return n;
 }
 
-static unsigned int
+static void
 add_gid(struct port_attr *a, const struct link_addr *addr, enum gid_type type)
 {
-	struct port_gid *g;
-
-	if (a->num_gids < PORT_GIDS_MAX) {
-		g = &a->gid[a->num_gids++];
-		g->gid = addr->gid;
-		g->type = type;
-		g->prefix_len = addr->prefix_len;
-		g->gateway = addr->gateway;
-	}
-	return a->num_gids;
+	if (a->num_gids == PORT_GIDS_MAX)
+		return;
+	a->gid[a->num_gids++] = (struct port_gid){
+		.gid = addr->gid,
+		.type = type,
+		.prefix_len = addr->prefix_len,
+		.gateway = addr->gateway,
+	};
 }
 
-/* @retval false  the device does not report its link */
+/* @retval false  the device does not report its link: it counts as down */
 static bool
 read_link(const struct link_port *p, struct rte_eth_link *link)
 {
+	link->link_status = RTE_ETH_LINK_DOWN;
 	if (rte_eth_link_get_nowait(p->ethdev, link) != 0)
 		return false;
 	if (p->driver_rule->link_of_interface && !interface_is_running(p))
 		link->link_status = RTE_ETH_LINK_DOWN;
 	return true;
-}
-
-static bool
-link_up(const struct link_port *p)
-{
-	return p->link.link_status == RTE_ETH_LINK_UP;
 }
 
 static void
@@ -77,7 +67,7 @@ state_fill_roce(const struct link_port *p, struct port_attr *a)
 	unsigned int i;
 
 	a->subnet_timeout = SUBNET_TIMEOUT;
-	a->up = link_up(p);
+	a->up = p->carrier;
 	a->state = a->up ? PORT_STATE_ACTIVE : PORT_STATE_DOWN;
 	/* RoCEv2 GIDs first, so that index i is address i with and without RoCEv1 */
 	for (i = 0; i < c->num_addr; i++)
@@ -118,7 +108,7 @@ state_fill_ib(const struct link_port *p, struct port_attr *a)
 
 	a->ib = true;
 	a->ethertype = p->cfg.ethertype;
-	a->state = link_up(p) ? s->state : PORT_STATE_DOWN;
+	a->state = p->carrier ? s->state : PORT_STATE_DOWN;
 	a->up = a->state == PORT_STATE_ACTIVE;
 	a->disabled = s->disabled;
 	a->lid = s->lid;
@@ -160,8 +150,8 @@ state_publish(const struct link *l, struct link_port *p, uint64_t now)
 	if (p->attr_stale)
 		return;
 	state_fill(p, &next->attr);
-	__atomic_store_n(&p->attr, &next->attr, __ATOMIC_RELEASE);
-	last->free_at = now + GRACE_MS * (l->cfg.hz / 1000);
+	RELEASE_SET(p->attr, &next->attr);
+	last->free_at = now + link_ms(l, GRACE_MS);
 	p->attr_next++;
 }
 
@@ -183,16 +173,18 @@ settings_init(struct link_port *p)
 int
 state_init(struct link *l, struct link_port *p, struct error *err)
 {
+	struct rte_eth_link link = { 0 };
+
 	p->attr_copies = rte_zmalloc_socket("port_attr", ATTR_COPIES * sizeof(*p->attr_copies), 0,
 		p->memory_node);
 	if (p->attr_copies == NULL)
-		return error_set(err, ENOMEM, "%s: no memory for its attributes", p->cfg.name);
-	if (!read_link(p, &p->link))
-		p->link.link_status = RTE_ETH_LINK_DOWN;
-	if (p->driver_rule->link_of_interface && !link_up(p))
-		LINK_LOG(WARNING,
-			"%s: link is down: %s is down or has no carrier; if it is down: ip link set %s up",
-			p->cfg.name, p->interface[0].name, p->interface[0].name);
+		return port_error(p, err, ENOMEM, "no memory for its attributes");
+	read_link(p, &link);
+	p->carrier = link.link_status;
+	if (p->driver_rule->link_of_interface && !p->carrier)
+		PORT_LOG(p, WARNING,
+			"link is down: %s is down or has no carrier; if it is down: ip link set %s up",
+			p->interface[0].name, p->interface[0].name);
 	p->guid = p->cfg.guid != 0 ? p->cfg.guid : port_eui64(p->mac);
 	settings_init(p);
 	state_publish(l, p, 0);
@@ -202,9 +194,10 @@ state_init(struct link *l, struct link_port *p, struct error *err)
 void
 link_port_set(struct link_worker *w, unsigned int port, const struct port_settings *s)
 {
-	struct link_port *p = &w->link->port[port];
+	struct link_port *p = link_port_at(w->link, port);
 
-	__atomic_store_n(&p->heard_data, false, __ATOMIC_RELAXED);
+	RTE_ASSERT(s->lmc <= 7);
+	RELAXED_SET(p->heard_data, false);
 	p->settings = *s;
 	state_publish(w->link, p, w->now);
 }
@@ -214,8 +207,7 @@ static bool
 state_update(const struct link *l, struct link_port *p, uint64_t now)
 {
 	struct rte_eth_link link = { 0 };
-	bool was_up = link_up(p);
-	bool up;
+	bool was_up = p->carrier;
 	uint16_t mtu = p->mtu;
 
 	if (!read_link(p, &link))
@@ -223,15 +215,14 @@ state_update(const struct link *l, struct link_port *p, uint64_t now)
 	/* another program may have changed the device's MTU (tap, a representor) */
 	if (p->cfg.mtu == 0 && p->driver_rule->mtu == MTU_DEVICE)
 		rte_eth_dev_get_mtu(p->ethdev, &mtu);
-	p->link = link;
-	up = link_up(p);
-	if (up == was_up && mtu == p->mtu)
+	p->carrier = link.link_status;
+	if (p->carrier == was_up && mtu == p->mtu)
 		return false;
 	/* buffers were sized at start, so a larger MTU takes effect only after a restart */
 	p->mtu = RTE_MIN(mtu, p->pool->data_room - ETH_LEN - VLAN_LEN);
 	state_publish(l, p, now);
-	LINK_LOG(NOTICE, "%s: link is %s, MTU %u", p->cfg.name, up ? "up" : "down", p->mtu);
-	return up && !was_up;
+	PORT_LOG(p, NOTICE, "link is %s, MTU %u", p->carrier ? "up" : "down", p->mtu);
+	return p->carrier && !was_up;
 }
 
 /* Announce our addresses: after a restart or a fail-over the neighbours' caches are stale. */
@@ -244,42 +235,46 @@ state_announce_addresses(struct link_worker *w, struct link_port *p)
 		if (gid_is_ipv4(&p->cfg.addr[i].gid))
 			arp_send(w, p, &p->cfg.addr[i].gid, &p->cfg.addr[i].gid, NULL);
 		else
-			nd_announce(w, p, &p->cfg.addr[i].gid);
+			nd_announce(w, p, p->cfg.addr[i].gid.raw);
+}
+
+static void
+announce_soon(struct link_worker *w, const struct link_port *p)
+{
+	if (!p->back_to_back)
+		w->port[p->index].announce_left = ANNOUNCE_COUNT;
 }
 
 /* Worker 0, at its start. */
 void
 state_announce(struct link_worker *w)
 {
-	unsigned int i;
+	const struct link_port *p;
 
-	for (i = 0; i < w->link->num_ports; i++)
-		if (!w->link->port[i].back_to_back)
-			w->announce_left[i] = ANNOUNCE_COUNT;
+	LINK_FOREACH_PORT(p, w->link)
+		announce_soon(w, p);
 }
 
 void
 state_tick(struct link_worker *w, uint64_t now)
 {
-	uint64_t ms = w->link->cfg.hz / 1000;
+	bool look = now >= w->state_next;
+	struct worker_port *o;
 	struct link_port *p;
-	unsigned int i;
-	bool look;
 
-	look = now >= w->state_next;
 	if (look)
-		w->state_next = now + STATE_MS * ms;
-	for (i = 0; i < w->link->num_ports; i++) {
-		p = &w->link->port[i];
+		w->state_next = now + link_ms(w->link, STATE_MS);
+	LINK_FOREACH_PORT(p, w->link) {
 		if (p->attr_stale)
 			state_publish(w->link, p, now);
-		if (look && state_update(w->link, p, now) && !p->back_to_back)
-			w->announce_left[i] = ANNOUNCE_COUNT;
-		if (w->announce_left[i] == 0 || now < w->announce_next[i] || !p->attr->up)
+		if (look && state_update(w->link, p, now))
+			announce_soon(w, p);
+		o = &w->port[p->index];
+		if (o->announce_left == 0 || now < o->announce_next || !p->attr->up)
 			continue;
 		state_announce_addresses(w, p);
-		w->announce_left[i]--;
-		w->announce_next[i] = now + ANNOUNCE_MS * ms;
+		o->announce_left--;
+		o->announce_next = now + link_ms(w->link, ANNOUNCE_MS);
 	}
 }
 
@@ -287,38 +282,24 @@ void
 state_addresses_changed(struct link_worker *w, struct link_port *p)
 {
 	state_publish(w->link, p, w->now);
-	if (!p->back_to_back)
-		w->announce_left[p->index] = ANNOUNCE_COUNT;
-}
-
-const struct port_attr *
-link_port_attr(const struct link *l, unsigned int port)
-{
-	return __atomic_load_n(&l->port[port].attr, __ATOMIC_ACQUIRE);
-}
-
-bool
-link_port_heard_data(const struct link *l, unsigned int port)
-{
-	return __atomic_load_n(&l->port[port].heard_data, __ATOMIC_RELAXED);
+	announce_soon(w, p);
 }
 
 bool
 link_port_carrier(const struct link *l, unsigned int port)
 {
-	return link_up(&l->port[port]);
+	return link_port_at(l, port)->carrier;
 }
 
 void
 link_state(const struct link *l, unsigned int port, struct link_state *state)
 {
-	const struct link_port *p = &l->port[port];
+	const struct link_port *p = link_port_at(l, port);
 	struct rte_eth_link link = { 0 };
 
 	memset(state, 0, sizeof(*state));
-	if (!read_link(p, &link))
-		link.link_status = RTE_ETH_LINK_DOWN;
-	state->up = link.link_status == RTE_ETH_LINK_UP;
+	read_link(p, &link);
+	state->up = link.link_status;
 	if (link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
 		state->speed_mbps = link.link_speed;
 	state->mtu = link_port_attr(l, port)->mtu;

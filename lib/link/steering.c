@@ -11,8 +11,6 @@
  * that receives their packets (lib/engine/rehome.c).
  */
 
-#include <stdio.h>
-
 #include "base/plural.h"
 #include "link/private.h"
 

@@ -26,7 +26,7 @@
 #define FULL_MS 250 /* longer than a busy machine stalls the process that empties the queue */
 
 /* Pass the batch to the worker that owns a queue. @return number of frames taken */
-static unsigned int
+static unsigned int __rte_noinline
 tx_to_ring(struct tx_port *t)
 {
 	unsigned int n = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
@@ -53,7 +53,7 @@ tx_rest(struct link_worker *w, struct tx_port *t, unsigned int sent)
 		t->full = true;
 		t->full_since = w->now;
 	}
-	if (w->now - t->full_since >= FULL_MS * (w->link->cfg.hz / 1000) ||
+	if (w->now - t->full_since >= link_ms(w->link, FULL_MS) ||
 		link_port_attr(w->link, t->port)->state == PORT_STATE_DOWN)
 		t->stuck = true;
 	if (!t->stuck)
@@ -61,17 +61,10 @@ tx_rest(struct link_worker *w, struct tx_port *t, unsigned int sent)
 	if (t->ring != NULL && t->way == TX_QUEUE)
 		sent = tx_to_ring(t);
 	t->num -= sent;
-	link_count(&w->counters[t->port].tx_full, t->num);
+	link_count(w, t->port, tx_full, t->num);
 	rte_pktmbuf_free_bulk(t->mbuf + sent, t->num);
 	t->num = 0;
 	t->bytes = 0;
-}
-
-/* @return number of frames taken */
-static unsigned int __rte_noinline
-tx_elsewhere(struct tx_port *t)
-{
-	return t->way == TX_STOPPED ? 0 : tx_to_ring(t);
 }
 
 /* The queue takes frames again. */
@@ -82,10 +75,11 @@ tx_moves(struct link_worker *w, struct tx_port *t)
 
 	t->full = false;
 	t->stuck = false;
-	link_count(&w->counters[t->port].tx_wait,
+	link_count(w, t->port, tx_wait,
 		(uint64_t)((unsigned __int128)waited * 1000000000 / w->link->cfg.hz));
 }
 
+/* @return number of frames taken */
 static unsigned int
 tx_offer(struct tx_port *t)
 {
@@ -93,7 +87,7 @@ tx_offer(struct tx_port *t)
 		ethdev_in_burst = t->ethdev;
 		return rte_eth_tx_burst(t->ethdev, t->queue, t->mbuf, t->num);
 	}
-	return tx_elsewhere(t);
+	return t->way == TX_STOPPED ? 0 : tx_to_ring(t);
 }
 
 /* Send VL15's batch first. @retval false  the queue did not take all of it */
@@ -108,7 +102,6 @@ vl15_first(struct link_worker *w, struct tx_port *vl15)
 void
 tx_burst(struct link_worker *w, struct tx_port *t)
 {
-	struct link_counters *c = &w->counters[t->port];
 	uint64_t bytes = t->bytes;
 	unsigned int sent = 0, num = t->num;
 
@@ -123,8 +116,8 @@ tx_burst(struct link_worker *w, struct tx_port *t)
 	t->left += num - t->num;
 	/* frames passed to another worker are counted there */
 	if (likely(sent > 0 && t->way == TX_QUEUE)) {
-		link_count(&c->tx_packets, sent);
-		link_count(&c->tx_bytes, bytes - t->bytes);
+		link_count(w, t->port, tx_packets, sent);
+		link_count(w, t->port, tx_bytes, bytes - t->bytes);
 	}
 }
 
@@ -157,7 +150,7 @@ tx_refill(struct link_worker *w, struct tx_port *t)
 	unsigned int i;
 
 	if (rte_mempool_get_bulk(t->mp, (void **)t->cache, LINK_BURST) != 0) {
-		link_count(&w->counters[t->port].tx_no_mbuf, 1);
+		link_count(w, t->port, tx_no_mbuf, 1);
 		return false;
 	}
 	for (i = 0; i < LINK_BURST; i++) {
@@ -174,8 +167,8 @@ tx_send_to_self(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
 {
 	m->port = port; /* ours, not an ethdev's */
 	w->self[w->self_head++ % SELF_QUEUE] = m;
-	link_count(&w->counters[port].tx_packets, 1);
-	link_count(&w->counters[port].tx_bytes, m->pkt_len);
+	link_count(w, port, tx_packets, 1);
+	link_count(w, port, tx_bytes, m->pkt_len);
 }
 
 /*
@@ -191,19 +184,12 @@ tx_bth(const struct rte_mbuf *m)
 	return (uint8_t *)m->buf_addr + BTH_OFF;
 }
 
-/* True if the port's batch has room for the packet, and there is an mbuf for it. */
-static inline bool
-tx_has_room(const struct tx_port *t, const struct path *path, uint32_t len)
-{
-	return t->num < LINK_BURST && t->num_cached > 0 && len + path->trailer_len <= t->room;
-}
-
-/* As tx_has_room(), and the self queue has room, and no mbuf is reserved. */
+/* True if the batch and the self queue have room for the packet, and there is an mbuf for it. */
 static inline bool
 tx_is_ready(const struct link_worker *w, const struct tx_port *t, const struct path *path,
 	uint32_t len)
 {
-	return tx_has_room(t, path, len) && w->mbuf == NULL &&
+	return t->num < LINK_BURST && t->num_cached > 0 && len + path->trailer_len <= t->room &&
 		w->self_head - w->self_tail != SELF_QUEUE;
 }
 
@@ -218,16 +204,17 @@ tx_make_ready(struct link_worker *w, struct tx_port *t, const struct path *path,
 	w->mbuf = NULL;
 	if (len + path->trailer_len > t->room) {
 		/* longer than the port's MTU: the caller's path MTU is wrong */
-		link_count(&w->counters[t->port].tx_no_mbuf, 1);
+		link_count(w, t->port, tx_no_mbuf, 1);
 		return false;
 	}
 	return t->num_cached > 0 || tx_refill(w, t);
 }
 
-static __rte_always_inline uint8_t *
-tx_take_mbuf(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
+uint8_t *
+tx_port_reserve(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
 {
-	if (unlikely(!tx_is_ready(w, t, path, len)) && !tx_make_ready(w, t, path, len))
+	if (unlikely(w->mbuf != NULL || !tx_is_ready(w, t, path, len)) &&
+		!tx_make_ready(w, t, path, len))
 		return NULL;
 	w->mbuf = t->cache[--t->num_cached];
 	w->from = t;
@@ -236,18 +223,12 @@ tx_take_mbuf(struct link_worker *w, struct tx_port *t, const struct path *path, 
 	return tx_bth(w->mbuf);
 }
 
-uint8_t *
-tx_port_reserve(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
-{
-	return tx_take_mbuf(w, t, path, len);
-}
-
 static uint8_t *
 sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct link_worker *w = (struct link_worker *)sink;
 
-	return tx_take_mbuf(w, w->tx[path->av.port], path, len);
+	return tx_port_reserve(w, w->tx[path->av.port], path, len);
 }
 
 /*
@@ -261,58 +242,61 @@ tx_ib_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bt
 	bool smp = (get_be32(bth + BTH_DESTQP) & 0xFFFFFF) == 0;
 	const struct link_port *p = &w->link->port[path->av.port];
 	const struct port_attr *attr = link_port_attr(w->link, path->av.port);
-	struct link_counters *c = &w->counters[path->av.port];
 	uint64_t mac = mac_word(path->av.dmac);
 
 	if (!smp && (attr->state != PORT_STATE_ACTIVE || path->av.vl == LRH_VL_SMP)) {
-		link_count(&c->tx_port_state, 1);
+		link_count(w, path->av.port, tx_port_state, 1);
 		return 0;
 	}
 	if (mac == 0)
 		mac = lid_route(p, attr, path->av.dlid) & MAC_MASK;
 	if (unlikely(attr->disabled) && mac != p->mac_word) {
-		link_count(&c->tx_port_state, 1);
+		link_count(w, path->av.port, tx_port_state, 1);
 		return 0;
 	}
 	if (unlikely(mac == 0)) {
-		link_count(&c->tx_flooded, 1);
+		link_count(w, path->av.port, tx_flooded, 1);
 		mac = MAC_MASK;
 	}
 	return mac | NEIGH_VALID | (mac == p->mac_word ? NEIGH_SELF : 0);
 }
 
-/* Pad a short frame, after its CRC. @return bytes added */
-static uint32_t
-tx_pad_frame(const struct path *path, uint8_t *bth, uint32_t bth_len)
-{
-	uint32_t len = path->header_len + bth_len + path->trailer_len;
-
-	if (len >= ETH_MIN_LEN)
-		return 0;
-	memset(bth + bth_len + path->trailer_len, 0, ETH_MIN_LEN - len);
-	return ETH_MIN_LEN - len;
-}
-
-/* The next hop's MAC and flags; without NEIGH_VALID the packet is dropped, and counted. */
-static inline uint64_t
-tx_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
+/* The next hop of a path without a neighbour. */
+static uint64_t __rte_noinline
+tx_other_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 {
 	uint64_t mac;
 
-	if (likely(path->neighbour != PATH_NO_NEIGHBOUR)) {
-		mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
-		if (unlikely(!(mac & NEIGH_VALID)))
-			link_count(&w->counters[path->av.port].tx_unresolved, 1);
-		return mac;
-	}
 	if (path->av.encap == ENCAP_IB)
 		return tx_ib_next_hop(w, path, bth);
 	/*
 	 * the answer to a datagram goes to the datagram's source MAC, which may be the port itself
 	 */
-	mac = mac_word(path->av.dmac) | NEIGH_VALID;
-	if (memcmp(path->av.dmac, path->av.smac, MAC_LEN) == 0)
-		mac |= NEIGH_SELF;
+	mac = mac_word(path->av.dmac);
+	return mac | NEIGH_VALID | (mac == mac_word(path->av.smac) ? NEIGH_SELF : 0);
+}
+
+/* In the word of a next hop: the frame may be shorter than an Ethernet frame must be. */
+#define TX_MAY_PAD (NEIGH_SELF >> 1)
+
+/* What the caller of tx_packet() knows, constants. */
+struct tx_shape {
+	bool copy; /* headers and payload are still to be copied to the frame */
+	bool neighbour; /* the path has one */
+};
+
+/* The next hop's MAC and flags; without NEIGH_VALID the packet is dropped, and counted. */
+static __rte_always_inline uint64_t
+tx_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth,
+	struct tx_shape shape)
+{
+	uint64_t mac;
+
+	if (!shape.neighbour && unlikely(path->neighbour == PATH_NO_NEIGHBOUR))
+		return tx_other_next_hop(w, path, bth) | TX_MAY_PAD;
+	mac = RELAXED_GET(w->link->neigh_mac[path->neighbour]);
+	if (unlikely(!(mac & NEIGH_VALID)))
+		link_count(w, path->av.port, tx_unresolved, 1);
 	return mac;
 }
 
@@ -325,47 +309,99 @@ tx_set_frame(const struct path *path, struct rte_mbuf *m, uint64_t mac, uint32_t
 	m->data_off = off;
 	m->data_len = len;
 	m->pkt_len = len;
-	memcpy((uint8_t *)m->buf_addr + off, &mac, MAC_LEN);
+	put_mac((uint8_t *)m->buf_addr + off, mac);
+}
+
+/* True if the packet gets no ICRC, see link_config.icrc_off. Native IB always has one. */
+static inline bool
+tx_is_bare(const struct link_worker *w, const struct path *path)
+{
+	return unlikely(w->icrc_off) && path->av.encap != ENCAP_IB;
+}
+
+/* Pad a short frame of ours with zeros to the least length of Ethernet, if the buffer has room. */
+static void
+tx_fill_up(struct link_worker *w, const struct tx_port *t, struct rte_mbuf *m)
+{
+	uint16_t pad = m->pkt_len < ETH_MIN_LEN ? ETH_MIN_LEN - m->pkt_len : 0;
+	char *end = rte_pktmbuf_append(m, pad);
+
+	if (end == NULL)
+		return;
+	memset(end, 0, pad);
+	link_count(w, t->port, tx_pad, pad);
+}
+
+/* A frame that is short, or to the port itself */
+static void __rte_noinline
+tx_odd_frame(struct link_worker *w, struct tx_port *t, struct rte_mbuf *m, uint64_t mac)
+{
+	if (mac & TX_MAY_PAD)
+		tx_fill_up(w, t, m);
+	if (mac & NEIGH_SELF)
+		tx_send_to_self(w, t->port, m);
+	else
+		tx_queue(w, t, m, m->pkt_len);
+}
+
+/*
+ * Send the packet in `m` to the next hop, or to the port itself: complete the headers before its
+ * BTH and the ICRC. Without shape.copy, `headers_len` bytes through the padding are there.
+ */
+static __rte_always_inline void
+tx_packet(struct link_worker *w, struct tx_port *t, struct rte_mbuf *m, const struct path *path,
+	struct tx_shape shape, const uint8_t *headers, uint32_t headers_len, const void *from,
+	uint32_t len)
+{
+	uint8_t *bth = tx_bth(m);
+	uint64_t mac = tx_next_hop(w, path, shape.copy ? headers : bth, shape);
+
+	if (unlikely(!(mac & NEIGH_VALID))) {
+		t->cache[t->num_cached++] = m;
+		return;
+	}
+	if (tx_is_bare(w, path)) {
+		if (shape.copy) /* the mbuf has room for all of it */
+			memcpy(bth, headers, sizeof(struct tx_headers));
+		len = path_finish_bare(path, bth, headers_len, from, len, w->ip_id++);
+	} else if (shape.copy) {
+		len = path_finish_send(path, bth, headers, headers_len, from, len, w->ip_id++);
+	} else if (headers_len <= BTH_LEN + PATH_EXT_MAX) { /* headers and no payload */
+		len = path_finish_copy(path, bth, headers_len, NULL, 0, w->ip_id++);
+	} else {
+		len = path_finish(path, bth, headers_len, w->ip_id++);
+	}
+	tx_set_frame(path, m, mac, len);
+	if (likely((mac ^ NEIGH_VALID) < TX_MAY_PAD))
+		tx_queue(w, t, m, len);
+	else
+		tx_odd_frame(w, t, m, mac);
 }
 
 static void
 sink_commit(struct tx_sink *sink)
 {
 	struct link_worker *w = (struct link_worker *)sink;
-	const struct path *path = w->path;
-	struct tx_port *t = w->from;
 	struct rte_mbuf *m = w->mbuf;
-	uint8_t *bth = tx_bth(m);
-	uint64_t mac = tx_next_hop(w, path, bth);
-	uint32_t pad = 0, len;
 
 	w->mbuf = NULL;
-	if (unlikely(!(mac & NEIGH_VALID))) {
-		t->cache[t->num_cached++] = m;
-		return;
-	}
-	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR))
-		pad = tx_pad_frame(path, bth, w->bth_len);
-	if (unlikely(pad > 0))
-		link_count(&w->counters[path->av.port].tx_pad, pad);
-	if (w->bth_len <= BTH_LEN + PATH_EXT_MAX) /* headers and no payload */
-		len = path_finish_copy(path, bth, w->bth_len, NULL, 0, w->ip_id++);
-	else
-		len = path_finish(path, bth, w->bth_len, w->ip_id++);
-	len += pad;
-	tx_set_frame(path, m, mac, len);
-	if (unlikely(mac & NEIGH_SELF))
-		tx_send_to_self(w, path->av.port, m);
-	else
-		tx_queue(w, t, m, len);
+	tx_packet(w, w->from, m, w->path, (struct tx_shape){ 0 }, NULL, w->bth_len, NULL, 0);
 }
 
-/* For a full batch, no cached mbuf, an own or unresolved address. */
+/* For a full batch, no mbuf, or a path without a neighbour. */
 static bool __rte_noinline
-sink_send_by_steps(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
+sink_send_any(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
 	uint32_t headers_len, const void *from, uint32_t len)
 {
-	return tx_send_by_steps(sink, path, headers, headers_len, from, len);
+	struct link_worker *w = (struct link_worker *)sink;
+	struct tx_port *t = w->tx[path->av.port];
+	uint32_t bth_len = headers_len + wire_padded(len);
+
+	if (!tx_is_ready(w, t, path, bth_len) && !tx_make_ready(w, t, path, bth_len))
+		return false;
+	tx_packet(w, t, t->cache[--t->num_cached], path, (struct tx_shape){ .copy = true },
+		headers->bytes, headers_len, from, len);
+	return true;
 }
 
 static bool
@@ -374,34 +410,12 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 {
 	struct link_worker *w = (struct link_worker *)sink;
 	struct tx_port *t = w->tx[path->av.port];
-	struct rte_mbuf *m;
-	uint64_t mac;
-	uint8_t *bth;
 
 	if (unlikely(!COMMON_CASE(path->neighbour != PATH_NO_NEIGHBOUR &&
-		    tx_has_room(t, path, headers_len + len + 3))))
-		return sink_send_by_steps(sink, path, headers, headers_len, from, len);
-	mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
-	if (unlikely((mac ^ NEIGH_VALID) >= NEIGH_SELF)) /* not valid, or the port itself */
-		return sink_send_by_steps(sink, path, headers, headers_len, from, len);
-	m = t->cache[--t->num_cached];
-	bth = tx_bth(m);
-	if (unlikely(w->icrc_off)) {
-		memcpy(bth, headers->bytes, sizeof(headers->bytes));
-		len = path_finish_bare(path, bth, headers_len, from, len, w->ip_id++);
-	} else if (likely(headers_len == BTH_LEN)) {
-		len = path_finish_send(path, bth, headers->bytes, from, len, w->ip_id++);
-	} else if (len == 0 && headers_len == BTH_LEN + 4) {
-		len = path_finish_ack(path, bth, headers->bytes, w->ip_id++);
-	} else if (len == 0 && headers_len == BTH_LEN + 12) {
-		len = path_finish_atomic(path, bth, headers->bytes, w->ip_id++);
-	} else {
-		/* the mbuf has room for all of it */
-		memcpy(bth, headers->bytes, sizeof(headers->bytes));
-		len = path_finish_copy(path, bth, headers_len, from, len, w->ip_id++);
-	}
-	tx_set_frame(path, m, mac, len);
-	tx_queue(w, t, m, len);
+		    tx_is_ready(w, t, path, headers_len + wire_padded(len)))))
+		return sink_send_any(sink, path, headers, headers_len, from, len);
+	tx_packet(w, t, t->cache[--t->num_cached], path, (struct tx_shape){ true, true },
+		headers->bytes, headers_len, from, len);
 	return true;
 }
 
@@ -416,11 +430,11 @@ tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l
 
 	guard_release(m);
 	if (h < (uint8_t *)m->buf_addr || !tx_room(w, t)) {
-		link_count(&w->counters[p->index].tx_full, 1);
+		link_count(w, p->index, tx_full, 1);
 		rte_pktmbuf_free(m);
 		return;
 	}
-	memcpy(h, &dmac, MAC_LEN);
+	put_mac(h, dmac);
 	memcpy(h + MAC_LEN, p->mac, MAC_LEN);
 	if (tagged) {
 		put_be16(h + 12, ETHERTYPE_VLAN);
@@ -428,15 +442,12 @@ tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l
 	}
 	put_be16(l3 - 2, ethertype);
 	m->data_off = h - (uint8_t *)m->buf_addr;
-	if (len < ETH_MIN_LEN && m->data_off + ETH_MIN_LEN <= m->buf_len) {
-		memset(h + len, 0, ETH_MIN_LEN - len);
-		len = ETH_MIN_LEN;
-	}
 	m->data_len = len;
 	m->pkt_len = len;
+	tx_fill_up(w, t, m);
 	/* the answer may be in the request's mbuf, whose receive flags must go */
 	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
-	tx_queue(w, t, m, len);
+	tx_queue(w, t, m, m->pkt_len);
 }
 
 struct rte_mbuf *
@@ -453,7 +464,7 @@ tx_control(struct link_worker *w, struct link_port *p, uint8_t **l3)
 }
 
 /* Take frames from the rings of workers that have no queue on a port. */
-void
+static void
 tx_handoff_drain(struct link_worker *w)
 {
 	struct tx_handoff *h;
@@ -492,11 +503,11 @@ tx_handoff_tell(struct link_worker *w)
 		t = w->tx[h->port];
 		if (t->left < h->mark)
 			continue;
-		__atomic_store_n(h->ring_left, h->marked, __ATOMIC_RELEASE);
+		RELEASE_SET(*h->ring_left, h->marked);
 		h->marked = h->taken;
 		h->mark = t->left + t->num;
 		if (t->num == 0)
-			__atomic_store_n(h->ring_left, h->marked, __ATOMIC_RELEASE);
+			RELEASE_SET(*h->ring_left, h->marked);
 	}
 }
 
@@ -506,19 +517,30 @@ link_tx_sink(struct link_worker *w)
 	return &w->sink;
 }
 
+/* Even where a port has no other frames. */
+static void __rte_noinline
+tx_flush_vl15(struct link_worker *w)
+{
+	struct worker_port *o;
+
+	WORKER_FOREACH_PORT(o, w)
+		if (o->vl15.num > 0)
+			tx_burst(w, &o->vl15);
+}
+
 void
 link_tx_flush(struct link_worker *w, uint64_t now)
 {
-	unsigned int i;
+	struct worker_port *o;
 
 	w->now = now;
 	if (unlikely(w->num_handoff > 0))
 		tx_handoff_drain(w);
-	if (unlikely(w->vl15 != NULL))
-		tx_vl15_flush(w);
-	for (i = 0; i < w->link->num_ports; i++)
-		if (w->tx[i]->num > 0)
-			tx_burst(w, w->tx[i]);
+	if (unlikely(w->smp_sink.reserve != NULL))
+		tx_flush_vl15(w);
+	WORKER_FOREACH_PORT(o, w)
+		if (o->tx.num > 0)
+			tx_burst(w, &o->tx);
 	if (unlikely(w->num_handoff > 0))
 		tx_handoff_tell(w);
 }
@@ -526,42 +548,41 @@ link_tx_flush(struct link_worker *w, uint64_t now)
 void
 link_tx_mark(struct link_worker *w)
 {
-	struct tx_port *t;
-	unsigned int i;
+	struct worker_port *o;
 
-	for (i = 0; i < w->link->num_ports; i++) {
-		t = w->tx[i];
-		t->mark = t->left + t->num;
-		t->ring_mark = t->ringed;
-		if (unlikely(t->vl15 != NULL))
-			t->vl15->mark = t->vl15->left + t->vl15->num;
+	WORKER_FOREACH_PORT(o, w) {
+		o->tx.mark = o->tx.left + o->tx.num;
+		o->tx.ring_mark = o->tx.ringed;
+		o->vl15.mark = o->vl15.left + o->vl15.num;
 	}
 }
 
 bool
 link_tx_left(const struct link_worker *w)
 {
-	const struct tx_port *t;
-	unsigned int i;
+	const struct worker_port *o;
+	uint32_t left;
 
-	for (i = 0; i < w->link->num_ports; i++) {
-		t = w->tx[i];
-		if (t->left < t->mark ||
-			(t->ringed > 0 &&
-				(int32_t)(__atomic_load_n(&w->link->port[i].tx_ring_left[w->id],
-						  __ATOMIC_ACQUIRE) -
-					t->ring_mark) < 0))
-			return false;
-		if (unlikely(t->vl15 != NULL) && t->vl15->left < t->vl15->mark)
+	WORKER_FOREACH_PORT(o, w) {
+		left = ACQUIRE_GET(w->link->port[o->tx.port].tx_ring_left[w->id]);
+		if (o->tx.left < o->tx.mark || o->vl15.left < o->vl15.mark ||
+			(o->tx.ringed > 0 && (int32_t)(left - o->tx.ring_mark) < 0))
 			return false;
 	}
 	return true;
 }
 
 void
-tx_sink_init(struct link_worker *w)
+tx_init(struct link_worker *w)
 {
+	unsigned int i;
+
 	w->sink.reserve = sink_reserve;
 	w->sink.commit = sink_commit;
 	w->sink.send = sink_send;
+	w->icrc_off = w->link->cfg.icrc_off;
+	for (i = 0; i < w->link->num_ports; i++) {
+		w->tx[i] = &w->port[i].tx;
+		tx_port_init(w, w->tx[i], i);
+	}
 }

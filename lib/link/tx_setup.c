@@ -33,24 +33,10 @@ tx_port_init(const struct link_worker *w, struct tx_port *t, uint16_t port)
 	t->ethdev = p->ethdev;
 	t->queue = w->id;
 	t->way = w->id < p->ntx ? TX_QUEUE : TX_RING;
+	t->ring = p->tx_ring[w->id];
 	t->mp = p->pool->mp;
 	t->rearm = rearm_word();
 	t->room = rte_pktmbuf_data_room_size(t->mp) - RTE_PKTMBUF_HEADROOM;
-}
-
-void
-tx_init(struct link_worker *w)
-{
-	unsigned int i;
-
-	tx_sink_init(w);
-	w->icrc_off = w->link->cfg.icrc_off;
-	for (i = 0; i < w->link->num_ports; i++) {
-		tx_port_init(w, w->tx[i], i);
-		w->tx[i]->ring = w->link->port[i].tx_ring[w->id];
-	}
-	if (w->vl15 != NULL)
-		tx_vl15_init(w);
 }
 
 void
@@ -67,23 +53,18 @@ fini_port(struct tx_port *t)
 {
 	rte_pktmbuf_free_bulk(t->mbuf, t->num);
 	rte_pktmbuf_free_bulk(t->cache, t->num_cached);
-	t->num = 0;
-	t->num_cached = 0;
 }
 
 void
 tx_fini(struct link_worker *w)
 {
-	unsigned int i;
+	struct worker_port *o;
 
-	if (w->mbuf != NULL)
-		rte_pktmbuf_free(w->mbuf);
-	w->mbuf = NULL;
+	rte_pktmbuf_free(w->mbuf);
 	while (w->self_tail != w->self_head)
 		rte_pktmbuf_free(w->self[w->self_tail++ % SELF_QUEUE]);
-	for (i = 0; i < w->link->num_ports; i++) {
-		fini_port(w->tx[i]);
-		if (w->tx[i]->vl15 != NULL)
-			fini_port(w->tx[i]->vl15);
+	WORKER_FOREACH_PORT(o, w) {
+		fini_port(&o->tx);
+		fini_port(&o->vl15);
 	}
 }

@@ -25,8 +25,8 @@ vl15_refill(struct tx_port *t)
 static uint8_t *
 smp_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
-	struct link_worker *w = ((struct smp_sink *)sink)->worker;
-	struct tx_port *t = &w->vl15[path->av.port];
+	struct link_worker *w = container_of(sink, struct link_worker, smp_sink);
+	struct tx_port *t = &w->port[path->av.port].vl15;
 
 	vl15_refill(t);
 	return tx_port_reserve(w, t, path, len);
@@ -35,41 +35,30 @@ smp_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 static void
 smp_commit(struct tx_sink *sink)
 {
-	struct link_worker *w = ((struct smp_sink *)sink)->worker;
+	struct link_worker *w = container_of(sink, struct link_worker, smp_sink);
 
 	w->sink.commit(&w->sink);
-}
-
-void
-tx_vl15_flush(struct link_worker *w)
-{
-	unsigned int i;
-
-	for (i = 0; i < w->link->num_ports; i++)
-		if (w->vl15[i].num > 0)
-			tx_burst(w, &w->vl15[i]);
 }
 
 /* Worker 0 has a TX queue of every port, so VL15 needs no ring to another worker. */
 void
 tx_vl15_init(struct link_worker *w)
 {
-	unsigned int i;
+	struct worker_port *o;
 
-	w->smp_sink.worker = w;
-	w->smp_sink.sink.reserve = smp_reserve;
-	w->smp_sink.sink.commit = smp_commit;
-	for (i = 0; i < w->link->num_ports; i++) {
-		if (!w->link->port[i].cfg.ib)
+	WORKER_FOREACH_PORT(o, w) {
+		if (!w->link->port[o->tx.port].cfg.ib)
 			continue;
-		tx_port_init(w, &w->vl15[i], i);
-		vl15_refill(&w->vl15[i]);
-		w->tx[i]->vl15 = &w->vl15[i];
+		tx_port_init(w, &o->vl15, o->tx.port);
+		vl15_refill(&o->vl15);
+		o->tx.vl15 = &o->vl15;
+		w->smp_sink.reserve = smp_reserve;
+		w->smp_sink.commit = smp_commit;
 	}
 }
 
 struct tx_sink *
 link_smp_sink(struct link_worker *w)
 {
-	return w->vl15 != NULL ? &w->smp_sink.sink : NULL;
+	return w->smp_sink.reserve != NULL ? &w->smp_sink : NULL;
 }

@@ -10,8 +10,8 @@
 
 #include <dlfcn.h>
 #include <stdarg.h>
-#include <stdio.h>
 
+#include "link/device.h"
 #include "link/private.h"
 
 #define KERNEL "Kernel error message: "
@@ -23,12 +23,11 @@ static char kernel_words[128];
 static bool begun;
 
 static int __attribute__((format(printf, 2, 0)))
-xdp_log_print(int level, const char *fmt, va_list args)
+xdp_log_print(__rte_unused int level, const char *fmt, va_list args)
 {
 	const char *words;
 	char text[256];
 
-	RTE_SET_USED(level);
 	vsnprintf(text, sizeof(text), fmt, args);
 	text[strcspn(text, "\n")] = '\0';
 	words = strstr(text, KERNEL);

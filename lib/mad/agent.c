@@ -50,6 +50,7 @@ mad_agent_find(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_ver
 int
 mad_agent_add(struct mad_worker *w, const struct mad_agent *agent)
 {
+	RTE_ASSERT(agent->request != NULL && agent->data_offset >= MAD_HEADER_LEN);
 	if (agent_row(w, agent->mgmt_class, agent->class_version) != NULL)
 		return -EEXIST;
 	if (w->num_agents == MAD_AGENTS_MAX)
@@ -75,29 +76,6 @@ method_find(const struct mad_agent *agent, uint8_t method)
 }
 
 /* --- answers --- */
-
-uint8_t
-mad_response_method(uint8_t mgmt_class, uint8_t class_version, uint8_t method)
-{
-	method &= ~MAD_RESPONSE;
-	if (method == MAD_SET)
-		method = MAD_GET;
-	else if (mgmt_class == MAD_CLASS_SUBN_ADM && class_version == 2 && method == SA2_GET_TRACE)
-		method = SA_GET_TABLE;
-	return method | MAD_RESPONSE;
-}
-
-void
-mad_reply_header(uint8_t reply[MAD_LEN], const uint8_t *request)
-{
-	memset(reply, 0, MAD_LEN);
-	memcpy(reply, request, MAD_HEADER_LEN);
-	put_be16(reply + MAD_OFF_STATUS, 0);
-	reply[MAD_OFF_METHOD] = mad_response_method(request[MAD_OFF_CLASS],
-		request[MAD_OFF_CLASS_VERSION], request[MAD_OFF_METHOD]);
-	if (mad_is_smp(request))
-		mad_smp_reply(reply, request);
-}
 
 /* True if the requester expects an answer to this method. */
 static bool
@@ -246,6 +224,7 @@ start_session(const struct mad_rx *rx, const struct mad_agent *agent, const stru
 	if (s->protocol->start_request != NULL)
 		s->protocol->start_request(s);
 	mad_session_request(s);
+	mad_session_check(s);
 	return VERDICT_DATAGRAM;
 }
 
@@ -257,6 +236,7 @@ start_receiving(const struct mad_rx *rx, const struct mad_agent *agent, const st
 	struct mad_session *s;
 	struct mad_peer peer;
 	bool trusted = false;
+	enum verdict v;
 
 	if (agent->admit != NULL) {
 		mad_peer_of(&peer, rx);
@@ -275,8 +255,10 @@ start_receiving(const struct mad_rx *rx, const struct mad_agent *agent, const st
 		mad_session_answers(s);
 	s->protocol->start_receive(s);
 	if (unlikely(s->trace != NULL))
-		mad_trace_received(s, rx->mad);
-	return s->protocol->receive(s, rx);
+		mad_trace_packet(s, MAD_STEP_RECEIVED, rx->mad);
+	v = s->protocol->receive(s, rx);
+	mad_session_check(s);
+	return v;
 }
 
 /* --- requests of one packet without a session --- */
@@ -332,8 +314,10 @@ ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct
 	out = agent->request(agent->arg, &req);
 	if (unlikely(req.handle != 0)) {
 		s = mad_session_of(rx->w, req.handle);
-		if (s != NULL)
+		if (s != NULL) {
 			agent_outcome(s, out, &req);
+			mad_session_check(s);
+		}
 	} else if (out == MAD_ANSWER) {
 		mad_smp_return(reply);
 		return mad_reply_to(rx->w, &peer, agent, reply) ? VERDICT_DATAGRAM
@@ -400,9 +384,11 @@ mad_answer(struct mad_worker *w, mad_handle h, const uint8_t *mad, uint64_t now)
 {
 	struct mad_session *s = waiting(w, h, now);
 
+	RTE_ASSERT(mad[MAD_OFF_METHOD] & MAD_RESPONSE);
 	if (s == NULL)
 		return -ENOENT;
 	agent_start_answer(s, mad);
+	mad_session_check(s);
 	return 0;
 }
 
@@ -412,6 +398,7 @@ mad_stream(struct mad_worker *w, mad_handle h, const uint8_t *mad, const struct 
 {
 	struct mad_session *s = waiting(w, h, now);
 
+	RTE_ASSERT(source->read != NULL);
 	if (s == NULL) {
 		if (source->release != NULL)
 			source->release(source->arg);
@@ -420,5 +407,6 @@ mad_stream(struct mad_worker *w, mad_handle h, const uint8_t *mad, const struct 
 	memcpy(s->mad, mad, MAD_LEN);
 	s->source = *source;
 	s->protocol->start_stream(s);
+	mad_session_check(s);
 	return 0;
 }

@@ -17,7 +17,9 @@
 static bool
 comes_back(const struct mad_worker *w, const struct mad_call *call, uint64_t hash)
 {
-	return call->to.qpn == QPN_SMI || mad_hash_worker(hash, w->config.workers) == w->config.id;
+	if (call->to.qpn == QPN_SMI || mad_is_report(call->mad))
+		return w->config.id == 0;
+	return mad_hash_worker(hash, w->config.workers) == w->config.id;
 }
 
 /* Takes as many tries as there are workers on average; a TID already in use is very unlikely. */
@@ -48,7 +50,7 @@ call_open_session(struct mad_worker *w, const struct mad_call *call, struct mad_
 	uint64_t hash;
 	int ret = 0;
 
-	if (call->to.qpn == QPN_SMI && w->config.id != 0)
+	if ((call->to.qpn == QPN_SMI || mad_is_report(call->mad)) && w->config.id != 0)
 		return -EINVAL;
 	mad_key_call(&key, &call->to, call->mad);
 	if (call->keep_tid)
@@ -59,6 +61,28 @@ call_open_session(struct mad_worker *w, const struct mad_call *call, struct mad_
 		return ret;
 	*s = mad_session_new(w, &key, hash, false);
 	return *s != NULL ? 0 : -ENOSPC;
+}
+
+/*
+ * RoCE: leave from an address that the port has. The caller's may be that of another appliance of a
+ * fleet, or one that the port has lost; an answer to it would not come back.
+ */
+static void
+fill_source(struct av *av, const struct port_attr *port)
+{
+	enum gid_type type = av->encap == ENCAP_ROCEV1 ? GID_ROCEV1 : GID_ROCEV2;
+	unsigned int i;
+
+	memcpy(av->smac, port->mac, sizeof(av->smac));
+	if (port_gid_find(port, &av->sgid, type) >= 0)
+		return;
+	for (i = 0; i < port->num_gids; i++)
+		if (port->gid[i].type == type &&
+			gid_is_ipv4(&port->gid[i].gid) == gid_is_ipv4(&av->sgid) &&
+			gid_is_link_local(&port->gid[i].gid) == gid_is_link_local(&av->sgid)) {
+			av->sgid = port->gid[i].gid;
+			return;
+		}
 }
 
 /* Set the session's destination. An SMP's directed route changes it. */
@@ -74,6 +98,8 @@ fill_path(struct mad_session *s, const struct mad_call *call)
 		to.av.ethertype = port->ethertype;
 		to.av.vlan = port->vlan;
 		memcpy(to.av.smac, port->mac, sizeof(to.av.smac));
+	} else if (port != NULL) {
+		fill_source(&to.av, port);
 	}
 	if (to.qpn == QPN_SMI)
 		mad_smp_call(port, &to, s->mad);
@@ -126,8 +152,9 @@ mad_call(struct mad_worker *w, const struct mad_call *call, uint64_t now, mad_ha
 	struct mad_session *s;
 	int ret;
 
+	RTE_ASSERT(call->mad != NULL && call->taker.done != NULL);
 	w->now = now;
-	ret = call_open_session(w, call, &s);
+	ret = mad_port(w, call->to.av.port) != NULL ? call_open_session(w, call, &s) : -ENODEV;
 	if (ret != 0) {
 		if (call->source.release != NULL)
 			call->source.release(call->source.arg);
@@ -138,6 +165,7 @@ mad_call(struct mad_worker *w, const struct mad_call *call, uint64_t now, mad_ha
 	if (h != NULL)
 		*h = mad_session_handle(s);
 	s->protocol->start_call(s);
+	mad_session_check(s);
 	return 0;
 }
 
@@ -150,10 +178,12 @@ mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now)
 	if (s == NULL || !s->key.requester || s->state == MAD_STATE_LINGER)
 		return -ENOENT;
 	w->now = now;
-	if (s->busy)
+	if (s->busy) {
 		s->cancelled = true; /* called by its own data(): mad_session_deliver() ends it */
-	else
+	} else {
 		s->protocol->give_up(s, &cancelled);
+		mad_session_check(s);
+	}
 	return 0;
 }
 

@@ -22,6 +22,9 @@ void mad_key_call(struct mad_key *key, const struct mad_peer *to, const uint8_t 
 /* Keyed hash: without the secret nobody can aim packets at one bucket or worker. */
 uint64_t mad_hash(uint64_t secret, const struct mad_key *key);
 
+/* True for SA's Report and ReportResp, which are worker 0's. */
+bool mad_is_report(const uint8_t *mad);
+
 static inline unsigned int
 mad_hash_worker(uint64_t hash, unsigned int workers)
 {
@@ -67,16 +70,6 @@ void mad_table_destroy(struct mad_worker *w);
 struct mad_session *mad_session_find(struct mad_worker *w, const struct mad_key *key,
 	uint64_t hash);
 struct mad_session *mad_session_of(const struct mad_worker *w, mad_handle h);
-/*
- * Create a session for a key that has none. A stranger's session counts against its address and is
- * half-open. If the pool is empty, a lingering session is reclaimed, else the oldest half-open
- * session of the address or prefix that has most of them, else the oldest one of an address or
- * prefix that has more than its fair share.
- */
-struct mad_session *mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash,
-	bool stranger);
-/* End a session because another one needs its place or its memory. */
-void mad_session_reclaim(struct mad_session *s);
 /* Return a session to the pool without calling anybody. */
 void mad_session_free(struct mad_session *s);
 /* State LINGER: the session may be reclaimed. */
@@ -89,12 +82,25 @@ struct mad_session *mad_table_next(const struct mad_worker *w, uint32_t index);
 void mad_peer_charge(struct mad_peer_entry *p, uint64_t bytes);
 void mad_peer_discharge(struct mad_worker *w, struct mad_peer_entry *p, uint64_t bytes);
 
+/* --- session_give_way.c --- */
+
+/*
+ * Create a session for a key that has none. A stranger's session counts against its address and is
+ * half-open. If the pool is empty, a lingering session is reclaimed, else the oldest half-open
+ * session of the address or prefix that has most of them, else the oldest one of an address or
+ * prefix that has more than its fair share.
+ */
+struct mad_session *mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash,
+	bool stranger);
+/* End a session because another one needs its place or its memory. */
+void mad_session_reclaim(struct mad_session *s);
+
 /* --- session.c --- */
 
 /* Precompute the timeouts of A5. */
 void mad_time_init(struct mad_worker *w);
 
-/* --- request_body.c --- */
+/* --- body_pool.c --- */
 
 int mad_pool_create(struct mad_worker *w);
 void mad_pool_destroy(struct mad_worker *w);
@@ -111,6 +117,12 @@ void mad_peer_of_session(struct mad_peer *peer, const struct mad_session *s);
 /* mad_reply() to a known peer. @param agent  for its departs(), or NULL */
 bool mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const struct mad_agent *agent,
 	const uint8_t *mad);
+/* The method that answers a request (A2, B7). */
+uint8_t mad_response_method(uint8_t mgmt_class, uint8_t class_version, uint8_t method);
+/* The request's header with R set; the rest zero, except an SMP's M_Key and route. */
+void mad_reply_header(uint8_t reply[MAD_LEN], const uint8_t *request);
+/* Set the D bit in the status of a directed-route answer, whatever status the agent set. */
+void mad_smp_return(uint8_t *mad);
 /* Send waiting replies. @return packets sent */
 unsigned int mad_replies_run(struct mad_worker *w, unsigned int budget);
 
@@ -136,10 +148,6 @@ mad_is_directed(const uint8_t *mad)
 	return mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ROUTED;
 }
 
-/* Copy what an SMP's answer repeats of its request besides the common header. */
-void mad_smp_reply(uint8_t reply[MAD_LEN], const uint8_t *request);
-/* Set the D bit in the status of a directed-route answer, whatever status the agent set. */
-void mad_smp_return(uint8_t *mad);
 /* Set the fields common to all calls to QP0, and the first hop of a directed route. */
 void mad_smp_call(const struct port_attr *port, struct mad_peer *to, uint8_t *mad);
 
@@ -151,10 +159,6 @@ const struct mad_agent *mad_agent_find(const struct mad_worker *w, uint8_t mgmt_
 const struct mad_protocol *mad_protocol_of(enum mad_protocol_id id);
 /* Handle a request (R = 0) that has no session. */
 enum verdict mad_dispatch(const struct mad_rx *rx);
-/* The method that answers a request (A2, B7). */
-uint8_t mad_response_method(uint8_t mgmt_class, uint8_t class_version, uint8_t method);
-/* The request's header with R set; the rest zero, except an SMP's M_Key and route. */
-void mad_reply_header(uint8_t reply[MAD_LEN], const uint8_t *request);
 
 /* --- single.c: requests and answers of one packet, for all protocols --- */
 

@@ -64,7 +64,7 @@ mad_hand_over(struct mad_rx *rx)
 	if (likely(s != NULL)) {
 		mad_heard(s);
 		if (unlikely(s->trace != NULL))
-			mad_trace_received(s, rx->mad);
+			mad_trace_packet(s, MAD_STEP_RECEIVED, rx->mad);
 		v = s->protocol->receive(s, rx);
 		mad_session_check(s);
 		return v;
@@ -84,7 +84,7 @@ source_ok(const struct mad_rx *rx)
 
 	if (!pkt->has_grh)
 		return true;
-	if (!gid_is_host(&pkt->sgid))
+	if (!port_source_is_host(rx->port, &pkt->sgid))
 		return false;
 	return pkt->encap == ENCAP_IB || port_gid_find(rx->port, &pkt->sgid, type) < 0 ||
 		memcmp(pkt->smac, rx->port->mac, sizeof(rx->port->mac)) == 0;

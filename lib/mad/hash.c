@@ -91,14 +91,26 @@ is_for_pma(const uint8_t *mad)
 		(mad[MAD_OFF_METHOD] & MAD_RESPONSE) == 0;
 }
 
+/*
+ * Reports of subnet administration keep their TID when another appliance of a fleet sends them
+ * again, so it cannot be chosen for the worker that sends: that is always worker 0.
+ */
+bool
+mad_is_report(const uint8_t *mad)
+{
+	return mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ADM &&
+		(mad[MAD_OFF_METHOD] & ~MAD_RESPONSE) == MAD_REPORT;
+}
+
 unsigned int
 mad_owner(uint64_t hash_key, unsigned int workers, const struct packet *pkt)
 {
 	struct mad_key key;
 
+	RTE_ASSERT(workers > 0);
 	/* worker 0 owns QP0, and counts packets that are no MADs */
 	if (workers == 1 || pkt->dest_qpn == QPN_SMI || pkt->payload_len != MAD_LEN ||
-		is_for_pma(pkt->payload))
+		is_for_pma(pkt->payload) || mad_is_report(pkt->payload))
 		return 0;
 	mad_key_of(&key, pkt);
 	return mad_hash_worker(mad_hash(hash_key, &key), workers);

@@ -319,8 +319,8 @@ struct mad_call {
 	uint8_t flags; /**< MAD_METHOD_* of the method */
 	const uint8_t *mad; /**< header and data; mad_call() writes the TID */
 	/**
-	 * Keep the MAD's own TID, as a repeated Trap must. Allowed for calls without answer and
-	 * calls to QP0, or if the answer's key hashes to this worker.
+	 * Keep the MAD's own TID, as a repeated Trap must. Allowed for calls without answer,
+	 * calls to QP0 and Reports, or if the answer's key hashes to this worker.
 	 */
 	bool keep_tid;
 	struct mad_source source; /**< data of a multi-packet request; .read NULL: none */
@@ -340,13 +340,14 @@ struct mad_call {
 };
 
 /**
- * Send a request. Calls to QP0 are made on worker 0.
+ * Send a request. Calls to QP0 and Reports of subnet administration are made on worker 0.
  *
  * On failure taker.done() is not called and the source is released.
  *
  * @retval -ENOSPC  no session is free
- * @retval -EINVAL  QP0 on a worker other than 0; or keep_tid, and the answer would reach another
- *                  worker
+ * @retval -ENODEV  there is no such port
+ * @retval -EINVAL  QP0 or a Report on a worker other than 0; or keep_tid, and the answer would
+ *                  reach another worker
  * @retval -EEXIST  keep_tid, and an open call to the same peer has this TID
  */
 int mad_call(struct mad_worker *w, const struct mad_call *call, uint64_t now, mad_handle *h);

@@ -122,6 +122,7 @@ mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const struct mad
 int
 mad_send(struct mad_worker *w, const struct mad_peer *to, const uint8_t mad[MAD_LEN])
 {
+	RTE_ASSERT(to->qpn <= PSN_MASK && mad[MAD_OFF_METHOD] != 0);
 	return mad_reply_to(w, to, NULL, mad) ? 0 : -EAGAIN;
 }
 
@@ -159,6 +160,53 @@ mad_replies_run(struct mad_worker *w, unsigned int budget)
 	unsigned int sent = replies_run(w, &w->smp_replies, w->smp_tx, budget);
 
 	return sent + replies_run(w, &w->replies, w->tx, budget - sent);
+}
+
+/* Copy what an SMP's answer repeats of its request besides the common header. */
+static void
+mad_smp_reply(uint8_t reply[MAD_LEN], const uint8_t *request)
+{
+	memcpy(reply + SMP_OFF_M_KEY, request + SMP_OFF_M_KEY, 8);
+	if (!mad_is_directed(request))
+		return;
+	/*
+	 * The request's HopPointer became HopCount + 1 on arrival. The answer leaves with HopCount:
+	 * its first hop back is done. mad_smp_return() sets the direction.
+	 */
+	reply[SMP_OFF_HOP_POINTER] = request[SMP_OFF_HOP_COUNT];
+	memcpy(reply + SMP_OFF_DR_SLID, request + SMP_OFF_DR_SLID, 4); /* and DrDLID */
+	/* and the return path */
+	memcpy(reply + SMP_OFF_INITIAL_PATH, request + SMP_OFF_INITIAL_PATH, 2 * SMP_PATH_LEN);
+}
+
+void
+mad_smp_return(uint8_t *mad)
+{
+	if (mad_is_directed(mad))
+		put_be16(mad + MAD_OFF_STATUS, get_be16(mad + MAD_OFF_STATUS) | SMP_RETURNING);
+}
+
+uint8_t
+mad_response_method(uint8_t mgmt_class, uint8_t class_version, uint8_t method)
+{
+	method &= ~MAD_RESPONSE;
+	if (method == MAD_SET)
+		method = MAD_GET;
+	else if (mgmt_class == MAD_CLASS_SUBN_ADM && class_version == 2 && method == SA2_GET_TRACE)
+		method = SA_GET_TABLE;
+	return method | MAD_RESPONSE;
+}
+
+void
+mad_reply_header(uint8_t reply[MAD_LEN], const uint8_t *request)
+{
+	memset(reply, 0, MAD_LEN);
+	memcpy(reply, request, MAD_HEADER_LEN);
+	put_be16(reply + MAD_OFF_STATUS, 0);
+	reply[MAD_OFF_METHOD] = mad_response_method(request[MAD_OFF_CLASS],
+		request[MAD_OFF_CLASS_VERSION], request[MAD_OFF_METHOD]);
+	if (mad_is_smp(request))
+		mad_smp_reply(reply, request);
 }
 
 bool

@@ -14,38 +14,6 @@
 
 /* --- the end --- */
 
-void
-rmpp_finish(struct mad_session *s, enum mad_end end, uint8_t rmpp_status, int error)
-{
-	struct mad_result r = { .end = end, .rmpp_status = rmpp_status, .error = error };
-
-	if (s->key.requester && s->rx.expected > 1)
-		r.mad = s->mad;
-	rmpp_drop_held(s);
-	mad_session_end(s, &r);
-}
-
-void
-rmpp_close(struct mad_session *s, uint8_t type, uint8_t status, enum mad_end end, int error)
-{
-	rmpp_drop_held(s);
-	mad_session_timer_stop(s);
-	s->state = MAD_STATE_CLOSE;
-	s->rmpp.type = type;
-	s->rmpp.status = status;
-	s->rmpp.end = end;
-	s->rmpp.error = error;
-	s->work = 0;
-	mad_want(s, RMPP_WORK_CLOSE);
-}
-
-enum verdict
-rmpp_reject(struct mad_session *s, uint8_t status)
-{
-	rmpp_close(s, RMPP_ABORT, status, MAD_END_PROTOCOL, 0);
-	return VERDICT_DATAGRAM;
-}
-
 static void
 put_close(struct mad_session *s, uint8_t *mad, uint8_t type, uint8_t status)
 {
@@ -78,21 +46,6 @@ rmpp_give_up(struct mad_session *s, const struct mad_result *why)
 }
 
 /* --- timers --- */
-
-void
-rmpp_arm(struct mad_session *s)
-{
-	uint64_t due = UINT64_MAX;
-
-	if (rmpp_sending(s) || s->state == MAD_STATE_REQUESTED)
-		due = RTE_MIN(s->rmpp.ack_due, s->rmpp.probe_due);
-	else if (s->state == MAD_STATE_RECV || s->state == MAD_STATE_RECOVER)
-		due = s->rmpp.overall_due;
-	if (due != UINT64_MAX)
-		mad_session_timer(s, due);
-	else
-		mad_session_timer_stop(s);
-}
 
 /* The requester got no answer: repeat the request, or the ACK 0 that asks for the reply. */
 static void

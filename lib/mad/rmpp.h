@@ -9,7 +9,7 @@
  * @file
  * Private to rmpp_*.c: RMPP version 1 (sa-multipacket B). rmpp.c has the life of a session and
  * packets without one, rmpp_send.c the sender's state machine (B5), rmpp_receive.c the receiver's
- * (B6), rmpp_packet.c the packet format.
+ * (B6), rmpp_end.c the end of either, rmpp_packet.c the packet format.
  */
 
 #include "mad/session.h"
@@ -68,8 +68,10 @@ uint8_t rmpp_fault(const uint8_t *mad);
 /* Answer a packet that has no session with ABORT or STOP. */
 enum verdict rmpp_answer(const struct mad_rx *rx, uint8_t type, uint8_t status);
 
-/* --- rmpp.c --- */
+/* --- rmpp_end.c --- */
 
+/* Give back the segments that came early. */
+void rmpp_drop_held(struct mad_session *s);
 /* Send an ABORT or STOP, then end with `end` and `error`. */
 void rmpp_close(struct mad_session *s, uint8_t type, uint8_t status, enum mad_end end, int error);
 /* The peer broke the protocol: send an ABORT and end. */
@@ -100,6 +102,5 @@ rmpp_sending(const struct mad_session *s)
 void rmpp_start_receiving(struct mad_session *s);
 enum verdict rmpp_receive_data(struct mad_session *s, const struct mad_rx *rx);
 void rmpp_put_ack(struct mad_session *s, uint8_t *mad);
-void rmpp_drop_held(struct mad_session *s);
 
 #endif

@@ -78,19 +78,6 @@ rmpp_is_held(const struct mad_session *s, uint32_t n)
 	return s->rmpp.held >> (n - s->rx.expected - 1) & 1;
 }
 
-void
-rmpp_drop_held(struct mad_session *s)
-{
-	unsigned int i;
-
-	for (i = 0; i < RMPP_HOLD_CHUNKS; i++) {
-		if (s->rmpp.hold[i] != NULL)
-			mad_chunk_put(s, s->rmpp.hold[i]);
-		s->rmpp.hold[i] = NULL;
-	}
-	s->rmpp.held = 0;
-}
-
 /* --- ACKs --- */
 
 void

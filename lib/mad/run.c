@@ -48,6 +48,7 @@ mad_run(struct mad_worker *w, uint64_t now, unsigned int budget)
 		mad_want(s, 0); /* queue it again if it has work left; an ended session has none */
 		mad_session_check(s);
 	}
+	RTE_ASSERT(sent <= budget);
 	return sent;
 }
 

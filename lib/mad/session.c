@@ -26,26 +26,11 @@ mad_time_init(struct mad_worker *w)
 }
 
 uint64_t
-mad_ms(const struct mad_worker *w, uint64_t ms)
-{
-	return (ms * w->config.hz + 999) / 1000;
-}
-
-uint64_t
 mad_flight(const struct mad_worker *w, uint16_t port)
 {
 	const struct port_attr *attr = w->config.port(w->config.port_arg, port);
 
 	return attr != NULL ? mad_timeout(w, attr->subnet_timeout) : 0;
-}
-
-void
-mad_session_settle(struct mad_session *s)
-{
-	if (s->timer.slot_time == UINT64_MAX) /* the packets sent have not left yet */
-		return;
-	s->lag += s->timer.slot_time - s->due;
-	s->due = s->timer.slot_time;
 }
 
 void

@@ -133,6 +133,7 @@ mad_receive_smp(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 	struct mad_rx rx = { .w = w, .pkt = pkt, .mad = w->smp, .now = now, .pkey = SMP_PKEY };
 	enum verdict v;
 
+	RTE_ASSERT(w->config.id == 0);
 	w->now = now;
 	if (pkt->encap != ENCAP_IB || pkt->vl != LRH_VL_SMP || pkt->has_grh ||
 		pkt->dest_qpn != QPN_SMI)
@@ -157,29 +158,6 @@ mad_receive_smp(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 }
 
 /* --- sending --- */
-
-void
-mad_smp_reply(uint8_t reply[MAD_LEN], const uint8_t *request)
-{
-	memcpy(reply + SMP_OFF_M_KEY, request + SMP_OFF_M_KEY, 8);
-	if (!mad_is_directed(request))
-		return;
-	/*
-	 * The request's HopPointer became HopCount + 1 on arrival. The answer leaves with HopCount:
-	 * its first hop back is done. mad_smp_return() sets the direction.
-	 */
-	reply[SMP_OFF_HOP_POINTER] = request[SMP_OFF_HOP_COUNT];
-	memcpy(reply + SMP_OFF_DR_SLID, request + SMP_OFF_DR_SLID, 4); /* and DrDLID */
-	/* and the return path */
-	memcpy(reply + SMP_OFF_INITIAL_PATH, request + SMP_OFF_INITIAL_PATH, 2 * SMP_PATH_LEN);
-}
-
-void
-mad_smp_return(uint8_t *mad)
-{
-	if (mad_is_directed(mad))
-		put_be16(mad + MAD_OFF_STATUS, get_be16(mad + MAD_OFF_STATUS) | SMP_RETURNING);
-}
 
 /* True if the SMP is addressed to the port that sends it. */
 static bool

@@ -46,22 +46,12 @@ step_packet(const struct mad_session *s, struct trace_step *step, const uint8_t 
 }
 
 void
-mad_trace_sent(struct mad_session *s, const uint8_t *mad)
+mad_trace_packet(struct mad_session *s, enum mad_step_event event, const uint8_t *mad)
 {
-	struct trace_step step = step_of(s, MAD_STEP_SENT);
+	struct trace_step step = step_of(s, event);
 
 	step_packet(s, &step, mad);
-	step.expected = s->tx.acked;
-	trace_put(s->trace, step);
-}
-
-void
-mad_trace_received(struct mad_session *s, const uint8_t *mad)
-{
-	struct trace_step step = step_of(s, MAD_STEP_RECEIVED);
-
-	step_packet(s, &step, mad);
-	step.expected = s->rx.expected;
+	step.expected = event == MAD_STEP_SENT ? s->tx.acked : s->rx.expected;
 	trace_put(s->trace, step);
 }
 

@@ -32,7 +32,7 @@ struct v1_packet {
 	uint32_t length; /* PayloadLength */
 };
 
-/* v1.c */
+/* v1_common.c */
 /* FragmentFlag, to and from the wire */
 uint8_t v1_flags(const struct mad_worker *w, uint8_t flags);
 uint32_t v1_segments(const struct mad_session *s); /* number of segments of s->source */

@@ -67,6 +67,8 @@ mad_worker_create(const struct mad_worker_config *config)
 {
 	struct mad_worker *w = mem_zalloc(config->alloc, sizeof(*w), 64);
 
+	RTE_ASSERT(config->id < config->workers && config->hz > 0);
+	RTE_ASSERT(config->wheel != NULL && config->tx != NULL && config->port != NULL);
 	if (w == NULL)
 		return NULL;
 	w->config = *config;
@@ -140,6 +142,7 @@ mad_worker_violations(const struct mad_worker *w, uint16_t port)
 uint64_t
 mad_worker_aborts(const struct mad_worker *w, unsigned int received, uint8_t rmpp_status)
 {
+	RTE_ASSERT(received <= 1);
 	return __atomic_load_n(&w->aborts[received != 0][rmpp_status], __ATOMIC_RELAXED);
 }
 

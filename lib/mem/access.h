@@ -17,7 +17,9 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_debug.h>
 
+#include "base/atomic.h"
 #include "base/common_case.h"
 #include "mem/mem.h"
 
@@ -38,22 +40,17 @@ struct mem_view {
 
 struct mem_record {
 	uint64_t id; /* version << 33 | valid << 32 | key */
+	/*
+	 * A reader compares .id before and after it reads these fields. Their release store makes
+	 * the record's retraction visible before the new value; their acquire load keeps the second
+	 * load of .id behind it. So whoever reads a new value under an old .id sees that .id has
+	 * changed.
+	 */
 	struct mem_view view;
 } __attribute__((aligned(64)));
 
 #define RECORD_VALID   (UINT64_C(1) << 32)
 #define RECORD_VERSION (UINT64_C(1) << 33)
-
-/* Read a field while another lcore may write it. The caller compares .id before and after. */
-#define RECORD_GET(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
-#define RECORD_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
-/*
- * A field of a record's view. The release store makes the record's retraction visible before the
- * new value; the acquire load keeps the second load of .id behind it. So whoever reads a new value
- * under an old .id sees that .id has changed.
- */
-#define VIEW_GET(field)        __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
-#define VIEW_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
 
 /** The first member of struct mem; the rest of struct mem is private. */
 struct mem_records {
@@ -79,12 +76,13 @@ static __rte_always_inline enum mem_verdict
 mem_view_check(const struct mem_view *v, uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len,
 	uint32_t need, uint8_t **host)
 {
-	uint64_t offset = va - VIEW_GET(v->va), length = VIEW_GET(v->length);
-	uint32_t owner = VIEW_GET(v->qpn), rights;
+	uint64_t offset = va - ACQUIRE_GET(v->va), length = ACQUIRE_GET(v->length);
+	uint32_t owner = ACQUIRE_GET(v->qpn), rights;
 
-	if (unlikely(VIEW_GET(v->pd) != pd || (owner != MEM_QPN_ANY && owner != qpn)))
+	RTE_ASSERT(len > 0 && (need & (need - 1)) == 0);
+	if (unlikely(ACQUIRE_GET(v->pd) != pd || (owner != MEM_QPN_ANY && owner != qpn)))
 		return MEM_BAD_KEY;
-	rights = VIEW_GET(v->rights);
+	rights = ACQUIRE_GET(v->rights);
 	if (unlikely((need & ~rights) != 0)) {
 		/* a window has an R_Key only: used as an L_Key, its key is unknown */
 		if ((rights & MEM_RIGHT_LOCAL_READ) == 0 && (need & MEM_ACCESS_REMOTE) == 0)
@@ -94,7 +92,7 @@ mem_view_check(const struct mem_view *v, uint32_t pd, uint32_t qpn, uint64_t va,
 	/* a va below byte 0 makes offset huge, so neither comparison can wrap */
 	if (unlikely(offset > length || len > length - offset))
 		return MEM_BAD_RANGE;
-	*host = VIEW_GET(v->base) + offset;
+	*host = ACQUIRE_GET(v->base) + offset;
 	return MEM_OK;
 }
 
@@ -106,12 +104,12 @@ static __rte_always_inline bool
 mem_record_check(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
 	uint64_t len, uint32_t need, uint8_t **host, enum mem_verdict *verdict)
 {
-	uint64_t id = __atomic_load_n(&r->id, __ATOMIC_ACQUIRE);
+	uint64_t id = ACQUIRE_GET(r->id);
 
 	if (unlikely((uint32_t)id != key || !(id & RECORD_VALID)))
 		return false;
 	*verdict = mem_view_check(&r->view, pd, qpn, va, len, need, host);
-	return likely(RECORD_GET(r->id) == id);
+	return likely(RELAXED_GET(r->id) == id);
 }
 
 /**

@@ -8,15 +8,20 @@
 #include <linux/magic.h>
 #include <numa.h>
 #include <numaif.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/close_apart.h"
+#include "base/file_kind.h"
 #include "mem/backing.h"
 #include "mem/lost.h"
 #include "mem/mirror.h"
+#include "mem/shared.h"
 
 #define HUGEPAGE ((uint64_t)2 << 20)
 
@@ -63,37 +68,42 @@ numa_prefer(void *map, size_t len, int node)
 	numa_free_nodemask(nodes);
 }
 
-/* Fault in all pages now, so that no worker takes a page fault. */
+/*
+ * Map b->map_len bytes, and fault in all pages now, so that no worker takes a page fault.
+ *
+ * @param advice  MADV_POPULATE_READ or _WRITE. @return 0, or a negative errno and the failed *step
+ */
 static int
-populate(void *map, size_t len, int advice)
+map_pages(struct backing *b, const struct mem_mr_attr *attr, int flags, int fd, uint64_t offset,
+	int advice, const char **step)
 {
-	if (madvise(map, len, advice) == 0)
-		return 0;
+	int rc;
+
+	*step = "mmap";
+	b->base = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, flags, fd, (off_t)offset);
+	if (b->base == MAP_FAILED)
+		return -errno;
+	numa_prefer(b->base, b->map_len, attr->numa_node);
+	*step = "cannot fault it in"; /* for example a sparse file on a full disk */
 	/* Kernels before 5.14 do not know the advice: their pages fault in at the first touch. */
-	return errno == EINVAL ? 0 : -errno;
+	if (madvise(b->base, b->map_len, advice) != 0 && errno != EINVAL) {
+		rc = -errno;
+		munmap(b->base, b->map_len);
+		return rc;
+	}
+	b->map = b->base;
+	return 0;
 }
 
 static int
 map_anonymous(struct backing *b, const struct mem_mr_attr *attr, uint64_t page, int flags)
 {
-	void *map;
-	int rc;
+	const char *step;
 
 	if (!round_up(attr->length, page, &b->map_len))
 		return -ENOMEM;
-	map = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
-		-1, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	numa_prefer(map, b->map_len, attr->numa_node);
-	rc = populate(map, b->map_len, MADV_POPULATE_WRITE);
-	if (rc != 0) {
-		munmap(map, b->map_len);
-		return rc;
-	}
-	b->map = map;
-	b->base = map;
-	return 0;
+	return map_pages(b, attr, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0, MADV_POPULATE_WRITE,
+		&step);
 }
 
 static int
@@ -115,14 +125,41 @@ open_anonymous(struct backing *b, const struct mem_mr_attr *attr, struct error *
 	return 0;
 }
 
+/*
+ * True if a program serves the file's file system (FUSE). statfs() would ask that program, which
+ * may never answer; the kernel's list of mounts does not. A mount that is not in this process's
+ * mount namespace is not in the list.
+ */
+static bool
+file_is_served_by_program(const struct statx *st)
+{
+	FILE *mounts = fopen("/proc/self/mountinfo", "re");
+	unsigned int major, minor;
+	bool served = false;
+	char *line = NULL;
+	const char *type;
+	size_t size = 0;
+
+	while (mounts != NULL && !served && getline(&line, &size, mounts) > 0) {
+		type = strstr(line, " - ");
+		served = type != NULL && strncmp(type + 3, "fuse", 4) == 0 &&
+			sscanf(line, "%*u %*u %u:%u", &major, &minor) == 2 &&
+			major == st->stx_dev_major && minor == st->stx_dev_minor;
+	}
+	free(line);
+	if (mounts != NULL)
+		fclose(mounts);
+	return served;
+}
+
 static int
 open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	bool writable = (fcntl(attr->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
 	struct statfs fs;
-	struct stat st;
-	void *map;
+	const char *step;
+	struct statx st;
 	int rc;
 
 	rc = numa_check(attr->numa_node, err);
@@ -131,9 +168,14 @@ open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 	if (!writable && (attr->access & MEM_ACCESS_LOCAL_WRITE) != 0)
 		return error_set(err, EACCES,
 			"file: not open for reading and writing, which LOCAL_WRITE needs");
-	if (fstat(attr->fd, &st) < 0 || fstatfs(attr->fd, &fs) < 0)
+	if (file_known(attr->fd, &st) != 0)
 		return error_set(err, errno, "file: %s", strerror(errno));
-	if (fs.f_type == HUGETLBFS_MAGIC) {
+	if (file_is_served_by_program(&st))
+		return error_set(err, EINVAL,
+			"file: a program serves its file system (FUSE), and could make this process "
+			"wait for its pages; allowed: files on disks and in memory");
+	/* only of files in memory: others' file systems may never answer */
+	if (fd_in_memory(attr->fd) && fstatfs(attr->fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC) {
 		page = (uint64_t)fs.f_bsize;
 		b->hugepages = true;
 	}
@@ -142,34 +184,25 @@ open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 			"offset: got %" PRIu64 ", must be a multiple of the page size, %" PRIu64,
 			attr->offset, page);
 	/* Touching a page past the end of a file raises SIGBUS. */
-	if (attr->offset > (uint64_t)st.st_size ||
-		attr->length > (uint64_t)st.st_size - attr->offset)
+	if (attr->offset > st.stx_size || attr->length > st.stx_size - attr->offset)
 		return error_set(err, EINVAL,
 			"length: %" PRIu64 " bytes from offset %" PRIu64
 			" are not in the file, which has %" PRIu64,
-			attr->length, attr->offset, (uint64_t)st.st_size);
+			attr->length, attr->offset, (uint64_t)st.stx_size);
 	if (!round_up(attr->length, page, &b->map_len))
 		return error_set(err, EINVAL, "length: got %" PRIu64, attr->length);
 	/*
 	 * A read-only file is mapped privately: local stores go to a copy, the file is not changed.
 	 */
-	map = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, writable ? MAP_SHARED : MAP_PRIVATE,
-		attr->fd, (off_t)attr->offset);
-	if (map == MAP_FAILED)
-		return error_set(err, errno, "file: mmap: %s", strerror(errno));
-	numa_prefer(map, b->map_len, attr->numa_node);
-	rc = populate(map, b->map_len, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-	if (rc != 0) { /* for example a sparse file on a full disk */
-		munmap(map, b->map_len);
-		return error_set(err, -rc, "file: cannot fault it in: %s", strerror(-rc));
-	}
-	b->watched = lost_watch(map, b->map_len, page);
+	rc = map_pages(b, attr, writable ? MAP_SHARED : MAP_PRIVATE, attr->fd, attr->offset,
+		writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, &step);
+	if (rc != 0)
+		return error_set(err, -rc, "file: %s: %s", step, strerror(-rc));
+	b->watched = lost_watch(b->map, b->map_len, page);
 	if (b->watched == 0) {
-		munmap(map, b->map_len);
+		munmap(b->map, b->map_len);
 		return error_set_limit(err, ENOSPC, "path: too many regions of files");
 	}
-	b->map = map;
-	b->base = map;
 	return 0;
 }
 
@@ -195,6 +228,8 @@ open_any(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 		return open_external(b, attr, err);
 	case MEM_MIRROR:
 		return mirror_map(b, attr, err);
+	case MEM_SHARED:
+		return shared_map(b, attr, err);
 	}
 	return error_set(err, EINVAL, "backing: got %d", (int)attr->backing);
 }
@@ -224,7 +259,9 @@ void
 backing_close(struct backing *b)
 {
 	lost_unwatch(b->watched);
-	if (b->map != NULL)
+	if (b->mirror != NULL)
+		mirror_map_leave(b->mirror);
+	else if (b->map != NULL)
 		munmap(b->map, b->map_len);
 	memset(b, 0, sizeof(*b));
 }

@@ -13,6 +13,7 @@ struct backing {
 	uint8_t *base;
 	void *map; /* backing_close() unmaps it; NULL: the caller's memory (MEM_EXTERNAL) */
 	size_t map_len;
+	struct mirror_map *mirror; /* NULL: the mapping is not one of a mirror's */
 	bool hugepages;
 	uint32_t watched; /* place of lost.h; 0: not a file */
 	int numa_node; /* of byte 0; -1: the kernel does not report it */

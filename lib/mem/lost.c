@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/fault.h"
 #include "mem/lost.h"
 
@@ -20,9 +21,6 @@ static struct {
 	bool lost;
 } places[PLACES];
 static uint32_t count;
-
-#define GET(x)    __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
-#define SET(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELEASE)
 
 /* async-signal-safe */
 static bool
@@ -46,7 +44,7 @@ lost_fault(const struct fault *f)
 	uint32_t i;
 
 	for (i = 0; f->sig == SIGBUS && i < PLACES; i++)
-		if (addr < GET(places[i].to) && addr >= places[i].from)
+		if (addr < ACQUIRE_GET(places[i].to) && addr >= places[i].from)
 			return replace_page(i, addr);
 	return false;
 }
@@ -64,7 +62,7 @@ lost_watch(void *map, size_t len, size_t page)
 	places[i].from = (uintptr_t)map;
 	places[i].page = page;
 	places[i].lost = false;
-	SET(places[i].to, (uintptr_t)map + len);
+	RELEASE_SET(places[i].to, (uintptr_t)map + len);
 	return i + 1;
 }
 
@@ -72,17 +70,17 @@ void
 lost_unwatch(uint32_t place)
 {
 	if (place != 0)
-		SET(places[place - 1].to, 0);
+		RELEASE_SET(places[place - 1].to, 0);
 }
 
 bool
 lost_found(uint32_t place)
 {
-	return place != 0 && GET(places[place - 1].lost);
+	return place != 0 && ACQUIRE_GET(places[place - 1].lost);
 }
 
 uint32_t
 lost_count(void)
 {
-	return GET(count);
+	return ACQUIRE_GET(count);
 }

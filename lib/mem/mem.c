@@ -8,12 +8,18 @@
 
 #include "mem/table.h"
 
+static void *
+mem_table_alloc(const struct mem *mem, uint32_t entries, size_t size)
+{
+	return mem_zalloc(mem->alloc, (entries > 0 ? entries : 1) * size, 64);
+}
+
 static bool
-fifo_create(struct index_fifo *f, const struct allocator *alloc, uint32_t size)
+fifo_create(const struct mem *mem, struct index_fifo *f, uint32_t size)
 {
 	uint32_t i;
 
-	f->ring = mem_zalloc(alloc, (size > 0 ? size : 1) * sizeof(*f->ring), 64);
+	f->ring = mem_table_alloc(mem, size, sizeof(*f->ring));
 	if (f->ring == NULL)
 		return false;
 	f->size = size;
@@ -23,12 +29,6 @@ fifo_create(struct index_fifo *f, const struct allocator *alloc, uint32_t size)
 	return true;
 }
 
-static void *
-mem_table_alloc(const struct mem *mem, uint32_t entries, size_t size)
-{
-	return mem_zalloc(mem->alloc, (entries > 0 ? entries : 1) * size, 64);
-}
-
 struct mem *
 mem_create(const struct mem_config *config)
 {
@@ -36,6 +36,8 @@ mem_create(const struct mem_config *config)
 	struct mem *mem;
 	uint32_t i;
 
+	RTE_ASSERT(config->alloc != NULL && config->rng != NULL);
+	RTE_ASSERT((config->grace.start == NULL) == (config->grace.done == NULL));
 	if (config->max_pd == 0 || config->max_pd >= PD_FREE || config->max_mr == 0 ||
 		config->max_mr > most || config->max_mw > most - config->max_mr)
 		return NULL;
@@ -57,9 +59,9 @@ mem_create(const struct mem_config *config)
 	mem->mw_states = mem_table_alloc(mem, mem->max_mw, sizeof(*mem->mw_states));
 	if (mem->records.record == NULL || mem->pd_refs == NULL || mem->mrs == NULL ||
 		mem->mws == NULL || mem->mw_states == NULL ||
-		!fifo_create(&mem->free_pd, mem->alloc, mem->max_pd) ||
-		!fifo_create(&mem->free_mr, mem->alloc, mem->max_mr) ||
-		!fifo_create(&mem->free_mw, mem->alloc, mem->max_mw)) {
+		!fifo_create(mem, &mem->free_pd, mem->max_pd) ||
+		!fifo_create(mem, &mem->free_mr, mem->max_mr) ||
+		!fifo_create(mem, &mem->free_mw, mem->max_mw)) {
 		mem_destroy(mem);
 		return NULL;
 	}

@@ -83,6 +83,7 @@ enum mem_backing {
 	/** the caller's bytes at .base (a named memzone, a static buffer); not freed here */
 	MEM_EXTERNAL,
 	MEM_MIRROR, /**< memory of another program, by its mirror file (mirror.h) */
+	MEM_SHARED, /**< memory of another program, by a file that it has passed (shared.h) */
 };
 
 struct mem_mr_attr {
@@ -94,13 +95,15 @@ struct mem_mr_attr {
 	 */
 	uint64_t va;
 	enum mem_backing backing;
-	int fd; /**< MEM_FILE, MEM_MIRROR: its descriptor, which stays the caller's */
+	int fd; /**< MEM_FILE, MEM_MIRROR, MEM_SHARED: its descriptor, which stays the caller's */
 	const char
 		*memzone; /**< MEM_EXTERNAL: name of the memzone at .base; mem does not read it */
-	uint64_t offset; /**< MEM_FILE: page aligned; MEM_MIRROR: address of byte 0 */
+	uint64_t offset; /**< MEM_FILE: page aligned; MEM_SHARED; MEM_MIRROR: address of byte 0 */
 	void *base; /**< MEM_EXTERNAL */
 	bool hugepages; /**< MEM_ANONYMOUS */
 	int numa_node; /**< preferred node of fresh memory; -1: any */
+	/** MEM_SHARED, MEM_MIRROR: whole pages may have so many bytes (verbs.mr_mb); 0: any */
+	uint64_t max_bytes;
 };
 
 struct mem_mr_info {
@@ -109,6 +112,7 @@ struct mem_mr_info {
 	uint32_t access;
 	uint64_t va;
 	uint64_t length;
+	uint64_t map_bytes; /**< of the whole pages that it maps; 0: MEM_EXTERNAL */
 	uint8_t *base; /**< host address of byte 0 */
 	bool hugepages; /**< true if hugepages were obtained, asked for or not */
 	int numa_node; /**< node that holds byte 0; -1: the kernel does not report it */
@@ -155,6 +159,11 @@ bool mem_mr_next(const struct mem *mem, uint64_t *cursor, struct mem_mr_info *in
 enum mem_mw_type {
 	MEM_MW_TYPE_1 = 1, /**< valid for every QP of its PD */
 	MEM_MW_TYPE_2 = 2, /**< bound to one QP; its consumer owns the low 8 bits of the key */
+	/**
+	 * type 1 of another process: ibv_bind_mw() returns the key before the bind is executed, so
+	 * its provider owns the low 8 bits
+	 */
+	MEM_MW_TYPE_1_CHOSEN = 3,
 };
 
 /** Control thread. @param key  the unbound window's key */
@@ -162,6 +171,11 @@ int mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *
 	struct error *err);
 /** Control thread; -EAGAIN as for mem_mr_deregister(). */
 int mem_mw_free(struct mem *mem, uint32_t key, struct error *err);
+/**
+ * The present key of a window, of which @p key was one: for windows that others bind. The caller
+ * knows that the window has not been freed, and its type is not MEM_MW_TYPE_1.
+ */
+uint32_t mem_mw_present_key(const struct mem *mem, uint32_t key);
 
 struct mem_mw_info {
 	uint32_t key;
@@ -179,7 +193,8 @@ bool mem_mw_next(const struct mem *mem, uint64_t *cursor, struct mem_mw_info *in
 
 struct mem_bind {
 	uint32_t mw_key; /**< current key of the window */
-	uint32_t new_key; /**< type 2: key after the bind (same upper 24 bits); type 1: ignored */
+	/** type 2 and 1 CHOSEN: key after the bind (same upper 24 bits); type 1: ignored */
+	uint32_t new_key;
 	uint32_t mr_key;
 	uint32_t pd; /**< of the QP whose WQE binds */
 	uint32_t qpn;

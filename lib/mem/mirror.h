@@ -15,13 +15,25 @@
  * access raises SIGBUS. A program that punches holes reads and writes zeros there.
  */
 
+#include <sys/stat.h>
+
 #include "mem/backing.h"
 
-#define MEM_MIRROR_BYTES (UINT64_C(1) << 47) /* the addresses of a program on x86-64 */
+/** Addresses of programs are below 2^47 on x86-64, and below 2^48 on aarch64. */
+#define MEM_MIRROR_BYTES (UINT64_C(1) << 48)
 
 /** Create a program's mirror. @return its descriptor, or a negative errno */
 int mem_mirror_create(struct error *err);
 /** Map the bytes from address @p attr->offset on, all of which must be in the mirror. */
 int mirror_map(struct backing *b, const struct mem_mr_attr *attr, struct error *err);
+
+/* --- mirror_maps.c --- */
+
+/** Use the mapping of these bytes of the mirror, if a region has it. */
+bool mirror_map_share(struct backing *b, const struct stat *mirror, uint64_t from, size_t len);
+/** The region has a new mapping, which others may use. @return -ENOMEM */
+int mirror_map_add(struct backing *b, const struct stat *mirror, uint64_t from);
+/** A region ends; its last one unmaps. */
+void mirror_map_leave(struct mirror_map *m);
 
 #endif

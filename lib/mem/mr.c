@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include <rte_debug.h>
-
 #include "base/plural.h"
 #include "mem/lost.h"
 #include "mem/table.h"
@@ -25,9 +23,7 @@ mr_check_access(uint32_t access, struct error *err)
 	if ((access & ~(uint32_t)MR_ACCESS) != 0)
 		return error_set(err, EINVAL, "access: unknown bits 0x%x",
 			access & ~(uint32_t)MR_ACCESS);
-	/* ibv_reg_mr(3): remote write and atomic need local write */
-	if ((access & (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
-		(access & MEM_ACCESS_LOCAL_WRITE) == 0)
+	if (access_needs_local_write(access) && (access & MEM_ACCESS_LOCAL_WRITE) == 0)
 		return error_set(err, EINVAL,
 			"access: remote_write and remote_atomic need local_write");
 	return 0;
@@ -50,10 +46,7 @@ mr_choose_va(const struct mem_mr_attr *attr, const uint8_t *base, uint64_t *va, 
 		return error_set(err, EINVAL,
 			"va: 0x%" PRIx64 " and length %" PRIu64 " run past 2^64", *va,
 			attr->length);
-	/*
-	 * The responder checks an Atomic's alignment on the VA, so VA and host address must agree.
-	 */
-	if ((attr->access & MEM_ACCESS_REMOTE_ATOMIC) != 0 && (*va - (uintptr_t)base) % 8 != 0)
+	if (access_misaligned(attr->access, *va, base))
 		return error_set(err, EINVAL,
 			"va: 0x%" PRIx64
 			" is aligned unlike the memory, remote_atomic needs it to agree modulo 8",
@@ -62,12 +55,12 @@ mr_choose_va(const struct mem_mr_attr *attr, const uint8_t *base, uint64_t *va, 
 }
 
 static void
-mr_publish(struct mem *mem, uint32_t index, const struct mem_mr *mr)
+mr_publish(struct mem *mem, uint32_t index, const struct mem_mr_info *mr)
 {
 	const struct mem_view view = {
 		.va = mr->va,
 		.length = mr->length,
-		.base = mr->backing.base,
+		.base = mr->base,
 		.pd = mr->pd,
 		.qpn = MEM_QPN_ANY,
 		.rights = mr->access | MEM_RIGHT_LOCAL_READ,
@@ -75,22 +68,6 @@ mr_publish(struct mem *mem, uint32_t index, const struct mem_mr *mr)
 	};
 
 	record_publish(&mem->records.record[index], mr->key, &view);
-}
-
-static void
-mr_fill_info(const struct mem_mr *mr, struct mem_mr_info *info)
-{
-	*info = (struct mem_mr_info){
-		.key = mr->key,
-		.pd = mr->pd,
-		.access = mr->access,
-		.va = mr->va,
-		.length = mr->length,
-		.base = mr->backing.base,
-		.hugepages = mr->backing.hugepages,
-		.numa_node = mr->backing.numa_node,
-		.lost = mr->lost,
-	};
 }
 
 int
@@ -123,17 +100,23 @@ mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_i
 	}
 	mr = &mem->mrs[index];
 	mr->state = MR_LIVE;
-	mr->key = key_issue(&mem->keys, index, &mr->serial);
-	mr->pd = attr->pd;
-	mr->access = attr->access;
-	mr->va = va;
-	mr->length = attr->length;
 	mr->backing = backing;
-	mr->lost = false;
-	__atomic_store_n(&mr->windows, 0, __ATOMIC_RELEASE);
-	mr_publish(mem, index, mr);
+	mr->info = (struct mem_mr_info){
+		.key = key_issue(&mem->keys, index, &mr->serial),
+		.pd = attr->pd,
+		.access = attr->access,
+		.va = va,
+		.length = attr->length,
+		.map_bytes = backing.map_len,
+		.base = backing.base,
+		.hugepages = backing.hugepages,
+		.numa_node = backing.numa_node,
+	};
+	RTE_ASSERT(key_index(&mem->keys, mr->info.key) == index);
+	RELEASE_SET(mr->windows, 0);
+	mr_publish(mem, index, &mr->info);
 	if (info != NULL)
-		mr_fill_info(mr, info);
+		*info = mr->info;
 	return 0;
 
 close_backing:
@@ -148,7 +131,8 @@ mr_find(const struct mem *mem, uint32_t key)
 {
 	uint32_t index = key_index(&mem->keys, key);
 
-	if (index >= mem->max_mr || mem->mrs[index].state == MR_FREE || mem->mrs[index].key != key)
+	if (index >= mem->max_mr || mem->mrs[index].state == MR_FREE ||
+		mem->mrs[index].info.key != key)
 		return NULL;
 	return &mem->mrs[index];
 }
@@ -177,7 +161,7 @@ mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 		return -EAGAIN;
 	backing_close(&mr->backing);
 	mr->state = MR_FREE;
-	mem_pd_release(mem, mr->pd);
+	mem_pd_release(mem, mr->info.pd);
 	index_put(&mem->free_mr, index);
 	return 0;
 }
@@ -185,7 +169,7 @@ mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 bool
 mr_hold(struct mem_mr *mr)
 {
-	uint32_t n = __atomic_load_n(&mr->windows, __ATOMIC_RELAXED);
+	uint32_t n = RELAXED_GET(mr->windows);
 
 	do {
 		if ((n & MR_NO_BIND) != 0)
@@ -208,7 +192,7 @@ mem_mr_query(const struct mem *mem, uint32_t key, struct mem_mr_info *info)
 
 	if (mr == NULL || mr->state != MR_LIVE)
 		return -ENOENT;
-	mr_fill_info(mr, info);
+	*info = mr->info;
 	return 0;
 }
 
@@ -220,10 +204,10 @@ mem_mr_lost(struct mem *mem, struct mem_mr_info *info)
 	for (uint32_t i = 0; i < mem->max_mr && count != mem->lost_seen; i++) {
 		struct mem_mr *mr = &mem->mrs[i];
 
-		if (mr->state != MR_LIVE || mr->lost || !lost_found(mr->backing.watched))
+		if (mr->state != MR_LIVE || mr->info.lost || !lost_found(mr->backing.watched))
 			continue;
-		mr->lost = true;
-		mr_fill_info(mr, info);
+		mr->info.lost = true;
+		*info = mr->info;
 		return true;
 	}
 	mem->lost_seen = count;
@@ -235,7 +219,7 @@ mem_mr_close_lost(struct mem *mem, uint32_t key)
 {
 	const struct mem_mr *mr = mr_find(mem, key);
 
-	RTE_ASSERT(mr != NULL && mr->lost);
+	RTE_ASSERT(mr != NULL && mr->info.lost);
 	record_retract(&mem->records.record[mr - mem->mrs]);
 }
 
@@ -246,7 +230,7 @@ mem_mr_next(const struct mem *mem, uint64_t *cursor, struct mem_mr_info *info)
 		const struct mem_mr *mr = &mem->mrs[(*cursor)++];
 
 		if (mr->state == MR_LIVE) {
-			mr_fill_info(mr, info);
+			*info = mr->info;
 			return true;
 		}
 	}

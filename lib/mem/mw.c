@@ -21,13 +21,19 @@ mw_locate(const struct mem *mem, uint32_t key, uint32_t *i)
 	if (index < mem->max_mr || index >= mem->records.num)
 		return false;
 	*i = index - mem->max_mr;
-	return RECORD_GET(mem->mws[*i].key) == key && RECORD_GET(mem->mw_states[*i]) != MW_FREE;
+	return RELAXED_GET(mem->mws[*i].key) == key && RELAXED_GET(mem->mw_states[*i]) != MW_FREE;
+}
+
+static uint32_t
+mw_get_state(const struct mem *mem, uint32_t i)
+{
+	return ACQUIRE_GET(mem->mw_states[i]);
 }
 
 static void
 mw_set_state(struct mem *mem, uint32_t i, uint32_t state)
 {
-	__atomic_store_n(&mem->mw_states[i], state, __ATOMIC_RELEASE);
+	RELEASE_SET(mem->mw_states[i], state);
 }
 
 static bool
@@ -70,7 +76,8 @@ mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key,
 	struct mem_mw *mw;
 	uint32_t i;
 
-	if (type != MEM_MW_TYPE_1 && type != MEM_MW_TYPE_2)
+	RTE_ASSERT(key != NULL);
+	if (type < MEM_MW_TYPE_1 || type > MEM_MW_TYPE_1_CHOSEN)
 		return error_set(err, EINVAL, "type: got %d, must be 1 or 2", (int)type);
 	if (mem_pd_hold(mem, pd) != 0)
 		return error_set(err, ENOENT, "pd: no protection domain %u", pd);
@@ -83,7 +90,8 @@ mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key,
 	mw->type = type;
 	mw->pd = pd;
 	*key = key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
-	RECORD_SET(mw->key, *key);
+	RTE_ASSERT(key_index(&mem->keys, *key) == mem->max_mr + i);
+	RELAXED_SET(mw->key, *key);
 	mw_set_state(mem, i, MW_UNBOUND);
 	return 0;
 }
@@ -97,7 +105,7 @@ mem_mw_free(struct mem *mem, uint32_t key, struct error *err)
 	if (!mw_locate(mem, key, &i))
 		return error_set(err, ENOENT, "mw: no memory window 0x%08x", key);
 	mw = &mem->mws[i];
-	state = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
+	state = mw_get_state(mem, i);
 	if (state != MW_DYING) {
 		if (state == MW_CLAIMED || !mw_claim(mem, i, key, state))
 			return -EAGAIN; /* a worker is binding or invalidating it */
@@ -116,6 +124,16 @@ mem_mw_free(struct mem *mem, uint32_t key, struct error *err)
 	return 0;
 }
 
+uint32_t
+mem_mw_present_key(const struct mem *mem, uint32_t key)
+{
+	uint32_t i = key_index(&mem->keys, key) - mem->max_mr;
+
+	RTE_ASSERT(i < mem->max_mw && mem->mws[i].type != MEM_MW_TYPE_1);
+	RTE_ASSERT(mw_get_state(mem, i) != MW_FREE);
+	return RELAXED_GET(mem->mws[i].key);
+}
+
 /* Check a bind against its region (IBA C10-72 to C10-75) and fill in the window's view. */
 static int
 mw_check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view *window)
@@ -128,8 +146,7 @@ mw_check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view
 		return -ENOENT;
 	if (mr.pd != b->pd || (mr.rights & MEM_ACCESS_MW_BIND) == 0)
 		return -EACCES;
-	if ((b->access & (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
-		(mr.rights & MEM_ACCESS_LOCAL_WRITE) == 0)
+	if (access_needs_local_write(b->access) && (mr.rights & MEM_ACCESS_LOCAL_WRITE) == 0)
 		return -EACCES;
 	/* as verbs and rxe: no window on a zero-based region */
 	if ((mr.rights & MEM_ACCESS_ZERO_BASED) != 0)
@@ -144,13 +161,7 @@ mw_check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view
 	window->pd = b->pd;
 	window->rights = b->access;
 	window->mr_key = b->mr_key;
-	/*
-	 * The responder checks an Atomic's alignment on the VA, so VA and host address must agree.
-	 */
-	if ((b->access & MEM_ACCESS_REMOTE_ATOMIC) != 0 &&
-		((uintptr_t)window->base - window->va) % 8 != 0)
-		return -EINVAL;
-	return 0;
+	return access_misaligned(b->access, window->va, window->base) ? -EINVAL : 0;
 }
 
 /* Check a bind against its window; mw_check_region() follows. */
@@ -161,8 +172,12 @@ mw_check_window(const struct mem_mw *mw, uint32_t state, const struct mem_bind *
 		return -EACCES;
 	if ((b->access & ~(uint32_t)(MEM_ACCESS_REMOTE | MEM_ACCESS_ZERO_BASED)) != 0)
 		return -EINVAL;
-	if (mw->type == MEM_MW_TYPE_1) /* o10-36.2.2 */
+	if (mw->type != MEM_MW_TYPE_2) { /* o10-36.2.2 */
+		if (mw->type == MEM_MW_TYPE_1_CHOSEN &&
+			(b->new_key >> 8 != b->mw_key >> 8 || b->new_key == b->mw_key))
+			return -EINVAL;
 		return (b->access & MEM_ACCESS_ZERO_BASED) != 0 ? -EINVAL : 0;
+	}
 	if (state != MW_UNBOUND) /* o10-37.2.30: invalidate first */
 		return -EINVAL;
 	if (b->length == 0) /* o10-37.2.40: only an invalidate unbinds */
@@ -201,11 +216,13 @@ mw_apply(struct mem *mem, uint32_t i, const struct mem_bind *b, struct mem_view 
 		state = MW_BOUND_QP | b->qpn;
 		__atomic_fetch_add(qp_bucket(mem, b->qpn), 1, __ATOMIC_RELAXED);
 	} else {
-		key = key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
+		key = mw->type == MEM_MW_TYPE_1_CHOSEN
+			? b->new_key
+			: key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
 		window->qpn = MEM_QPN_ANY;
 		state = MW_BOUND_TYPE_1;
 	}
-	RECORD_SET(mw->key, key);
+	RELAXED_SET(mw->key, key);
 	if (b->length == 0)
 		return MW_UNBOUND;
 	mw->mr_index = key_index(&mem->keys, b->mr_key);
@@ -220,10 +237,11 @@ mem_mw_bind(struct mem *mem, const struct mem_bind *b, uint32_t *key, uint64_t *
 	uint32_t i, old, state;
 	int rc;
 
+	RTE_ASSERT(key != NULL && token != NULL && b->qpn < MW_BOUND_QP);
 	*token = 0;
 	if (!mw_locate(mem, b->mw_key, &i))
 		return -ENOENT;
-	old = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
+	old = mw_get_state(mem, i);
 	if (old == MW_FREE || old == MW_DYING)
 		return -ENOENT;
 	if (old == MW_CLAIMED || !mw_claim(mem, i, b->mw_key, old))
@@ -269,11 +287,11 @@ mem_qp_gone(struct mem *mem, uint32_t qpn)
 {
 	uint32_t i, state = MW_BOUND_QP | qpn;
 
-	if (qpn >= MW_BOUND_QP || __atomic_load_n(qp_bucket(mem, qpn), __ATOMIC_RELAXED) == 0)
+	if (qpn >= MW_BOUND_QP || RELAXED_GET(*qp_bucket(mem, qpn)) == 0)
 		return;
 	for (i = 0; i < mem->max_mw; i++) {
-		if (RECORD_GET(mem->mw_states[i]) != state ||
-			!mw_claim(mem, i, RECORD_GET(mem->mws[i].key), state))
+		if (RELAXED_GET(mem->mw_states[i]) != state ||
+			!mw_claim(mem, i, RELAXED_GET(mem->mws[i].key), state))
 			continue;
 		mw_unbind(mem, i, state);
 		mw_set_state(mem, i, MW_UNBOUND);
@@ -286,7 +304,11 @@ mw_fill_info(const struct mem *mem, uint32_t i, struct mem_mw_info *info)
 	const struct mem_mw *mw = &mem->mws[i];
 	struct mem_view v;
 
-	*info = (struct mem_mw_info){ .key = RECORD_GET(mw->key), .pd = mw->pd, .type = mw->type };
+	*info = (struct mem_mw_info){
+		.key = RELAXED_GET(mw->key),
+		.pd = mw->pd,
+		.type = mw->type == MEM_MW_TYPE_2 ? MEM_MW_TYPE_2 : MEM_MW_TYPE_1,
+	};
 	if (!record_read(&mem->records.record[mem->max_mr + i], info->key, &v))
 		return;
 	info->bound = true;
@@ -300,7 +322,7 @@ mw_fill_info(const struct mem *mem, uint32_t i, struct mem_mw_info *info)
 static bool
 mw_exists(const struct mem *mem, uint32_t i)
 {
-	uint32_t state = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
+	uint32_t state = mw_get_state(mem, i);
 
 	return state != MW_FREE && state != MW_DYING;
 }

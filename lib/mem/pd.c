@@ -22,7 +22,7 @@ pd_alloc(struct mem *mem, bool (*get)(struct index_fifo *, uint32_t *), uint32_t
 	if (!get(&mem->free_pd, &index))
 		return error_set_limit(err, ENOMEM,
 			"pd: all %u protection domains are in use (limits.max_pd)", mem->max_pd);
-	__atomic_store_n(&mem->pd_refs[index], 0, __ATOMIC_RELEASE);
+	RELEASE_SET(mem->pd_refs[index], 0);
 	*pd = index + 1;
 	return 0;
 }
@@ -71,7 +71,7 @@ mem_pd_next(const struct mem *mem, uint64_t *cursor, struct mem_pd_info *info)
 	uint32_t refs;
 
 	while (*cursor < mem->max_pd) {
-		refs = __atomic_load_n(&mem->pd_refs[(*cursor)++], __ATOMIC_RELAXED);
+		refs = RELAXED_GET(mem->pd_refs[(*cursor)++]);
 		if (refs == PD_FREE)
 			continue;
 		*info = (struct mem_pd_info){ (uint32_t)*cursor, refs };
@@ -84,7 +84,7 @@ int
 mem_pd_hold(struct mem *mem, uint32_t pd)
 {
 	uint32_t *refs = pd_refs(mem, pd);
-	uint32_t n = __atomic_load_n(refs, __ATOMIC_RELAXED);
+	uint32_t n = RELAXED_GET(*refs);
 
 	do {
 		if (n == PD_FREE)
@@ -97,5 +97,8 @@ mem_pd_hold(struct mem *mem, uint32_t pd)
 void
 mem_pd_release(struct mem *mem, uint32_t pd)
 {
-	__atomic_fetch_sub(pd_refs(mem, pd), 1, __ATOMIC_RELEASE);
+	uint32_t refs = __atomic_fetch_sub(pd_refs(mem, pd), 1, __ATOMIC_RELEASE);
+
+	RTE_SET_USED(refs);
+	RTE_ASSERT(refs > 0 && refs != PD_FREE);
 }

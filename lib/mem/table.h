@@ -15,21 +15,20 @@
 #include "mem/backing.h"
 #include "mem/key.h"
 
+/* All fields of struct mem_view */
+#define VIEW_FIELDS(X) X(va) X(length) X(base) X(pd) X(qpn) X(rights) X(mr_key)
+
 static __rte_always_inline bool
 record_read(const struct mem_record *r, uint32_t key, struct mem_view *v)
 {
-	uint64_t id = __atomic_load_n(&r->id, __ATOMIC_ACQUIRE);
+	uint64_t id = ACQUIRE_GET(r->id);
 
 	if (unlikely((id & (RECORD_VERSION - 1)) != (RECORD_VALID | key)))
 		return false;
-	v->va = VIEW_GET(r->view.va);
-	v->length = VIEW_GET(r->view.length);
-	v->base = VIEW_GET(r->view.base);
-	v->pd = VIEW_GET(r->view.pd);
-	v->qpn = VIEW_GET(r->view.qpn);
-	v->rights = VIEW_GET(r->view.rights);
-	v->mr_key = VIEW_GET(r->view.mr_key);
-	return likely(RECORD_GET(r->id) == id);
+#define READ(field) v->field = ACQUIRE_GET(r->view.field);
+	VIEW_FIELDS(READ)
+#undef READ
+	return likely(RELAXED_GET(r->id) == id);
 }
 
 /*
@@ -39,23 +38,19 @@ record_read(const struct mem_record *r, uint32_t key, struct mem_view *v)
 static inline void
 record_retract(struct mem_record *r)
 {
-	uint64_t version = RECORD_GET(r->id) / RECORD_VERSION;
+	uint64_t version = RELAXED_GET(r->id) / RECORD_VERSION;
 
-	RECORD_SET(r->id, (version + 1) * RECORD_VERSION);
+	RELAXED_SET(r->id, (version + 1) * RECORD_VERSION);
 }
 
 static inline void
 record_publish(struct mem_record *r, uint32_t key, const struct mem_view *v)
 {
 	record_retract(r);
-	VIEW_SET(r->view.va, v->va);
-	VIEW_SET(r->view.length, v->length);
-	VIEW_SET(r->view.base, v->base);
-	VIEW_SET(r->view.pd, v->pd);
-	VIEW_SET(r->view.qpn, v->qpn);
-	VIEW_SET(r->view.rights, v->rights);
-	VIEW_SET(r->view.mr_key, v->mr_key);
-	__atomic_store_n(&r->id, RECORD_GET(r->id) | RECORD_VALID | key, __ATOMIC_RELEASE);
+#define WRITE(field) RELEASE_SET(r->view.field, v->field);
+	VIEW_FIELDS(WRITE)
+#undef WRITE
+	RELEASE_SET(r->id, RELAXED_GET(r->id) | RECORD_VALID | key);
 }
 
 /*
@@ -80,31 +75,34 @@ index_get(struct index_fifo *f, uint32_t *index)
 	return true;
 }
 
+static inline void
+index_put(struct index_fifo *f, uint32_t index)
+{
+	RTE_ASSERT(f->count < f->size); /* or it was put twice */
+	f->ring[(f->head + (uint64_t)f->count) % f->size] = index;
+	f->count++;
+}
+
 /** Take the highest free index, however recently it was freed. */
 static inline bool
 index_get_top(struct index_fifo *f, uint32_t *index)
 {
-	uint32_t i, at, top = 0;
+	uint32_t i = 0, n;
 
 	if (f->count == 0)
 		return false;
-#define AT(n) f->ring[(f->head + (uint64_t)(n)) % f->size]
-	for (i = 1; i < f->count; i++)
-		if (AT(i) > AT(top))
-			top = i;
-	*index = AT(top);
-	f->count--;
-	for (at = top; at < f->count; at++)
-		AT(at) = AT(at + 1);
-#undef AT
+	/* two turns of the queue: find it, and leave it out */
+	for (*index = 0, n = f->count; n > 0; n--) {
+		index_get(f, &i);
+		index_put(f, i);
+		*index = RTE_MAX(*index, i);
+	}
+	for (n = f->count; n > 0; n--) {
+		index_get(f, &i);
+		if (i != *index)
+			index_put(f, i);
+	}
 	return true;
-}
-
-static inline void
-index_put(struct index_fifo *f, uint32_t index)
-{
-	f->ring[(f->head + (uint64_t)f->count) % f->size] = index;
-	f->count++;
 }
 
 #define PD_FREE UINT32_MAX /* in pd_refs[]; any other value is the number of references */
@@ -119,15 +117,10 @@ enum mr_state {
 
 struct mem_mr {
 	enum mr_state state;
-	uint32_t key;
+	struct mem_mr_info info; /* .lost: mem_mr_lost() has returned it */
 	uint32_t serial; /* of the next key */
-	uint32_t pd;
-	uint32_t access;
 	/* number bound to it; atomic: workers bind, the control thread deregisters */
 	uint32_t windows;
-	bool lost; /* mem_mr_lost() has returned it */
-	uint64_t va;
-	uint64_t length;
 	uint64_t token;
 	struct backing backing;
 };
@@ -181,6 +174,20 @@ static inline uint32_t *
 qp_bucket(struct mem *mem, uint32_t qpn)
 {
 	return &mem->qp_windows[qpn % QP_BUCKETS];
+}
+
+/** ibv_reg_mr(3), ibv_bind_mw(3): remote writes and Atomics need a region with local write. */
+static inline bool
+access_needs_local_write(uint32_t access)
+{
+	return (access & (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC)) != 0;
+}
+
+/** The responder checks an Atomic's alignment on the VA, so VA and host address must agree. */
+static inline bool
+access_misaligned(uint32_t access, uint64_t va, const uint8_t *base)
+{
+	return (access & MEM_ACCESS_REMOTE_ATOMIC) != 0 && (va - (uintptr_t)base) % 8 != 0;
 }
 
 /** The index's next key. Skips keys whose upper 24 bits are 0: many programs take 0 as "no key". */

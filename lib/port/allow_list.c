@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include <rte_debug.h>
+
 #include "port/allow_list.h"
 
 bool
@@ -11,6 +13,7 @@ allow_list_admits_address(const struct allow_list *a, const union gid *peer)
 {
 	unsigned int i;
 
+	RTE_ASSERT(a->num_peers <= ALLOW_PEERS_MAX);
 	if (a->num_peers == 0)
 		return true;
 	for (i = 0; i < a->num_peers && peer != NULL; i++)
@@ -24,6 +27,7 @@ allow_list_admits(const struct allow_list *a, const union gid *peer, uint16_t pk
 {
 	unsigned int i;
 
+	RTE_ASSERT(a->num_pkeys <= ALLOW_PKEYS_MAX);
 	if (!allow_list_admits_address(a, peer))
 		return false;
 	if (a->num_pkeys == 0)

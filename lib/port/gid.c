@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "port/port.h"
+#include "wire/bytes.h"
 
 static const uint8_t ipv4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
@@ -40,6 +41,19 @@ gid_is_host(const union gid *gid)
 	if (gid_is_ipv4(gid))
 		return net != 0 && net != 127 && net < 0xE0;
 	return !gid_is_zero(gid) && !gid_equal(gid, &loopback6) && !gid_is_multicast(gid);
+}
+
+bool
+gid_is_broadcast(const union gid *gid, const union gid *member, uint8_t prefix_len)
+{
+	uint32_t hosts;
+
+	/* RFC 3021: a /31 has none */
+	if (prefix_len > 30 || !gid_is_ipv4(gid))
+		return false;
+	hosts = UINT32_MAX >> prefix_len;
+	return (get_be32(gid->raw + 12) & hosts) == hosts &&
+		gid_same_subnet(gid, member, prefix_len);
 }
 
 bool

@@ -2,6 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <rte_debug.h>
+
 #include "port/port.h"
 #include "wire/bytes.h"
 
@@ -10,6 +12,7 @@ port_pkey_find(const struct port_attr *port, uint16_t pkey)
 {
 	unsigned int i;
 
+	RTE_ASSERT(port->num_pkeys <= PORT_PKEYS_MAX);
 	for (i = 0; i < port->num_pkeys; i++) {
 		if (port_pkey_match(port->pkey[i], pkey))
 			return (int)i;
@@ -22,6 +25,7 @@ port_gid_find(const struct port_attr *port, const union gid *gid, enum gid_type 
 {
 	unsigned int i;
 
+	RTE_ASSERT(port->num_gids <= PORT_GIDS_MAX && type <= GID_IB);
 	if (gid_is_zero(gid))
 		return -1;
 	for (i = 0; i < port->num_gids; i++) {
@@ -29,6 +33,19 @@ port_gid_find(const struct port_attr *port, const union gid *gid, enum gid_type 
 			return (int)i;
 	}
 	return -1;
+}
+
+bool
+port_source_is_host(const struct port_attr *port, const union gid *source)
+{
+	unsigned int i;
+
+	if (!gid_is_host(source))
+		return false;
+	for (i = 0; i < port->num_gids; i++)
+		if (gid_is_broadcast(source, &port->gid[i].gid, port->gid[i].prefix_len))
+			return false;
+	return true;
 }
 
 uint16_t
@@ -55,6 +72,7 @@ port_mtu_code(uint16_t mtu)
 
 	while (code < 5 && mtu >= 256u << code)
 		code++;
+	RTE_ASSERT(port_mtu_bytes(code) <= mtu);
 	return code;
 }
 

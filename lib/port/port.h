@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_debug.h>
+
 #include "wire/packet.h"
 
 #define PKEY_FULL 0x8000 /**< membership bit of a P_Key: a full member */
@@ -99,6 +101,7 @@ struct port_settings {
 static inline bool
 port_lid_own(const struct port_attr *port, uint16_t lid)
 {
+	RTE_ASSERT(port->lmc <= 7);
 	return port->lid != 0 && lid != 0 && lid >> port->lmc == port->lid >> port->lmc;
 }
 
@@ -108,6 +111,7 @@ port_slid(const struct port_attr *port, uint8_t src_path_bits)
 {
 	uint16_t bits = (uint16_t)((1u << port->lmc) - 1);
 
+	RTE_ASSERT(port->lmc <= 7);
 	return port->lid != 0 ? (uint16_t)((port->lid & ~bits) | (src_path_bits & bits)) : 0;
 }
 
@@ -123,6 +127,11 @@ int port_pkey_find(const struct port_attr *port, uint16_t pkey);
 /** @return index in the GID table, or -1; the zero GID marks unused entries and is never found */
 int port_gid_find(const struct port_attr *port, const union gid *gid, enum gid_type type);
 /**
+ * True if a packet's source can be a host: gid_is_host(), and not the broadcast address of one of
+ * the port's subnets. Nothing is sent to any other, whatever a packet gives as its source.
+ */
+bool port_source_is_host(const struct port_attr *port, const union gid *source);
+/**
  * Largest path MTU, 256..4096, that fits the netdev MTU with 80 bytes kept for headers, as in rxe.
  * 0: the MTU is too small
  */
@@ -136,15 +145,19 @@ uint16_t port_mtu_bytes(uint8_t code);
 uint64_t port_eui64(const uint8_t mac[6]);
 
 bool gid_is_ipv4(const union gid *gid);
+/** The default subnet prefix */
+#define LINK_LOCAL_PREFIX UINT64_C(0xfe80000000000000)
 bool gid_is_link_local(const union gid *gid);
 /** True for a multicast group's GID, IPv4 or IPv6; no endport owns one. */
 bool gid_is_multicast(const union gid *gid);
 bool gid_is_zero(const union gid *gid);
 /**
  * True for an address that a host can have: not zero, loopback, multicast, nor in IPv4 0/8 or 240/4
- * (RFC 1122 3.2.1.3). Nothing is sent to any other, whatever a packet gives as its source.
+ * (RFC 1122 3.2.1.3). See port_source_is_host().
  */
 bool gid_is_host(const union gid *gid);
+/** True if @p gid is the broadcast address of the IPv4 subnet that @p member is in. */
+bool gid_is_broadcast(const union gid *gid, const union gid *member, uint8_t prefix_len);
 /**
  * The IPv4 /24 or the /64 of an address, to count by: who has one of its addresses may have all.
  * The LIDs of a subnet (::lid) share one.

@@ -2,16 +2,14 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What the comments of qp.h, requester.h, responder.h, rq.h and cq.h claim, asserted. */
+/* What the comments of qp.h, requester.h, responder.h, rq.h, cq.h and dcqcn.h claim, asserted. */
 
-#include <stdio.h>
-
-#include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_debug.h>
 
+#include "base/check.h"
 #include "rc/check.h"
-#include "rc/cq.h"
+#include "rc/dcqcn.h"
 #include "rc/failure.h"
 
 #ifdef RTE_ENABLE_ASSERT
@@ -22,22 +20,14 @@
 /* The QP that is checked: a failed check prints its last steps. */
 static _Thread_local const struct rc_qp *checked;
 
-static void __rte_noreturn
-check_failed(const char *what, int line)
+static void
+say_qp(FILE *f, const struct rc_qp *qp)
 {
-	fprintf(stderr, "QP 0x%06x in %s:\n", checked->qpn, qp_state_name(checked->state));
-	if (checked->trace != NULL)
-		rc_trace_print(stderr, checked->trace, checked->worker->dev->hz);
-	else
-		fprintf(stderr, "  its last steps were not recorded (trace_start)\n");
-	rte_panic("%s:%d: assert \"%s\" failed\n", __FILE__, line, what);
+	fprintf(f, "QP 0x%06x in %s:\n", qp->qpn, qp_state_name(qp->state));
+	rc_trace_print(f, qp->trace, qp->worker->dev->hz);
 }
 
-#define CHECK(what)                                                                                \
-	do {                                                                                       \
-		if (unlikely(!(what)))                                                             \
-			check_failed(#what, __LINE__);                                             \
-	} while (0)
+#define CHECK(what) CHECK_OF(what, say_qp, checked)
 
 /* True if a, b and c are in this order on the circle of 2^32. */
 static bool
@@ -59,11 +49,10 @@ check_assigned(const struct rc_requester *req)
 		CHECK(wqe->only == 0 || !wqe->assigned);
 		if (!wqe->assigned || rc_wqe_local(wqe))
 			continue;
-		CHECK(((wqe->last_psn - wqe->psn) & PSN_MASK) <= PSN_MASK / 2);
+		CHECK(psn_sub(wqe->last_psn, wqe->psn) < PSN_WINDOW);
 		/* una belongs to the oldest WQE */
 		if (assigned++ == 0)
-			CHECK(((req->una - wqe->psn) & PSN_MASK) <=
-				((wqe->last_psn - wqe->psn) & PSN_MASK));
+			CHECK(rc_psn_between(req->una, wqe->psn, wqe->last_psn));
 		else
 			CHECK(wqe->psn == next);
 		next = psn_add(wqe->last_psn, 1);
@@ -82,7 +71,7 @@ check_requester(const struct rc_qp *qp)
 	CHECK(in_order(req->tail, req->ack, req->head));
 	CHECK(in_order(req->ack, req->send, req->head));
 	CHECK(req->head - req->tail <= req->max_wr);
-	CHECK(rc_in_flight(req) <= PSN_MASK / 2 + 1);
+	CHECK(rc_in_flight(req) <= PSN_WINDOW);
 	CHECK(rc_from_una(req, req->send_psn) <= rc_in_flight(req));
 	CHECK(req->retry_left <= req->retry_cnt && req->rnr_left <= req->rnr_retry);
 	CHECK(!req->timing || (rc_in_flight(req) > 0 && timer_armed(&req->timer)));
@@ -125,6 +114,54 @@ check_responder(const struct rc_responder *r)
 	CHECK(!r->wqe_taken || r->message != RESP_IDLE);
 }
 
+/* A limiter that is not used has no timer; one that is keeps its rates within their bounds. */
+static void
+check_limiter(const struct rc_qp *qp)
+{
+	const struct rc_congestion *c = &qp->worker->dev->limits.congestion;
+	const struct rc_rp *rp = qp->rp;
+
+	CHECK(!rc_limited(qp) || rp != NULL);
+	if (rp == NULL)
+		return;
+	CHECK(rp->qp == qp && rp->alpha <= RC_RP_ONE);
+	if (!rc_limited(qp)) {
+		CHECK(!timer_armed(&rp->timer));
+		return;
+	}
+	CHECK(rp->rate >= c->min_rate * UINT64_C(1000000));
+	CHECK(rp->rate <= c->max_rate * UINT64_C(1000000));
+	CHECK(rp->target <= c->max_rate * UINT64_C(1000000));
+}
+
+/*
+ * What is published and not yet polled fits into the ring, and so do its fences. The ring's worker
+ * and its poller may ask: one end stands still, and the other one moves within the bounds.
+ */
+static bool
+ring_fits(const struct rc_cq *cq, const struct rc_cq_ring *r)
+{
+	uint32_t tail = __atomic_load_n(&r->tail, __ATOMIC_RELAXED);
+	uint32_t passed = __atomic_load_n(&r->fence_tail, __ATOMIC_RELAXED);
+
+	return r->cq == cq && __atomic_load_n(&r->head, __ATOMIC_RELAXED) - tail <= cq->depth &&
+		__atomic_load_n(&r->fence_head, __ATOMIC_RELAXED) - passed <= CQ_FENCES;
+}
+
+/* The poller's view; check_ring() is the worker's. */
+void
+rc_cq_check(const struct rc_cq *cq)
+{
+	const struct rc_cq_ring *r;
+	unsigned int i;
+
+	RTE_ASSERT(cq->turn < cq->workers);
+	for (i = 0; i < cq->workers; i++) {
+		r = rc_cq_ring(cq, i);
+		RTE_ASSERT(r == NULL || ring_fits(cq, r));
+	}
+}
+
 static void
 check_ring(const struct rc_cq *cq, unsigned int worker)
 {
@@ -134,12 +171,24 @@ check_ring(const struct rc_cq *cq, unsigned int worker)
 	if (r == NULL)
 		return;
 	tail = __atomic_load_n(&r->tail, __ATOMIC_RELAXED);
-	CHECK(r->cq == cq);
-	CHECK(r->head - r->tail_seen <= cq->depth && r->head - tail <= cq->depth);
+	CHECK(ring_fits(cq, r));
+	CHECK(r->head - r->tail_seen <= cq->depth);
 	/* the poller reads only what is published, and its tail was never ahead of now */
 	CHECK(tail - r->tail_seen <= r->head - r->tail_seen);
-	CHECK(r->fence_head - __atomic_load_n(&r->fence_tail, __ATOMIC_RELAXED) <= CQ_FENCES);
 	CHECK((r->notify & ~(CQ_ARMED_SOLICITED | CQ_ARMED_ANY)) == 0);
+}
+
+/* An SRQ is on the worker of its QPs, and is disarmed when it has raised its limit event. */
+void
+rc_srq_check(const struct rc_srq *srq)
+{
+	const struct rc_dev *dev = srq->worker->dev;
+
+	RTE_ASSERT(dev->srqs[srq->srqn] == srq);
+	RTE_ASSERT(rc_srq_owner(dev, srq->srqn) == (int)srq->worker->id);
+	RTE_ASSERT(rc_rq_posted(&srq->rq) <= srq->rq.max_wr);
+	RTE_ASSERT(srq->limit <= srq->rq.max_wr);
+	RTE_ASSERT(srq->limit == 0 || rc_rq_posted(&srq->rq) >= srq->limit);
 }
 
 void
@@ -147,15 +196,21 @@ rc_qp_check(const struct rc_qp *qp)
 {
 	checked = qp;
 	CHECK(qp->worker->dev->worker[qp->worker->id] == qp->worker);
-	CHECK(qp->totals == &qp->worker->counters[qp->port]);
+	CHECK(qp->totals == &qp->worker->counters[qp->path.av.port]);
 	/* a failure noted in a step has moved the QP to ERR at its end */
 	CHECK(!(qp->worker->errors & RC_QP_FAILED));
 	/* a QP with work waits on the run queue, or for a timer to allow it to send */
 	CHECK(qp->work == 0 || qp->on_run_queue || rc_limited(qp));
 	CHECK(qp->state != QPS_RESET || qp->work == 0);
 	CHECK(rc_rq_posted(qp->rq) <= qp->rq->max_wr);
+	if (qp->srq != NULL) {
+		CHECK(qp->rq == &qp->srq->rq && qp->srq->users > 0);
+		CHECK(qp->srq->worker == qp->worker);
+		rc_srq_check(qp->srq);
+	}
 	check_requester(qp);
 	check_responder(&qp->resp);
+	check_limiter(qp);
 	check_ring(qp->send_cq, qp->worker->id);
 	check_ring(qp->recv_cq, qp->worker->id);
 }

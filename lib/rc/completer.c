@@ -7,14 +7,8 @@
  * flight has an effect; any other is a duplicate or a ghost and changes nothing.
  */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-
-#include "base/common_case.h"
 #include "rc/qp_directory.h"
 #include "rc/sq.h"
-#include "wire/opcode.h"
 
 /* --- common to all responses --- */
 
@@ -58,7 +52,7 @@ take_credits(struct rc_requester *req, const struct packet *pkt)
 static bool
 wqe_holds(const struct rc_sq_wqe *wqe, uint32_t psn)
 {
-	return ((psn - wqe->psn) & PSN_MASK) <= ((wqe->last_psn - wqe->psn) & PSN_MASK);
+	return rc_psn_between(psn, wqe->psn, wqe->last_psn);
 }
 
 /* The WQE that a PSN in flight belongs to */
@@ -92,99 +86,61 @@ requester_reload(struct rc_qp *qp)
 		timer_move(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
 }
 
-/* True if rc_sq_settle() has work although tail == ack: the oldest WQE is local or failed. */
-static inline bool
-must_settle(const struct rc_qp *qp)
-{
-	const struct rc_requester *req = &qp->req;
-	const struct rc_sq_wqe *wqe = rc_sq_at(req, req->ack);
-
-	return qp->state != QPS_RTS ||
-		(req->ack != req->head && (rc_wqe_local(wqe) || wqe->status != WC_SUCCESS));
-}
-
 /*
- * una has advanced: reload counters, restart the timer, complete WQEs, resume sending. `calm`, a
- * constant, says that requester_calm() was true and that all WQEs before ack are complete.
+ * una has advanced: reload counters, restart the timer, complete WQEs, resume sending.
  *
  * @retval false  the QP failed
  */
 static __rte_always_inline bool
-requester_progress(struct rc_qp *qp, bool calm)
+requester_progress(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
 	requester_reload(qp);
-	if (!calm) {
-		/* progress ends a probe, but not the wait of an RNR NAK */
-		req->rnr_wait &= RC_RNR_WAIT;
-		/* skip PSNs between send_psn and una: acknowledged before they were sent again */
-		if ((int32_t)(req->send - req->ack) < 0 ||
-			rc_from_una(req, req->send_psn) > rc_in_flight(req)) {
-			req->send = req->ack;
-			req->send_psn = req->una;
-		}
+	/* progress ends a probe, but not the wait of an RNR NAK */
+	req->rnr_wait &= RC_RNR_WAIT;
+	/* skip PSNs between send_psn and una: acknowledged before they were sent again */
+	if (unlikely(rc_retrying(req)) &&
+		((int32_t)(req->send - req->ack) < 0 ||
+			rc_from_una(req, req->send_psn) > rc_in_flight(req))) {
+		req->send = req->ack;
+		req->send_psn = req->una;
 	}
-	if ((!calm || unlikely(must_settle(qp))) && unlikely(!rc_sq_settle(qp)))
+	if (unlikely(!rc_sq_settle_acked(qp)))
 		return false;
 	if (req->send != req->head)
 		rc_want(qp, WORK_REQUEST);
 	return true;
 }
 
-static bool __rte_noinline
-progress_any(struct rc_qp *qp)
-{
-	return requester_progress(qp, false);
-}
-
-/* No retry, RNR wait or credit limit is active, and no WQE waits for a grace period. */
-static inline bool
-requester_calm(const struct rc_requester *req)
-{
-	return likely(req->unlimited) && likely(req->ack == req->tail) &&
-		likely(req->rnr_wait == RC_RNR_NONE) && likely(!rc_retrying(req));
-}
-
 /*
  * Acknowledge all PSNs before `end`, but stop at a Read or Atomic, which needs its own response.
- * `complete`, a constant, is for a calm requester: also complete each WQE, and stop at a local
- * operation or where the CQ looks full. @return true if una reached `end`
+ *
+ * @return true if una reached `end`
  */
-static __rte_always_inline bool
-ack_before(struct rc_qp *qp, uint32_t end, bool complete)
+static inline bool
+ack_before(struct rc_qp *qp, uint32_t end)
 {
 	struct rc_requester *req = &qp->req;
 	uint32_t left = rc_from_una(req, end), at = req->ack, span;
 	const struct rc_sq_wqe *wqe;
-	struct rc_sq_batch batch = { 0 };
 
-	if (complete)
-		batch = rc_sq_batch_begin(qp);
 	for (; left > 0; at++) {
 		wqe = rc_sq_at(req, at);
 		if (unlikely(!rc_wqe_stream(wqe))) {
-			if (complete || !rc_wqe_local(wqe))
+			if (!rc_wqe_local(wqe))
 				break;
 			continue;
 		}
-		if (complete && unlikely(batch.head == batch.end))
-			break;
-		span = (wqe->last_psn + 1 - (end - left)) & PSN_MASK; /* its unacknowledged PSNs */
+		span = psn_sub(wqe->last_psn + 1, end - left); /* its unacknowledged PSNs */
 		if (left < span) {
 			left = 0; /* `end` is inside this message */
 			break;
 		}
 		left -= span;
-		if (complete)
-			rc_sq_batch_add(&batch, qp, wqe);
 	}
-	req->una = (end - left) & PSN_MASK;
+	req->una = psn_sub(end, left);
 	req->ack = at;
-	if (complete) {
-		req->tail = at;
-		rc_sq_batch_publish(&batch, qp);
-	}
 	return left == 0;
 }
 
@@ -202,10 +158,10 @@ reach(struct rc_qp *qp, uint32_t psn, bool *moved)
 {
 	struct rc_requester *req = &qp->req;
 	uint32_t una = req->una;
-	bool all = ack_before(qp, psn, false);
+	bool all = ack_before(qp, psn);
 
 	*moved = req->una != una;
-	if (*moved && unlikely(!progress_any(qp)))
+	if (*moved && unlikely(!requester_progress(qp)))
 		return REACH_FAILED;
 	if (all || wqe_holds(rc_sq_at(req, req->ack), psn))
 		return REACHED;
@@ -224,7 +180,7 @@ reach(struct rc_qp *qp, uint32_t psn, bool *moved)
  *
  * @retval false  no retry is left: the QP failed
  */
-static bool
+static bool __rte_noinline
 skipped(struct rc_qp *qp, uint32_t psn, enum rc_skip kind)
 {
 	struct rc_requester *req = &qp->req;
@@ -245,9 +201,8 @@ skipped(struct rc_qp *qp, uint32_t psn, enum rc_skip kind)
 
 /* --- Acknowledge packets --- */
 
-/* `common`, a constant: requester_calm() is true. */
-static __rte_always_inline enum verdict
-complete_ack(struct rc_qp *qp, const struct packet *pkt, bool common)
+static inline enum verdict
+complete_ack(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_requester *req = &qp->req;
 	uint32_t una = req->una, end = psn_add(pkt->psn, 1);
@@ -260,17 +215,13 @@ complete_ack(struct rc_qp *qp, const struct packet *pkt, bool common)
 		rc_want(qp, WORK_REQUEST);
 		return VERDICT_RESPONSE;
 	}
-	credits = !common && take_credits(req, pkt);
-	if (common && likely(ack_before(qp, end, true))) {
-		requester_progress(qp, true);
-		return VERDICT_RESPONSE;
-	}
-	all = ack_before(qp, end, false);
-	if (req->una != una)
-		alive = progress_any(qp);
+	credits = take_credits(req, pkt);
+	all = ack_before(qp, end);
+	if (likely(req->una != una))
+		alive = requester_progress(qp);
 	else if (credits)
 		rc_want(qp, WORK_REQUEST);
-	if (all)
+	if (likely(all))
 		return VERDICT_RESPONSE;
 	/* an ACK never completes a Read or Atomic: its response was lost (rc-transport 4) */
 	if (alive)
@@ -301,8 +252,6 @@ sequence_nak(struct rc_qp *qp, const struct packet *pkt)
 	enum verdict v;
 	bool moved;
 
-	if (!psn_in_flight(req, pkt->psn))
-		return not_in_flight(req, pkt->psn);
 	rc_count(qp, rcvd_seq_err, 1);
 	if (nak_reaches(qp, pkt->psn, &moved, &v) != REACHED)
 		return v;
@@ -343,8 +292,6 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 	enum reach r;
 	bool moved;
 
-	if (!psn_in_flight(req, pkt->psn))
-		return not_in_flight(req, pkt->psn);
 	rc_count(qp, rcvd_rnr_err, 1);
 	if (req->rnr_wait == RC_RNR_WAIT)
 		return VERDICT_STALE_NAK;
@@ -369,13 +316,10 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 static enum verdict
 fatal_nak(struct rc_qp *qp, const struct packet *pkt)
 {
-	struct rc_requester *req = &qp->req;
 	enum wc_status status;
 	enum verdict v;
 	bool moved;
 
-	if (!psn_in_flight(req, pkt->psn))
-		return not_in_flight(req, pkt->psn);
 	if (nak_reaches(qp, pkt->psn, &moved, &v) != REACHED)
 		return v;
 	if (pkt->syndrome == AETH_NAK_INVALID_REQUEST) {
@@ -392,27 +336,19 @@ fatal_nak(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_RESPONSE;
 }
 
-static enum verdict
-complete_acknowledge(struct rc_qp *qp, const struct packet *pkt)
+static enum verdict __rte_noinline
+complete_nak(struct rc_qp *qp, const struct packet *pkt)
 {
-	switch (AETH_KIND(pkt->syndrome)) {
-	case AETH_ACK:
-		return complete_ack(qp, pkt, false);
-	case AETH_RNR_NAK:
-		return rnr_nak(qp, pkt);
-	default:
-		break;
-	}
-	switch (pkt->syndrome) {
-	case AETH_NAK_PSN_SEQUENCE:
-		return sequence_nak(qp, pkt);
-	case AETH_NAK_INVALID_REQUEST:
-	case AETH_NAK_REMOTE_ACCESS:
-	case AETH_NAK_REMOTE_OP:
-		return fatal_nak(qp, pkt);
-	default:
+	uint8_t kind = AETH_KIND(pkt->syndrome);
+
+	if (kind != AETH_RNR_NAK &&
+		(pkt->syndrome < AETH_NAK_PSN_SEQUENCE || pkt->syndrome > AETH_NAK_REMOTE_OP))
 		return VERDICT_SYNDROME;
-	}
+	if (!psn_in_flight(&qp->req, pkt->psn))
+		return not_in_flight(&qp->req, pkt->psn);
+	if (kind == AETH_RNR_NAK)
+		return rnr_nak(qp, pkt);
+	return pkt->syndrome == AETH_NAK_PSN_SEQUENCE ? sequence_nak(qp, pkt) : fatal_nak(qp, pkt);
 }
 
 /* --- Read responses and Atomic ACKs --- */
@@ -430,7 +366,7 @@ reserved_syndrome(uint8_t s)
  * @retval false  *v is the verdict
  */
 static bool
-completer_check_response(struct rc_qp *qp, const struct packet *pkt, bool read, enum verdict *v)
+completer_check_response(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
 	struct rc_requester *req = &qp->req;
 	bool aeth = pkt->op->headers & HDR_AETH, inside, moved;
@@ -460,7 +396,7 @@ completer_check_response(struct rc_qp *qp, const struct packet *pkt, bool read, 
 		skipped(qp, pkt->psn, RC_SKIP_RESPONSE);
 		return false;
 	}
-	if (read != (wqe->opcode == WR_RDMA_READ) ||
+	if ((pkt->opcode == RC_ATOMIC_ACK) != rc_wqe_atomic(wqe) ||
 		(aeth && AETH_KIND(pkt->syndrome) != AETH_ACK)) {
 		rc_sq_fail(qp, WC_BAD_RESP_ERR);
 		return false;
@@ -501,7 +437,7 @@ completer_response_used(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const str
 	}
 	req->una = psn_add(req->una, 1);
 	rc_count(qp, rcvd_bytes, pkt->payload_len);
-	progress_any(qp);
+	requester_progress(qp);
 }
 
 /*
@@ -520,67 +456,42 @@ read_opcode_fits(const struct rc_sq_wqe *wqe, const struct packet *pkt)
 	return pkt->psn != wqe->psn;
 }
 
-static enum verdict
-completer_read_response(struct rc_qp *qp, const struct packet *pkt)
+static enum verdict __rte_noinline
+complete_response(struct rc_qp *qp, const struct packet *pkt)
 {
-	struct rc_requester *req = &qp->req;
-	struct rc_sq_wqe *wqe;
-	uint32_t at, want;
-	enum verdict v;
-
-	if (!completer_check_response(qp, pkt, true, &v))
-		return v;
-	wqe = rc_sq_at(req, req->ack);
-	at = ((pkt->psn - wqe->psn) & PSN_MASK) << qp->pmtu_shift;
-	want = pkt->psn == wqe->last_psn ? wqe->length - at : qp->pmtu;
-	if (!read_opcode_fits(wqe, pkt) || pkt->payload_len != want) {
-		rc_sq_fail(qp, WC_BAD_RESP_ERR);
-		return VERDICT_RESPONSE;
-	}
-	if (!completer_scatter(qp, wqe, at, pkt->payload, want)) {
-		rc_sq_fail(qp, WC_LOC_PROT_ERR);
-		return VERDICT_RESPONSE;
-	}
-	completer_response_used(qp, wqe, pkt);
-	return VERDICT_RESPONSE;
-}
-
-static enum verdict
-atomic_response(struct rc_qp *qp, const struct packet *pkt)
-{
+	/* an Atomic's result: host byte order in memory (rc-transport 11) */
+	uint32_t at = 0, len = sizeof(pkt->atomic_orig);
+	const void *data = &pkt->atomic_orig;
 	struct rc_sq_wqe *wqe;
 	enum verdict v;
 
-	if (!completer_check_response(qp, pkt, false, &v))
+	if (!completer_check_response(qp, pkt, &v))
 		return v;
 	wqe = rc_sq_at(&qp->req, qp->req.ack);
-	/* host byte order in memory (rc-transport 11) */
-	if (!completer_scatter(qp, wqe, 0, &pkt->atomic_orig, sizeof(pkt->atomic_orig))) {
-		rc_sq_fail(qp, WC_LOC_PROT_ERR);
-		return VERDICT_RESPONSE;
+	if (wqe->opcode == WR_RDMA_READ) {
+		at = rc_offset(qp, pkt->psn, wqe->psn);
+		len = pkt->psn == wqe->last_psn ? wqe->length - at : qp->pmtu;
+		data = pkt->payload;
+		if (!read_opcode_fits(wqe, pkt) || pkt->payload_len != len) {
+			rc_sq_fail(qp, WC_BAD_RESP_ERR);
+			return VERDICT_RESPONSE;
+		}
 	}
-	completer_response_used(qp, wqe, pkt);
+	if (completer_scatter(qp, wqe, at, data, len))
+		completer_response_used(qp, wqe, pkt);
+	else
+		rc_sq_fail(qp, WC_LOC_PROT_ERR);
 	return VERDICT_RESPONSE;
-}
-
-static enum verdict __rte_noinline
-complete_any(struct rc_qp *qp, const struct packet *pkt)
-{
-	if (pkt->payload_len != 0 && pkt->op->payload == PAYLOAD_NONE)
-		return VERDICT_ACK_PAYLOAD;
-	if (pkt->opcode == RC_ACK)
-		return complete_acknowledge(qp, pkt);
-	if (pkt->opcode == RC_ATOMIC_ACK)
-		return atomic_response(qp, pkt);
-	return completer_read_response(qp, pkt);
 }
 
 enum verdict
 rc_complete(struct rc_qp *qp, const struct packet *pkt)
 {
-	if (likely(COMMON_CASE(pkt->opcode == RC_ACK)) &&
-		likely(AETH_KIND(pkt->syndrome) == AETH_ACK) && likely(pkt->payload_len == 0) &&
-		likely(requester_calm(&qp->req)))
-		return complete_ack(qp, pkt, true);
-	return complete_any(qp, pkt);
+	if (unlikely(pkt->payload_len != 0 && pkt->op->payload == PAYLOAD_NONE))
+		return VERDICT_ACK_PAYLOAD;
+	if (unlikely(pkt->opcode != RC_ACK))
+		return complete_response(qp, pkt);
+	if (unlikely(AETH_KIND(pkt->syndrome) != AETH_ACK))
+		return complete_nak(qp, pkt);
+	return complete_ack(qp, pkt);
 }

@@ -6,20 +6,12 @@
  * Completion queues. Each worker writes to its own ring of the CQ; one poller reads all rings.
  */
 
-#include <errno.h>
-#include <string.h>
-
-#include <rte_branch_prediction.h>
+#include <rte_bitops.h>
 #include <rte_common.h>
 
+#include "rc/check.h"
 #include "rc/failure.h"
 #include "rc/qp_move.h"
-
-static uint32_t
-round_up_pow2(uint32_t n)
-{
-	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
-}
 
 static struct rc_cq *
 cq_find(const struct rc_dev *dev, uint32_t cqn)
@@ -57,7 +49,7 @@ cq_highest_free(const struct rc_dev *dev)
 }
 
 static int
-cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, struct error *err)
+cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, uint32_t *cqn, struct error *err)
 {
 	struct rc_cq *cq;
 
@@ -72,34 +64,27 @@ cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, struct error *e
 		return error_set(err, ENOMEM, "no memory for a completion queue");
 	cq->cqn = n;
 	cq->depth = depth;
-	cq->mask = round_up_pow2(depth) - 1;
+	cq->mask = rte_align32pow2(depth) - 1;
 	cq->workers = dev->workers;
 	__atomic_store_n(&dev->cqs[n], cq, __ATOMIC_RELEASE);
+	*cqn = n;
 	return 0;
 }
 
 int
 rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
 {
-	uint32_t n = cq_next_free(dev);
-	int ret = cq_create_number(dev, depth, n, err);
+	int rc = cq_create_number(dev, depth, cq_next_free(dev), cqn, err);
 
-	if (ret != 0)
-		return ret;
-	dev->cq_next = (n + 1) % dev->limits.max_cq;
-	*cqn = n;
-	return 0;
+	if (rc == 0)
+		dev->cq_next = (*cqn + 1) % dev->limits.max_cq;
+	return rc;
 }
 
 int
 rc_cq_create_top(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
 {
-	uint32_t n = cq_highest_free(dev);
-	int ret = cq_create_number(dev, depth, n, err);
-
-	if (ret == 0)
-		*cqn = n;
-	return ret;
+	return cq_create_number(dev, depth, cq_highest_free(dev), cqn, err);
 }
 
 int
@@ -140,6 +125,7 @@ rc_cq_reserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker, struct erro
 {
 	struct rc_cq *cq = cq_find(dev, cqn);
 
+	RTE_ASSERT(worker < dev->workers);
 	if (cq == NULL)
 		return error_set(err, ENOENT, "cq: there is no completion queue %u", cqn);
 	if (rc_cq_ring_make(dev, cq, worker) == NULL)
@@ -234,11 +220,13 @@ rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n)
 		passed = false;
 		got = cq_take(cq, wc, n, &passed);
 	} while (unlikely(passed) && got == 0 && n != 0);
+	RTE_ASSERT(got <= n);
 	cq->turn = cq->turn + 1 == cq->workers ? 0 : cq->turn + 1;
+	rc_cq_check(cq);
 	/* completions written before the overrun are still delivered */
 	if (got == 0 && n != 0 && rc_cq_overrun(cq))
 		return -EIO;
-	return (int)got;
+	return got;
 }
 
 int
@@ -350,42 +338,27 @@ count_failure(struct rc_qp *qp, const struct wc *wc)
 	}
 }
 
-/* tail_seen says that the ring is full: read the poller's tail. Still full: the CQ overruns. */
-static void
-cq_refresh_tail(struct rc_cq *cq, struct rc_cq_ring *r, struct rc_worker *w)
-{
-	r->tail_seen = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
-	if (r->head - r->tail_seen >= cq->depth)
-		cq_overflow(cq, w);
-}
-
 void
-rc_cq_push_any(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
+rc_cq_add_any(struct rc_cq_ring *r, uint32_t head, struct rc_qp *qp, struct wc wc, bool solicited)
 {
 	struct rc_worker *w = qp->worker;
-	struct rc_cq_ring *r = cq->rings[w->id];
-	bool failed = wc->status != WC_SUCCESS;
+	struct rc_cq_batch b = { r, head };
+	bool failed = wc.status != WC_SUCCESS;
 
 	if (failed)
-		count_failure(qp, wc);
-	if (r->head - r->tail_seen >= cq->depth)
-		cq_refresh_tail(cq, r, w);
-	if (rc_cq_overrun(cq)) { /* caused by this worker or another */
-		/*
-		 * have rc_cq_overruns() move the QP to ERR, unless it is there and flushing already
-		 */
-		if (qp->state != QPS_ERR)
-			w->errors |= RC_CQ_OVERRUN;
+		count_failure(qp, &wc);
+	rc_cq_end(&b, w, solicited);
+	r->tail_seen = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
+	b = rc_cq_begin(r->cq, w);
+	if (b.head != b.end) {
+		rc_cq_write(r, b.head++, wc);
+		rc_cq_end(&b, w, solicited || failed);
 		return;
 	}
-	rc_cq_put(w, cq, r, *wc, solicited || failed);
-}
-
-static bool
-cq_wakes(uint8_t armed, uint8_t notify)
-{
-	return armed == CQ_ARMED_ANY ||
-		(armed == CQ_ARMED_SOLICITED && (notify & CQ_ARMED_SOLICITED));
+	cq_overflow(r->cq, w); /* unless this worker or another has done so already */
+	/* have rc_cq_overruns() move the QP to ERR, unless it is there and flushing already */
+	if (qp->state != QPS_ERR)
+		w->errors |= RC_CQ_OVERRUN;
 }
 
 /* Tell the poller of a CQ that waits for completions. */
@@ -393,9 +366,10 @@ static void
 cq_tell_poller(struct rc_worker *w, struct rc_cq *cq, uint8_t notify)
 {
 	if (__atomic_load_n(&cq->awaited, __ATOMIC_RELAXED) == CQ_AWAITED_ALWAYS)
-		w->completed(w->event_arg, cq->cqn, (notify & CQ_ARMED_SOLICITED) != 0);
+		w->config.completed(w->config.event_arg, cq->cqn,
+			(notify & CQ_ARMED_SOLICITED) != 0);
 	else if (__atomic_exchange_n(&cq->awaited, 0, __ATOMIC_RELAXED) != 0)
-		w->awaited(w->event_arg);
+		w->config.awaited(w->config.event_arg);
 }
 
 void
@@ -409,7 +383,8 @@ rc_cq_notify(struct rc_worker *w)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	while ((r = w->notify) != NULL) {
 		w->notify = r->notify_next;
-		if (cq_wakes(__atomic_load_n(&r->cq->armed, __ATOMIC_RELAXED), r->notify) &&
+		/* each completion is of the kind CQ_ARMED_ANY */
+		if ((__atomic_load_n(&r->cq->armed, __ATOMIC_RELAXED) & r->notify) &&
 			__atomic_exchange_n(&r->cq->armed, 0, __ATOMIC_RELAXED) != 0)
 			rc_event(w, EVENT_CQ_COMPLETION, r->cq->cqn);
 		if (__atomic_load_n(&r->cq->awaited, __ATOMIC_RELAXED) != 0)

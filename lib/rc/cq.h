@@ -11,9 +11,6 @@
  * has a QP on it, merged by its one poller (verbs order completions only per work queue).
  */
 
-#include <rte_branch_prediction.h>
-
-#include "base/common_case.h"
 #include "rc/qp.h"
 
 /* Fences per ring: QP moves to a worker that may wait for the poller at one time (qp_move.h) */
@@ -91,21 +88,14 @@ rc_cq_overrun(const struct rc_cq *cq)
 	return __atomic_load_n(&cq->overrun, __ATOMIC_RELAXED) != 0;
 }
 
-/** True if tail_seen leaves room for one completion and the CQ has not overrun. */
-static inline bool
-rc_cq_has_room(const struct rc_cq *cq, const struct rc_cq_ring *r)
-{
-	return likely(r->head - r->tail_seen < cq->depth) && likely(!rc_cq_overrun(cq));
-}
-
 /**
  * Write a completion at ring index @p at, from .head on. The poller sees it when published. Field
  * by field: the compiler then keeps @p wc in registers, and its zeros are constants.
  */
 static __rte_always_inline void
-rc_cq_write(const struct rc_cq *cq, struct rc_cq_ring *r, uint32_t at, struct wc wc)
+rc_cq_write(struct rc_cq_ring *r, uint32_t at, struct wc wc)
 {
-	struct wc *to = &r->wcs[at & cq->mask];
+	struct wc *to = &r->wcs[at & r->cq->mask];
 
 	to->wr_id = wc.wr_id;
 	to->status = wc.status;
@@ -129,44 +119,69 @@ rc_cq_publish(struct rc_worker *w, struct rc_cq_ring *r, uint32_t head, uint8_t 
 	r->notify |= notify;
 }
 
-static inline uint8_t
-rc_cq_kinds(bool solicited)
+/** Completions of one work queue that are written, and published together. */
+struct rc_cq_batch {
+	struct rc_cq_ring *ring;
+	uint32_t head; /**< ring index of the next one */
+	uint32_t end; /**< the CQ looks full there, by .tail_seen; .head once it has overrun */
+};
+
+static __rte_always_inline struct rc_cq_batch
+rc_cq_begin(const struct rc_cq *cq, const struct rc_worker *w)
 {
-	return solicited ? CQ_ARMED_SOLICITED | CQ_ARMED_ANY : CQ_ARMED_ANY;
+	struct rc_cq_ring *r = cq->rings[w->id];
+
+	return (struct rc_cq_batch){ r, r->head,
+		likely(!rc_cq_overrun(cq)) ? r->tail_seen + cq->depth : r->head };
 }
 
-/** Append one completion to a ring that has room for it. */
+/**
+ * Publish a batch.
+ *
+ * @param solicited  true for a receive whose packet had BTH SE; errors always count as solicited
+ */
 static __rte_always_inline void
-rc_cq_put(struct rc_worker *w, const struct rc_cq *cq, struct rc_cq_ring *r, struct wc wc,
-	bool solicited)
+rc_cq_end(const struct rc_cq_batch *b, struct rc_worker *w, bool solicited)
 {
-	rc_cq_write(cq, r, r->head, wc);
-	rc_cq_publish(w, r, r->head + 1, rc_cq_kinds(solicited));
+	if (likely(b->head != b->ring->head))
+		rc_cq_publish(w, b->ring, b->head,
+			CQ_ARMED_ANY | (solicited ? CQ_ARMED_SOLICITED : 0));
 }
 
-/** rc_cq_push() for an error, or if the ring looks full: count, and look at the poller's tail. */
-void rc_cq_push_any(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited);
+/**
+ * rc_cq_add() for an error, or if the ring looks full: count, and look at the poller's tail. All
+ * is published, what the batch has written before `head` as well.
+ */
+void rc_cq_add_any(struct rc_cq_ring *r, uint32_t head, struct rc_qp *qp, struct wc wc,
+	bool solicited);
 
 /**
  * Append a completion, and count it if it is an error. If the CQ is full it overruns: the
  * completion is lost, EVENT_CQ_ERR is raised once, and the CQ's QPs go to ERR after the current
  * packet or run. This call itself never changes a QP's state.
- *
- * @param solicited  true for a receive whose packet had BTH SE; errors always count as solicited
  */
 static __rte_always_inline void
-rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, struct wc wc, bool solicited)
+rc_cq_add(struct rc_cq_batch *b, struct rc_qp *qp, struct wc wc, bool solicited)
 {
-	struct rc_worker *w = qp->worker;
-	struct rc_cq_ring *r = cq->rings[w->id];
 	struct wc any;
 
-	if (likely(COMMON_CASE(wc.status == WC_SUCCESS)) && likely(rc_cq_has_room(cq, r))) {
-		rc_cq_put(w, cq, r, wc, solicited);
+	if (likely(COMMON_CASE(wc.status == WC_SUCCESS)) && likely(b->head != b->end)) {
+		rc_cq_write(b->ring, b->head++, wc);
 	} else {
 		any = wc; /* a copy, so that the compiler may keep wc in registers */
-		rc_cq_push_any(cq, qp, &any, solicited);
+		rc_cq_add_any(b->ring, b->head, qp, any, solicited);
+		*b = rc_cq_begin(b->ring->cq, qp->worker);
 	}
+}
+
+/** A batch of one completion. */
+static __rte_always_inline void
+rc_cq_push(const struct rc_cq *cq, struct rc_qp *qp, struct wc wc, bool solicited)
+{
+	struct rc_cq_batch b = rc_cq_begin(cq, qp->worker);
+
+	rc_cq_add(&b, qp, wc, solicited);
+	rc_cq_end(&b, qp->worker, solicited);
 }
 
 #endif

@@ -8,8 +8,6 @@
  * before the poller runs.
  */
 
-#include <errno.h>
-
 #include "rc/qp_move.h"
 
 /* --- the workers --- */

@@ -7,12 +7,8 @@
  * N" cites its sections. Divisions are done when a rate changes, never per packet.
  */
 
-#include <errno.h>
-
-#include <rte_common.h>
-
+#include "rc/check.h"
 #include "rc/dcqcn.h"
-#include "rc/qp_directory.h"
 
 #define MBPS       UINT64_C(1000000)
 #define TIME_SHIFT 20 /* fraction bits of byte_time */
@@ -182,7 +178,7 @@ rc_rp_sent(struct rc_qp *qp, uint32_t payload)
 	if (rp->next_send + rp->patience < now)
 		rp->next_send = now - rp->patience;
 	rp->next_send += bytes * rp->byte_time >> TIME_SHIFT;
-	rp->byte_left -= (int64_t)bytes;
+	rp->byte_left -= bytes;
 	if (rp->byte_left > 0)
 		return;
 	rp->byte_left += rp_params(qp)->byte_counter;
@@ -202,11 +198,12 @@ rc_rp_release(struct rc_qp *qp)
 static void
 rp_timer_expired(struct timer *t, uint64_t now)
 {
-	struct rc_rp *rp = (struct rc_rp *)((char *)t - offsetof(struct rc_rp, timer));
+	struct rc_rp *rp = container_of(t, struct rc_rp, timer);
 
 	rp->qp->worker->now = now;
 	if (rp->qp->work != 0)
 		rc_want(rp->qp, 0);
+	rc_qp_check(rp->qp);
 }
 
 void
@@ -250,13 +247,13 @@ rc_rp_destroy(struct rc_qp *qp)
 }
 
 uint32_t
-rc_rp_rate(struct rc_qp *qp)
+rc_rp_update_rate(struct rc_qp *qp)
 {
 	if (!rc_limited(qp))
 		return 0;
 	rp_catch_up(qp);
 	if (!rp_recovered(qp))
-		return (uint32_t)(qp->rp->rate / 1000);
+		return qp->rp->rate / 1000;
 	rc_rp_release(qp);
 	if (qp->work != 0)
 		rc_want(qp, 0);

@@ -57,7 +57,10 @@ void rc_rp_release(struct rc_qp *qp);
 /** Stop the timer when the QP leaves its worker, and start it on the new worker. */
 void rc_rp_disarm(struct rc_qp *qp);
 void rc_rp_rearm(struct rc_qp *qp);
-/** Current rate limit in kbit/s; 0: not limited. */
-uint32_t rc_rp_rate(struct rc_qp *qp);
+/**
+ * Bring the rate up to date, which may end the limit and put the QP on the run queue. @return the
+ * limit in kbit/s; 0: not limited
+ */
+uint32_t rc_rp_update_rate(struct rc_qp *qp);
 
 #endif

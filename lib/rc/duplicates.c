@@ -3,18 +3,11 @@
  */
 
 #include "rc/qp.h"
-#include "wire/wire.h"
 
 /*
  * Duplicate requests, with a PSN before ePSN (rc-transport 7). The responder executes no Send,
  * Write or Atomic twice, never NAKs a duplicate, and leaves the message in progress alone.
  */
-
-static bool
-newer(const struct rc_responder *r, uint32_t a, uint32_t b)
-{
-	return ((r->epsn - a) & PSN_MASK) < ((r->epsn - b) & PSN_MASK);
-}
 
 /* The saved request that a PSN belongs to. */
 static struct rc_saved *
@@ -25,23 +18,26 @@ saved_find(const struct rc_responder *r, uint32_t psn)
 	for (i = 0; i < r->saved_count; i++) {
 		struct rc_saved *s = rc_saved_at(r, i);
 
-		if (((psn - s->psn) & PSN_MASK) <= ((s->last_psn - s->psn) & PSN_MASK))
+		if (rc_psn_between(psn, s->psn, s->last_psn))
 			return s;
 	}
 	return NULL;
 }
 
+/* Send the response of a saved request again. */
+static void
+answer_again(struct rc_qp *qp, struct rc_saved *s)
+{
+	s->pending = true;
+	rc_saved_again(&qp->resp);
+	rc_want(qp, WORK_RESPOND);
+}
+
 static void
 owe_again(struct rc_qp *qp, struct rc_ack_run *run, uint32_t psn, uint32_t msn)
 {
-	if (!run->owed) {
-		*run = (struct rc_ack_run){
-			.owed = true,
-			.first = psn,
-			.last = psn,
-			.msn = msn,
-		};
-	}
+	if (!run->owed)
+		*run = (struct rc_ack_run){ .first = psn, .last = psn, .msn = msn, .owed = true };
 	rc_want(qp, WORK_RESPOND);
 }
 
@@ -58,13 +54,13 @@ duplicate_message(struct rc_qp *qp, const struct packet *pkt)
 	for (i = 0; i < r->saved_count; i++) {
 		struct rc_saved *s = rc_saved_at(r, i);
 
-		if (!newer(r, s->last_psn, pkt->psn))
+		if (psn_diff(s->last_psn, pkt->psn) <= 0)
 			continue;
 		rc_saved_again(r);
-		owe_again(qp, &s->ack, psn_add(s->psn, PSN_MASK), (s->msn - 1) & PSN_MASK);
+		owe_again(qp, &s->ack, psn_sub(s->psn, 1), psn_sub(s->msn, 1));
 		return VERDICT_DUPLICATE_REQUEST;
 	}
-	owe_again(qp, &r->ack, psn_add(r->epsn, PSN_MASK), r->msn);
+	owe_again(qp, &r->ack, psn_sub(r->epsn, 1), r->msn);
 	return VERDICT_DUPLICATE_REQUEST;
 }
 
@@ -81,7 +77,7 @@ duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 
 	if (s == NULL || s->atomic)
 		return VERDICT_DUPLICATE_READ;
-	offset = ((pkt->psn - s->psn) & PSN_MASK) << qp->pmtu_shift;
+	offset = rc_offset(qp, pkt->psn, s->psn);
 	if (pkt->rkey != s->rkey || pkt->va != s->va + offset || pkt->dmalen > s->length - offset ||
 		(pkt->dmalen == 0 && s->length != 0))
 		return VERDICT_DUPLICATE_READ;
@@ -97,10 +93,8 @@ duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 	}
 	s->start_psn = s->next_psn = pkt->psn;
 	s->end = offset + pkt->dmalen;
-	s->end_psn = psn_add(pkt->psn, rc_read_packets(qp, pkt->dmalen) - 1);
-	s->pending = true;
-	rc_saved_again(r);
-	rc_want(qp, WORK_RESPOND);
+	s->end_psn = psn_add(pkt->psn, rc_message_packets(qp, pkt->dmalen) - 1);
+	answer_again(qp, s);
 	return VERDICT_DUPLICATE_REQUEST;
 }
 
@@ -112,9 +106,7 @@ duplicate_atomic(struct rc_qp *qp, const struct packet *pkt)
 
 	if (s == NULL || !s->atomic)
 		return VERDICT_DUPLICATE_ATOMIC;
-	s->pending = true;
-	rc_saved_again(&qp->resp);
-	rc_want(qp, WORK_RESPOND);
+	answer_again(qp, s);
 	return VERDICT_DUPLICATE_REQUEST;
 }
 

@@ -9,6 +9,8 @@
 
 #include <inttypes.h>
 
+#include <rte_debug.h>
+
 #include "base/line.h"
 #include "rc/rc.h"
 #include "wire/wire.h"
@@ -100,11 +102,11 @@ const struct qp_failure_info qp_failure_infos[QP_FAILURE_REASONS] = {
 		REQUESTER("NAK 0x63: no retry, REM_OP_ERR; conformance T8.7"),
 		"the peer's receive requests: their memory cannot be written" },
 	[QP_FAILURE_RETRIES] = { "retries", QP_SIDE_REQUESTER,
-		"no answer came that ends this request, in spite of all retries",
-		"an ACK, NAK or response within the Local ACK Timeout",
+		"no answer came that ends this request, in spite of all retries; to a Read or Atomic, an answer to a later packet is none (implied NAK)",
+		"an ACK, NAK or response within the Local ACK Timeout; to a Read or Atomic its own response, before any answer to a later packet",
 		REQUESTER(
-			"timeout and NAK 0x60: retry_cnt used up, RETRY_EXC_ERR; conformance T8.3"),
-		"whether the peer runs and its queue pair is in RTS (ping; its counters), losses on the way (port list, stats get), timeout and retry_cnt" },
+			"timeout, NAK 0x60 and implied NAK: retry_cnt used up, RETRY_EXC_ERR; conformance T8.3, T8.8, C.3"),
+		"which of its counters rose: local_ack_timeout_err, the peer is silent: does it run, is its queue pair in RTS (ping); rcvd_seq_err, requests are lost; implied_nak_seq_err, responses are lost: losses on the way (port list, stats get); timeout and retry_cnt" },
 	[QP_FAILURE_RNR_RETRIES] = { "rnr_retries", QP_SIDE_REQUESTER,
 		"the peer answered each try with an RNR NAK: it has no receive request posted",
 		"a receive request at the peer within rnr_retry tries",
@@ -144,7 +146,7 @@ qp_failure_received(const struct qp_failure *f, char buf[QP_EXPLAIN_MAX])
 	const struct qp_failure_info *info = &qp_failure_infos[f->reason];
 	struct line l = { buf, QP_EXPLAIN_MAX, 0 };
 
-	buf[0] = '\0';
+	RTE_ASSERT(f->reason < QP_FAILURE_REASONS);
 	if (info->side == QP_SIDE_RESPONDER)
 		line_put(&l, "%s with PSN %" PRIu32 ", %" PRIu32 " bytes of payload: ",
 			opcodes[f->opcode].name != NULL ? opcodes[f->opcode].name : "a packet",
@@ -161,7 +163,7 @@ qp_failure_expected(const struct qp_failure *f, char buf[QP_EXPLAIN_MAX])
 	const struct qp_failure_info *info = &qp_failure_infos[f->reason];
 	struct line l = { buf, QP_EXPLAIN_MAX, 0 };
 
-	buf[0] = '\0';
+	RTE_ASSERT(f->reason < QP_FAILURE_REASONS);
 	if (info->side != QP_SIDE_NEITHER)
 		line_put(&l, "PSN %" PRIu32 "; ", f->expected);
 	line_put(&l, "%s", info->expected);

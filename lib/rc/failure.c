@@ -5,7 +5,6 @@
 /* How a queue pair enters ERR (failure.h). */
 
 #include "rc/check.h"
-#include "rc/cq.h"
 #include "rc/failure.h"
 
 void
@@ -14,7 +13,7 @@ rc_qp_error(struct rc_qp *qp)
 	if (qp->state == QPS_ERR)
 		return;
 	qp->state = QPS_ERR;
-	rc_qp_known(qp);
+	rc_qp_changed(qp);
 	qp->work &= ~WORK_REQUEST;
 	rc_requester_flush(qp);
 	rc_responder_flush(qp);
@@ -29,6 +28,7 @@ rc_qp_failed(struct rc_qp *qp)
 	struct qp_failure *why = &qp->failure;
 	const struct av *av = &qp->path.av;
 
+	RTE_ASSERT(qp->worker->failed == qp);
 	qp->worker->errors &= ~RC_QP_FAILED;
 	why->port = av->port;
 	why->peer_qpn = qp->attr.dest_qp_num;
@@ -40,8 +40,8 @@ rc_qp_failed(struct rc_qp *qp)
 		rc_trace_failed(qp);
 	ev.failure = *why;
 	ev.steps = qp->trace;
-	if (qp->worker->event != NULL)
-		qp->worker->event(qp->worker->event_arg, &ev);
+	if (qp->worker->config.event != NULL)
+		qp->worker->config.event(qp->worker->config.event_arg, &ev);
 	rc_qp_error(qp);
 }
 
@@ -56,6 +56,7 @@ rc_cq_overruns(struct rc_worker *w)
 			!(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
 			continue;
 		rc_event(w, EVENT_QP_FATAL, qp->qpn);
+		rc_count(qp, cq_overrun, 1);
 		rc_fail(qp,
 			(struct qp_failure){ .verdict = VERDICT_COUNT,
 				.reason = QP_FAILURE_CQ_OVERRUN });

@@ -16,7 +16,7 @@
  * QP. A consumer's modify calls rc_qp_error(), and rc_cq_overruns() handles each QP as a step.
  */
 
-#include <rte_branch_prediction.h>
+#include <rte_debug.h>
 
 #include "rc/qp.h"
 
@@ -25,14 +25,27 @@
 #define RC_CQ_OVERRUN 0x2 /* a CQ has overrun: rc_cq_overruns() moves its QPs to ERR */
 #define RC_RECORDS    0x4 /* the step handles a packet of a recorded QP (trace.h) */
 
+/** Builds with checks note which QP failed: a step is of one QP only. */
+static inline void
+rc_note_failed(struct rc_qp *qp)
+{
+#ifdef RTE_ENABLE_ASSERT
+	qp->worker->failed = qp;
+#else
+	RTE_SET_USED(qp);
+#endif
+}
+
 /** The QP of this step fails. If it fails again in the same step, the first reason counts. */
 static inline void
 rc_fail(struct rc_qp *qp, struct qp_failure why)
 {
+	RTE_ASSERT(!(qp->worker->errors & RC_QP_FAILED) || qp->worker->failed == qp);
 	if (qp->state == QPS_ERR || (qp->worker->errors & RC_QP_FAILED))
 		return;
 	qp->failure = why;
 	qp->worker->errors |= RC_QP_FAILED;
+	rc_note_failed(qp);
 }
 
 /* failure.c */

@@ -27,9 +27,6 @@
  * - a wrong P_Key on the alternate path counts as P_Key violation and raises no EVENT_PATH_MIG_ERR.
  */
 
-#include <errno.h>
-#include <string.h>
-
 #include "rc/qp_directory.h"
 
 static void
@@ -130,7 +127,7 @@ rc_migrate(struct rc_qp *qp)
 	qp->mig_state = MIG_MIGRATED;
 	qp->migreq = true;
 	rc_qp_path(qp);
-	rc_qp_known(qp);
+	rc_qp_changed(qp);
 	rc_requester_migrated(qp);
 	rc_rp_release(qp);
 	rc_count(qp, path_migrations, 1);

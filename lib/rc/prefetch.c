@@ -9,11 +9,7 @@
  * rc_prefetch_turns().
  */
 
-#include <rte_branch_prediction.h>
-#include <rte_prefetch.h>
-
 #include "rc/qp_directory.h"
-#include "wire/wire.h"
 
 /* A QP and its queues use some 3 KiB: so many QPs fill twice a first-level cache */
 #define FEW 32
@@ -78,6 +74,7 @@ rc_look_ahead(const struct rc_worker *w, struct packet *const *pkts, unsigned in
 {
 	unsigned int k;
 
+	RTE_ASSERT(i < n);
 	if (unlikely(i == 0)) {
 		for (k = 0; k < n && k < AHEAD_QP; k++)
 			prefetch_qp(w, pkts[k]);

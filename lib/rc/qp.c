@@ -6,16 +6,17 @@
  * Queue pairs: create, destroy, query, move to ERR, follow port changes. Modify: qp_modify.c.
  */
 
-#include <errno.h>
-
+#include "rc/check.h"
+#include "rc/failure.h"
 #include "rc/qp_move.h"
-#include "rc/rq.h"
 
-static int
-cap_range(const char *name, uint32_t got, uint32_t min, uint32_t max, struct error *err)
+int
+rc_check_ranges(const struct rc_range *r, unsigned int n, const char *of, struct error *err)
 {
-	if (got < min || got > max)
-		return error_set(err, EINVAL, "%s: got %u, allowed: %u to %u", name, got, min, max);
+	for (; n > 0; n--, r++)
+		if (r->given && (r->got < r->min || r->got > r->max))
+			return error_set(err, EINVAL, "%s%s: got %u, allowed: %u to %u", of,
+				r->name, r->got, r->min, r->max);
 	return 0;
 }
 
@@ -24,21 +25,18 @@ check_init(const struct rc_dev *dev, const struct qp_init_attr *attr, struct err
 {
 	const struct rc_limits *l = &dev->limits;
 	const struct qp_cap *cap = &attr->cap;
-	int rc;
+	bool own_rq = attr->srq == RC_NO_SRQ;
+	const struct rc_range ranges[] = {
+		{ true, "max_send_wr", cap->max_send_wr, 1, l->max_qp_wr },
+		{ true, "max_send_sge", cap->max_send_sge, 0, l->max_sge },
+		{ true, "max_inline_data", cap->max_inline_data, 0, l->max_inline },
+		{ own_rq, "max_recv_wr", cap->max_recv_wr, 1, l->max_qp_wr },
+		{ own_rq, "max_recv_sge", cap->max_recv_sge, 0, l->max_sge },
+	};
 
 	if (attr->qp_type != QPT_RC)
 		return error_set(err, EINVAL, "qp_type: got %d, allowed: RC", attr->qp_type);
-	rc = cap_range("max_send_wr", cap->max_send_wr, 1, l->max_qp_wr, err);
-	if (rc == 0)
-		rc = cap_range("max_send_sge", cap->max_send_sge, 0, l->max_sge, err);
-	if (rc == 0)
-		rc = cap_range("max_inline_data", cap->max_inline_data, 0, l->max_inline, err);
-	if (rc == 0 && attr->srq == RC_NO_SRQ) {
-		rc = cap_range("max_recv_wr", cap->max_recv_wr, 1, l->max_qp_wr, err);
-		if (rc == 0)
-			rc = cap_range("max_recv_sge", cap->max_recv_sge, 0, l->max_sge, err);
-	}
-	return rc;
+	return rc_check_ranges(ranges, RTE_DIM(ranges), "", err);
 }
 
 /* An SRQ and its QPs must be on the same worker. */
@@ -81,7 +79,7 @@ rq_bytes(const struct qp_init_attr *attr)
 
 	if (attr->srq == RC_NO_SRQ)
 		n = rc_rq_bytes(attr->cap.max_recv_wr, attr->cap.max_recv_sge);
-	return (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+	return RTE_ALIGN_CEIL(n, CACHE_LINE);
 }
 
 /* A QP and its rings are one allocation. */
@@ -119,6 +117,8 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	struct rc_qp *qp;
 	int rc;
 
+	RTE_ASSERT(attr != NULL && qpn != NULL);
+	RTE_ASSERT(!(w->errors & RC_QP_FAILED)); /* no step is under way */
 	rc = check_init(w->dev, attr, err);
 	if (rc != 0)
 		return rc;
@@ -133,7 +133,6 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	}
 	qp->worker = w;
 	rc_choose_totals(qp);
-	qp->type = (uint8_t)attr->qp_type;
 	qp->pd = attr->pd;
 	qp->init = *attr;
 	qp->ack_per_packet = attr->ack_per_packet;
@@ -141,7 +140,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	qp->sig_all = attr->sq_sig_all;
 	qp->state = QPS_RESET;
 	rc_migration_reset(qp);
-	rc_qp_known(qp);
+	rc_qp_changed(qp);
 	rc = rc_cq_hold(w, attr->send_cq, "send_cq", &qp->send_cq, err);
 	if (rc != 0)
 		goto fail;
@@ -166,9 +165,10 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 		goto fail;
 	}
 	rc_trace_create(qp);
-	LIST_INSERT_HEAD(&w->qps, qp, link);
-	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
+	rc_qp_link(qp);
 	*qpn = qp->qpn;
+	RTE_ASSERT(rc_qp_at(w, *qpn) == qp);
+	rc_qp_check(qp);
 	return 0;
 
 fail:
@@ -177,23 +177,37 @@ fail:
 }
 
 void
+rc_qp_link(struct rc_qp *qp)
+{
+	struct rc_worker *w = qp->worker;
+
+	LIST_INSERT_HEAD(&w->qps, qp, link);
+	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
+}
+
+void
+rc_qp_unlink(struct rc_qp *qp)
+{
+	struct rc_worker *w = qp->worker;
+
+	if (qp->share != NULL)
+		rc_share_unlink(qp);
+	else if (qp->on_run_queue)
+		STAILQ_REMOVE(&w->run_queue, qp, rc_qp, run_link);
+	qp->on_run_queue = false;
+	LIST_REMOVE(qp, link);
+	__atomic_store_n(&w->num_qps, w->num_qps - 1, __ATOMIC_RELAXED);
+}
+
+void
 rc_qp_free(struct rc_qp *qp)
 {
 	struct rc_worker *w = qp->worker;
 
 	rc_slot_release(w, qp);
-	if (qp->on_run_queue)
-		STAILQ_REMOVE(&w->run_queue, qp, rc_qp, run_link);
-	LIST_REMOVE(qp, link);
-	__atomic_store_n(&w->num_qps, w->num_qps - 1, __ATOMIC_RELAXED);
+	rc_qp_unlink(qp);
 	mem_qp_gone(w->mem, qp->qpn);
 	qp_release(qp);
-}
-
-static int
-no_such_qp(uint32_t qpn, struct error *err)
-{
-	return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
 }
 
 int
@@ -201,8 +215,9 @@ rc_qp_destroy(struct rc_worker *w, uint32_t qpn, struct error *err)
 {
 	struct rc_qp *qp = rc_qp_at(w, qpn);
 
+	RTE_ASSERT(!(w->errors & RC_QP_FAILED)); /* no step is under way */
 	if (qp == NULL)
-		return no_such_qp(qpn, err);
+		return rc_no_qp(qpn, err);
 	rc_qp_free(qp);
 	return 0;
 }
@@ -227,7 +242,7 @@ rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
 		.rnr_left = qp->req.rnr_left,
 		.udp_sport = qp->path.udp_sport,
 		.alt_loaded = qp->alt_loaded,
-		.rate_limit = rc_rp_rate(qp),
+		.rate_limit = rc_rp_update_rate(qp),
 		.traced = qp->trace != NULL,
 		.failure = qp->failure,
 	};
@@ -238,6 +253,7 @@ rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
 		info->attr.sq_psn = qp->req.next_psn;
 	if (qp->state != QPS_RESET && qp->state != QPS_INIT)
 		info->attr.rq_psn = qp->resp.epsn;
+	rc_qp_check(qp);
 	return 0;
 }
 
@@ -256,22 +272,16 @@ rc_qp_received(const struct rc_worker *w, uint32_t qpn, struct rc_qp_received *r
 		.bytes = qp->counters.rcvd_bytes,
 		.partial = qp->resp.message != RESP_IDLE,
 	};
+	RTE_ASSERT(r->writes <= r->requests && r->requests <= r->packets);
 	return 0;
 }
 
 bool
 rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn)
 {
-	const struct rc_dev *dev = w->dev;
-	uint32_t slot;
-
-	while (*cursor < dev->limits.max_qp) {
-		slot = (*cursor)++;
-		if (rc_slot_owner(dev, slot) == w->id && rc_qp_arrived(dev->qps[slot])) {
-			*qpn = dev->qps[slot]->qpn;
+	while (rc_dev_qp_next(w->dev, cursor, qpn))
+		if (rc_qp_at(w, *qpn) != NULL)
 			return true;
-		}
-	}
 	return false;
 }
 
@@ -302,6 +312,7 @@ rc_av_follow(struct av *av, const struct port_attr *port, uint16_t sgid_index,
 {
 	if (av->encap != ENCAP_IB)
 		return;
+	RTE_ASSERT(av->sl < PORT_SLS);
 	av->slid = port_slid(port, src_path_bits);
 	av->vl = port->sl_to_vl[av->sl];
 	if (sgid_index < port->num_gids)
@@ -320,7 +331,7 @@ qp_follow_port(struct rc_qp *qp, const struct port_attr *port)
 		return; /* no path yet */
 	rc_av_follow(&a->av, port, a->sgid_index, a->src_path_bits);
 	rc_qp_path(qp);
-	rc_qp_known(qp);
+	rc_qp_changed(qp);
 }
 
 static void
@@ -339,6 +350,7 @@ path_changed(struct rc_qp *qp, uint16_t port, const struct port_attr *attr)
 		qp_follow_port(qp, attr);
 	if (qp->alt_loaded && qp->attr.alt_port == port)
 		qp_follow_alt_port(qp, attr);
+	rc_qp_check(qp);
 }
 
 void
@@ -346,6 +358,7 @@ rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr
 {
 	struct rc_qp *qp;
 
+	RTE_ASSERT(port < RC_PORTS_MAX);
 	LIST_FOREACH(qp, &w->qps, link)
 		path_changed(qp, port, attr);
 }

@@ -11,8 +11,14 @@
  * (requester.h, responder.h).
  */
 
+/* the system's headers for the whole folder */
+#include <errno.h>
+#include <string.h>
 #include <sys/queue.h>
 
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_debug.h>
 #include <rte_prefetch.h>
 
 #include "base/slab.h"
@@ -36,6 +42,8 @@
 /* Credit a QP gets per turn: two packets of the largest PMTU, or 16 of 64 bytes */
 #define RC_QUANTUM (2 * (MTU_MAX + RC_PACKET_COST))
 
+#define RC_KNOWN_NONE UINT64_MAX /* no packet has this encapsulation */
+
 /*
  * Fields used together share a cache line of 64 bytes; a WQE is one line more (rq.h, requester.h):
  *
@@ -52,18 +60,11 @@ struct rc_qp {
 	/* every packet */
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	union {
-		struct { /* in the order of struct packet */
-			uint16_t pkey;
-			uint16_t port;
-			uint32_t encap;
-		};
-		uint64_t known; /**< the three in one word, for packet_known() (worker.c) */
-	};
+	/** packet_word() of the last packet admitted, or RC_KNOWN_NONE (worker.c) */
+	uint64_t known;
 	uint8_t state; /**< enum qp_state */
-	uint8_t type; /**< enum qp_type */
 	uint8_t work; /**< WORK_ bits; non-zero: on the worker's run queue */
-	bool on_run_queue;
+	bool on_run_queue; /**< or in share->waiting */
 	uint16_t pmtu;
 	uint8_t pmtu_shift; /**< log2(pmtu) */
 	uint8_t mig_state; /**< enum mig_state */
@@ -96,6 +97,7 @@ struct rc_qp {
 	struct path path __attribute__((aligned(CACHE_LINE)));
 	uint64_t bth; /**< BTH fields common to all sent packets (put_bth_of()) */
 	STAILQ_ENTRY(rc_qp) run_link;
+	struct rc_share *share; /**< with whom it has turns; NULL: it has its own */
 
 	/* sent request, received response */
 	struct rc_requester req __attribute__((aligned(CACHE_LINE)));
@@ -105,6 +107,7 @@ struct rc_qp {
 
 	/* rarely used */
 	struct qp_failure failure; /**< why it fails, or failed last (failure.h) */
+	uint16_t pkey;
 	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
 	bool mig_err; /**< EVENT_PATH_MIG_ERR was raised since the last REARM */
 	uint64_t next_cnp; /* earliest time of the next CNP */
@@ -138,13 +141,10 @@ struct rc_worker {
 	struct slab *slab; /**< memory of the QPs created on this worker */
 	unsigned int id;
 	uint8_t errors; /**< work for the end of a step: RC_QP_FAILED, ... (failure.h) */
-	bool icrc_unchecked;
-	void (*event)(void *arg, const struct event *ev);
-	void (*awaited)(void *arg);
-	void (*completed)(void *arg, uint32_t cqn, bool solicited);
-	void *event_arg;
-	void (*violation)(void *arg, const struct packet *pkt, uint32_t src_qpn);
-	void *violation_arg;
+#ifdef RTE_ENABLE_ASSERT
+	const struct rc_qp *failed; /**< the QP that RC_QP_FAILED is about */
+#endif
+	struct rc_worker_config config; /**< of .tx, .wheel and .id there are copies above */
 	bool trace_all; /**< record new QPs, too */
 	struct rc_trace_sink recorder;
 	struct rc_counters counters[RC_PORTS_MAX];
@@ -162,7 +162,21 @@ struct rc_worker {
 static inline void
 rc_choose_totals(struct rc_qp *qp)
 {
-	qp->totals = &qp->worker->counters[qp->port];
+	qp->totals = &qp->worker->counters[qp->path.av.port];
+}
+
+/** Bytes of a message before the packet with a PSN. @param first  PSN of its first packet */
+static inline uint32_t
+rc_offset(const struct rc_qp *qp, uint32_t psn, uint32_t first)
+{
+	return psn_sub(psn, first) << qp->pmtu_shift;
+}
+
+/** Packets of so many bytes: at least one (rc-transport 4). */
+static inline uint32_t
+rc_message_packets(const struct rc_qp *qp, uint32_t bytes)
+{
+	return bytes == 0 ? 1 : ((bytes - 1) >> qp->pmtu_shift) + 1;
 }
 
 /** True if congestion control limits the QP's rate. */
@@ -172,6 +186,18 @@ rc_limited(const struct rc_qp *qp)
 	return qp->apart & RC_APART_LIMITED;
 }
 
+/* share.c: a QP with a share */
+/** Put it on the run queue, or after the others of its share. */
+void rc_share_want(struct rc_qp *qp);
+/**
+ * It left the run queue: the next one of its share takes its place there.
+ *
+ * @param full  the sink is full: the next one waits for its turn, whatever credit is left
+ */
+void rc_share_pass(struct rc_qp *qp, bool full);
+/** It has work, or not, and will have no turn any more. */
+void rc_share_unlink(struct rc_qp *qp);
+
 /** Put the QP on its worker's run queue for the given half. */
 static inline void
 rc_want(struct rc_qp *qp, uint8_t work)
@@ -179,7 +205,10 @@ rc_want(struct rc_qp *qp, uint8_t work)
 	qp->work |= work;
 	if (!qp->on_run_queue) {
 		qp->on_run_queue = true;
-		STAILQ_INSERT_TAIL(&qp->worker->run_queue, qp, run_link);
+		if (likely(qp->share == NULL))
+			STAILQ_INSERT_TAIL(&qp->worker->run_queue, qp, run_link);
+		else
+			rc_share_want(qp);
 	}
 }
 
@@ -237,13 +266,33 @@ rc_charge(struct rc_qp *qp, const struct packet *pkt)
 
 /* qp.c */
 void rc_qp_free(struct rc_qp *qp);
+/** Link the QP into its worker's list of QPs, or unlink it from this list and the run queue. */
+void rc_qp_link(struct rc_qp *qp);
+void rc_qp_unlink(struct rc_qp *qp);
+/** A number that a consumer gives, and the values allowed for it. */
+struct rc_range {
+	uint32_t given; /**< 0: it is not given */
+	const char *name;
+	uint32_t got, min, max;
+};
+/** Check n numbers. @param of  prefix of their names, for errors @retval -EINVAL */
+int rc_check_ranges(const struct rc_range *r, unsigned int n, const char *of, struct error *err);
+
+#define RC_TAKES_REQUESTS  0x1
+#define RC_TAKES_RESPONSES 0x2
+#define RC_TAKES_ALL       (RC_TAKES_REQUESTS | RC_TAKES_RESPONSES)
+/** worker.c: which packets each QP state accepts (rc-transport 11) */
+extern const uint8_t rc_state_takes[QPS_COUNT];
 
 /* qp_path.c */
 void rc_qp_path(struct rc_qp *qp); /* build qp.path from the address vector */
-/*
- * Update qp.known and qp.bth after a change of state, path, P_Key, peer's QPN or migration state.
+/** Send a BTH, with what h says and the QP's own fields, and zeros. @retval false  sink full */
+bool rc_send_bare(struct rc_qp *qp, struct wire_headers h, uint32_t zeros);
+/**
+ * Call after a change of state, path, P_Key, peer's QPN, migration state or recording: no packet is
+ * known any more, and the fields that others use for speed are new.
  */
-void rc_qp_known(struct rc_qp *qp);
+void rc_qp_changed(struct rc_qp *qp);
 
 /* migrate.c */
 void rc_migration_reset(struct rc_qp *qp);
@@ -264,6 +313,16 @@ void rc_migration_refused(struct rc_qp *qp);
 /* event.c */
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
 
+/** A WQE was taken from the SRQ: raise EVENT_SRQ_LIMIT_REACHED if armed and due. */
+static inline void
+rc_srq_taken(struct rc_srq *srq)
+{
+	if (srq->limit == 0 || rc_rq_posted(&srq->rq) >= srq->limit)
+		return;
+	srq->limit = 0; /* disarm: the event is raised once */
+	rc_event(srq->worker, EVENT_SRQ_LIMIT_REACHED, srq->srqn);
+}
+
 /* requester.c, requester_life.c, sq.c, completer.c */
 enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);
 /**
@@ -283,8 +342,6 @@ void rc_requester_drain(struct rc_qp *qp); /* RTS -> SQD: EVENT_SQ_DRAINED if as
 bool rc_requester_drained(const struct rc_qp *qp); /* every started request has completed */
 void rc_requester_flush(struct rc_qp *qp); /* every SQ WQE completes with WR_FLUSH_ERR */
 void rc_requester_reset(struct rc_qp *qp); /* drop every SQ WQE without completion */
-/* complete local operations whose grace period is over */
-void rc_requester_grace(struct rc_qp *qp);
 
 /* cnp.c */
 void rc_congestion(struct rc_qp *qp); /* a packet with ECN CE arrived: send a CNP */
@@ -305,7 +362,6 @@ int rc_responder_create(struct rc_qp *qp); /* allocate max_dest_rd_atomic saved 
 /** Adapt to max_dest_rd_atomic; saved requests are kept. @retval -ENOMEM */
 int rc_responder_resize(struct rc_qp *qp);
 void rc_responder_destroy(struct rc_qp *qp);
-void rc_responder_start(struct rc_qp *qp); /* INIT -> RTR */
 /** Every RQ WQE completes with WR_FLUSH_ERR (not an SRQ's). */
 void rc_responder_flush(struct rc_qp *qp);
 

@@ -6,8 +6,8 @@
  * The device: limits, tables, and the QP directory, which maps QPNs to slots (qp_directory.h).
  */
 
-#include <errno.h>
-#include <string.h>
+#include <rte_bitops.h>
+#include <rte_common.h>
 
 #include "rc/qp_move.h"
 
@@ -46,12 +46,11 @@ const struct rc_limits rc_limits_default = {
 static bool
 limits_ok(const struct rc_limits *l)
 {
-	return l->max_qp != 0 && (l->max_qp & (l->max_qp - 1)) == 0 && l->max_qp <= 1u << 23 &&
-		l->max_cq != 0 && l->max_qp_wr != 0 && l->max_qp_wr <= 1u << 24 &&
-		l->max_cqe != 0 && l->max_cqe <= 1u << 24 && l->max_sge != 0 &&
-		l->max_sge <= RC_SGE_MAX && l->max_inline <= RC_INLINE_MAX && l->window != 0 &&
-		l->window <= 1u << 23 && l->min_ack_timeout <= 31 && l->ack_interval != 0 &&
-		rc_rp_params_ok(&l->congestion);
+	return rte_is_power_of_2(l->max_qp) && l->max_qp <= 1u << 23 && l->max_cq != 0 &&
+		l->max_qp_wr != 0 && l->max_qp_wr <= 1u << 24 && l->max_cqe != 0 &&
+		l->max_cqe <= 1u << 24 && l->max_sge != 0 && l->max_sge <= RC_SGE_MAX &&
+		l->max_inline <= RC_INLINE_MAX && l->window != 0 && l->window <= PSN_WINDOW &&
+		l->min_ack_timeout <= 31 && l->ack_interval != 0 && rc_rp_params_ok(&l->congestion);
 }
 
 /* Workers read these fields at any time, each for itself: none of them depends on another. */
@@ -83,6 +82,7 @@ rc_dev_create(const struct rc_dev_config *config)
 	const struct allocator *a = config->alloc;
 	struct rc_dev *dev;
 
+	RTE_ASSERT(a != NULL && a->alloc != NULL);
 	if (!limits_ok(&config->limits) || config->workers == 0 ||
 		config->workers > RC_WORKERS_MAX || config->hz == 0)
 		return NULL;
@@ -96,7 +96,7 @@ rc_dev_create(const struct rc_dev_config *config)
 	dev->rng = config->rng;
 	dev->mem = config->mem;
 	dev->rp_times = rc_rp_times(dev);
-	dev->slot_bits = (unsigned int)__builtin_ctz(config->limits.max_qp);
+	dev->slot_bits = __builtin_ctz(config->limits.max_qp);
 	dev->slot_mask = config->limits.max_qp - 1;
 	dev->owners = mem_zalloc(a, dev->limits.max_qp, CACHE_LINE);
 	dev->qps = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qps), CACHE_LINE);
@@ -154,13 +154,6 @@ rc_owner(const struct rc_dev *dev, uint32_t qpn)
 
 /* --- slots --- */
 
-/* Number of slots whose rc_slot_home() is the worker */
-static uint32_t
-slot_share(const struct rc_dev *dev, unsigned int worker)
-{
-	return (dev->limits.max_qp + dev->workers - 1 - worker) / dev->workers;
-}
-
 struct rc_slots *
 rc_slots_create(struct rc_dev *dev, unsigned int worker)
 {
@@ -169,7 +162,8 @@ rc_slots_create(struct rc_dev *dev, unsigned int worker)
 
 	if (s == NULL)
 		return NULL;
-	s->size = slot_share(dev, worker);
+	/* the slots whose rc_slot_home() is the worker */
+	s->size = (dev->limits.max_qp + dev->workers - 1 - worker) / dev->workers;
 	s->returned = RC_NO_SLOT;
 	s->free = mem_zalloc(dev->alloc, (s->size + 1) * sizeof(*s->free), CACHE_LINE);
 	s->resting = mem_zalloc(dev->alloc, (s->size + 1) * sizeof(*s->resting), CACHE_LINE);
@@ -262,7 +256,7 @@ rc_slot_take(struct rc_worker *w, struct rc_qp *qp)
 	}
 	qp->qpn = next_qpn(dev, slot);
 	dev->qps[slot] = qp;
-	__atomic_store_n(&dev->owners[slot], (uint8_t)w->id, __ATOMIC_RELEASE);
+	__atomic_store_n(&dev->owners[slot], w->id, __ATOMIC_RELEASE);
 	return 0;
 }
 

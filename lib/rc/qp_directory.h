@@ -16,11 +16,8 @@
  * only the owner may touch the QP.
  */
 
-#include <rte_branch_prediction.h>
-
 #include "rc/cq.h"
 #include "rc/dcqcn.h"
-#include "rc/qp.h"
 
 #define RC_NO_OWNER 0xFF
 #define RC_NO_SLOT  UINT32_MAX
@@ -96,6 +93,13 @@ rc_qp_at(const struct rc_worker *w, uint32_t qpn)
 	struct rc_qp *qp = rc_qp_there(w, qpn);
 
 	return likely(qp != NULL && qp->qpn == qpn) ? qp : NULL;
+}
+
+/** Error text: there is no such QP here. @return -ENOENT */
+static inline int
+rc_no_qp(uint32_t qpn, struct error *err)
+{
+	return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
 }
 
 /** Worker whose share the slot belongs to. */

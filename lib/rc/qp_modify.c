@@ -7,13 +7,11 @@
  * (rc-transport 11).
  */
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include <rte_bitops.h>
+#include <rte_common.h>
 
 #include "rc/check.h"
 #include "rc/failure.h"
-#include "rc/qp_directory.h"
 
 struct transition {
 	bool allowed;
@@ -23,6 +21,8 @@ struct transition {
 
 #define STATE_PAIR(from, to) [QPS_##from][QPS_##to]
 #define A(name)              QP_ATTR_##name
+/* What may change while the QP is connected */
+#define CONNECTED (A(ALT_PATH) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) | A(PATH_MIG_STATE))
 
 /* find_transition() adds "any -> RESET" and "any but RESET -> ERR". */
 static const struct transition rc_transitions[QPS_COUNT][QPS_COUNT] = {
@@ -30,27 +30,19 @@ static const struct transition rc_transitions[QPS_COUNT][QPS_COUNT] = {
 	STATE_PAIR(INIT, INIT) = { true, 0, QP_ATTRS_INIT },
 	STATE_PAIR(INIT, RTR) = { true, QP_ATTRS_RTR,
 		A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) },
-	STATE_PAIR(RTR, RTS) = { true, QP_ATTRS_RTS,
-		A(CUR_STATE) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) |
-			A(PATH_MIG_STATE) },
-	STATE_PAIR(RTS, RTS) = { true, 0,
-		A(CUR_STATE) | A(ACCESS_FLAGS) | A(ALT_PATH) | A(PATH_MIG_STATE) |
-			A(MIN_RNR_TIMER) },
+	STATE_PAIR(RTR, RTS) = { true, QP_ATTRS_RTS, A(CUR_STATE) | CONNECTED },
+	STATE_PAIR(RTS, RTS) = { true, 0, A(CUR_STATE) | CONNECTED },
 	STATE_PAIR(RTS, SQD) = { true, 0, A(EN_SQD_ASYNC_NOTIFY) },
-	STATE_PAIR(SQD, RTS) = { true, 0,
-		A(CUR_STATE) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) |
-			A(PATH_MIG_STATE) },
+	STATE_PAIR(SQD, RTS) = { true, 0, A(CUR_STATE) | CONNECTED },
 	STATE_PAIR(SQD, SQD) = { true, 0,
 		A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_QP_RD_ATOMIC) |
-			A(MAX_DEST_RD_ATOMIC) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) |
-			A(MIN_RNR_TIMER) | A(PATH_MIG_STATE) },
+			A(MAX_DEST_RD_ATOMIC) | A(PKEY_INDEX) | CONNECTED },
 };
 
 static const char *const attr_names[] = { "STATE", "CUR_STATE", "EN_SQD_ASYNC_NOTIFY",
 	"ACCESS_FLAGS", "PKEY_INDEX", "PORT", "QKEY", "AV", "PATH_MTU", "TIMEOUT", "RETRY_CNT",
 	"RNR_RETRY", "RQ_PSN", "MAX_QP_RD_ATOMIC", "ALT_PATH", "MIN_RNR_TIMER", "SQ_PSN",
 	"MAX_DEST_RD_ATOMIC", "PATH_MIG_STATE", "CAP", "DEST_QPN" };
-#define ATTR_COUNT (sizeof(attr_names) / sizeof(attr_names[0]))
 
 /* --- error texts --- */
 
@@ -71,32 +63,30 @@ mask_names(uint32_t mask, char *buf, size_t size)
 	buf[0] = '\0';
 	for (i = 0; i < 32; i++) {
 		if (mask & (1u << i))
-			add_name(buf, size, i < ATTR_COUNT ? attr_names[i] : "unknown bit");
+			add_name(buf, size,
+				i < RTE_DIM(attr_names) ? attr_names[i] : "unknown bit");
 	}
 	return buf;
 }
 
-static bool
-find_transition(enum qp_state from, enum qp_state to, struct transition *t)
+static const struct transition *
+find_transition(enum qp_state from, enum qp_state to)
 {
 	static const struct transition always = { true, 0, 0 };
 
 	if (to == QPS_RESET || (to == QPS_ERR && from != QPS_RESET))
-		*t = always;
-	else
-		*t = rc_transitions[from][to];
-	return t->allowed;
+		return &always;
+	return &rc_transitions[from][to];
 }
 
 static int
 not_allowed(enum qp_state from, enum qp_state to, struct error *err)
 {
 	char names[64] = "";
-	struct transition t;
 	unsigned int s;
 
 	for (s = 0; s < QPS_COUNT; s++) {
-		if (find_transition(from, s, &t))
+		if (find_transition(from, s)->allowed)
 			add_name(names, sizeof(names), qp_state_name(s));
 	}
 	return error_set(err, EINVAL, "modify %s to %s: not allowed; from %s: %s",
@@ -106,22 +96,21 @@ not_allowed(enum qp_state from, enum qp_state to, struct error *err)
 static int
 check_mask(enum qp_state from, enum qp_state to, uint32_t mask, struct error *err)
 {
-	const char *f = qp_state_name(from), *s = qp_state_name(to);
-	struct transition t;
-	uint32_t wrong;
+	const struct transition *t = find_transition(from, to);
+	uint32_t wrong = t->required & ~mask;
+	const char *how = "missing";
 	char names[160];
 
-	if (!find_transition(from, to, &t))
+	if (!t->allowed)
 		return not_allowed(from, to, err);
-	wrong = t.required & ~mask;
-	if (wrong != 0)
-		return error_set(err, EINVAL, "modify %s to %s: missing %s", f, s,
-			mask_names(wrong, names, sizeof(names)));
-	wrong = mask & ~(t.required | t.optional | QP_ATTR_STATE);
-	if (wrong != 0)
-		return error_set(err, EINVAL, "modify %s to %s: does not take %s", f, s,
-			mask_names(wrong, names, sizeof(names)));
-	return 0;
+	if (wrong == 0) {
+		wrong = mask & ~(t->required | t->optional | QP_ATTR_STATE);
+		how = "does not take";
+	}
+	if (wrong == 0)
+		return 0;
+	return error_set(err, EINVAL, "modify %s to %s: %s %s", qp_state_name(from),
+		qp_state_name(to), how, mask_names(wrong, names, sizeof(names)));
 }
 
 /* --- ranges --- */
@@ -129,20 +118,19 @@ check_mask(enum qp_state from, enum qp_state to, uint32_t mask, struct error *er
 static int
 check_av(const struct av *av, const char *of, struct error *err)
 {
-	static const union gid zero;
+	const struct rc_range ranges[] = {
+		{ true, "sl", av->sl, 0, 15 },
+		{ true, "flow_label", av->flow_label, 0, 0xFFFFF },
+		{ true, "encap", av->encap, ENCAP_ROCEV2_IPV4, ENCAP_IB },
+	};
+	int rc = rc_check_ranges(ranges, RTE_DIM(ranges), of, err);
 
-	if (av->sl > 15)
-		return error_set(err, EINVAL, "%ssl: got %u, allowed: 0 to 15", of, av->sl);
-	if (av->flow_label > 0xFFFFF)
-		return error_set(err, EINVAL, "%sflow_label: got %u, allowed: 0 to %u", of,
-			av->flow_label, 0xFFFFF);
-	if (av->encap > ENCAP_IB)
-		return error_set(err, EINVAL, "%sencap: got %d, allowed: %d to %d", of, av->encap,
-			ENCAP_ROCEV2_IPV4, ENCAP_IB);
+	if (rc != 0)
+		return rc;
 	if (av->encap != ENCAP_IB || av->grh) {
-		if (gid_equal(&av->dgid, &zero))
+		if (gid_is_zero(&av->dgid))
 			return error_set(err, EINVAL, "%sdgid: missing", of);
-		if (gid_equal(&av->sgid, &zero))
+		if (gid_is_zero(&av->sgid))
 			return error_set(err, EINVAL, "%ssgid: missing", of);
 	}
 	if (av->encap == ENCAP_IB && av->dlid == 0)
@@ -154,35 +142,27 @@ static int
 check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, struct error *err)
 {
 	const struct rc_limits *l = &qp->worker->dev->limits;
-	const struct {
-		uint32_t bit;
-		const char *name;
-		uint32_t got, min, max;
-	} ranges[] = {
-		{ A(TIMEOUT), "timeout", a->timeout, 0, 31 },
-		{ A(RETRY_CNT), "retry_cnt", a->retry_cnt, 0, 7 },
-		{ A(RNR_RETRY), "rnr_retry", a->rnr_retry, 0, 7 },
-		{ A(MIN_RNR_TIMER), "min_rnr_timer", a->min_rnr_timer, 0, 31 },
-		{ A(RQ_PSN), "rq_psn", a->rq_psn, 0, PSN_MASK },
-		{ A(SQ_PSN), "sq_psn", a->sq_psn, 0, PSN_MASK },
-		{ A(DEST_QPN), "dest_qp_num", a->dest_qp_num, 1, 0xFFFFFE },
-		{ A(MAX_QP_RD_ATOMIC), "max_rd_atomic", a->max_rd_atomic, 0, l->max_rd_atomic },
-		{ A(MAX_DEST_RD_ATOMIC), "max_dest_rd_atomic", a->max_dest_rd_atomic, 0,
+	const struct rc_range ranges[] = {
+		{ mask & A(TIMEOUT), "timeout", a->timeout, 0, 31 },
+		{ mask & A(RETRY_CNT), "retry_cnt", a->retry_cnt, 0, 7 },
+		{ mask & A(RNR_RETRY), "rnr_retry", a->rnr_retry, 0, 7 },
+		{ mask & A(MIN_RNR_TIMER), "min_rnr_timer", a->min_rnr_timer, 0, 31 },
+		{ mask & A(RQ_PSN), "rq_psn", a->rq_psn, 0, PSN_MASK },
+		{ mask & A(SQ_PSN), "sq_psn", a->sq_psn, 0, PSN_MASK },
+		{ mask & A(DEST_QPN), "dest_qp_num", a->dest_qp_num, 1, 0xFFFFFE },
+		{ mask & A(MAX_QP_RD_ATOMIC), "max_rd_atomic", a->max_rd_atomic, 0,
 			l->max_rd_atomic },
-		{ A(ALT_PATH), "alt_timeout", a->alt_timeout, 0, 31 },
+		{ mask & A(MAX_DEST_RD_ATOMIC), "max_dest_rd_atomic", a->max_dest_rd_atomic, 0,
+			l->max_rd_atomic },
+		{ mask & A(ALT_PATH), "alt_timeout", a->alt_timeout, 0, 31 },
 	};
 	const uint32_t access = MEM_ACCESS_REMOTE | MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND;
-	unsigned int i;
-	int rc = 0;
+	int rc = rc_check_ranges(ranges, RTE_DIM(ranges), "", err);
 
-	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		if ((mask & ranges[i].bit) &&
-			(ranges[i].got < ranges[i].min || ranges[i].got > ranges[i].max))
-			return error_set(err, EINVAL, "%s: got %u, allowed: %u to %u",
-				ranges[i].name, ranges[i].got, ranges[i].min, ranges[i].max);
-	}
-	if ((mask & A(PATH_MTU)) && a->path_mtu != 256 && a->path_mtu != 512 &&
-		a->path_mtu != 1024 && a->path_mtu != 2048 && a->path_mtu != 4096)
+	if (rc != 0)
+		return rc;
+	if ((mask & A(PATH_MTU)) &&
+		(!rte_is_power_of_2(a->path_mtu) || a->path_mtu < 256 || a->path_mtu > MTU_MAX))
 		return error_set(err, EINVAL,
 			"path_mtu: got %u, allowed: 256, 512, 1024, 2048, 4096", a->path_mtu);
 	if ((mask & A(PKEY_INDEX)) && (a->pkey & 0x7FFF) == 0)
@@ -240,12 +220,12 @@ take_attrs(struct rc_qp *qp, const struct qp_attr *a, uint32_t mask)
 	TAKE(ALT_PATH, alt_src_path_bits);
 	TAKE(ALT_PATH, alt_timeout);
 
-	qp->access = (uint8_t)qp->attr.qp_access_flags;
+	qp->access = qp->attr.qp_access_flags;
 	qp->pkey = qp->attr.pkey;
 	qp->dest_qpn = qp->attr.dest_qp_num;
 	qp->pmtu = qp->attr.path_mtu;
 	if (qp->pmtu != 0)
-		qp->pmtu_shift = (uint8_t)__builtin_ctz(qp->pmtu);
+		qp->pmtu_shift = __builtin_ctz(qp->pmtu);
 	qp->attr.av.port = qp->attr.port;
 	if ((mask & A(AV)) || ((mask & A(PORT)) && qp->state == QPS_SQD))
 		rc_qp_path(qp);
@@ -264,16 +244,16 @@ qp_enter_reset(struct rc_qp *qp)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->failure, 0, sizeof(qp->failure));
 	rc_migration_reset(qp);
-	rc_qp_known(qp);
+	rc_qp_changed(qp);
 }
 
 static void
 qp_enter_state(struct rc_qp *qp, enum qp_state from, enum qp_state to, uint32_t mask)
 {
-	qp->state = (uint8_t)to;
+	qp->state = to;
 	if (from == QPS_INIT && to == QPS_RTR) {
 		rc_migration_start(qp);
-		rc_responder_start(qp);
+		qp->resp.epsn = qp->attr.rq_psn;
 	} else if (from == QPS_RTR && to == QPS_RTS) {
 		/* EVENT_COMM_EST is raised in RTR only, unless comm_est_in_rts (rc-transport 11) */
 		qp->comm_est = qp->comm_est || !qp->init.comm_est_in_rts;
@@ -297,8 +277,9 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 	int rc;
 
 	if (qp == NULL)
-		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker",
-			qpn);
+		return rc_no_qp(qpn, err);
+	RTE_ASSERT(!(mask & A(PORT)) || attr->port < RC_PORTS_MAX);
+	RTE_ASSERT(!(mask & A(ALT_PATH)) || attr->alt_port < RC_PORTS_MAX);
 	from = qp->state;
 	to = (mask & QP_ATTR_STATE) ? attr->qp_state : from;
 	if (to >= QPS_COUNT)
@@ -339,7 +320,7 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 		qp_enter_state(qp, from, to, mask);
 		rc_migration_modify(qp, attr, mask);
 	}
-	rc_qp_known(qp);
+	rc_qp_changed(qp);
 done:
 	if (qp->trace != NULL && rc == 0)
 		rc_trace_modified(qp, from);

@@ -10,8 +10,7 @@
  * move_put_in().
  */
 
-#include <errno.h>
-
+#include "rc/check.h"
 #include "rc/failure.h"
 #include "rc/qp_move.h"
 
@@ -24,50 +23,39 @@ cqs_of(const struct rc_qp *qp, struct rc_cq *cqs[2])
 	return cqs[0] == cqs[1] ? 1 : 2;
 }
 
-static int
-move_check(const struct rc_worker *w, const struct rc_qp *qp, unsigned int to, struct error *err)
+int
+rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err)
 {
+	const struct rc_qp *qp = rc_qp_at(w, qpn);
+
+	RTE_ASSERT(w->dev->worker[w->id] == w);
+	if (qp == NULL)
+		return rc_no_qp(qpn, err);
 	if (to >= w->dev->workers || w->dev->worker[to] == NULL)
 		return error_set(err, EINVAL, "worker: got %u, there are 0..%u", to,
 			w->dev->workers - 1);
 	if (qp->srq != NULL)
 		return error_set(err, EINVAL,
 			"qp: 0x%06x receives from shared receive queue %u, and lives where that does",
-			qp->qpn, qp->init.srq);
+			qpn, qp->init.srq);
 	if (qp->init.pinned)
 		return error_set(err, EBUSY,
 			"qp: 0x%06x belongs to a connection or a service, which has its worker",
-			qp->qpn);
+			qpn);
 	if (rc_cq_ring(qp->send_cq, to) == NULL || rc_cq_ring(qp->recv_cq, to) == NULL)
 		return error_set(err, ENOMEM,
-			"qp: 0x%06x: its completion queues have no memory for worker %u", qp->qpn,
-			to);
+			"qp: 0x%06x: its completion queues have no memory for worker %u", qpn, to);
 	return 0;
-}
-
-int
-rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err)
-{
-	const struct rc_qp *qp = rc_qp_at(w, qpn);
-
-	if (qp == NULL)
-		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker",
-			qpn);
-	return move_check(w, qp, to, err);
 }
 
 static void
 move_take_out(struct rc_worker *w, struct rc_qp *qp)
 {
-	if (qp->on_run_queue)
-		STAILQ_REMOVE(&w->run_queue, qp, rc_qp, run_link);
-	qp->on_run_queue = false;
+	rc_qp_unlink(qp);
 	if (qp->req.held)
 		LIST_REMOVE(qp, grace_link);
 	timer_suspend(w->wheel, &qp->req.timer);
 	rc_rp_disarm(qp);
-	LIST_REMOVE(qp, link);
-	__atomic_store_n(&w->num_qps, w->num_qps - 1, __ATOMIC_RELAXED);
 	/* as qp_release(): the QP's CQs may be destroyed before this worker's next rc_run() */
 	rc_cq_notify(w);
 }
@@ -77,8 +65,7 @@ move_put_in(struct rc_worker *w, struct rc_qp *qp)
 {
 	qp->worker = w;
 	rc_choose_totals(qp);
-	LIST_INSERT_HEAD(&w->qps, qp, link);
-	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
+	rc_qp_link(qp);
 	timer_resume(w->wheel, &qp->req.timer);
 	rc_rp_rearm(qp);
 	if (qp->req.held)
@@ -99,6 +86,7 @@ rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *e
 	struct rc_cq *cqs[2];
 	struct rc_qp *qp;
 
+	RTE_ASSERT(!(w->errors & RC_QP_FAILED)); /* no step is under way */
 	if (rc != 0 || to == w->id)
 		return rc;
 	qp = rc_qp_at(w, qpn);
@@ -113,7 +101,8 @@ rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *e
 	}
 	move_take_out(w, qp);
 	qp->qpn |= QPN_MOVING;
-	__atomic_store_n(&dev->owners[rc_slot(dev, qpn)], (uint8_t)to, __ATOMIC_RELEASE);
+	__atomic_store_n(&dev->owners[rc_slot(dev, qpn)], to, __ATOMIC_RELEASE);
+	RTE_ASSERT(rc_qp_at(w, qpn) == NULL);
 	return 0;
 }
 
@@ -131,11 +120,13 @@ rc_qp_import(struct rc_worker *w, uint32_t qpn, unsigned int from)
 	qp = dev->qps[slot];
 	if (qp->qpn != (qpn | QPN_MOVING))
 		return -ENOENT;
+	RTE_ASSERT(from < dev->workers && from != w->id);
 	qp->qpn = qpn;
 	move_put_in(w, qp);
 	n = cqs_of(qp, cqs);
 	for (i = 0; i < n; i++)
 		rc_cq_fence_place(cqs[i], w->id, from);
+	rc_qp_check(qp);
 	return 0;
 }
 
@@ -161,7 +152,5 @@ rc_slot_send_home(struct rc_dev *dev, uint32_t slot)
 uint32_t
 rc_slots_returned(struct rc_slots *s)
 {
-	if (__atomic_load_n(&s->returned, __ATOMIC_RELAXED) == RC_NO_SLOT)
-		return RC_NO_SLOT;
 	return __atomic_exchange_n(&s->returned, RC_NO_SLOT, __ATOMIC_ACQUIRE);
 }

@@ -15,13 +15,6 @@
 /* Set in qp.qpn between export and import, so that no QPN of a packet matches */
 #define QPN_MOVING (1u << 31)
 
-/** True unless the QP is between rc_qp_export() and rc_qp_import(). */
-static inline bool
-rc_qp_arrived(const struct rc_qp *qp)
-{
-	return (qp->qpn & QPN_MOVING) == 0;
-}
-
 /* --- qp_move.c: return the slot of a destroyed QP to its home worker --- */
 
 /** Any worker: return a slot to its home worker's share. */

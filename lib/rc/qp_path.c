@@ -3,8 +3,8 @@
  */
 
 /*
- * What a queue pair derives from its address vector and state: the headers of its packets, and the
- * word that received packets are compared with.
+ * What a queue pair derives from its address vector and state: the headers of its packets, and
+ * packets that have no other.
  */
 
 #include "rc/qp.h"
@@ -22,24 +22,29 @@ rc_qp_path(struct rc_qp *qp)
 	qp->path.neighbour = qp->attr.neighbour;
 }
 
-#define ENCAP_NONE UINT32_MAX
-
-/*
- * Update qp.known, the word of P_Key, port and encapsulation that packet_known() compares. It is
- * valid only for an RC QP in RTS or SQD on RoCE in MIGRATED whose P_Key is a full member's and
- * whose steps are not recorded; for others ENCAP_NONE matches no packet, and unknown_admitted()
- * checks all (worker.c). Also update qp.bth.
- */
-void
-rc_qp_known(struct rc_qp *qp)
+bool
+rc_send_bare(struct rc_qp *qp, struct wire_headers h, uint32_t zeros)
 {
-	const struct av *av = &qp->path.av;
-	bool plain = qp->type == QPT_RC && (qp->state == QPS_RTS || qp->state == QPS_SQD) &&
-		qp->mig_state == MIG_MIGRATED && av->encap != ENCAP_IB && qp->pkey > PKEY_FULL &&
-		qp->trace == NULL;
+	struct tx_sink *tx = qp->worker->tx;
+	uint8_t *p = tx_reserve(tx, &qp->path, BTH_LEN + zeros);
 
+	if (p == NULL) {
+		rc_count(qp, tx_stall, 1);
+		return false;
+	}
+	h.migreq = qp->migreq;
+	h.pkey = qp->pkey;
+	h.dest_qpn = qp->dest_qpn;
+	memset(p + wire_build(p, &h), 0, zeros);
+	tx_commit(tx);
+	rc_count(qp, sent_pkts, 1);
+	return true;
+}
+
+void
+rc_qp_changed(struct rc_qp *qp)
+{
+	qp->known = RC_KNOWN_NONE;
 	qp->bth = bth_common(qp->migreq ? BTH_M : 0, qp->pkey, qp->dest_qpn);
-	qp->port = av->port;
 	rc_choose_totals(qp);
-	qp->encap = plain ? av->encap : ENCAP_NONE;
 }

@@ -73,7 +73,7 @@ struct rc_limits {
 	uint8_t max_rd_atomic;
 	/** smaller Local ACK Timeouts, except 0, are raised to it (seed 002) */
 	uint8_t min_ack_timeout;
-	uint32_t window; /**< unacknowledged PSNs a QP may have in flight, <= 2^23 */
+	uint32_t window; /**< unacknowledged PSNs a QP may have in flight, <= PSN_WINDOW */
 	uint32_t ack_interval; /**< AckReq at least once in this many request packets */
 	/** a freed QP slot is reused after this many others were freed, unless slots run out */
 	uint32_t quarantine;
@@ -162,61 +162,66 @@ bool rc_cq_next(const struct rc_dev *dev, uint64_t *cursor, struct rc_cq_info *i
 
 /* --- a worker --- */
 
-/**
- * Counters of a QP and, summed, of a worker's QPs on a port; named as in rdma-tool, mlx5 and rxe.
- * One writer, relaxed readers.
+/*
+ * X(name, help): counters of a QP and, summed, of a worker's QPs on a port; named as in rdma-tool,
+ * mlx5 and rxe. One writer, relaxed readers. The first eight, which packets in order change, share
+ * a cache line (qp.h). Migrations are started by either side; CNPs are ignored with dcqcn off, too.
  */
+/* clang-format off */
+#define RC_COUNTERS(X)                                                                             \
+	X(sent_pkts, "packets sent")                                                               \
+	X(rcvd_pkts, "packets received that passed the checks before the queue pair")              \
+	X(sent_bytes, "payload bytes sent")                                                        \
+	X(rcvd_bytes, "payload bytes of executed requests and used responses")                     \
+	X(ack_deferred, "ACKs saved by coalescing")                                                \
+	X(rx_send_requests, "Sends executed")                                                      \
+	X(rx_write_requests, "Writes executed")                                                    \
+	X(rx_read_requests, "Read requests executed")                                              \
+	X(duplicate_request, "request packets received again")                                     \
+	X(out_of_sequence, "request packets ahead of the expected PSN")                            \
+	X(rcvd_rnr_err, "RNR NAKs received")                                                       \
+	X(send_rnr_err, "RNR NAKs sent")                                                           \
+	X(rcvd_seq_err, "PSN sequence NAKs received")                                              \
+	X(send_seq_err, "PSN sequence NAKs sent")                                                  \
+	X(retry_exceeded_err, "work requests failed because the transport retries ran out")        \
+	X(rnr_nak_retry_err, "work requests failed because the RNR retries ran out")               \
+	X(local_ack_timeout_err, "times the transport timer expired")                              \
+	X(implied_nak_seq_err, "ACKs, NAKs and responses past a missing response to a Read or Atomic (implied NAKs)") \
+	X(retransmitted_pkts, "request packets sent again")                                        \
+	X(completer_retry_err, "times sending went back to an earlier PSN")                        \
+	X(resp_remote_access_errors, "requests refused for their R_Key, range or rights")          \
+	X(resp_invalid_requests, "requests refused as invalid")                                    \
+	X(resp_local_length_error, "Sends longer than the buffers posted for them")                \
+	X(req_remote_access_errors, "work requests the peer refused for key, range or rights")     \
+	X(req_remote_invalid_request, "work requests the peer refused as invalid")                 \
+	X(req_remote_operation_errors, "work requests the peer failed to execute")                 \
+	X(rx_atomic_requests, "Atomics executed")                                                  \
+	X(req_cqe_flush_error, "send completions flushed in error")                                \
+	X(req_cqe_error, "send completions with another error")                                    \
+	X(resp_cqe_flush_error, "receive completions flushed in error")                            \
+	X(resp_cqe_error, "receive completions with another error")                                \
+	X(cq_overrun, "queue pairs in error because their completion queue has overrun")           \
+	X(tx_stall, "times the transmit sink had no packet")                                       \
+	X(credit_stall, "times a Send waited for end-to-end credits")                              \
+	X(np_ecn_marked_roce_packets, "packets received with ECN CE (congestion experienced)")     \
+	X(np_cnp_sent, "congestion notification packets sent for them")                            \
+	X(path_migrations, "times a queue pair went over to its alternate path")                   \
+	X(rp_cnp_handled, "congestion notification packets that reduced a queue pair's rate")      \
+	X(rp_cnp_ignored, "congestion notification packets too soon after another")                \
+	X(rp_rate_limited, "times a queue pair waited for its rate")
+/* clang-format on */
+
 struct rc_counters {
-	/* first cache line: counters that packets in order change */
-	uint64_t sent_pkts;
-	uint64_t rcvd_pkts;
-	uint64_t sent_bytes; /**< payload */
-	uint64_t rcvd_bytes; /**< payload of executed requests and used responses */
-	uint64_t ack_deferred; /**< ACKs saved by coalescing */
-	uint64_t rx_send_requests;
-	uint64_t rx_write_requests;
-	uint64_t rx_read_requests;
-
-	uint64_t duplicate_request;
-	uint64_t out_of_sequence;
-	uint64_t rcvd_rnr_err; /**< RNR NAKs received */
-	uint64_t send_rnr_err; /**< RNR NAKs sent */
-	uint64_t rcvd_seq_err; /**< PSN sequence NAKs received: packet_seq_err */
-	uint64_t send_seq_err;
-	uint64_t retry_exceeded_err;
-	uint64_t rnr_nak_retry_err; /**< RNR retries exhausted */
-	uint64_t local_ack_timeout_err; /**< transport timer expiries */
-	uint64_t implied_nak_seq_err;
-	uint64_t retransmitted_pkts;
-	uint64_t completer_retry_err; /**< rewinds */
-	uint64_t resp_remote_access_errors;
-	uint64_t resp_invalid_requests;
-	uint64_t resp_local_length_error;
-	uint64_t req_remote_access_errors;
-	uint64_t req_remote_invalid_request;
-	uint64_t req_remote_operation_errors;
-	uint64_t rx_atomic_requests;
-	uint64_t req_cqe_flush_error;
-	uint64_t req_cqe_error;
-	uint64_t resp_cqe_flush_error;
-	uint64_t resp_cqe_error;
-	uint64_t tx_stall; /**< times the transmit sink had no packet */
-	uint64_t credit_stall; /**< times a Send waited for end-to-end credits */
-	uint64_t np_ecn_marked_roce_packets; /**< received with ECN CE */
-	uint64_t np_cnp_sent; /**< congestion notifications sent for them */
-	uint64_t path_migrations; /**< changes to the alternate path, started by either side */
-	uint64_t rp_cnp_handled; /**< CNPs that reduced the rate */
-	uint64_t rp_cnp_ignored; /**< CNPs too soon after another, or with dcqcn off */
-	uint64_t rp_rate_limited; /**< times the QP waited for its rate */
+#define X(name, help) uint64_t name;
+	RC_COUNTERS(X)
+#undef X
 };
-
-/** Names of the fields above, in order: one table for stats, telemetry and documents. */
 struct rc_counter_info {
 	const char *name;
 	const char *help;
 };
-extern const struct rc_counter_info rc_counter_infos[];
 #define RC_COUNTER_COUNT (sizeof(struct rc_counters) / sizeof(uint64_t))
+extern const struct rc_counter_info rc_counter_infos[RC_COUNTER_COUNT];
 
 struct rc_worker_config {
 	unsigned int id; /**< 0..workers-1 */
@@ -280,6 +285,19 @@ void rc_look_ahead(const struct rc_worker *w, struct packet *const *pkts, unsign
 unsigned int rc_run(struct rc_worker *w, uint64_t now, unsigned int budget);
 /** Is there work that rc_run() could do at once? */
 bool rc_pending(const struct rc_worker *w);
+
+/**
+ * Queue pairs of one owner, all on one worker: together they get the turns that one queue pair gets
+ * of rc_run(). The owner's memory, which outlives the queue pairs.
+ */
+struct rc_share {
+	struct rc_qp *turn; /**< the one on the worker's run queue; NULL: none has work */
+	STAILQ_HEAD(, rc_qp) waiting; /**< others with work */
+	int32_t credit; /**< of none but the next that has a turn */
+};
+void rc_share_init(struct rc_share *share);
+/** A queue pair without work joins a share, for its life. @retval -ENOENT */
+int rc_qp_join(struct rc_worker *w, uint32_t qpn, struct rc_share *share);
 
 /** Add what the worker counted for the QPs of a port (>= 0), or of all. Any lcore. */
 void rc_worker_counters(const struct rc_worker *w, int port, struct rc_counters *sum);
@@ -354,7 +372,7 @@ bool rc_step_has_expected(const struct trace_step *s);
 const char *rc_step_what(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX]);
 /** What became of it; may be empty. @return buf */
 const char *rc_step_outcome(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX]);
-/** Print the steps, a line each. @param hz  time units a second */
+/** Print the steps, a line each. @param t  may be NULL @param hz  time units a second */
 void rc_trace_print(FILE *f, const struct trace *t, uint64_t hz);
 /** Print the steps of all recorded QPs of a worker: for a failed simulation or assertion. */
 void rc_trace_print_all(FILE *f, const struct rc_worker *w);

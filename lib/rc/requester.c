@@ -7,18 +7,11 @@
  * retry.c. Start: requester_life.c.
  */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
-#include "base/common_case.h"
 #include "mem/access.h"
 #include "rc/qp_directory.h"
+#include "rc/sq.h"
+#include "wire/payload.h"
 #include "wire/put.h"
-
-/* Most unacknowledged PSNs (rc-transport 4) */
-#define IN_FLIGHT_MAX (1u << 23)
 
 /* --- may the WQE at req->send be sent now? --- */
 
@@ -59,19 +52,22 @@ take_ssn(struct rc_requester *req, const struct rc_sq_wqe *wqe)
 static uint32_t
 span(const struct rc_qp *qp, const struct rc_sq_wqe *wqe)
 {
-	uint32_t len = rc_wqe_atomic(wqe) ? 0 : wqe->length;
-
-	return len == 0 ? 1 : (uint32_t)(((uint64_t)len + qp->pmtu - 1) >> qp->pmtu_shift);
+	return rc_message_packets(qp, rc_wqe_atomic(wqe) ? 0 : wqe->length);
 }
 
-/* May a WQE without PSNs be started? */
-static bool
-may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+/*
+ * May a WQE without PSNs be started? `only`, a constant: posting has marked it as one packet of a
+ * Send or Write without fence.
+ */
+static __rte_always_inline bool
+may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe, bool only)
 {
 	struct rc_requester *req = &qp->req;
 
-	if (qp->state != QPS_RTS) /* SQD finishes started messages and starts none */
+	if (unlikely(qp->state != QPS_RTS)) /* SQD finishes started messages and starts none */
 		return false;
+	if (only)
+		return has_credit(qp, wqe);
 	if ((wqe->flags & SEND_FENCE) && req->rd_atomic != 0)
 		return false;
 	if (rc_wqe_local(wqe))
@@ -83,7 +79,7 @@ may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 			return false;
 		}
 		return req->rd_atomic < qp->attr.max_rd_atomic &&
-			rc_in_flight(req) + span(qp, wqe) <= IN_FLIGHT_MAX;
+			rc_in_flight(req) + span(qp, wqe) <= PSN_WINDOW;
 	}
 	return has_credit(qp, wqe);
 }
@@ -100,30 +96,36 @@ may_go_after_rnr(const struct rc_requester *req)
 	return req->rnr_wait == RC_RNR_PROBE && req->send_psn == req->una;
 }
 
-/* New packets that the window allows. A retransmission is inside the window already. */
+/* True if no RNR wait forbids to send. */
+static inline bool
+rnr_allows(const struct rc_requester *req)
+{
+	return likely(req->rnr_wait == RC_RNR_NONE) || may_go_after_rnr(req);
+}
+
+/* How many packets may be sent now. A retransmission is inside the window already. */
 static inline uint32_t
-window_room(const struct rc_requester *req)
+packets_allowed(const struct rc_requester *req)
 {
 	uint32_t in_flight = rc_in_flight(req);
 
+	if (unlikely(!rnr_allows(req)))
+		return 0;
+	if (unlikely(rc_retrying(req)))
+		return UINT32_MAX;
 	return in_flight < req->window ? req->window - in_flight : 0;
 }
 
-/* `only`, a constant: a WQE of only_room(), for which all but the credits is known. */
-static __rte_always_inline bool
-may_go(struct rc_qp *qp, struct rc_sq_wqe *wqe, bool only)
+static inline bool
+may_go(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
-	struct rc_requester *req = &qp->req;
+	const struct rc_requester *req = &qp->req;
 
-	if (only)
-		return has_credit(qp, wqe);
-	if (unlikely(req->rnr_wait != RC_RNR_NONE) && !may_go_after_rnr(req))
+	if (!rnr_allows(req) || wqe->status != WC_SUCCESS)
 		return false;
-	if (wqe->status != WC_SUCCESS)
+	if (!wqe->assigned && !may_begin(qp, wqe, false))
 		return false;
-	if (!wqe->assigned && !may_begin(qp, wqe))
-		return false;
-	return rc_wqe_local(wqe) || rc_retrying(req) || window_room(req) > 0;
+	return rc_wqe_local(wqe) || packets_allowed(req) > 0;
 }
 
 /* `only`, a constant: the message has one packet. */
@@ -201,19 +203,6 @@ ask_ack(const struct rc_qp *qp, bool last)
 		req->since_ackreq + 1 >= qp->worker->dev->limits.ack_interval;
 }
 
-static void
-fill_headers(const struct rc_qp *qp, struct wire_headers *h, uint8_t opcode, bool last)
-{
-	*h = (struct wire_headers){
-		.opcode = opcode,
-		.migreq = qp->migreq,
-		.ackreq = ask_ack(qp, last),
-		.pkey = qp->pkey,
-		.dest_qpn = qp->dest_qpn,
-		.psn = qp->req.send_psn,
-	};
-}
-
 /*
  * Account for a sent packet; `next` is the PSN after it. `only`, a constant: it is a message of one
  * packet, and no retransmission.
@@ -285,18 +274,16 @@ send_pieces(const struct rc_qp *qp, const struct tx_headers *h, uint32_t headers
 	const struct rc_chunk *chunks, int n, uint32_t len)
 {
 	struct tx_sink *tx = qp->worker->tx;
-	uint8_t *p = tx_reserve(tx, &qp->path, headers_len + len + wire_pad(len));
+	uint8_t *p = tx_begin(tx, &qp->path, h, headers_len, len);
 	int i;
 
 	if (p == NULL)
 		return false;
-	memcpy(p, h->bytes, headers_len);
-	p += headers_len;
 	for (i = 0; i < n; i++) {
 		memcpy(p, chunks[i].host, chunks[i].len);
 		p += chunks[i].len;
 	}
-	memset(p, 0, wire_pad(len));
+	put_padding(p, len);
 	tx_commit(tx);
 	return true;
 }
@@ -311,13 +298,13 @@ requester_gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t 
 {
 	struct rc_requester *req = &qp->req;
 
-	if (only || likely(wqe->num_sge == 1 && len != 0))
+	if (only || likely(COMMON_CASE(wqe->num_sge == 1 && len != 0)))
 		return likely(mem_access_again(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey,
 				      qp->pd, qp->qpn, wqe->sge[0].addr + at, len, 0,
 				      &chunks[0].host) == MEM_OK)
 			? 1
 			: -1;
-	if (wqe->num_sge <= 1) { /* inline data, or no payload */
+	if (wqe->num_sge == 0 || len == 0) { /* inline data, or no payload */
 		chunks[0].host = (uint8_t *)wqe->sge + at;
 		return 1;
 	}
@@ -338,7 +325,7 @@ static __rte_always_inline enum sent
 send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe, bool only)
 {
 	struct rc_requester *req = &qp->req;
-	uint32_t psn = req->send_psn, index = only ? 0 : (psn - wqe->psn) & PSN_MASK;
+	uint32_t psn = req->send_psn, index = only ? 0 : psn_sub(psn, wqe->psn);
 	uint32_t at = index << qp->pmtu_shift, len = wqe->length - at;
 	bool last = only || psn == wqe->last_psn, ackreq = ask_ack(qp, last);
 	unsigned int place = (index == 0 ? RC_WR_FIRST : 0) | (last ? RC_WR_LAST : 0);
@@ -380,30 +367,21 @@ send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe, bool only)
 static enum sent
 send_read_or_atomic(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
-	struct rc_requester *req = &qp->req;
-	struct tx_headers headers;
-	struct wire_headers h;
-	uint32_t at;
+	uint8_t opcode = rc_wr_infos[wqe->opcode].packet[0];
+	uint32_t psn = qp->req.send_psn, at = rc_offset(qp, psn, wqe->psn);
+	const struct rc_sq_more *more = rc_sq_more(&qp->req, wqe);
+	bool swap = opcode == RC_CMP_SWAP;
+	struct tx_headers h;
+	uint8_t *p = put_bth_of(h.bytes, qp->bth, opcode, 0, psn, true);
 
-	if (wqe->opcode == WR_RDMA_READ) {
-		at = ((req->send_psn - wqe->psn) & PSN_MASK) << qp->pmtu_shift;
-		fill_headers(qp, &h, RC_READ_REQUEST, true);
-		h.va = wqe->remote_addr + at;
-		h.dmalen = wqe->length - at;
-	} else {
-		const struct rc_sq_more *more = rc_sq_more(req, wqe);
-		bool swap = wqe->opcode == WR_ATOMIC_CMP_AND_SWP;
-
-		fill_headers(qp, &h, swap ? RC_CMP_SWAP : RC_FETCH_ADD, true);
-		h.va = wqe->remote_addr;
-		h.compare = swap ? more->compare_add : 0;
-		h.swap_add = swap ? more->swap : more->compare_add;
-	}
-	h.rkey = wqe->rkey;
-	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &headers, wire_build(headers.bytes, &h),
-		    NULL, 0)))
+	if (opcode == RC_READ_REQUEST)
+		p = put_reth(p, wqe->remote_addr + at, wqe->rkey, wqe->length - at);
+	else
+		p = put_atomiceth(p, wqe->remote_addr, wqe->rkey,
+			swap ? more->swap : more->compare_add, swap ? more->compare_add : 0);
+	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, p - h.bytes, NULL, 0)))
 		return SENT_SINK_FULL;
-	wqe->restart_psn = req->send_psn;
+	wqe->restart_psn = psn;
 	requester_sent(qp, wqe, true, psn_add(wqe->last_psn, 1), 0, false);
 	return SENT;
 }
@@ -412,7 +390,7 @@ send_read_or_atomic(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 static enum sent __rte_noinline
 send_any(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
-	if (!may_go(qp, wqe, false))
+	if (!may_go(qp, wqe))
 		return SENT_NOT_NOW;
 	if (unlikely(rc_wqe_local(wqe))) {
 		if (!wqe->assigned)
@@ -429,26 +407,14 @@ send_any(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 static __rte_always_inline enum sent
 send_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
-	return likely(may_go(qp, wqe, true)) ? send_stream(qp, wqe, true) : SENT_NOT_NOW;
-}
-
-/* How many send_only() may send: none unless the QP is in RTS without retry or RNR wait. */
-static inline uint32_t
-only_room(const struct rc_qp *qp)
-{
-	const struct rc_requester *req = &qp->req;
-
-	if (unlikely(!COMMON_CASE(
-		    qp->state == QPS_RTS && req->rnr_wait == RC_RNR_NONE && !rc_retrying(req))))
-		return 0;
-	return window_room(req);
+	return likely(may_begin(qp, wqe, true)) ? send_stream(qp, wqe, true) : SENT_NOT_NOW;
 }
 
 static inline unsigned int
 send_requests(struct rc_qp *qp, unsigned int budget)
 {
 	struct rc_requester *req = &qp->req;
-	uint32_t room = only_room(qp), n = 0;
+	uint32_t n = 0, room = COMMON_CASE(true) ? packets_allowed(req) : 0; /* of send_only() */
 	struct rc_sq_wqe *wqe;
 	enum sent s;
 

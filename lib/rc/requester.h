@@ -139,7 +139,7 @@ rc_sq_more(const struct rc_requester *req, struct rc_sq_wqe *wqe)
 static inline uint32_t
 rc_from_una(const struct rc_requester *req, uint32_t psn)
 {
-	return (psn - req->una) & PSN_MASK;
+	return psn_sub(psn, req->una);
 }
 
 static inline uint32_t
@@ -214,18 +214,12 @@ int rc_cursor_take(struct rc_qp *qp, struct rc_cursor *c, struct rc_sq_wqe *wqe,
 struct rc_wr_info {
 	uint8_t flags; /**< private to sq.c */
 	uint8_t wc_opcode;
-	uint8_t packet[4]; /**< a Send's or Write's opcodes, by RC_WR_FIRST and RC_WR_LAST */
+	/** a Send's or Write's opcodes, by RC_WR_FIRST and RC_WR_LAST; [0] a Read's or Atomic's */
+	uint8_t packet[4];
 } __attribute__((aligned(8))); /* 8 bytes: cheap to index */
 
 extern const struct rc_wr_info rc_wr_infos[]; /**< by enum wr_opcode */
 
-/**
- * Complete the WQEs that are done, in order, up to the first that waits for a grace period. Then
- * fail the QP if the oldest WQE failed locally, or raise EVENT_SQ_DRAINED if it is due.
- *
- * @retval false  the QP failed: the caller ends the step
- */
-bool rc_sq_settle(struct rc_qp *qp);
 /**
  * Complete the oldest unfinished WQE with the status. The QP fails, and the caller ends the step;
  * the WQEs after it are flushed when the QP enters ERR (rc-transport 8, failure.h).

@@ -2,53 +2,24 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
-#include "base/common_case.h"
 #include "base/copy.h"
 #include "mem/access.h"
 #include "rc/failure.h"
 #include "rc/qp_directory.h"
-#include "rc/qp.h"
-#include "rc/rq.h"
-#include "wire/wire.h"
 
 /*
  * Responder: one request packet in, at most one effect and one response out. Order of checks:
- * rc-transport 6; "row N" cites its table. Duplicates: rc-transport 7 (duplicates.c). Sending of
- * responses: responses.c.
+ * rc-transport 6; "row N" cites its table. Requests that are not executed: refusals.c.
+ * Sending of responses: responses.c.
  *
  * Each check returns RESP_OK or what is wrong. No memory is written before all checks have passed,
- * and only request_failed() answers a failure.
+ * and only rc_request_failed() answers a failure.
  *
  * request_run() is compiled once for any request, and once more for each of RC_COMMON_REQUESTS,
  * whose `shape` is a constant: what it rules out costs nothing. A common request that cannot be
  * executed so, because a check failed or because it is not so common, has changed nothing. It runs
  * again as any request.
  */
-
-enum resp_outcome {
-	RESP_OK,
-	RESP_UNCOMMON, /* not of the shape: run as any request */
-	RESP_NOT_EXPECTED, /* rows 1 and 1b: the PSN is not ePSN */
-	RESP_NOT_READY, /* row 4: no receive WQE */
-	/* the request is refused, and the QP fails: see refusals[] */
-	RESP_BAD_SEQUENCE, /* row 2: the opcode does not follow the packet before it */
-	RESP_BAD_OPCODE, /* row 3: no request that a QP executes */
-	RESP_NOT_ENABLED, /* row 3: the QP does not allow RDMA or Atomics */
-	RESP_NO_ROOM, /* row 4b: more Reads and Atomics than agreed */
-	RESP_BAD_LENGTH, /* row 5 */
-	RESP_BAD_DMALEN, /* row 5b, and a Read's in row 5 */
-	RESP_TOO_LONG, /* row 5: a Send is longer than its receive WQE */
-	RESP_MISALIGNED, /* row 6 */
-	RESP_BAD_KEY, /* row 7: R_Key or right */
-	RESP_BAD_RANGE, /* row 7 */
-	RESP_BAD_SCATTER, /* row 8 */
-	RESP_OUTCOMES
-};
 
 /* What the compiler may know of a request. */
 struct shape {
@@ -62,12 +33,6 @@ struct shape {
 	bool common;
 };
 
-/* A piece of a Send's payload: its destination. */
-struct piece {
-	uint8_t *host;
-	uint32_t len;
-};
-
 struct resp_ctx {
 	struct rc_qp *qp;
 	struct rc_responder *r;
@@ -77,7 +42,7 @@ struct resp_ctx {
 	const struct rc_rq_wqe *wqe; /* Send, Write with immediate */
 	uint8_t *host; /* Write, Atomic: destination */
 	unsigned int pieces; /* Send: used entries of piece[] */
-	struct piece piece[RC_SGE_MAX];
+	struct rc_chunk piece[RC_SGE_MAX];
 };
 
 /* --- receive WQEs --- */
@@ -102,8 +67,8 @@ take_srq_wqe(struct rc_qp *qp)
  * Take the next receive WQE for a message. A WQE of the QP's own RQ stays at the RQ's tail until it
  * completes; a WQE of an SRQ is copied and leaves the SRQ at once. @retval false  none is posted
  */
-static inline bool
-take_wqe(struct rc_qp *qp)
+inline bool
+rc_take_wqe(struct rc_qp *qp)
 {
 	struct rc_responder *r = &qp->resp;
 
@@ -137,152 +102,9 @@ rc_retire_wqe(struct rc_qp *qp, struct wc wc, bool solicited)
 	retire_wqe(qp, qp->srq == NULL ? qp->rq : NULL, current_wqe(qp), wc, solicited);
 }
 
-/* --- refusing --- */
-
-/*
- * How a failed check is answered. For a bad access the NAK is 0x62 in all cases; the receive
- * completion tells a region that is too small from a key or right that is wrong (table 17-5, where
- * a Send that is too long is the only Local Length Error).
- */
-struct refusal {
-	uint8_t syndrome;
-	uint8_t status; /* enum wc_status of the receive WQE */
-	uint8_t reason; /* enum qp_failure_reason */
-};
-
-#define REFUSE_INVALID(reason)                                                                     \
-	{                                                                                          \
-		AETH_NAK_INVALID_REQUEST, WC_REM_INV_REQ_ERR, reason                               \
-	}
-
-static const struct refusal refusals[RESP_OUTCOMES] = {
-	[RESP_BAD_SEQUENCE] = REFUSE_INVALID(QP_FAILURE_SEQUENCE),
-	[RESP_BAD_OPCODE] = REFUSE_INVALID(QP_FAILURE_OPCODE),
-	[RESP_NOT_ENABLED] = REFUSE_INVALID(QP_FAILURE_NOT_ENABLED),
-	[RESP_NO_ROOM] = REFUSE_INVALID(QP_FAILURE_NO_ROOM),
-	[RESP_BAD_LENGTH] = REFUSE_INVALID(QP_FAILURE_LENGTH),
-	[RESP_BAD_DMALEN] = REFUSE_INVALID(QP_FAILURE_DMALEN),
-	[RESP_MISALIGNED] = REFUSE_INVALID(QP_FAILURE_ALIGNMENT),
-	[RESP_TOO_LONG] = { AETH_NAK_INVALID_REQUEST, WC_LOC_LEN_ERR, QP_FAILURE_SEND_TOO_LONG },
-	[RESP_BAD_KEY] = { AETH_NAK_REMOTE_ACCESS, WC_REM_ACCESS_ERR, QP_FAILURE_RKEY },
-	[RESP_BAD_RANGE] = { AETH_NAK_REMOTE_ACCESS, WC_REM_INV_REQ_ERR, QP_FAILURE_RANGE },
-	[RESP_BAD_SCATTER] = { AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR, QP_FAILURE_SCATTER },
-};
-
-static void
-count_refusal(struct rc_qp *qp, const struct refusal *how)
-{
-	if (how->status == WC_LOC_LEN_ERR)
-		rc_count(qp, resp_local_length_error, 1);
-	else if (how->syndrome == AETH_NAK_INVALID_REQUEST)
-		rc_count(qp, resp_invalid_requests, 1);
-	else if (how->syndrome == AETH_NAK_REMOTE_ACCESS)
-		rc_count(qp, resp_remote_access_errors, 1);
-}
-
-/*
- * Refuse a request with NAK 0x61, 0x62 or 0x63: it is not executed, ePSN stays, the QP fails.
- * A request that uses a receive WQE completes it with the error; any other raises an affiliated
- * asynchronous event (seed 001). Any other request in the middle of a Send does both, because it
- * also ends the Send's WQE.
- */
-static enum verdict __rte_cold __rte_noinline
-responder_refuse(struct rc_qp *qp, const struct packet *pkt, const struct refusal *how)
-{
-	struct wc wc = { .status = how->status, .opcode = WC_RECV };
-	bool uses = pkt->op->flags & (OP_SEND | OP_RQ_WQE);
-	struct rc_responder *r = &qp->resp;
-
-	count_refusal(qp, how);
-	rc_owe_nak(qp, how->syndrome, pkt->psn);
-	if (!r->wqe_taken && (pkt->op->flags & OP_RQ_WQE))
-		take_wqe(qp);
-	uses &= r->wqe_taken;
-	if (r->wqe_taken)
-		rc_retire_wqe(qp, wc, false);
-	if (!uses)
-		rc_event(qp->worker,
-			how->syndrome == AETH_NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR
-								: EVENT_QP_REQ_ERR,
-			qp->qpn);
-	rc_fail(qp,
-		(struct qp_failure){ .psn = pkt->psn,
-			.expected = r->epsn,
-			.opcode = pkt->opcode,
-			.reason = how->reason,
-			.length = pkt->payload_len,
-			.syndrome = how->syndrome,
-			.status = uses ? how->status : 0,
-			.verdict = VERDICT_NAK_SENT });
-	return VERDICT_NAK_SENT;
-}
-
-/* Rows 1 and 1b: PSN is not ePSN. */
-static enum verdict
-not_expected(struct rc_qp *qp, const struct packet *pkt)
-{
-	struct rc_responder *r = &qp->resp;
-
-	if (psn_diff(pkt->psn, r->epsn) < 0)
-		return rc_duplicate(qp, pkt);
-	rc_charge(qp, pkt);
-	if ((r->nak_sent || r->rnr_sent) && psn_diff(pkt->psn, r->dropped_psn) > 0)
-		r->dropped_psn = pkt->psn;
-	/* after an RNR NAK, only a request at ePSN may be NAKed (seed 001, rc-cases) */
-	if (r->rnr_sent)
-		return VERDICT_RNR_WAIT;
-	rc_count(qp, out_of_sequence, 1);
-	/* one sequence NAK until the expected PSN arrives (seed 001) */
-	if (r->nak_sent)
-		return VERDICT_OUT_OF_SEQUENCE;
-	r->nak_sent = true;
-	r->dropped_psn = pkt->psn;
-	rc_owe_nak(qp, AETH_NAK_PSN_SEQUENCE, r->epsn);
-	return VERDICT_NAK_SENT;
-}
-
-/*
- * seed 001: raise EVENT_RQ_EMPTY so that the consumer posts a receive before the requester retries.
- */
-static void
-ask_for_receives(struct rc_qp *qp)
-{
-	if (qp->rq->missed_at == qp->rq->head)
-		return; /* raised already, and nothing was posted since */
-	qp->rq->missed_at = qp->rq->head;
-	rc_event(qp->worker, EVENT_RQ_EMPTY, qp->qpn);
-}
-
-static enum verdict
-not_ready(struct rc_qp *qp, const struct packet *pkt)
-{
-	struct rc_responder *r = &qp->resp;
-
-	r->rnr_sent = true;
-	if (r->nak == 0) /* otherwise a sequence NAK not sent yet has set a newer dropped_psn */
-		r->dropped_psn = pkt->psn;
-	rc_owe_nak(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, pkt->psn);
-	ask_for_receives(qp);
-	return VERDICT_RNR_NAK_SENT;
-}
-
-/* Answer a request whose check failed. */
-static enum verdict __rte_noinline
-request_failed(struct rc_qp *qp, const struct packet *pkt, enum resp_outcome failed)
-{
-	switch (failed) {
-	case RESP_NOT_EXPECTED:
-		return not_expected(qp, pkt);
-	case RESP_NOT_READY:
-		return not_ready(qp, pkt);
-	default:
-		return responder_refuse(qp, pkt, &refusals[failed]);
-	}
-}
-
 /* --- the checks, in the order of rc-transport 6 --- */
 
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_psn(struct resp_ctx *c)
 {
 	if (unlikely(c->pkt->psn != c->r->epsn))
@@ -306,7 +128,7 @@ turn_of(uint16_t flags)
 }
 
 /* Row 2: opcode sequence (rc-transport 2). */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_sequence(struct resp_ctx *c)
 {
 	uint16_t flags = c->shape.flags;
@@ -314,32 +136,36 @@ check_sequence(struct resp_ctx *c)
 	if (c->shape.common) /* also: no NAK is outstanding or owed */
 		return likely(c->r->turn == RESP_TURN(turn_of(flags))) ? RESP_OK : RESP_UNCOMMON;
 	if (!(flags & (OP_FIRST | OP_SEND | OP_WRITE)))
-		return RESP_BAD_OPCODE;
+		return QP_FAILURE_OPCODE;
 	if (c->r->message != turn_of(flags))
-		return RESP_BAD_SEQUENCE;
+		return QP_FAILURE_SEQUENCE;
 	return RESP_OK;
 }
 
+/* The right that a request needs, at the QP and at the memory. A Send needs none. */
+static __rte_always_inline uint32_t
+access_of(uint16_t flags)
+{
+	if (flags & OP_WRITE)
+		return MEM_ACCESS_REMOTE_WRITE;
+	if (flags & OP_READ)
+		return MEM_ACCESS_REMOTE_READ;
+	return flags & OP_ATOMIC ? MEM_ACCESS_REMOTE_ATOMIC : 0;
+}
+
 /* Row 3: the operation is enabled. Sends always are. */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_support(struct resp_ctx *c)
 {
-	uint16_t flags = c->shape.flags;
-	uint32_t need = 0;
+	uint32_t need = access_of(c->shape.flags);
 
-	if (!(flags & OP_REQUEST))
-		return RESP_BAD_OPCODE;
-	if (flags & OP_WRITE)
-		need = MEM_ACCESS_REMOTE_WRITE;
-	else if (flags & OP_READ)
-		need = MEM_ACCESS_REMOTE_READ;
-	else if (flags & OP_ATOMIC)
-		need = MEM_ACCESS_REMOTE_ATOMIC;
-	return likely((c->qp->access & need) == need) ? RESP_OK : RESP_NOT_ENABLED;
+	if (!(c->shape.flags & OP_REQUEST))
+		return QP_FAILURE_OPCODE;
+	return likely((c->qp->access & need) == need) ? RESP_OK : QP_FAILURE_NOT_ENABLED;
 }
 
 /* Rows 4 and 4b: a receive WQE, or room for a Read or Atomic. */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_resources(struct resp_ctx *c)
 {
 	uint16_t flags = c->shape.flags;
@@ -349,14 +175,14 @@ check_resources(struct resp_ctx *c)
 		if (c->shape.common) { /* it completes with this packet: its progress is not kept */
 			if (unlikely(qp->srq != NULL || rc_rq_posted(&qp->own_rq) == 0))
 				return RESP_UNCOMMON;
-		} else if (unlikely(!take_wqe(qp))) {
+		} else if (unlikely(!rc_take_wqe(qp))) {
 			return RESP_NOT_READY;
 		}
 	}
 	if (flags & (OP_SEND | OP_RQ_WQE))
 		c->wqe = c->shape.common ? rc_rq_at(&qp->own_rq, qp->own_rq.tail) : current_wqe(qp);
 	if ((flags & (OP_READ | OP_ATOMIC)) && unlikely(!rc_saved_room(c->r)))
-		return RESP_NO_ROOM;
+		return QP_FAILURE_NO_ROOM;
 	return RESP_OK;
 }
 
@@ -401,32 +227,32 @@ write_length_fits(const struct resp_ctx *c)
 }
 
 /* Rows 5, 5b and 6. */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 responder_check_length(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
 	uint16_t flags = c->shape.flags;
 
 	if (unlikely(!payload_fits(c)))
-		return RESP_BAD_LENGTH;
+		return QP_FAILURE_LENGTH;
 	if (flags & OP_SEND) {
 		if (unlikely(c->len > c->wqe->length - send_filled(c)))
-			return RESP_TOO_LONG;
+			return QP_FAILURE_SEND_TOO_LONG;
 	} else if (flags & OP_WRITE) {
 		if (unlikely(!write_length_fits(c)))
-			return RESP_BAD_DMALEN;
+			return QP_FAILURE_DMALEN;
 	} else if (flags & OP_READ) {
 		if (unlikely(pkt->dmalen > RC_MSG_MAX))
-			return RESP_BAD_DMALEN;
+			return QP_FAILURE_DMALEN;
 	} else if (unlikely(pkt->va & 7)) {
-		return RESP_MISALIGNED;
+		return QP_FAILURE_ALIGNMENT;
 	}
 	return RESP_OK;
 }
 
 /* Row 7. An access of no byte needs no valid key. */
-static __rte_always_inline enum resp_outcome
-check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access)
+static __rte_always_inline int
+check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len)
 {
 	struct rc_qp *qp = c->qp;
 	enum mem_verdict v;
@@ -435,12 +261,12 @@ check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint3
 	if (unlikely(len == 0))
 		return RESP_OK;
 	v = mem_access_again(qp->worker->mem, &c->r->key_hint, rkey, qp->pd, qp->qpn, va, len,
-		access, &host);
+		access_of(c->shape.flags), &host);
 	if (likely(v == MEM_OK)) {
 		c->host = host;
 		return RESP_OK;
 	}
-	return v == MEM_BAD_RANGE ? RESP_BAD_RANGE : RESP_BAD_KEY;
+	return v == MEM_BAD_RANGE ? QP_FAILURE_RANGE : QP_FAILURE_RKEY;
 }
 
 /* Find `len` bytes at `offset` of a sge of a receive WQE: the next piece. */
@@ -454,12 +280,12 @@ find_piece(struct resp_ctx *c, const struct sge *sge, uint32_t offset, uint32_t 
 			     c->qp->qpn, sge->addr + offset, len, MEM_ACCESS_LOCAL_WRITE,
 			     &host) != MEM_OK))
 		return false;
-	c->piece[c->pieces++] = (struct piece){ host, len };
+	c->piece[c->pieces++] = (struct rc_chunk){ host, len };
 	return true;
 }
 
 /* Find the places of a Send's payload in the scatter list. */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 find_pieces(struct resp_ctx *c)
 {
 	const struct rc_rq_wqe *wqe = c->wqe;
@@ -468,13 +294,13 @@ find_pieces(struct resp_ctx *c)
 	if (c->shape.common) {
 		if (unlikely(wqe->num_sge != 1))
 			return RESP_UNCOMMON;
-		return likely(find_piece(c, &wqe->sge[0], 0, left)) ? RESP_OK : RESP_BAD_SCATTER;
+		return likely(find_piece(c, &wqe->sge[0], 0, left)) ? RESP_OK : QP_FAILURE_SCATTER;
 	}
 	at = c->r->sge_index;
 	for (offset = c->r->sge_offset; left > 0; at++, offset = 0) {
 		len = RTE_MIN(left, wqe->sge[at].length - offset);
 		if (len != 0 && !find_piece(c, &wqe->sge[at], offset, len))
-			return RESP_BAD_SCATTER;
+			return QP_FAILURE_SCATTER;
 		left -= len;
 	}
 	return RESP_OK;
@@ -486,10 +312,10 @@ find_pieces(struct resp_ctx *c)
  * the payload. If that fails the request has an invalid R_Key, NAK 0x62 (seed 001; no source gives
  * the completion status: Remote Access Error, as for any bad R_Key).
  */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 check_send(struct resp_ctx *c)
 {
-	enum resp_outcome found = find_pieces(c);
+	int found = find_pieces(c);
 	struct rc_qp *qp = c->qp;
 	uint64_t token;
 
@@ -497,7 +323,7 @@ check_send(struct resp_ctx *c)
 		return found;
 	if ((c->shape.flags & OP_INVALIDATE) &&
 		mem_invalidate(qp->worker->mem, c->pkt->rkey, qp->pd, qp->qpn, &token) < 0)
-		return RESP_BAD_KEY;
+		return QP_FAILURE_RKEY;
 	return RESP_OK;
 }
 
@@ -505,7 +331,7 @@ check_send(struct resp_ctx *c)
  * Rows 7 and 8. A Write First is checked for the whole message, so that a Write that does not fit
  * writes no byte.
  */
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 responder_check_access(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
@@ -513,14 +339,10 @@ responder_check_access(struct resp_ctx *c)
 
 	if (flags & OP_SEND)
 		return check_send(c);
-	if (flags & OP_ATOMIC)
-		return check_remote(c, pkt->rkey, pkt->va, sizeof(uint64_t),
-			MEM_ACCESS_REMOTE_ATOMIC);
-	if (flags & OP_READ)
-		return check_remote(c, pkt->rkey, pkt->va, pkt->dmalen, MEM_ACCESS_REMOTE_READ);
-	if (flags & OP_FIRST)
-		return check_remote(c, pkt->rkey, pkt->va, pkt->dmalen, MEM_ACCESS_REMOTE_WRITE);
-	return check_remote(c, c->r->write_rkey, c->r->write_va, c->len, MEM_ACCESS_REMOTE_WRITE);
+	if (!(flags & OP_FIRST)) /* of a Write */
+		return check_remote(c, c->r->write_rkey, c->r->write_va, c->len);
+	return check_remote(c, pkt->rkey, pkt->va,
+		flags & OP_ATOMIC ? sizeof(uint64_t) : pkt->dmalen);
 }
 
 /* --- row 9: execute --- */
@@ -576,7 +398,7 @@ execute(struct resp_ctx *c)
 	uint32_t packets = 1;
 
 	if (flags & OP_READ)
-		packets = rc_read_packets(c->qp, c->pkt->dmalen);
+		packets = rc_message_packets(c->qp, c->pkt->dmalen);
 	r->epsn = psn_add(r->epsn, packets);
 	if (flags & OP_LAST)
 		r->msn = psn_add(r->msn, 1);
@@ -662,10 +484,10 @@ responder_acknowledge(struct resp_ctx *c)
 
 /* --- all of it --- */
 
-static __rte_always_inline enum resp_outcome
+static __rte_always_inline int
 request_run(struct rc_qp *qp, const struct packet *pkt, const struct shape shape)
 {
-	enum resp_outcome found;
+	int found;
 	struct resp_ctx c;
 
 	c.qp = qp;
@@ -699,13 +521,13 @@ static enum verdict __rte_noinline
 respond_any(struct rc_qp *qp, const struct packet *pkt)
 {
 	const struct opcode_info *op = pkt->op;
-	enum resp_outcome found;
+	int found;
 
 	found = request_run(qp, pkt,
 		(struct shape){ .flags = op->flags,
 			.headers = op->headers,
 			.payload = op->payload });
-	return likely(found == RESP_OK) ? VERDICT_REQUEST : request_failed(qp, pkt, found);
+	return likely(found == RESP_OK) ? VERDICT_REQUEST : rc_request_failed(qp, pkt, found);
 }
 
 #define RUN_COMMON(op, may, hdrs, rule)                                                            \

@@ -100,6 +100,13 @@ struct rc_responder {
 	struct rc_rq_wqe *srq_wqe; /**< copy of the SRQ's WQE while a message fills it */
 };
 
+/** True if first <= psn <= last, on the circle of PSNs. */
+static inline bool
+rc_psn_between(uint32_t psn, uint32_t first, uint32_t last)
+{
+	return psn_sub(psn, first) <= psn_sub(last, first);
+}
+
 /** The i-th oldest saved request. */
 static inline struct rc_saved *
 rc_saved_at(const struct rc_responder *r, unsigned int i)
@@ -129,6 +136,22 @@ rc_saved_again(struct rc_responder *r)
 	r->saved_due = true;
 }
 
+/*
+ * What a check found: RESP_OK, or the enum qp_failure_reason for which the request is refused and
+ * the QP fails (refusals[]), or another answer.
+ */
+enum resp_outcome {
+	RESP_OK = QP_FAILURE_NONE,
+	RESP_UNCOMMON = QP_FAILURE_REASONS, /* not of the shape: run as any request */
+	RESP_NOT_EXPECTED, /* rows 1 and 1b: the PSN is not ePSN */
+	RESP_NOT_READY, /* row 4: no receive WQE */
+};
+
+/* refusals.c */
+
+/** Answer a request whose check failed. @param failed  enum resp_outcome, or a reason */
+enum verdict rc_request_failed(struct rc_qp *qp, const struct packet *pkt, int failed);
+
 /* responder.c */
 
 /*
@@ -146,6 +169,8 @@ rc_saved_again(struct rc_responder *r)
 	X(RC_CMP_SWAP, OP_REQUEST | OP_ATOMIC | OP_ONLY, HDR_ATOMICETH, PAYLOAD_NONE)              \
 	X(RC_FETCH_ADD, OP_REQUEST | OP_ATOMIC | OP_ONLY, HDR_ATOMICETH, PAYLOAD_NONE)
 
+/** Take the next receive WQE for a message. @retval false  none is posted */
+bool rc_take_wqe(struct rc_qp *qp);
 /** Complete the receive WQE that was taken, or else the next one of the RQ, as @p wc says. */
 void rc_retire_wqe(struct rc_qp *qp, struct wc wc, bool solicited);
 
@@ -154,8 +179,6 @@ void rc_retire_wqe(struct rc_qp *qp, struct wc wc, bool solicited);
 void rc_responder_reset(struct rc_qp *qp);
 
 /* responses.c */
-/** Response packets of a Read: at least one (rc-transport 4). */
-uint32_t rc_read_packets(const struct rc_qp *qp, uint32_t bytes);
 /**
  * Save a Read or Atomic that passed all checks, and owe its response. ePSN and MSN count the
  * request already. rc_atomic_accepted() executes the Atomic.

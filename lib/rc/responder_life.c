@@ -3,16 +3,11 @@
  */
 
 /*
- * Responder: memory for saved requests, start, reset, and flush of the receive queue. Processing of
+ * Responder: memory for saved requests, reset, and flush of the receive queue. Processing of
  * requests: responder.c.
  */
 
-#include <errno.h>
-
-#include <rte_common.h>
-
 #include "rc/qp.h"
-#include "rc/rq.h"
 
 static size_t
 saved_bytes(unsigned int n)
@@ -82,12 +77,6 @@ rc_responder_reset(struct rc_qp *qp)
 		qp->rq->tail = qp->rq->head;
 		rc_rq_not_missed(qp->rq);
 	}
-}
-
-void
-rc_responder_start(struct rc_qp *qp)
-{
-	qp->resp.epsn = qp->attr.rq_psn & PSN_MASK;
 }
 
 void

@@ -2,12 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
 #include "rc/failure.h"
-#include "rc/qp.h"
-#include "rc/rq.h"
 #include "wire/put.h"
 
 /*
@@ -16,19 +11,6 @@
  */
 
 /* --- saved requests (rc-transport 7) --- */
-
-/* 24-bit distance of a PSN before ePSN */
-static uint32_t
-behind(const struct rc_responder *r, uint32_t psn)
-{
-	return (r->epsn - psn) & PSN_MASK;
-}
-
-uint32_t
-rc_read_packets(const struct rc_qp *qp, uint32_t bytes)
-{
-	return bytes == 0 ? 1 : ((bytes - 1) >> qp->pmtu_shift) + 1;
-}
 
 static void __rte_noinline
 ack_run_hand_on(struct rc_responder *r, const struct rc_ack_run *ack)
@@ -53,18 +35,12 @@ saved_drop(struct rc_responder *r)
 	r->saved_count--;
 }
 
-static inline void
-saved_expire(struct rc_responder *r)
-{
-	while (r->saved_count > 0 && rc_saved_at(r, 0)->answered &&
-		behind(r, rc_saved_at(r, 0)->last_psn) > 1u << 23)
-		saved_drop(r);
-}
-
-void
+inline void
 rc_saved_expire(struct rc_responder *r)
 {
-	saved_expire(r);
+	while (r->saved_count > 0 && rc_saved_at(r, 0)->answered &&
+		psn_sub(r->epsn, rc_saved_at(r, 0)->last_psn) > PSN_WINDOW)
+		saved_drop(r);
 }
 
 static inline struct rc_saved *
@@ -111,7 +87,7 @@ rc_read_accepted(struct rc_qp *qp, const struct packet *pkt, uint32_t packets)
 	s->start_psn = pkt->psn;
 	s->next_psn = pkt->psn;
 	s->end_psn = s->last_psn;
-	saved_expire(&qp->resp);
+	rc_saved_expire(&qp->resp);
 	rc_count(qp, rx_read_requests, 1);
 }
 
@@ -125,7 +101,7 @@ rc_atomic_accepted(struct rc_qp *qp, const struct packet *pkt, uint8_t *host)
 		s->result = rc_atomic_cmp_swap(host, pkt->compare, pkt->swap_add);
 	else
 		s->result = rc_atomic_fetch_add(host, pkt->swap_add);
-	saved_expire(&qp->resp);
+	rc_saved_expire(&qp->resp);
 	rc_count(qp, rx_atomic_requests, 1);
 }
 
@@ -166,10 +142,8 @@ response_emit(struct answer *a, const struct response *r, uint8_t headers, const
 	p = put_bth_of(h.bytes, qp->bth, r->opcode, wire_pad(len) << BTH_PAD_SHIFT, r->psn, false);
 	if (headers & HDR_AETH)
 		p = put_aeth(p, r->syndrome, r->msn);
-	if (headers & HDR_ATOMICACK) {
-		put_be64(p, r->atomic_orig);
-		p += 8;
-	}
+	if (headers & HDR_ATOMICACK)
+		p = put_atomicack(p, r->atomic_orig);
 	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, p - h.bytes, payload, len))) {
 		rc_count(qp, tx_stall, 1);
 		return false;
@@ -322,7 +296,7 @@ send_read(struct answer *a, struct rc_saved *s)
 	uint8_t *host = NULL;
 
 	while (psn_diff(s->next_psn, s->end_psn) <= 0) {
-		offset = ((s->next_psn - s->psn) & PSN_MASK) << qp->pmtu_shift;
+		offset = rc_offset(qp, s->next_psn, s->psn);
 		len = RTE_MIN(s->end - offset, (uint32_t)qp->pmtu);
 		if (len > 0 &&
 			mem_access_hint(qp->worker->mem, &qp->resp.key_hint, s->rkey, qp->pd,

@@ -27,17 +27,15 @@ rc_retry(struct rc_qp *qp)
 	struct rc_requester *req = &qp->req;
 
 	/* seed 001: migration is tried before giving up, and reloads the counter */
-	if (req->retry_left == 0 && qp->mig_state == MIG_ARMED) {
+	if (req->retry_left > 0) {
+		req->retry_left--;
+	} else if (qp->mig_state == MIG_ARMED) {
 		rc_migrate(qp);
-		rc_rewind(qp);
-		return true;
-	}
-	if (req->retry_left == 0) {
+	} else {
 		rc_count(qp, retry_exceeded_err, 1);
 		rc_sq_fail(qp, WC_RETRY_EXC_ERR);
 		return false;
 	}
-	req->retry_left--;
 	rc_rewind(qp);
 	return true;
 }
@@ -45,9 +43,8 @@ rc_retry(struct rc_qp *qp)
 void
 rc_requester_timer(struct timer *t, uint64_t now)
 {
-	struct rc_requester *req =
-		(struct rc_requester *)((char *)t - offsetof(struct rc_requester, timer));
-	struct rc_qp *qp = (struct rc_qp *)((char *)req - offsetof(struct rc_qp, req));
+	struct rc_qp *qp = container_of(t, struct rc_qp, req.timer);
+	struct rc_requester *req = &qp->req;
 
 	qp->worker->now = now;
 	if (qp->trace != NULL)

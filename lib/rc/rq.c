@@ -4,46 +4,28 @@
 
 /* Receive queues, of a QP or shared: post, take and complete receive requests. */
 
-#include <errno.h>
-#include <string.h>
-
-#include <rte_branch_prediction.h>
+#include <rte_bitops.h>
 #include <rte_common.h>
 
 #include "rc/check.h"
-#include "rc/qp_directory.h"
-#include "rc/qp.h"
-#include "rc/rq.h"
 
-static uint32_t
-rq_power_of_two(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
-
-static uint32_t
+static size_t
 rq_wqe_stride(uint32_t max_sge)
 {
-	size_t stride = sizeof(struct rc_rq_wqe) + max_sge * sizeof(struct sge);
-
-	return (uint32_t)((stride + 15) & ~(size_t)15);
+	return RTE_ALIGN_CEIL(sizeof(struct rc_rq_wqe) + max_sge * sizeof(struct sge), 16);
 }
 
 size_t
 rc_rq_bytes(uint32_t max_wr, uint32_t max_sge)
 {
-	return (size_t)rq_power_of_two(max_wr) * rq_wqe_stride(max_sge);
+	return rte_align32pow2(max_wr) * rq_wqe_stride(max_sge);
 }
 
 void
 rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uint8_t *wqes)
 {
 	*rq = (struct rc_rq){
-		.mask = rq_power_of_two(max_wr) - 1,
+		.mask = rte_align32pow2(max_wr) - 1,
 		.max_wr = max_wr,
 		.max_sge = max_sge,
 		.stride = rq_wqe_stride(max_sge),
@@ -100,18 +82,12 @@ rq_post_any(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
 	return rq_post_sges(rq, wr, false, err);
 }
 
-static inline int
-rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
-{
-	if (likely(wr->num_sge == 1))
-		return rq_post_sges(rq, wr, true, err);
-	return rq_post_any(rq, wr, err);
-}
-
-int
+inline int
 rc_rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
 {
-	return rq_post(rq, wr, err);
+	if (likely(COMMON_CASE(wr->num_sge == 1)))
+		return rq_post_sges(rq, wr, true, err);
+	return rq_post_any(rq, wr, err);
 }
 
 /* Error text: no such queue pair, or it does not take receives */
@@ -137,7 +113,7 @@ rc_post_recv(struct rc_worker *w, uint32_t qpn, const struct recv_wr *wr, struct
 
 	if (unlikely(qp == NULL || qp->srq != NULL || qp->state == QPS_RESET))
 		return rq_not_here(w, qpn, qp, err);
-	rc = rq_post(&qp->own_rq, wr, err);
+	rc = rc_rq_post(&qp->own_rq, wr, err);
 	/* in ERR, receives may be posted and are flushed at once (rc-transport 11) */
 	if (unlikely(qp->state == QPS_ERR) && rc == 0)
 		rc_responder_flush(qp);

@@ -50,10 +50,6 @@ size_t rc_rq_bytes(uint32_t max_wr, uint32_t max_sge);
 void rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uint8_t *wqes);
 int rc_rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err);
 
-/* event.c */
-/** A WQE was taken from the SRQ: raise EVENT_SRQ_LIMIT_REACHED if armed and due. */
-void rc_srq_taken(struct rc_srq *srq);
-
 /** Allow the next EVENT_RQ_EMPTY. */
 static inline void
 rc_rq_not_missed(struct rc_rq *rq)

@@ -10,21 +10,16 @@
  * than the cost of a packet, which its next quantum pays. It keeps unused credit, and gets a new
  * quantum only when that is used up. A QP with little to send therefore waits for at most one turn
  * of each other QP, whether they send Read responses, long Sends or replays for a flood of
- * duplicates.
+ * duplicates. The QPs of a share (share.c) count as one.
  *
  * Duplicate and out-of-sequence requests are charged to their QP (rc_charge()), because receiving
  * them costs the worker time beyond the QP's share. The charge is limited so that the QP still
  * sends at least one packet per turn: such requests may follow a loss, which its packets repair.
  */
 
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-#include <rte_prefetch.h>
-
 #include "rc/check.h"
 #include "rc/failure.h"
-#include "rc/qp_directory.h"
-#include "wire/wire.h"
+#include "rc/sq.h"
 
 /*
  * rc_run() also limits the cost of a run, to this much per packet of budget: the engine's budget of
@@ -58,8 +53,11 @@ rc_pending(const struct rc_worker *w)
 		w->errors != 0;
 }
 
-/* Let one half of the QP, responder or requester, send. */
-static inline void
+/*
+ * Let one half of the QP, responder or requester, send. Always inline: work and half are constants,
+ * so that each call is direct and tests one bit.
+ */
+static __rte_always_inline void
 serve_half(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, unsigned int),
 	struct turn *t)
 {
@@ -73,7 +71,7 @@ serve_half(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, 
 	t->packets -= n;
 }
 
-static inline void
+static __rte_always_inline void
 serve_both(struct rc_qp *qp, struct turn *t)
 {
 	/*
@@ -164,7 +162,7 @@ check_grace_list(struct rc_worker *w)
 
 	for (qp = LIST_FIRST(&w->grace); qp != NULL; qp = next) {
 		next = LIST_NEXT(qp, grace_link);
-		rc_requester_grace(qp);
+		rc_sq_settle(qp); /* completes local operations whose grace period is over */
 		rc_step_done(qp);
 		rc_qp_check(qp);
 	}
@@ -177,6 +175,7 @@ rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
 	struct rc_qp *qp;
 	bool waits;
 
+	RTE_ASSERT((int64_t)(now - w->now) >= 0);
 	w->now = now;
 	check_grace_list(w);
 	while (t.packets > 0 && t.bytes > 0 && !t.full &&
@@ -191,6 +190,8 @@ rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
 			break;
 		STAILQ_REMOVE_HEAD(&w->run_queue, run_link);
 		qp->on_run_queue = false;
+		if (unlikely(qp->share != NULL))
+			rc_share_pass(qp, t.full);
 		if (qp->work != 0 && !waits)
 			rc_want(qp, 0);
 		rc_qp_check(qp);
@@ -202,5 +203,6 @@ rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
 	if (unlikely(w->errors & RC_CQ_OVERRUN))
 		rc_cq_overruns(w);
 	rc_cq_notify(w);
+	RTE_ASSERT(t.packets <= budget && w->notify == NULL);
 	return budget - t.packets;
 }

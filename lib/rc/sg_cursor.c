@@ -16,8 +16,6 @@ rc_cursor_seek(struct rc_cursor *c, const struct rc_sq_wqe *wqe, uint32_t index,
 	if (c->wqe == index && c->at == at)
 		return;
 	*c = (struct rc_cursor){ .wqe = index, .at = at };
-	if (wqe->flags & SEND_INLINE)
-		return;
 	while (c->sge < wqe->num_sge && left >= wqe->sge[c->sge].length)
 		left -= wqe->sge[c->sge++].length;
 	c->offset = left;
@@ -31,11 +29,6 @@ rc_cursor_take(struct rc_qp *qp, struct rc_cursor *c, struct rc_sq_wqe *wqe, uin
 	uint32_t n;
 	int count = 0;
 
-	if (wqe->flags & SEND_INLINE) {
-		chunks[0] = (struct rc_chunk){ (uint8_t *)wqe->sge + c->at, len };
-		c->at += len;
-		return 1;
-	}
 	while (len != 0) {
 		if (c->sge >= wqe->num_sge)
 			return -1;

@@ -6,18 +6,12 @@
  * The send queue: check and post work requests, and complete each of them once, in order.
  */
 
-#include <errno.h>
-#include <string.h>
-
-#include <rte_branch_prediction.h>
+#include <rte_bitops.h>
 #include <rte_common.h>
 
-#include "base/common_case.h"
 #include "rc/check.h"
 #include "rc/failure.h"
-#include "rc/qp_directory.h"
 #include "rc/sq.h"
-#include "wire/opcode.h"
 
 /* --- properties of work request opcodes --- */
 
@@ -35,9 +29,9 @@ const struct rc_wr_info rc_wr_infos[] = {
 		{ RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST, RC_SEND_ONLY } },
 	[WR_SEND_WITH_IMM] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_SEND,
 		{ RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST_IMM, RC_SEND_ONLY_IMM } },
-	[WR_RDMA_READ] = { WR_DATA | WR_PLAIN, WC_RDMA_READ, { 0 } },
-	[WR_ATOMIC_CMP_AND_SWP] = { WR_DATA | WR_EIGHT, WC_COMP_SWAP, { 0 } },
-	[WR_ATOMIC_FETCH_AND_ADD] = { WR_DATA | WR_EIGHT, WC_FETCH_ADD, { 0 } },
+	[WR_RDMA_READ] = { WR_DATA | WR_PLAIN, WC_RDMA_READ, { RC_READ_REQUEST } },
+	[WR_ATOMIC_CMP_AND_SWP] = { WR_DATA | WR_EIGHT, WC_COMP_SWAP, { RC_CMP_SWAP } },
+	[WR_ATOMIC_FETCH_AND_ADD] = { WR_DATA | WR_EIGHT, WC_FETCH_ADD, { RC_FETCH_ADD } },
 	[WR_LOCAL_INV] = { 0, WC_LOCAL_INV, { 0 } },
 	[WR_BIND_MW] = { 0, WC_BIND_MW, { 0 } },
 	[WR_SEND_WITH_INV] = { WR_DATA | WR_INLINE, WC_SEND,
@@ -45,15 +39,6 @@ const struct rc_wr_info rc_wr_infos[] = {
 };
 
 #define SEND_FLAGS (SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED | SEND_INLINE)
-
-/* --- completion --- */
-
-static inline void
-sq_complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
-{
-	if (!rc_wqe_silent(wqe, status))
-		rc_cq_push(qp->send_cq, qp, rc_wqe_completion(qp, wqe, status), false);
-}
 
 /* --- posting --- */
 
@@ -124,19 +109,8 @@ check_wr(const struct rc_qp *qp, const struct send_wr *wr, bool plain, uint32_t 
 	if ((may & WR_EIGHT) && sum != 8)
 		return error_set(err, EINVAL, "sg_list: %llu bytes, %s needs 8",
 			(unsigned long long)sum, wr_opcode_name(wr->opcode));
-	*length = (uint32_t)sum;
+	*length = sum;
 	return 0;
-}
-
-static void
-fill_more(struct rc_sq_more *more, const struct send_wr *wr)
-{
-	*more = (struct rc_sq_more){
-		.compare_add = wr->opcode == WR_BIND_MW ? wr->bind_mw.length : wr->compare_add,
-		.swap = wr->swap,
-		.mr_key = wr->bind_mw.mr_key,
-		.access = wr->bind_mw.access,
-	};
 }
 
 /* Fields and data of work requests that are not plain */
@@ -151,7 +125,13 @@ fill_special(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr
 		wqe->remote_addr = wr->bind_mw.addr;
 	}
 	if (rc_wqe_atomic(wqe) || rc_wqe_local(wqe))
-		fill_more(rc_sq_more(&qp->req, wqe), wr);
+		*rc_sq_more(&qp->req, wqe) = (struct rc_sq_more){
+			.compare_add =
+				wr->opcode == WR_BIND_MW ? wr->bind_mw.length : wr->compare_add,
+			.swap = wr->swap,
+			.mr_key = wr->bind_mw.mr_key,
+			.access = wr->bind_mw.access,
+		};
 	if (likely(wr->num_sge == 1))
 		wqe->sge[0] = wr->sg_list[0];
 	else if ((wqe->flags & SEND_INLINE) && wqe->length != 0)
@@ -180,9 +160,9 @@ fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr
 	uint32_t length)
 {
 	wqe->wr_id = wr->wr_id;
-	wqe->opcode = (uint8_t)wr->opcode;
-	wqe->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? SEND_SIGNALED : 0));
-	wqe->num_sge = plain ? 1 : (uint8_t)wr->num_sge;
+	wqe->opcode = wr->opcode;
+	wqe->flags = wr->send_flags | (qp->sig_all ? SEND_SIGNALED : 0);
+	wqe->num_sge = plain ? 1 : wr->num_sge;
 	wqe->assigned = false;
 	wqe->status = WC_SUCCESS;
 	wqe->only = plain ? sq_only(qp, wr, length) : 0;
@@ -238,8 +218,7 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 	struct rc_qp *qp = rc_qp_at(w, qpn);
 
 	if (unlikely(qp == NULL))
-		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker",
-			qpn);
+		return rc_no_qp(qpn, err);
 	if (likely(COMMON_CASE(sq_is_plain(qp, wr))))
 		return sq_post(qp, wr, true, err);
 	return sq_post_any(qp, wr, err);
@@ -247,32 +226,19 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 
 /* --- the queue --- */
 
-static uint32_t
+static size_t
 sq_wqe_stride(const struct qp_cap *cap)
 {
-	uint32_t room = cap->max_send_sge * (uint32_t)sizeof(struct sge);
+	size_t room = RTE_MAX(cap->max_send_sge * sizeof(struct sge), cap->max_inline_data);
 
-	if (room < cap->max_inline_data)
-		room = cap->max_inline_data;
-	return ((uint32_t)(sizeof(struct rc_sq_wqe) + sizeof(struct rc_sq_more)) + room +
-		       CACHE_LINE - 1) &
-		~(CACHE_LINE - 1u);
-}
-
-static uint32_t
-ring_size(const struct qp_cap *cap)
-{
-	uint32_t ring = 1;
-
-	while (ring < cap->max_send_wr)
-		ring *= 2;
-	return ring;
+	return RTE_ALIGN_CEIL(sizeof(struct rc_sq_wqe) + sizeof(struct rc_sq_more) + room,
+		CACHE_LINE);
 }
 
 size_t
 rc_sq_bytes(const struct qp_cap *cap)
 {
-	return (size_t)ring_size(cap) * sq_wqe_stride(cap);
+	return rte_align32pow2(cap->max_send_wr) * sq_wqe_stride(cap);
 }
 
 void
@@ -280,27 +246,21 @@ rc_requester_create(struct rc_qp *qp, uint8_t *wqes)
 {
 	struct rc_requester *req = &qp->req;
 
-	req->mask = ring_size(&qp->init.cap) - 1;
+	req->mask = rte_align32pow2(qp->init.cap.max_send_wr) - 1;
 	req->stride = sq_wqe_stride(&qp->init.cap);
 	req->max_wr = qp->init.cap.max_send_wr;
-	req->max_sge = (uint8_t)qp->init.cap.max_send_sge;
+	req->max_sge = qp->init.cap.max_send_sge;
 	req->wqes = wqes;
 }
 
-static void
-sq_hold(struct rc_qp *qp)
+void
+rc_sq_hold(struct rc_qp *qp, bool hold)
 {
-	if (!qp->req.held)
+	if (hold && !qp->req.held)
 		LIST_INSERT_HEAD(&qp->worker->grace, qp, grace_link);
-	qp->req.held = true;
-}
-
-static void
-sq_unhold(struct rc_qp *qp)
-{
-	if (qp->req.held)
+	else if (!hold && qp->req.held)
 		LIST_REMOVE(qp, grace_link);
-	qp->req.held = false;
+	qp->req.held = hold;
 }
 
 void
@@ -309,7 +269,7 @@ rc_requester_destroy(struct rc_qp *qp)
 	if (qp->req.wqes == NULL)
 		return;
 	timer_disarm(qp->worker->wheel, &qp->req.timer);
-	sq_unhold(qp);
+	rc_sq_hold(qp, false);
 }
 
 bool
@@ -338,13 +298,12 @@ rc_requester_drain(struct rc_qp *qp)
 	tell_drained(qp);
 }
 
-/* True if this local operation's completion must wait for its grace period. */
-static bool
-sq_waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+bool
+rc_sq_waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	struct rc_sq_more *more = rc_sq_more(&qp->req, wqe);
 
-	if (!rc_wqe_local(wqe) || more->token == 0)
+	if (more->token == 0)
 		return false;
 	if (!mem_grace_done(qp->worker->mem, more->token))
 		return true;
@@ -352,24 +311,15 @@ sq_waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	return false;
 }
 
-/* Complete WQEs from tail to ack, up to the first that waits for a grace period. */
-static inline void
-sq_retire(struct rc_qp *qp)
+/* Complete WQEs from tail to `end`, all with this error. */
+static void
+sq_complete_to(struct rc_qp *qp, uint32_t end, enum wc_status status)
 {
+	struct rc_cq_batch b = rc_cq_begin(qp->send_cq, qp->worker);
 	struct rc_requester *req = &qp->req;
-	struct rc_sq_wqe *wqe;
 
-	while (req->tail != req->ack) {
-		wqe = rc_sq_at(req, req->tail);
-		if (unlikely(sq_waits(qp, wqe))) {
-			sq_hold(qp);
-			return;
-		}
-		req->tail++;
-		sq_complete(qp, wqe, WC_SUCCESS);
-	}
-	if (unlikely(req->held))
-		sq_unhold(qp);
+	while (req->tail != end)
+		rc_sq_complete(qp, &b, rc_sq_at(req, req->tail++), status, true);
 }
 
 /* Advance ack past local operations that were executed: all WQEs before them are done. */
@@ -392,40 +342,17 @@ rc_sq_settle(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
-	if (req->ack != req->head && unlikely(rc_wqe_local(rc_sq_at(req, req->ack))))
+	if (req->ack != req->head && rc_wqe_local(rc_sq_at(req, req->ack)))
 		pass_local(req);
-	sq_retire(qp);
+	rc_sq_retire(qp, false);
 	/* a local failure waits until all earlier WQEs completed; a NAK does not (rc_sq_fail()) */
-	if (req->ack != req->head && req->tail == req->ack &&
-		unlikely(rc_sq_at(req, req->ack)->status != WC_SUCCESS)) {
+	if (req->tail == req->ack && rc_sq_stops_at_ack(req) &&
+		rc_sq_at(req, req->ack)->status != WC_SUCCESS) {
 		rc_sq_fail(qp, rc_sq_at(req, req->ack)->status);
 		return false;
 	}
-	if (unlikely(qp->state == QPS_SQD))
-		tell_drained(qp);
+	tell_drained(qp);
 	return true;
-}
-
-void
-rc_requester_grace(struct rc_qp *qp)
-{
-	rc_sq_settle(qp);
-}
-
-/*
- * The QP fails: complete the WQEs that are done. A local operation whose grace period is not over
- * was executed, but other workers may not see it yet, so it completes as flushed.
- */
-static void
-sq_retire_held(struct rc_qp *qp)
-{
-	struct rc_requester *req = &qp->req;
-	struct rc_sq_wqe *wqe;
-
-	while (req->tail != req->ack) {
-		wqe = rc_sq_at(req, req->tail++);
-		sq_complete(qp, wqe, sq_waits(qp, wqe) ? WC_WR_FLUSH_ERR : WC_SUCCESS);
-	}
 }
 
 /* What a completion status says about the failure of a QP. */
@@ -452,7 +379,6 @@ rc_sq_fail(struct rc_qp *qp, enum wc_status status)
 {
 	const struct sq_failure *f = &sq_failures[status];
 	struct rc_requester *req = &qp->req;
-	struct rc_sq_wqe *wqe;
 	struct qp_failure why = { .psn = req->una,
 		.expected = req->una,
 		.status = status,
@@ -460,11 +386,10 @@ rc_sq_fail(struct rc_qp *qp, enum wc_status status)
 		.syndrome = f->syndrome,
 		.verdict = f->response ? VERDICT_RESPONSE : VERDICT_COUNT };
 
-	sq_retire_held(qp);
-	wqe = rc_sq_at(req, req->ack++);
-	why.opcode = wqe->opcode;
-	sq_complete(qp, wqe, status);
-	req->tail = req->ack;
+	RTE_ASSERT(!(qp->worker->errors & RC_QP_FAILED)); /* the step would have ended */
+	rc_sq_retire(qp, true);
+	why.opcode = rc_sq_at(req, req->ack++)->opcode;
+	sq_complete_to(qp, req->ack, status);
 	rc_fail(qp, why);
 }
 
@@ -474,10 +399,8 @@ rc_requester_flush(struct rc_qp *qp)
 	struct rc_requester *req = &qp->req;
 
 	timer_disarm(qp->worker->wheel, &req->timer);
-	sq_retire_held(qp);
-	while (req->tail != req->head)
-		sq_complete(qp, rc_sq_at(req, req->tail++), WC_WR_FLUSH_ERR);
-	sq_unhold(qp);
+	rc_sq_retire(qp, true);
+	sq_complete_to(qp, req->head, WC_WR_FLUSH_ERR);
 	req->ack = req->send = req->head;
 	req->una = req->send_psn = req->next_psn;
 	req->rd_atomic = 0;

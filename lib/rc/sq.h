@@ -7,65 +7,99 @@
 
 /**
  * @file
- * Private to lib/rc: how a WQE of the send queue completes. sq.c completes WQEs one by one; the
- * completer collects those that one ACK acknowledges, and publishes them together.
+ * Private to lib/rc: complete the WQEs of the send queue, in order. For sq.c, and inline for the
+ * completer, which does it for each ACK.
  */
 
 #include "rc/cq.h"
 
-/** An unsignaled request has no completion unless it fails. */
+/* sq.c */
+
+/** True if this local operation's completion must wait for its grace period. */
+bool rc_sq_waits(struct rc_qp *qp, struct rc_sq_wqe *wqe);
+/** Put the QP on the worker's list of those that wait for a grace period, or take it off. */
+void rc_sq_hold(struct rc_qp *qp, bool hold);
+/**
+ * Complete the WQEs that are done, in order, up to the first that waits for a grace period. Then
+ * fail the QP if the oldest WQE failed locally, or raise EVENT_SQ_DRAINED if it is due.
+ *
+ * @retval false  the QP failed: the caller ends the step
+ */
+bool rc_sq_settle(struct rc_qp *qp);
+
+/**
+ * Complete a WQE, once. An unsignaled request has no completion unless it fails.
+ *
+ * @param local  a constant: false if it is no local operation
+ */
+static __rte_always_inline void
+rc_sq_complete(struct rc_qp *qp, struct rc_cq_batch *b, const struct rc_sq_wqe *wqe,
+	enum wc_status status, bool local)
+{
+	if (status == WC_SUCCESS && unlikely(!(wqe->flags & SEND_SIGNALED)))
+		return;
+	rc_cq_add(b, qp,
+		(struct wc){
+			.wr_id = wqe->wr_id,
+			.status = status,
+			.opcode = rc_wr_infos[wqe->opcode].wc_opcode,
+			.byte_len = wqe->length,
+			.qp_num = qp->qpn,
+			.mw_key = local && wqe->opcode == WR_BIND_MW ? wqe->rkey : 0,
+		},
+		false);
+}
+
+/**
+ * Complete WQEs from tail to ack, up to the first that waits for a grace period. If the QP fails
+ * none may wait: such a local operation was executed, but other workers may not see it yet, so it
+ * completes as flushed.
+ */
+static __rte_always_inline void
+rc_sq_retire(struct rc_qp *qp, bool fails)
+{
+	struct rc_cq_batch b = rc_cq_begin(qp->send_cq, qp->worker);
+	struct rc_requester *req = &qp->req;
+	uint32_t at = req->tail, ack = req->ack;
+	struct rc_sq_wqe *wqe;
+	bool waits;
+
+	for (; at != ack; at++) {
+		wqe = rc_sq_at(req, at);
+		if (likely(!rc_wqe_local(wqe))) {
+			rc_sq_complete(qp, &b, wqe, WC_SUCCESS, false);
+			continue;
+		}
+		waits = rc_sq_waits(qp, wqe);
+		if (waits && !fails) {
+			rc_sq_hold(qp, true);
+			break;
+		}
+		rc_sq_complete(qp, &b, wqe, waits ? WC_WR_FLUSH_ERR : WC_SUCCESS, true);
+	}
+	rc_cq_end(&b, qp->worker, false);
+	req->tail = at;
+	if (unlikely(req->held) && at == ack)
+		rc_sq_hold(qp, false);
+}
+
+/** True if the WQE at ack is local, or failed. */
+static inline bool
+rc_sq_stops_at_ack(const struct rc_requester *req)
+{
+	const struct rc_sq_wqe *wqe = rc_sq_at(req, req->ack);
+
+	return req->ack != req->head && (rc_wqe_local(wqe) || wqe->status != WC_SUCCESS);
+}
+
+/** rc_sq_settle() inline, for a QP that is acknowledged. */
 static __rte_always_inline bool
-rc_wqe_silent(const struct rc_sq_wqe *wqe, enum wc_status status)
+rc_sq_settle_acked(struct rc_qp *qp)
 {
-	return status == WC_SUCCESS && unlikely(!(wqe->flags & SEND_SIGNALED));
-}
-
-/** What the completion of a WQE says. */
-static __rte_always_inline struct wc
-rc_wqe_completion(const struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
-{
-	return (struct wc){
-		.wr_id = wqe->wr_id,
-		.status = status,
-		.opcode = rc_wr_infos[wqe->opcode].wc_opcode,
-		.byte_len = wqe->length,
-		.qp_num = qp->qpn,
-		.mw_key = wqe->opcode == WR_BIND_MW ? wqe->rkey : 0,
-	};
-}
-
-/** Successful completions that are written to the CQ and not yet published. */
-struct rc_sq_batch {
-	const struct rc_cq *cq;
-	struct rc_cq_ring *ring;
-	uint32_t head; /**< ring index of the next completion */
-	uint32_t end; /**< the CQ looks full there */
-};
-
-static __rte_always_inline struct rc_sq_batch
-rc_sq_batch_begin(const struct rc_qp *qp)
-{
-	struct rc_cq *cq = qp->send_cq;
-	struct rc_cq_ring *r = cq->rings[qp->worker->id];
-
-	return (struct rc_sq_batch){ .cq = cq,
-		.ring = r,
-		.head = r->head,
-		.end = likely(!rc_cq_overrun(cq)) ? r->tail_seen + cq->depth : r->head };
-}
-
-static __rte_always_inline void
-rc_sq_batch_add(struct rc_sq_batch *b, const struct rc_qp *qp, const struct rc_sq_wqe *wqe)
-{
-	if (!rc_wqe_silent(wqe, WC_SUCCESS))
-		rc_cq_write(b->cq, b->ring, b->head++, rc_wqe_completion(qp, wqe, WC_SUCCESS));
-}
-
-static __rte_always_inline void
-rc_sq_batch_publish(const struct rc_sq_batch *b, struct rc_qp *qp)
-{
-	if (likely(b->head != b->ring->head))
-		rc_cq_publish(qp->worker, b->ring, b->head, CQ_ARMED_ANY);
+	if (unlikely(!COMMON_CASE(qp->state != QPS_SQD && !rc_sq_stops_at_ack(&qp->req))))
+		return rc_sq_settle(qp);
+	rc_sq_retire(qp, false);
+	return true;
 }
 
 #endif

@@ -2,12 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <errno.h>
-
 #include "base/plural.h"
-#include "rc/qp_directory.h"
-#include "rc/qp.h"
-#include "rc/rq.h"
+#include "rc/check.h"
 
 /*
  * A shared receive queue and its QPs are on one worker (design.md, who owns what). Its number is an
@@ -77,6 +73,7 @@ rc_srq_create(struct rc_worker *w, uint32_t pd, uint32_t max_wr, uint32_t max_sg
 	struct rc_srq *srq;
 	uint32_t n;
 
+	RTE_ASSERT(srqn != NULL);
 	if (max_wr == 0 || max_wr > dev->limits.max_srq_wr)
 		return error_set(err, EINVAL, "max_wr: got %u, allowed 1..%u", max_wr,
 			dev->limits.max_srq_wr);
@@ -102,6 +99,7 @@ rc_srq_create(struct rc_worker *w, uint32_t pd, uint32_t max_wr, uint32_t max_sg
 	dev->srqs[n] = srq;
 	srq_set_owner(dev, n, w->id);
 	*srqn = n;
+	rc_srq_check(srq);
 	return 0;
 }
 
@@ -136,6 +134,7 @@ rc_srq_modify(struct rc_worker *w, uint32_t srqn, uint32_t limit, struct error *
 			srq->rq.max_wr);
 	srq->limit = limit;
 	rc_srq_taken(srq);
+	rc_srq_check(srq);
 	return 0;
 }
 
@@ -143,10 +142,13 @@ int
 rc_srq_post(struct rc_worker *w, uint32_t srqn, const struct recv_wr *wr, struct error *err)
 {
 	struct rc_srq *srq = srq_find(w, srqn);
+	int rc;
 
 	if (srq == NULL)
 		return no_srq(w, srqn, err);
-	return rc_rq_post(&srq->rq, wr, err);
+	rc = rc_rq_post(&srq->rq, wr, err);
+	rc_srq_check(srq);
+	return rc;
 }
 
 int

@@ -4,7 +4,6 @@
 
 /* The flight recorder of queue pairs: trace.h says who calls it, and why others pay nothing. */
 
-#include <errno.h>
 #include <inttypes.h>
 
 #include "base/line.h"
@@ -12,7 +11,14 @@
 #include "rc/trace.h"
 #include "wire/bytes.h"
 #include "wire/layout.h"
-#include "wire/wire.h"
+
+/* Record a step that happens now. */
+static struct trace_step *
+record_step(struct rc_qp *qp, struct trace_step s)
+{
+	s.time = qp->worker->now;
+	return trace_put(qp->trace, s);
+}
 
 /* --- sent packets --- */
 
@@ -20,11 +26,9 @@ static void
 record_sent(struct rc_trace_sink *s, const uint8_t *bth, uint32_t payload)
 {
 	const struct opcode_info *op = &opcodes[bth[0]];
-	struct rc_qp *qp = s->qp;
 
-	trace_put(qp->trace,
-		(struct trace_step){ .time = qp->worker->now,
-			.event = RC_STEP_SENT,
+	record_step(s->qp,
+		(struct trace_step){ .event = RC_STEP_SENT,
 			.what = bth[0],
 			.number = get_be24(bth + BTH_PSN),
 			.detail = op->headers & HDR_AETH ? bth[BTH_LEN] : 0,
@@ -95,9 +99,8 @@ rc_trace_received(struct rc_qp *qp, const struct packet *pkt)
 	bool response = pkt->op->flags & OP_RESPONSE;
 
 	rc_trace_begin(qp);
-	qp->worker->recorder.received = trace_put(qp->trace,
-		(struct trace_step){ .time = qp->worker->now,
-			.event = RC_STEP_RECEIVED,
+	qp->worker->recorder.received = record_step(qp,
+		(struct trace_step){ .event = RC_STEP_RECEIVED,
 			.what = pkt->opcode,
 			.number = pkt->psn,
 			.expected = response ? qp->req.una : qp->resp.epsn,
@@ -109,7 +112,7 @@ rc_trace_received(struct rc_qp *qp, const struct packet *pkt)
 void
 rc_trace_verdict(struct rc_worker *w, enum verdict v)
 {
-	w->recorder.received->outcome = (uint8_t)v;
+	w->recorder.received->outcome = v;
 	rc_trace_end(w);
 }
 
@@ -118,9 +121,8 @@ rc_trace_verdict(struct rc_worker *w, enum verdict v)
 void
 rc_trace_timer(struct rc_qp *qp, bool rnr)
 {
-	trace_put(qp->trace,
-		(struct trace_step){ .time = qp->worker->now,
-			.event = rnr ? RC_STEP_RNR_OVER : RC_STEP_TIMEOUT,
+	record_step(qp,
+		(struct trace_step){ .event = rnr ? RC_STEP_RNR_OVER : RC_STEP_TIMEOUT,
 			.number = qp->req.una,
 			.value = rnr ? qp->req.rnr_left : qp->req.retry_left });
 }
@@ -128,10 +130,9 @@ rc_trace_timer(struct rc_qp *qp, bool rnr)
 void
 rc_trace_modified(struct rc_qp *qp, enum qp_state from)
 {
-	trace_put(qp->trace,
-		(struct trace_step){ .time = qp->worker->now,
-			.event = RC_STEP_MODIFIED,
-			.what = (uint8_t)from,
+	record_step(qp,
+		(struct trace_step){ .event = RC_STEP_MODIFIED,
+			.what = from,
 			.outcome = qp->state });
 }
 
@@ -140,9 +141,8 @@ rc_trace_failed(struct rc_qp *qp)
 {
 	const struct qp_failure *f = &qp->failure;
 
-	trace_put(qp->trace,
-		(struct trace_step){ .time = qp->worker->now,
-			.event = RC_STEP_FAILED,
+	record_step(qp,
+		(struct trace_step){ .event = RC_STEP_FAILED,
 			.what = f->reason,
 			.number = f->psn,
 			.expected = f->expected,
@@ -152,19 +152,6 @@ rc_trace_failed(struct rc_qp *qp)
 
 /* --- on and off --- */
 
-static int
-qp_record_start(struct rc_qp *qp)
-{
-	if (qp->trace != NULL)
-		return 0;
-	qp->trace = slab_alloc(qp->worker->slab, sizeof(*qp->trace));
-	if (qp->trace == NULL)
-		return -ENOMEM;
-	qp->apart |= RC_APART_TRACED;
-	rc_qp_known(qp);
-	return 0;
-}
-
 void
 rc_trace_free(struct rc_qp *qp)
 {
@@ -173,28 +160,25 @@ rc_trace_free(struct rc_qp *qp)
 	qp->trace = NULL;
 }
 
-static void
-qp_record_stop(struct rc_qp *qp)
+static int
+qp_record_switch(struct rc_qp *qp, bool on)
 {
-	rc_trace_free(qp);
-	qp->apart &= ~RC_APART_TRACED;
-	rc_qp_known(qp);
+	if (on == (qp->trace != NULL))
+		return 0;
+	if (!on)
+		rc_trace_free(qp);
+	else if ((qp->trace = slab_alloc(qp->worker->slab, sizeof(*qp->trace))) == NULL)
+		return -ENOMEM;
+	qp->apart ^= RC_APART_TRACED;
+	rc_qp_changed(qp);
+	return 0;
 }
 
 void
 rc_trace_create(struct rc_qp *qp)
 {
 	if (qp->worker->trace_all)
-		qp_record_start(qp); /* without memory the QP works, unrecorded */
-}
-
-static int
-qp_record_switch(struct rc_qp *qp, bool on)
-{
-	if (on)
-		return qp_record_start(qp);
-	qp_record_stop(qp);
-	return 0;
+		qp_record_switch(qp, true); /* without memory the QP works, unrecorded */
 }
 
 int
@@ -328,24 +312,23 @@ rc_step_outcome(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX])
 	return buf;
 }
 
+static void
+print_step(FILE *f, const struct trace_step *s)
+{
+	char what[RC_STEP_TEXT_MAX], outcome[RC_STEP_TEXT_MAX];
+
+	fprintf(f, "%-13s  ", rc_step_name(s->event));
+	if (rc_step_has_psn(s))
+		fprintf(f, "PSN %-8" PRIu32, s->number);
+	if (rc_step_has_expected(s))
+		fprintf(f, " expected %-8" PRIu32, s->expected);
+	fprintf(f, "  %s  %s", rc_step_what(s, what), rc_step_outcome(s, outcome));
+}
+
 void
 rc_trace_print(FILE *f, const struct trace *t, uint64_t hz)
 {
-	unsigned int i, n = trace_length(t);
-	char what[RC_STEP_TEXT_MAX], outcome[RC_STEP_TEXT_MAX];
-	const struct trace_step *s;
-
-	for (i = 0; i < n; i++) {
-		s = trace_at(t, i);
-		fprintf(f, "  %12.3f us  %-13s  ",
-			(double)(s->time - trace_at(t, 0)->time) * 1e6 / (double)hz,
-			rc_step_name(s->event));
-		if (rc_step_has_psn(s))
-			fprintf(f, "PSN %-8" PRIu32, s->number);
-		if (rc_step_has_expected(s))
-			fprintf(f, " expected %-8" PRIu32, s->expected);
-		fprintf(f, "  %s  %s\n", rc_step_what(s, what), rc_step_outcome(s, outcome));
-	}
+	trace_print(f, t, hz, print_step);
 }
 
 void

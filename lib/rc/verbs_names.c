@@ -8,32 +8,25 @@
 
 #include <stdio.h>
 
+#include <rte_common.h>
+
 #include "base/verdict.h"
 #include "rc/verbs_types.h"
 #include "wire/opcode.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static const char *
 name_pick(const char *const *names, unsigned int count, unsigned int i)
 {
-	return i < count && names[i] != (void *)0 ? names[i] : "unknown";
+	return i < count && names[i] != NULL ? names[i] : "unknown";
 }
 
 const char *
 qp_state_name(enum qp_state s)
 {
-	static const char *const names[] = {
-		[QPS_RESET] = "RESET",
-		[QPS_INIT] = "INIT",
-		[QPS_RTR] = "RTR",
-		[QPS_RTS] = "RTS",
-		[QPS_SQD] = "SQD",
-		[QPS_SQE] = "SQE",
-		[QPS_ERR] = "ERR",
-	};
+	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 
-	return name_pick(names, COUNT(names), s);
+	_Static_assert(RTE_DIM(names) == QPS_COUNT, "one name per state");
+	return name_pick(names, RTE_DIM(names), s);
 }
 
 const char *
@@ -41,8 +34,8 @@ mig_state_name(enum mig_state s)
 {
 	static const char *const names[] = { "MIGRATED", "REARM", "ARMED" };
 
-	_Static_assert(COUNT(names) == MIG_COUNT, "one name per state");
-	return name_pick(names, COUNT(names), s);
+	_Static_assert(RTE_DIM(names) == MIG_COUNT, "one name per state");
+	return name_pick(names, RTE_DIM(names), s);
 }
 
 const char *
@@ -55,45 +48,28 @@ wc_status_name(uint32_t status)
 		"REM_ABORT_ERR", "INV_EECN_ERR", "INV_EEC_STATE_ERR", "FATAL_ERR",
 		"RESP_TIMEOUT_ERR", "GENERAL_ERR", "TM_ERR", "TM_RNDV_INCOMPLETE" };
 
-	_Static_assert(COUNT(names) == WC_STATUS_COUNT, "one name per status");
-	return name_pick(names, COUNT(names), status);
+	_Static_assert(RTE_DIM(names) == WC_STATUS_COUNT, "one name per status");
+	return name_pick(names, RTE_DIM(names), status);
 }
 
 const char *
 wc_opcode_name(uint32_t opcode)
 {
-	static const char *const names[] = {
-		[WC_SEND] = "SEND",
-		[WC_RDMA_WRITE] = "RDMA_WRITE",
-		[WC_RDMA_READ] = "RDMA_READ",
-		[WC_COMP_SWAP] = "COMP_SWAP",
-		[WC_FETCH_ADD] = "FETCH_ADD",
-		[WC_BIND_MW] = "BIND_MW",
-		[WC_LOCAL_INV] = "LOCAL_INV",
-		[WC_RECV] = "RECV",
-		[WC_RECV_RDMA_WITH_IMM] = "RECV_RDMA_WITH_IMM",
-	};
+	static const char *const names[] = { "SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP",
+		"FETCH_ADD", "BIND_MW", "LOCAL_INV", [WC_RECV] = "RECV", "RECV_RDMA_WITH_IMM" };
 
-	return name_pick(names, COUNT(names), opcode);
+	return name_pick(names, RTE_DIM(names), opcode);
 }
 
 const char *
 wr_opcode_name(uint32_t opcode)
 {
-	static const char *const names[] = {
-		[WR_RDMA_WRITE] = "RDMA_WRITE",
-		[WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
-		[WR_SEND] = "SEND",
-		[WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
-		[WR_RDMA_READ] = "RDMA_READ",
-		[WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
-		[WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
-		[WR_LOCAL_INV] = "LOCAL_INV",
-		[WR_BIND_MW] = "BIND_MW",
-		[WR_SEND_WITH_INV] = "SEND_WITH_INV",
-	};
+	static const char *const names[] = { "RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND",
+		"SEND_WITH_IMM", "RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD",
+		"LOCAL_INV", "BIND_MW", "SEND_WITH_INV" };
 
-	return name_pick(names, COUNT(names), opcode);
+	_Static_assert(RTE_DIM(names) == WR_SEND_WITH_INV + 1, "one name per opcode");
+	return name_pick(names, RTE_DIM(names), opcode);
 }
 
 const char *
@@ -108,10 +84,10 @@ event_type_name(enum event_type t)
 		"QP_ERROR", "NEIGHBOUR_MOVED", "NEIGHBOUR_LOST", "ADDRESS_CONFLICT",
 		"CONNECTION_MADE", "CONNECTION_REFUSED", "CONNECTION_ENDED", "PEER_PAUSED" };
 
-	_Static_assert(COUNT(names) == EVENT_GID_CHANGE + 1, "one name per event");
+	_Static_assert(RTE_DIM(names) == EVENT_GID_CHANGE + 1, "one name per event");
 	if (t >= EVENT_CQ_COMPLETION)
-		return name_pick(own, COUNT(own), t - EVENT_CQ_COMPLETION);
-	return name_pick(names, COUNT(names), t);
+		return name_pick(own, RTE_DIM(own), t - EVENT_CQ_COMPLETION);
+	return name_pick(names, RTE_DIM(names), t);
 }
 
 static const char *
@@ -120,7 +96,7 @@ syndrome_name(uint8_t syndrome)
 	static const char *const names[] = { "PSN sequence error", "invalid request",
 		"remote access error", "remote operational error" };
 
-	return name_pick(names, COUNT(names), syndrome - AETH_NAK_PSN_SEQUENCE);
+	return name_pick(names, RTE_DIM(names), syndrome - AETH_NAK_PSN_SEQUENCE);
 }
 
 const char *

@@ -6,23 +6,16 @@
  * A worker: receives packets for its QPs. Sending: schedule.c.
  */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-
-#include "base/common_case.h"
 #include "rc/check.h"
 #include "rc/failure.h"
 #include "rc/owner.h"
-#include "rc/qp_directory.h"
-#include "wire/layout.h"
-#include "wire/wire.h"
 
 struct rc_worker *
 rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 {
 	struct rc_worker *w;
 
+	RTE_ASSERT(config->id < RC_WORKERS_MAX);
 	if (config->id >= dev->workers || dev->worker[config->id] != NULL)
 		return NULL;
 	w = mem_zalloc(dev->alloc, sizeof(*w), CACHE_LINE);
@@ -43,13 +36,7 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w->tx = config->tx;
 	w->wheel = config->wheel;
 	w->id = config->id;
-	w->icrc_unchecked = config->icrc_unchecked;
-	w->event = config->event;
-	w->awaited = config->awaited;
-	w->completed = config->completed;
-	w->event_arg = config->event_arg;
-	w->violation = config->violation;
-	w->violation_arg = config->violation_arg;
+	w->config = *config;
 	rc_trace_sink_init(&w->recorder);
 	STAILQ_INIT(&w->run_queue);
 	LIST_INIT(&w->qps);
@@ -81,6 +68,7 @@ rc_worker_counters(const struct rc_worker *w, int port, struct rc_counters *sum)
 	const uint64_t *from;
 	unsigned int p, i;
 
+	RTE_ASSERT(port < RC_PORTS_MAX);
 	for (p = 0; p < RC_PORTS_MAX; p++) {
 		from = (const uint64_t *)&w->counters[p];
 		for (i = 0; (port < 0 || (unsigned int)port == p) && i < RC_COUNTER_COUNT; i++)
@@ -105,29 +93,18 @@ rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n)
 
 	for (i = 0; i < n; i++) {
 		pkt = pkts[i];
-		if (unlikely(!rc_owned_by_qp(pkt) ||
-			    rc_slot_owner(dev, rc_slot(dev, pkt->dest_qpn)) != w->id))
+		if (unlikely(!COMMON_CASE(rc_owned_by_qp(pkt) &&
+			    rc_slot_owner(dev, rc_slot(dev, pkt->dest_qpn)) == w->id)))
 			break;
 	}
 	return i;
 }
 
-#define TAKES_REQUESTS  0x1
-#define TAKES_RESPONSES 0x2
-
-/* rc-transport 11: which packets each QP state accepts */
-static const uint8_t state_takes[QPS_COUNT] = {
-	[QPS_RTR] = TAKES_REQUESTS,
-	[QPS_RTS] = TAKES_REQUESTS | TAKES_RESPONSES,
-	[QPS_SQD] = TAKES_REQUESTS | TAKES_RESPONSES,
+const uint8_t rc_state_takes[QPS_COUNT] = {
+	[QPS_RTR] = RC_TAKES_REQUESTS,
+	[QPS_RTS] = RC_TAKES_ALL,
+	[QPS_SQD] = RC_TAKES_ALL,
 };
-
-/* rc-transport 5.4: the opcode belongs to the QP's service class */
-static bool
-class_fits(const struct rc_qp *qp, const struct packet *pkt)
-{
-	return OPCODE_CLASS(pkt->opcode) == (qp->type == QPT_RC ? OPCODE_RC : OPCODE_UD);
-}
 
 /*
  * rc-transport 5.5: the packet is from the QP's peer and to the QP's address. The peer may use any
@@ -154,8 +131,8 @@ pkey_violation(struct rc_qp *qp, const struct packet *pkt)
 
 	if (pkt->port < RC_PORTS_MAX)
 		port_violation(&w->violations[pkt->port].pkey);
-	if (w->violation != NULL)
-		w->violation(w->violation_arg, pkt, qp->dest_qpn);
+	if (w->config.violation != NULL)
+		w->config.violation(w->config.violation_arg, pkt, qp->dest_qpn);
 	return VERDICT_PKEY;
 }
 
@@ -166,7 +143,7 @@ pkey_violation(struct rc_qp *qp, const struct packet *pkt)
 static bool
 migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
-	if (!qp->worker->icrc_unchecked && !wire_crc_ok(pkt, v))
+	if (!qp->worker->config.icrc_unchecked && !wire_crc_ok(pkt, v))
 		return false;
 	if (!address_fits(&qp->attr.alt_av, pkt, false)) {
 		rc_migration_refused(qp);
@@ -181,6 +158,24 @@ migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 	return true;
 }
 
+/* rc-transport 5.5 to 5.8. `known`, a constant: packet_known() is true. */
+static __rte_always_inline bool
+path_admits(struct rc_qp *qp, const struct packet *pkt, bool known, enum verdict *v)
+{
+	if (unlikely(!address_fits(&qp->path.av, pkt, known))) {
+		*v = VERDICT_ADDRESS;
+		return false;
+	}
+	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
+	if (!qp->worker->config.icrc_unchecked && unlikely(!wire_crc_ok(pkt, v)))
+		return false;
+	if (!known && !port_pkey_match(pkt->pkey, qp->pkey)) {
+		*v = pkey_violation(qp, pkt);
+		return false;
+	}
+	return true;
+}
+
 /* The opcode is not of the QP's service class: process a CNP (congestion 2), drop others. */
 static enum verdict
 receive_cnp(struct rc_qp *qp, const struct packet *pkt)
@@ -189,14 +184,10 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 
 	if (pkt->opcode != OPCODE_CNP)
 		return VERDICT_QP_TYPE;
-	if ((state_takes[qp->state] & TAKES_REQUESTS) == 0)
+	if (!(rc_state_takes[qp->state] & RC_TAKES_REQUESTS))
 		return VERDICT_QP_STATE;
-	if (!address_fits(&qp->path.av, pkt, false))
-		return VERDICT_ADDRESS;
-	if (!qp->worker->icrc_unchecked && !wire_crc_ok(pkt, &v))
+	if (!path_admits(qp, pkt, false, &v))
 		return v;
-	if (!port_pkey_match(pkt->pkey, qp->pkey))
-		return pkey_violation(qp, pkt);
 	rc_count(qp, rcvd_pkts, 1);
 	rc_rp_notified(qp);
 	return VERDICT_CNP;
@@ -208,39 +199,60 @@ state_admits(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
 	bool response = pkt->op->flags & OP_RESPONSE;
 
-	if (!class_fits(qp, pkt)) {
+	if (OPCODE_CLASS(pkt->opcode) != OPCODE_RC) { /* rc-transport 5.4 */
 		*v = receive_cnp(qp, pkt);
 		return false;
 	}
 	*v = VERDICT_QP_STATE;
-	if ((state_takes[qp->state] & (response ? TAKES_RESPONSES : TAKES_REQUESTS)) == 0)
+	if (!(rc_state_takes[qp->state] & (response ? RC_TAKES_RESPONSES : RC_TAKES_REQUESTS)))
 		return false;
 	return qp->mig_state != MIG_ARMED || !pkt->migreq || migration_request(qp, pkt, v);
 }
 
-/*
- * Check a packet (rc-transport 5). `known`, a constant: packet_known() is true.
- *
- * @retval false  *v is the verdict
- */
-static __rte_always_inline bool
-packet_admitted(struct rc_qp *qp, const struct packet *pkt, bool known, enum verdict *v)
+_Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 2 &&
+		offsetof(struct packet, encap) == offsetof(struct packet, pkey) + 4,
+	"packet_word");
+
+/* P_Key, port and encapsulation of a packet in one word */
+static inline uint64_t
+packet_word(const struct packet *pkt)
 {
-	if (!known && !state_admits(qp, pkt, v))
+	uint64_t word;
+
+	memcpy(&word, (const uint8_t *)pkt + offsetof(struct packet, pkey), sizeof(word));
+	return word;
+}
+
+/*
+ * Remember what has been admitted, if class, P_Key, port and encapsulation of a packet decide alone
+ * what `known` leaves out: the QP takes all packets, no migration is under way, the addresses are
+ * GIDs, and no step is recorded. rc_qp_changed() forgets it.
+ */
+static void
+packet_remember(struct rc_qp *qp, const struct packet *pkt)
+{
+	if (rc_state_takes[qp->state] == RC_TAKES_ALL && qp->mig_state == MIG_MIGRATED &&
+		qp->path.av.encap != ENCAP_IB && qp->trace == NULL)
+		qp->known = packet_word(pkt);
+}
+
+/* True if the general checks admitted a packet like this one. */
+static inline bool
+packet_known(const struct rc_qp *qp, const struct packet *pkt)
+{
+	return likely(OPCODE_CLASS(pkt->opcode) == OPCODE_RC) &&
+		likely(packet_word(pkt) == qp->known);
+}
+
+/* Check a packet (rc-transport 5). @retval false  *v is the verdict */
+static inline bool
+packet_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+{
+	if (!state_admits(qp, pkt, v) || !path_admits(qp, pkt, false, v))
 		return false;
-	if (unlikely(!address_fits(&qp->path.av, pkt, known))) {
-		*v = VERDICT_ADDRESS;
-		return false;
-	}
-	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
-	if (!qp->worker->icrc_unchecked && unlikely(!wire_crc_ok(pkt, v)))
-		return false;
-	if (!known && !port_pkey_match(pkt->pkey, qp->pkey)) {
-		*v = pkey_violation(qp, pkt);
-		return false;
-	}
-	if (!known && qp->mig_state == MIG_REARM && !pkt->migreq)
+	if (qp->mig_state == MIG_REARM && !pkt->migreq)
 		qp->mig_state = MIG_ARMED; /* the peer is at least in REARM too */
+	packet_remember(qp, pkt);
 	return true;
 }
 
@@ -250,9 +262,9 @@ unknown_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 	bool admitted;
 
 	if (likely(qp->trace == NULL))
-		return packet_admitted(qp, pkt, false, v);
+		return packet_admitted(qp, pkt, v);
 	rc_trace_received(qp, pkt);
-	admitted = packet_admitted(qp, pkt, false, v);
+	admitted = packet_admitted(qp, pkt, v);
 	if (admitted)
 		qp->worker->errors |= RC_RECORDS;
 	else
@@ -260,36 +272,11 @@ unknown_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 	return admitted;
 }
 
-_Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 2 &&
-		offsetof(struct packet, encap) == offsetof(struct packet, pkey) + 4,
-	"struct rc_qp");
-
-/* The P_Key's membership bit in qp.known */
-#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
-#define MEMBERSHIP ((uint64_t)PKEY_FULL)
-#else
-#define MEMBERSHIP ((uint64_t)PKEY_FULL << 48)
-#endif
-
-/*
- * Class, state, port, encapsulation and P_Key fit, migration is not under way, and the QP's steps
- * are not recorded: qp.known says all of it in one word (rc_qp_known()).
- */
-static inline bool
-packet_known(const struct rc_qp *qp, const struct packet *pkt)
-{
-	uint64_t word;
-
-	memcpy(&word, (const uint8_t *)pkt + offsetof(struct packet, pkey), sizeof(word));
-	return likely(OPCODE_CLASS(pkt->opcode) == OPCODE_RC) &&
-		likely(((word ^ qp->known) & ~MEMBERSHIP) == 0);
-}
-
 static inline bool
 packet_take(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
 	if (likely(COMMON_CASE(packet_known(qp, pkt))))
-		return packet_admitted(qp, pkt, true, v);
+		return path_admits(qp, pkt, true, v);
 	return unknown_admitted(qp, pkt, v);
 }
 
@@ -321,11 +308,14 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	struct rc_qp *qp = rc_qp_at(w, pkt->dest_qpn);
 	enum verdict v;
 
+	RTE_ASSERT(pkt->op == &opcodes[pkt->opcode]);
 	w->now = now;
 	if (unlikely(qp == NULL))
 		return VERDICT_QPN_UNKNOWN;
-	if (unlikely(!packet_take(qp, pkt, &v)))
+	if (unlikely(!packet_take(qp, pkt, &v))) {
+		rc_qp_check(qp);
 		return v;
+	}
 
 	rc_count(qp, rcvd_pkts, 1);
 	if (unlikely(pkt->ecn_ce))

@@ -10,13 +10,14 @@
  * Doorbells: the client's threads tell the worker which queues have new entries.
  *
  * An entry is the queue's slot and a phase bit, which changes with each round of the ring: so the
- * worker sees a new entry without an index. A queue's flag .rung says that it is in the ring. Only
- * who finds the flag clear puts the queue there, so each is there once at most, the ring, which has
- * a place for each queue, never overflows, and a queue without work costs nothing.
+ * worker sees a new entry without an index. A queue's flag .rung says that the worker will look at
+ * it: it is in the ring, or the worker has taken it from there and goes on looking at its index.
+ * Only who finds the flag clear puts the queue there, so each is there once at most. The ring has a
+ * place for each queue and never overflows, and a queue without work costs nothing.
  *
- * The worker clears the flag before it reads the queue's index, the client publishes the index
- * before it looks at the flag, and both put a full fence between: one of them sees what the other
- * did.
+ * The worker clears the flag before it reads the queue's index for the last time, the client
+ * publishes the index before it looks at the flag, and both put a full fence between: one of them
+ * sees what the other did.
  *
  * Hostile clients: a slot is masked, and the worker takes a bounded number of entries in a turn. A
  * queue that is rung too often is looked at in vain; one that is never rung waits for ever.
@@ -42,9 +43,9 @@ struct ring_doorbells {
 	uint32_t index;
 };
 
-/** Take the oldest doorbell, and clear the flag of its queue. @retval false there is none */
+/** Take the oldest doorbell; its queue's flag stays set. @retval false there is none */
 static inline bool
-ring_doorbell_take(struct ring_doorbells *d, struct ring_queue *queues, uint32_t *slot)
+ring_doorbell_take(struct ring_doorbells *d, uint32_t *slot)
 {
 	uint32_t entry = __atomic_load_n(&d->entries[d->index & d->mask], __ATOMIC_ACQUIRE);
 
@@ -52,9 +53,15 @@ ring_doorbell_take(struct ring_doorbells *d, struct ring_queue *queues, uint32_t
 		return false;
 	d->index++;
 	*slot = entry & d->mask;
-	/* full fence: clear, then let the caller read the queue's indices */
-	__atomic_exchange_n(&queues[*slot].rung, 0, __ATOMIC_SEQ_CST);
 	return true;
+}
+
+/** From now on the queue rings again; then read its indices once more. */
+static inline void
+ring_doorbell_clear(struct ring_queue *queue)
+{
+	/* full fence: clear, then let the caller read the queue's indices */
+	__atomic_exchange_n(&queue->rung, 0, __ATOMIC_SEQ_CST);
 }
 
 /** True if ring_doorbell_take() would find one. */
@@ -70,7 +77,7 @@ ring_doorbell_waits(const struct ring_doorbells *d)
  * Client, any thread: ring for the queue in this slot, whose index has been published.
  *
  * @param next  place of the next doorbell, shared by the client's threads only
- * @retval true  it was not in the ring: look at ring_segment.asleep
+ * @retval true  the worker did not look at it: look at ring_segment.asleep
  */
 static inline bool
 ring_doorbell_ring(uint32_t *entries, uint32_t mask, uint32_t *next, struct ring_queue *queue,

@@ -41,7 +41,7 @@ struct ring_queue {
 	/* written by the client; the worker clears .rung */
 	uint32_t send_head RING_ALIGNED;
 	uint32_t receive_head;
-	uint32_t rung; /**< 1: the queue is in the doorbell ring */
+	uint32_t rung; /**< 1: the worker looks at the queue without a doorbell, or after one */
 	/* written by the worker */
 	uint32_t send_tail RING_ALIGNED;
 	uint32_t receive_tail;

@@ -17,6 +17,15 @@
  * With HELLO a program may pass the mirror of another device that it has opened: the new one then
  * shares it, since a page can be in one file only. Who holds that descriptor may.
  *
+ * A connection whose first request is CM_OPEN stands for a program's use of librdmacm instead of a
+ * device. It has event channels, and passes the commands that librdmacm writes to the kernel's
+ * device, as they are (rdma/rdma_user_cm.h).
+ *
+ * With MR_REGISTER a program may pass a file in memory that it has mapped shared, open for reading
+ * and writing: then the region's address is the offset in it. A program that has mapped such a
+ * file, and has neither its path nor a descriptor, asks by MR_REGISTER_RANGE: polca opens the file
+ * at the address in the program that sends the request, if polca has the capabilities for it.
+ *
  * HELLO has a magic number, major and minor version, and feature bits. Another major version is
  * refused. A minor version adds requests and uses reserved fields; each side uses only what the
  * other's features name.
@@ -26,7 +35,13 @@
 
 #define RING_MAGIC 0x61636c6f70000001u
 #define RING_MAJOR 1
-#define RING_MINOR 0
+#define RING_MINOR 3
+
+/** What can be asked for beyond the first version. HELLO: each side says what it knows. */
+#define RING_FEATURE_WINDOWS UINT64_C(1) /**< RING_MW_ALLOC, RING_MW_FREE */
+#define RING_FEATURE_SHARED  UINT64_C(2) /**< RING_MR_REGISTER with a file */
+#define RING_FEATURE_RANGES  UINT64_C(4) /**< RING_MR_REGISTER_RANGE */
+#define RING_FEATURES        (RING_FEATURE_WINDOWS | RING_FEATURE_SHARED | RING_FEATURE_RANGES)
 
 /** Slot of no object. */
 #define RING_NONE     UINT32_MAX
@@ -50,6 +65,13 @@ enum ring_request_code {
 	RING_QP_MODIFY,
 	RING_QP_QUERY,
 	RING_QP_DESTROY,
+	RING_CM_OPEN, /* with struct ring_hello; from minor version 1 on */
+	RING_CM_CHANNEL_OPEN,
+	RING_CM_CHANNEL_CLOSE,
+	RING_CM_COMMAND,
+	RING_MW_ALLOC, /* from minor version 2 on; as many windows as regions */
+	RING_MW_FREE,
+	RING_MR_REGISTER_RANGE, /* with struct ring_mr; from minor version 3 on */
 	RING_REQUESTS
 };
 
@@ -88,16 +110,24 @@ struct ring_limits {
 	uint32_t max_channels;
 };
 
-/** Descriptors that come with it, in this order: segment, mirror, wake pipe, event pipe. */
-#define RING_HELLO_FDS 4
+/**
+ * Descriptors that come with it, in this order: segment, mirror, wake pipe, and both ends of the
+ * event pipe, which the program reads. The writing end is for the provider, which says when polca
+ * is gone; its flags are not those of polca's own.
+ */
+#define RING_HELLO_FDS 5
+/** With a completion channel: both ends of its pipe, likewise. */
+#define RING_CHANNEL_FDS 2
 struct ring_hello_reply {
 	uint32_t major;
 	uint32_t minor;
-	uint64_t features; /**< that polca serves */
+	uint64_t features; /**< of those that the client knows, what polca serves */
 	struct ring_geometry geometry;
 	struct ring_limits limits;
 	uint64_t node_guid;
 	char version[32]; /**< of polca, for people */
+	uint32_t max_mw; /**< 0: an older polca, which allows as many windows as regions */
+	uint32_t reserved;
 };
 
 struct ring_port_reply {
@@ -116,16 +146,23 @@ struct ring_slot {
 };
 
 struct ring_mr {
-	uint64_t addr; /**< of the client; its pages are in the mirror, at this offset */
+	/** of the client, and offset in the mirror; or in the passed file; RANGE: of the client */
+	uint64_t addr;
 	uint64_t length;
 	uint64_t iova; /**< address that work requests and peers use for the first byte */
 	uint32_t pd;
 	uint32_t access; /**< ibv_access_flags */
 };
 
+/** A window or, of a region, lkey and rkey. */
 struct ring_mr_reply {
 	uint32_t slot;
-	uint32_t key; /**< lkey and rkey */
+	uint32_t key;
+};
+
+struct ring_mw {
+	uint32_t pd;
+	uint32_t type; /**< ibv_mw_type */
 };
 
 struct ring_cq_create {
@@ -223,6 +260,23 @@ struct ring_qp_attr {
 	uint8_t en_sqd_async_notify;
 };
 
+#define RING_CM_BYTES 640
+
+/** A command of librdmacm, and in the reply what it wants to be written to its response. */
+struct ring_cm_command {
+	uint32_t channel; /**< on which it was written */
+	uint32_t from; /**< MIGRATE_ID: the channel that its descriptor stands for */
+	uint32_t length; /**< of the command; the value of an option follows it */
+	uint32_t reserved;
+	uint8_t bytes[RING_CM_BYTES];
+};
+
+struct ring_cm_reply {
+	uint32_t length;
+	uint32_t reserved;
+	uint8_t bytes[RING_CM_BYTES];
+};
+
 /** A request has the size of its member. */
 struct ring_request {
 	uint32_t code; /**< enum ring_request_code */
@@ -231,11 +285,13 @@ struct ring_request {
 		struct ring_hello hello;
 		struct ring_slot slot;
 		struct ring_mr mr;
+		struct ring_mw mw;
 		struct ring_cq_create cq;
 		struct ring_srq_create srq;
 		struct ring_srq_modify srq_modify;
 		struct ring_qp_create qp;
 		struct ring_qp_attr attr;
+		struct ring_cm_command cm;
 	};
 };
 
@@ -251,6 +307,7 @@ struct ring_reply {
 		struct ring_cq_reply cq;
 		struct ring_queue_reply queue;
 		struct ring_qp_attr attr;
+		struct ring_cm_reply cm;
 	};
 };
 
@@ -261,7 +318,7 @@ struct ring_completion_event {
 
 /** What the event pipe carries; as struct ib_uverbs_async_event_desc. */
 struct ring_async_event {
-	uint64_t cookie; /**< of the queue pair, CQ or SRQ; a port's number */
+	uint64_t cookie; /**< of the queue pair, CQ or SRQ; a port's number; 0 */
 	uint32_t type; /**< ibv_event_type */
 	uint32_t reserved;
 };

@@ -77,11 +77,37 @@ ring_has_room(struct ring_end *r)
 	return r->index - r->seen <= r->mask || ring_room(r) > 0;
 }
 
+/** Free entries; reads the partner's index only if fewer than @p wanted are known to be free. */
+static inline uint32_t
+ring_room_for(struct ring_end *r, uint32_t wanted)
+{
+	uint32_t used = r->index - r->seen;
+
+	return used <= r->mask && r->mask + 1 - used >= wanted ? r->mask + 1 - used : ring_room(r);
+}
+
 /** The next entry to fill; then increment .index, and publish once for all. */
 static inline void *
 ring_next_free(const struct ring_end *r)
 {
 	return ring_entry(r, r->index);
+}
+
+/**
+ * Own the line of the next entry, so that the write to it need not wait until the consumer's CPU
+ * has given it up. A prefetch for reading would not do, and the compiler makes no other for every
+ * CPU.
+ */
+static inline void
+ring_prefetch_free(const struct ring_end *r)
+{
+	const uint8_t *entry = (const uint8_t *)ring_next_free(r);
+
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw %0" : : "m"(*entry));
+#else
+	__builtin_prefetch(entry, 1);
+#endif
 }
 
 /* --- consumer --- */
@@ -102,6 +128,15 @@ ring_oldest(const struct ring_end *r)
 	return ring_entry(r, r->index);
 }
 
+/** Fetch the lines of the oldest @p n entries at the same time. */
+static inline void
+ring_prefetch_oldest(const struct ring_end *r, uint32_t n)
+{
+	/* the caller takes the first one at once */
+	for (uint32_t i = 1; i < n; i++)
+		__builtin_prefetch(ring_entry(r, r->index + i));
+}
+
 /* --- words that the partner may change at any time --- */
 
 /**
@@ -116,6 +151,30 @@ ring_copy_once(void *to, const void *from, uint32_t words)
 
 	for (i = 0; i < words; i++)
 		dst[i] = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
+}
+
+/** Likewise two words. */
+static inline void
+ring_copy_pair(void *to, const void *from)
+{
+	const uint64_t *src = (const uint64_t *)from;
+	uint64_t *dst = (uint64_t *)to;
+
+	dst[0] = __atomic_load_n(&src[0], __ATOMIC_RELAXED);
+	dst[1] = __atomic_load_n(&src[1], __ATOMIC_RELAXED);
+}
+
+/** Likewise the eight words of a line. */
+static inline void
+ring_copy_line(void *to, const void *from)
+{
+	const uint64_t *src = (const uint64_t *)from;
+	uint64_t *dst = (uint64_t *)to;
+
+	ring_copy_pair(&dst[0], &src[0]);
+	ring_copy_pair(&dst[2], &src[2]);
+	ring_copy_pair(&dst[4], &src[4]);
+	ring_copy_pair(&dst[6], &src[6]);
 }
 
 #endif

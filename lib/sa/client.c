@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_debug.h>
+
 #include "sa/client.h"
 #include "sa/client_private.h"
 #include "sa/layout.h"
@@ -465,6 +467,7 @@ sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *tak
 	uint8_t mad[MAD_LEN];
 	int ret;
 
+	RTE_ASSERT(taker->record != NULL && taker->done != NULL);
 	ret = client_check(q, err);
 	if (ret == 0)
 		ret = client_build(c, mad, q, err);

@@ -13,10 +13,12 @@
 #include "sa/server.h"
 #include "sa/tables.h"
 
-static void
+void
 config_read_wire(const struct sa_write *w, uint64_t offset, uint8_t *wire, size_t len)
 {
-	if (w->body != NULL)
+	if (w->forwarded != NULL)
+		memcpy(wire, w->forwarded + offset, len);
+	else if (w->body != NULL)
 		mad_body_read(w->body, offset, wire, len);
 	else
 		memcpy(wire, w->data + offset, len);

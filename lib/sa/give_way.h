@@ -56,13 +56,19 @@ struct give_way_origin give_way_origin(struct give_way *g, const struct requeste
 /** The list has one more chunk, or loses them all. */
 void give_way_list_grew(struct result *r);
 void give_way_list_gone(struct result *r);
-/** End another list, so that this one finds a chunk. @retval false  none gives way */
+/**
+ * give_way_choose.c: end another list, so that this one finds a chunk. @retval false  none gives
+ * way
+ */
 bool give_way_for_list(struct result *r);
 
 /** The query is put off, or ends. */
 void give_way_query_queued(struct query *q);
 void give_way_query_gone(struct query *q);
-/** End a query that is put off, so that another finds a place. @retval false  none gives way */
+/**
+ * give_way_choose.c: end a query that is put off, so that another finds a place. @retval false
+ * none gives way
+ */
 bool give_way_for_query(const struct query *q);
 
 #endif

@@ -62,7 +62,6 @@ static uint16_t
 inform_subscribe(struct write_batch *b, struct sa_write *w, const struct store_record *same,
 	uint16_t number)
 {
-	const struct sa_record_type *t = sa_table_type(SA_TABLE_INFORM);
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
 	struct subscriber s, old;
 
@@ -85,7 +84,7 @@ inform_subscribe(struct write_batch *b, struct sa_write *w, const struct store_r
 	s.sees_keys = w->who.sight == SA_SEES_KEYS;
 	if (same != NULL && subscriber_of(same, &old))
 		s.asked = old.asked + 1;
-	return write_put(b, t, w->rid, rec, &s, sizeof(s));
+	return write_put_subscriber(b, w->rid, rec, &s);
 }
 
 uint16_t
@@ -131,5 +130,5 @@ write_subscriber(struct write_batch *b, const struct store_record *r, const uint
 	if (!subscriber_of(r, &s))
 		return write_put(b, t, r->rid, rec, NULL, 0);
 	s.origin = s.expiry = 0;
-	return write_put(b, t, r->rid, rec, &s, sizeof(s));
+	return write_put_subscriber(b, r->rid, rec, &s);
 }

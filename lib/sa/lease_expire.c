@@ -76,7 +76,7 @@ start_subscription(struct write_batch *b, const struct store_record *r)
 	memcpy(rec, r->bytes, t->len);
 	if (lease_owner_is_known(b, rec + INFORM_OFF_GID))
 		s.origin = s.expiry = 0;
-	return write_put(b, t, r->rid, rec, &s, sizeof(s));
+	return write_put_subscriber(b, r->rid, rec, &s);
 }
 
 static uint16_t
@@ -97,11 +97,24 @@ static const struct {
 	{ SA_INDEX_SUBSCRIPTION_END, start_subscription, end_subscription },
 };
 
+/*
+ * The rest waits for the next transaction. The end of a lease changes few records, or as many as
+ * half of a transaction if a group goes with it.
+ */
+static bool
+expire_is_full(const struct write_batch *b)
+{
+	size_t max = store_max_ops(b->sa->config.store);
+
+	return max != 0 && b->changes >= max / 4;
+}
+
 /* @return when the next lease of this kind ends; b->now or earlier: the store is full */
 static uint64_t
 expire_kind(struct write_batch *b, unsigned int kind)
 {
 	const struct store_record *r;
+	struct write_point before;
 	struct store_cursor c;
 	uint64_t end;
 	uint16_t status;
@@ -111,11 +124,14 @@ expire_kind(struct write_batch *b, unsigned int kind)
 		r = store_next(&c, &end);
 		if (r == NULL)
 			return LEASE_NEVER;
-		if (end > b->now)
+		if (end > b->now || expire_is_full(b))
 			return end;
+		write_save(b, &before);
 		status = end != 0 ? lease_kinds[kind].end(b, r) : lease_kinds[kind].start(b, r);
-		if (status != MAD_STATUS_OK)
-			return end;
+		if (status == MAD_STATUS_OK)
+			continue;
+		write_undo(b, &before); /* a group goes as a whole or not at all */
+		return end;
 	}
 }
 

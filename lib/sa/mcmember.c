@@ -337,17 +337,29 @@ write_mc_join(struct write_batch *b, struct sa_write *w)
 
 /* --- leaving --- */
 
-static bool
-has_full_member(const struct write_batch *b, const uint8_t *mgid)
+/* The next member of the group behind a cursor on the index of MGIDs, or NULL. */
+static const struct store_record *
+mc_next_member(struct store_cursor *c, const uint8_t *mgid)
 {
 	uint64_t key = sa_gid_key(mgid), at;
 	const struct store_record *r;
+
+	while ((r = store_next(c, &at)) != NULL && at == key)
+		if (memcmp(r->bytes, mgid, 16) == 0)
+			return r;
+	return NULL;
+}
+
+/* True if a record other than @p rid is a full member of the group. */
+static bool
+has_other_full_member(const struct write_batch *b, const uint8_t *mgid, uint32_t rid)
+{
+	const struct store_record *r;
 	struct store_cursor c;
 
-	store_seek_index(&c, write_view(b), SA_INDEX_MGID, key);
-	while ((r = store_next(&c, &at)) != NULL && at == key)
-		if (memcmp(r->bytes, mgid, 16) == 0 &&
-			(r->bytes[MC_OFF_SCOPE_STATE] & MC_FULL_MEMBER) != 0)
+	store_seek_index(&c, write_view(b), SA_INDEX_MGID, sa_gid_key(mgid));
+	while ((r = mc_next_member(&c, mgid)) != NULL)
+		if (r->rid != rid && (r->bytes[MC_OFF_SCOPE_STATE] & MC_FULL_MEMBER) != 0)
 			return true;
 	return false;
 }
@@ -364,18 +376,68 @@ mc_delete_group(struct write_batch *b, const struct sa_record_type *t, const uin
 	return status;
 }
 
+/* True if removing the whole group takes more than half of what one transaction may change. */
+static bool
+mc_group_is_large(const struct write_batch *b, const uint8_t *mgid)
+{
+	size_t max = store_max_ops(b->sa->config.store), n = 0;
+	struct store_cursor c;
+
+	store_seek_index(&c, write_view(b), SA_INDEX_MGID, sa_gid_key(mgid));
+	while (max != 0 && n <= max / 2 && mc_next_member(&c, mgid) != NULL)
+		n++;
+	return n > max / 2;
+}
+
+/* Any member of the group except @p rid, or NULL. */
+static const struct store_record *
+mc_other_member(const struct write_batch *b, const uint8_t *mgid, uint32_t rid)
+{
+	const struct store_record *r;
+	struct store_cursor c;
+
+	store_seek_index(&c, write_view(b), SA_INDEX_MGID, sa_gid_key(mgid));
+	do
+		r = mc_next_member(&c, mgid);
+	while (r != NULL && r->rid == rid);
+	return r;
+}
+
+/*
+ * A large group goes by several transactions. All but the last one remove members that are no full
+ * ones; the last full member goes at the end. If this stops in between, the group still has its
+ * full member, and whoever lets it leave again goes on.
+ */
+static uint16_t
+mc_shrink_group(struct write_batch *b, const struct store_record *last)
+{
+	size_t part = store_max_ops(b->sa->config.store) / 2;
+	const struct store_record *r;
+	uint16_t status = MAD_STATUS_OK;
+
+	while (status == MAD_STATUS_OK && part-- > 0 &&
+		(r = mc_other_member(b, last->bytes + MC_OFF_MGID, last->rid)) != NULL)
+		status = write_del(b, sa_table_type(SA_TABLE_MCMEMBER), r->rid);
+	b->unfinished = status == MAD_STATUS_OK;
+	return status;
+}
+
 uint16_t
 mc_remove_member(struct write_batch *b, struct sa_write *w, const struct store_record *r,
 	uint8_t leave_states)
 {
 	uint8_t left = r->bytes[MC_OFF_SCOPE_STATE] & 0xF & ~leave_states;
+	bool ends = (left & MC_FULL_MEMBER) == 0 &&
+		!has_other_full_member(b, r->bytes + MC_OFF_MGID, r->rid);
 	uint16_t status;
 
+	if (ends && mc_group_is_large(b, r->bytes + MC_OFF_MGID))
+		return mc_shrink_group(b, r);
 	w->rid = r->rid;
 	memcpy(w->rec, r->bytes, w->type->len);
 	w->rec[MC_OFF_SCOPE_STATE] = (w->rec[MC_OFF_SCOPE_STATE] & 0xF0) | left;
 	status = left != 0 ? mc_put(b, w) : write_del(b, w->type, w->rid);
-	if (status != MAD_STATUS_OK || has_full_member(b, w->rec + MC_OFF_MGID))
+	if (status != MAD_STATUS_OK || !ends)
 		return status;
 	return mc_delete_group(b, w->type, w->rec);
 }

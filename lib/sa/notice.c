@@ -9,8 +9,10 @@
  * progress and Reports per interval are limited.
  */
 
+#include <errno.h>
 #include <string.h>
 
+#include "base/siphash.h"
 #include "sa/layout.h"
 #include "sa/notice_budget.h"
 #include "sa/server.h"
@@ -40,8 +42,16 @@ struct matter {
 	uint8_t notice[NOTICE_OFF_ISSUER_GID];
 };
 
+/* An event of a fleet: its number goes back when its last Report has ended. */
+struct kept_event {
+	struct kept_event *next_free;
+	uint64_t number;
+	uint32_t reports; /* in progress */
+};
+
 struct sa_report {
 	struct sa_worker *w;
+	struct kept_event *kept; /* that it reports, or NULL */
 	struct sa_report *next_free;
 	struct notice_budget *budget;
 	mad_handle handle;
@@ -56,6 +66,11 @@ struct sa_notices {
 	uint8_t resp_time;
 	bool telling; /* .matter is being reported */
 	struct matter matter;
+	struct kept_event *kept; /* the event that .matter is, or NULL */
+	uint64_t secret; /* kept: TIDs of its Reports */
+	struct kept_event *kept_pool;
+	struct kept_event *free_kept;
+	uint64_t forgotten; /* kept events with smaller numbers are not reported */
 	uint8_t trap[TRAPS][NOTICE_OFF_ISSUER_GID];
 	uint32_t trap_head;
 	uint32_t trap_tail;
@@ -63,33 +78,7 @@ struct sa_notices {
 	uint32_t next_rid; /* RID of the subscription to look at next */
 };
 
-/* --- the ring --- */
-
-void
-sa_events_lost(struct sa *sa, unsigned int n)
-{
-	__atomic_fetch_add(&sa->events.lost, n, __ATOMIC_RELAXED);
-}
-
-uint64_t
-sa_events_lost_count(const struct sa *sa)
-{
-	return __atomic_load_n(&sa->events.lost, __ATOMIC_RELAXED);
-}
-
-void
-sa_event_post(struct sa *sa, const struct sa_event *e)
-{
-	struct sa_event_ring *r = &sa->events;
-	uint32_t tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
-
-	if (r->head - tail == SA_EVENTS) {
-		sa_events_lost(sa, 1);
-		return;
-	}
-	r->event[r->head % SA_EVENTS] = *e;
-	__atomic_store_n(&r->head, r->head + 1, __ATOMIC_RELEASE);
-}
+/* --- events and traps --- */
 
 static bool
 ring_empty(const struct sa_worker *w)
@@ -105,6 +94,43 @@ no_traps(const struct sa_notices *n)
 	return n->trap_head == n->trap_tail;
 }
 
+/* In a fleet, whoever leads reports it. */
+static void
+pass_trap_on(struct sa_worker *w, const uint8_t *notice)
+{
+	struct sa_write *write = w->writes_free;
+	struct sa_write *more = write != NULL ? write->next_free : NULL;
+
+	if (write == NULL) {
+		sa_events_lost(w->sa, 1);
+		return;
+	}
+	*write = (struct sa_write){
+		.w = w,
+		.next_free = more,
+		.kind = WRITE_NOTICE,
+		.version = SA_V2,
+		.type = sa_record_type(SA_NOTICE),
+	};
+	memcpy(write->rec, notice, SA_TRAP_LEN);
+	write->reply[MAD_OFF_METHOD] = MAD_TRAP;
+	put_be16(write->reply + MAD_OFF_ATTRIBUTE, SA_NOTICE);
+	put_be64(write->reply + MAD_OFF_TID, rng_u64(w->config->rng));
+	if (!w->submit(w->submit_arg, write)) {
+		sa_events_lost(w->sa, 1);
+		return;
+	}
+	w->writes_free = more;
+	w->counters.writes++;
+}
+
+uint16_t
+write_notice(struct write_batch *b, struct sa_write *w)
+{
+	write_trap_event(b, w->rec);
+	return MAD_STATUS_OK;
+}
+
 void
 sa_trap(struct sa_worker *w, const uint8_t *notice)
 {
@@ -112,6 +138,10 @@ sa_trap(struct sa_worker *w, const uint8_t *notice)
 
 	if (!(notice[NOTICE_OFF_TYPE] & GENERIC))
 		return; /* a vendor's trap: we do not keep subscriptions to those apart */
+	if (w->sa->keeper.keep != NULL) {
+		pass_trap_on(w, notice);
+		return;
+	}
 	if (n->trap_head - n->trap_tail == TRAPS) {
 		sa_events_lost(w->sa, 1);
 		return;
@@ -119,28 +149,10 @@ sa_trap(struct sa_worker *w, const uint8_t *notice)
 	memcpy(n->trap[n->trap_head++ % TRAPS], notice, NOTICE_OFF_ISSUER_GID);
 }
 
-static void
-notice_take_event(struct sa_worker *w, struct matter *m)
-{
-	struct sa_event_ring *r = &w->sa->events;
-	const struct sa_event *e = &r->event[r->tail % SA_EVENTS];
-
-	*m = (struct matter){
-		.trap = e->trap,
-		.type = NOTICE_SUBNET_MANAGEMENT,
-		.pkey = e->pkey,
-		.producer = NOTICE_CLASS_MANAGER,
-	};
-	memcpy(m->gid, e->gid.raw, sizeof(m->gid));
-	__atomic_store_n(&r->tail, r->tail + 1, __ATOMIC_RELEASE);
-}
-
 /* The issuer's GID stays zero if the store does not know its LID. */
 static void
-notice_take_trap(struct sa_worker *w, struct matter *m)
+matter_of_trap(struct sa_worker *w, struct matter *m, const uint8_t *notice)
 {
-	struct sa_notices *n = w->notices;
-	const uint8_t *notice = n->trap[n->trap_tail++ % TRAPS];
 	const struct port_view *p;
 
 	*m = (struct matter){
@@ -159,19 +171,121 @@ notice_take_trap(struct sa_worker *w, struct matter *m)
 	put_be64(m->gid + 8, p->guid);
 }
 
+static void
+matter_of_event(struct sa_worker *w, struct matter *m, const struct sa_event *e)
+{
+	if (e->is_trap) {
+		matter_of_trap(w, m, e->notice);
+		return;
+	}
+	*m = (struct matter){
+		.trap = e->trap,
+		.type = NOTICE_SUBNET_MANAGEMENT,
+		.pkey = e->pkey,
+		.producer = NOTICE_CLASS_MANAGER,
+	};
+	memcpy(m->gid, e->gid.raw, sizeof(m->gid));
+}
+
+static void
+notice_take_event(struct sa_worker *w)
+{
+	struct sa_notices *n = w->notices;
+	struct sa_event e;
+
+	if (!sa_event_take(w->sa, &e))
+		return;
+	if (e.number != 0 && e.number < n->forgotten) {
+		sa_event_was_told(w->sa, e.number);
+		return;
+	}
+	matter_of_event(w, &n->matter, &e);
+	n->secret = e.secret;
+	n->kept = NULL;
+	n->telling = true;
+	if (e.number == 0)
+		return;
+	/* there is one more than Reports, and each one in use has a Report or is being told */
+	RTE_ASSERT(n->free_kept != NULL);
+	n->kept = n->free_kept;
+	n->free_kept = n->kept->next_free;
+	*n->kept = (struct kept_event){ .number = e.number };
+}
+
+static void
+notice_take_trap(struct sa_worker *w)
+{
+	struct sa_notices *n = w->notices;
+
+	matter_of_trap(w, &n->matter, n->trap[n->trap_tail++ % TRAPS]);
+	n->kept = NULL;
+	n->telling = true;
+}
+
 /* Take events and traps in turns. */
 static void
 notice_next_matter(struct sa_worker *w)
 {
 	struct sa_notices *n = w->notices;
+	bool event = no_traps(n) || (n->trap_told && !ring_empty(w));
 
-	if (no_traps(n) || (n->trap_told && !ring_empty(w)))
-		notice_take_event(w, &n->matter);
-	else
-		notice_take_trap(w, &n->matter);
-	n->trap_told = n->matter.is_trap;
-	n->telling = true;
+	n->trap_told = !event;
 	n->next_rid = 0;
+	if (event)
+		notice_take_event(w);
+	else
+		notice_take_trap(w);
+}
+
+/* --- kept events --- */
+
+/* A Report about it has ended, or there are no more subscriptions to look at. */
+static void
+kept_settle(struct sa_worker *w, struct kept_event *k)
+{
+	struct sa_notices *n = w->notices;
+
+	if (k->reports > 0 || k == n->kept)
+		return;
+	sa_event_was_told(w->sa, k->number);
+	k->next_free = n->free_kept;
+	n->free_kept = k;
+}
+
+static void
+notice_telling_ends(struct sa_worker *w)
+{
+	struct kept_event *k = w->notices->kept;
+
+	w->notices->telling = false;
+	w->notices->kept = NULL;
+	if (k != NULL)
+		kept_settle(w, k);
+}
+
+/* This appliance does not lead any more: another one reports what it has not finished. */
+static void
+notices_forget(struct sa_worker *w, uint64_t now)
+{
+	struct sa_notices *n = w->notices;
+	uint32_t i;
+
+	n->forgotten = __atomic_load_n(&w->sa->events.forget, __ATOMIC_ACQUIRE);
+	if (n->telling && n->kept != NULL && n->kept->number < n->forgotten)
+		notice_telling_ends(w);
+	for (i = 0; i < w->config->notices_max; i++) {
+		struct sa_report *r = &n->reports[i];
+
+		if (r->busy && r->kept != NULL && r->kept->number < n->forgotten)
+			mad_cancel(w->mad, r->handle, now);
+	}
+}
+
+static bool
+notices_to_forget(const struct sa_worker *w)
+{
+	return w->id == 0 &&
+		__atomic_load_n(&w->sa->events.forget, __ATOMIC_ACQUIRE) != w->notices->forgotten;
 }
 
 /* --- set-up --- */
@@ -197,10 +311,13 @@ sa_notices_create(struct sa_worker *w)
 	if (n == NULL)
 		return NULL;
 	n->reports = mem_zalloc(c->alloc, ((size_t)c->notices_max + 1) * sizeof(*n->reports), 64);
+	n->kept_pool =
+		mem_zalloc(c->alloc, ((size_t)c->notices_max + 1) * sizeof(*n->kept_pool), 64);
 	if (w->id == 0)
 		n->budgets = notice_budgets_create(c->alloc);
-	if (n->reports == NULL || (w->id == 0 && n->budgets == NULL)) {
+	if (n->reports == NULL || n->kept_pool == NULL || (w->id == 0 && n->budgets == NULL)) {
 		mem_free(c->alloc, n->reports);
+		mem_free(c->alloc, n->kept_pool);
 		notice_budgets_destroy(c->alloc, n->budgets);
 		mem_free(c->alloc, n);
 		return NULL;
@@ -209,6 +326,10 @@ sa_notices_create(struct sa_worker *w)
 		n->reports[i].w = w;
 		n->reports[i].next_free = n->free_reports;
 		n->free_reports = &n->reports[i];
+	}
+	for (i = 0; i <= c->notices_max; i++) {
+		n->kept_pool[i].next_free = n->free_kept;
+		n->free_kept = &n->kept_pool[i];
 	}
 	n->resp_time = resp_time_of(c->notice_interval_ms);
 	if (c->notices_max > 0)
@@ -229,6 +350,7 @@ sa_notices_destroy(struct sa_worker *w)
 		if (n->reports[i].busy)
 			mad_cancel(w->mad, n->reports[i].handle, 0);
 	mem_free(w->config->alloc, n->reports);
+	mem_free(w->config->alloc, n->kept_pool);
 	notice_budgets_destroy(w->config->alloc, n->budgets);
 	mem_free(w->config->alloc, n);
 	w->notices = NULL;
@@ -303,6 +425,10 @@ notice_report_ended(struct sa_report *r, bool answered)
 	r->busy = false;
 	r->next_free = w->notices->free_reports;
 	w->notices->free_reports = r;
+	if (r->kept == NULL)
+		return;
+	r->kept->reports--;
+	kept_settle(w, r->kept);
 }
 
 static void
@@ -335,7 +461,20 @@ notice_fill_report(uint8_t *mad, const struct matter *m, const struct subscriber
 	memcpy(notice + NOTICE_OFF_ISSUER_GID, s->peer.av.sgid.raw, 16);
 }
 
+/* The TID of a kept event's Report: whoever leads gives it the same one. */
 static void
+notice_put_tid(const struct sa_notices *n, uint32_t rid, struct mad_call *call, uint8_t *mad)
+{
+	uint64_t word = rid;
+
+	if (n->kept == NULL)
+		return;
+	put_be64(mad + MAD_OFF_TID, siphash_words(n->secret, &word, 1));
+	call->keep_tid = true;
+}
+
+/* @return false: there is no room at the moment, and the event may wait, because it is kept */
+static bool
 notice_report(struct sa_worker *w, uint32_t rid, const struct subscriber *s, uint64_t now)
 {
 	struct sa_notices *n = w->notices;
@@ -350,20 +489,31 @@ notice_report(struct sa_worker *w, uint32_t rid, const struct subscriber *s, uin
 		.data_offset = s->class_version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA,
 		.taker = { .arg = r, .done = notice_reported },
 	};
+	int rc;
 
 	r->budget = notice_budget_take(n->budgets, rid, s->asked);
 	if (r->budget == NULL) {
 		w->counters.reports_given_up++;
-		return;
+		return true;
 	}
 	call.budget = &r->budget->spend;
 	notice_fill_report(mad, &n->matter, s);
+	notice_put_tid(n, rid, &call, mad);
+	rc = mad_call(w->mad, &call, now, &r->handle);
+	if (rc != 0) {
+		notice_budget_return(r->budget, false);
+		if (rc == -ENOSPC && n->kept != NULL)
+			return false;
+		w->counters.reports_given_up++;
+		return true;
+	}
 	n->free_reports = r->next_free;
 	r->busy = true;
-	if (mad_call(w->mad, &call, now, &r->handle) == 0)
-		w->counters.reports_sent++;
-	else
-		notice_report_ended(r, false);
+	r->kept = n->kept;
+	if (r->kept != NULL)
+		r->kept->reports++;
+	w->counters.reports_sent++;
+	return true;
 }
 
 /* Look at the next subscription. @return false: the rate limit stops here */
@@ -379,14 +529,15 @@ notice_tell_next(struct sa_worker *w, uint64_t now)
 	store_seek(&c, v, SA_TABLE_INFORM, store_rank(v, SA_TABLE_INFORM, n->next_rid));
 	r = store_next(&c, NULL);
 	if (r == NULL || r->rid == UINT32_MAX) {
-		n->telling = false;
+		notice_telling_ends(w);
 		return true;
 	}
 	if (subscriber_of(r, &s) && asks_for(r->bytes + INFORM_OFF_INFO, &n->matter, &s) &&
 		may_know(w, r->bytes + INFORM_OFF_GID, &n->matter, &s)) {
 		if (!token_bucket_take(&n->rate, now))
 			return false;
-		notice_report(w, r->rid, &s, now);
+		if (!notice_report(w, r->rid, &s, now))
+			return false;
 	}
 	n->next_rid = r->rid + 1;
 	return true;
@@ -395,8 +546,9 @@ notice_tell_next(struct sa_worker *w, uint64_t now)
 bool
 sa_notices_pending(const struct sa_worker *w)
 {
-	return w->notices->free_reports != NULL &&
-		(w->notices->telling || !ring_empty(w) || !no_traps(w->notices));
+	return notices_to_forget(w) ||
+		(w->notices->free_reports != NULL &&
+			(w->notices->telling || !ring_empty(w) || !no_traps(w->notices)));
 }
 
 unsigned int
@@ -404,10 +556,12 @@ sa_notices_run(struct sa_worker *w, uint64_t now, unsigned int budget)
 {
 	unsigned int done = 0;
 
+	if (notices_to_forget(w))
+		notices_forget(w, now);
 	while (done < budget && sa_notices_pending(w)) {
 		if (!w->notices->telling)
 			notice_next_matter(w);
-		if (!notice_tell_next(w, now))
+		if (w->notices->telling && !notice_tell_next(w, now))
 			break;
 		done++;
 	}

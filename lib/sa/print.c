@@ -46,6 +46,13 @@ sa_print_gid(struct line *l, const uint8_t *gid)
 	line_put(l, "%s", inet_ntop(AF_INET6, gid, text, sizeof(text)));
 }
 
+/* A terminal may act upon these: C0, DEL, and C1 (U+0080 to U+009F). */
+static bool
+is_control(const uint8_t *p, unsigned int n)
+{
+	return n == 1 ? p[0] < 0x20 || p[0] == 0x7F : n == 2 && p[0] == 0xC2 && p[1] < 0xA0;
+}
+
 /* Security: write bytes that are not text as \xNN, so that the result is always printable UTF-8. */
 static void
 sa_print_text(struct line *l, const uint8_t *p, size_t len)
@@ -55,9 +62,11 @@ sa_print_text(struct line *l, const uint8_t *p, size_t len)
 	while (len > 0) {
 		unsigned int n = utf8_length(p, len);
 
+		if (is_control(p, n))
+			n = 0;
 		if (n == 1 && p[0] == '\\')
 			line_put(l, "\\\\");
-		else if (n == 0 || p[0] < 0x20 || p[0] == 0x7F)
+		else if (n == 0)
 			line_put(l, "\\x%02x", p[0]);
 		else
 			line_put(l, "%.*s", (int)n, (const char *)p);

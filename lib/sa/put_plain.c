@@ -31,7 +31,7 @@ write_put_plain(struct write_batch *b, const struct sa_record_type *t, uint32_t 
 	uint16_t status;
 
 	if (t->table == SA_TABLE_INFORM && subscriber_at(b, rid, rec, &s))
-		return write_put(b, t, rid, rec, &s, sizeof(s));
+		return write_put_subscriber(b, rid, rec, &s);
 	if (t->table == SA_TABLE_SERVICE)
 		return lease_put_service(b, rid, rec);
 	status = write_put(b, t, rid, rec, NULL, 0);

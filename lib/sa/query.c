@@ -158,22 +158,6 @@ query_step(struct query *q, unsigned int *budget)
 
 /* --- the answer --- */
 
-/* Release what the query holds. */
-static void
-query_release(struct query *q)
-{
-	give_way_query_gone(q);
-	if (q->result != NULL)
-		result_free(q->result);
-	if (q->held)
-		store_unhold(q->w->reader, q->snapshot);
-	if (q->body != NULL)
-		mad_body_free(q->w->mad, q->body);
-	q->body = NULL;
-	q->result = NULL;
-	q->held = false;
-}
-
 static uint16_t
 query_answer_get(struct query *q, uint8_t *reply)
 {
@@ -349,14 +333,6 @@ query_start(struct sa_worker *w, struct mad_request *req, const struct query_spe
 	}
 	query_release(q);
 	return sa_refuse(w, req->reply, status);
-}
-
-void
-query_abandon(struct query *q)
-{
-	TAILQ_REMOVE(&q->w->queries_running, q, link);
-	query_release(q);
-	TAILQ_INSERT_HEAD(&q->w->queries_free, q, link);
 }
 
 void

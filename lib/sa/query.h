@@ -100,6 +100,8 @@ bool query_wants(const struct query *q, const struct store_record *r);
  */
 enum mad_outcome query_start(struct sa_worker *w, struct mad_request *req,
 	const struct query_spec *spec, const struct requester *who);
+/** query_end.c: release what the query holds. */
+void query_release(struct query *q);
 /** End a query that was put off; its request has ended. */
 void query_abandon(struct query *q);
 /** Abandon all queries without answers. */

@@ -42,6 +42,19 @@ event_cancels(struct write_batch *b, uint16_t trap, const uint8_t *gid)
 	return false;
 }
 
+/* @return NULL: too many; events > WRITE_EVENTS means that all are lost */
+static struct sa_event *
+new_event(struct write_batch *b)
+{
+	struct sa_event *e;
+
+	if (b->events > WRITE_EVENTS || b->events++ == WRITE_EVENTS)
+		return NULL;
+	e = &b->sa->writer.event[b->events - 1];
+	memset(e, 0, sizeof(*e));
+	return e;
+}
+
 void
 write_event(struct write_batch *b, uint16_t trap, uint16_t pkey, const uint8_t *gid)
 {
@@ -49,12 +62,23 @@ write_event(struct write_batch *b, uint16_t trap, uint16_t pkey, const uint8_t *
 
 	if (b->events > WRITE_EVENTS || event_cancels(b, trap, gid))
 		return;
-	if (b->events++ == WRITE_EVENTS)
-		return; /* too many: events > WRITE_EVENTS means that all are lost */
-	e = &b->sa->writer.event[b->events - 1];
+	e = new_event(b);
+	if (e == NULL)
+		return;
 	e->trap = trap;
 	e->pkey = pkey;
 	memcpy(e->gid.raw, gid, 16);
+}
+
+void
+write_trap_event(struct write_batch *b, const uint8_t *notice)
+{
+	struct sa_event *e = new_event(b);
+
+	if (e == NULL)
+		return;
+	e->is_trap = true;
+	memcpy(e->notice, notice, sizeof(e->notice));
 }
 
 static bool
@@ -105,7 +129,8 @@ write_put(struct write_batch *b, const struct sa_record_type *t, uint32_t rid, c
 	bool known = false;
 	int rc;
 
-	_Static_assert(sizeof(struct subscriber) <= TAIL_MAX, "room behind a record");
+	_Static_assert(SUBSCRIBER_TAIL_MAX <= TAIL_MAX, "room behind a record");
+	RTE_ASSERT(rid != 0 && tail_len <= TAIL_MAX && (tail != NULL || tail_len == 0));
 	if (node) {
 		old = port_guid_at(b, rid);
 		guid = get_be64(rec + NODE_OFF_PORT_GUID);
@@ -126,6 +151,16 @@ write_put(struct write_batch *b, const struct sa_record_type *t, uint32_t rid, c
 }
 
 uint16_t
+write_put_subscriber(struct write_batch *b, uint32_t rid, const uint8_t *rec,
+	const struct subscriber *s)
+{
+	uint8_t tail[SUBSCRIBER_TAIL_MAX];
+	size_t len = subscriber_put(s, tail);
+
+	return write_put(b, sa_table_type(SA_TABLE_INFORM), rid, rec, tail, len);
+}
+
+uint16_t
 write_del(struct write_batch *b, const struct sa_record_type *t, uint32_t rid)
 {
 	uint64_t guid = t->table == SA_TABLE_NODE ? port_guid_at(b, rid) : 0;
@@ -137,6 +172,22 @@ write_del(struct write_batch *b, const struct sa_record_type *t, uint32_t rid)
 	if (guid != 0 && !port_is_stored(b, guid))
 		port_event(b, TRAP_OUT_OF_SERVICE, guid);
 	return MAD_STATUS_OK;
+}
+
+void
+write_save(struct write_batch *b, struct write_point *p)
+{
+	store_save(b->txn, &p->store);
+	p->events = b->events;
+	p->changes = b->changes;
+}
+
+void
+write_undo(struct write_batch *b, const struct write_point *p)
+{
+	store_rollback(b->txn, &p->store);
+	b->events = p->events;
+	b->changes = p->changes;
 }
 
 uint32_t

@@ -3,40 +3,18 @@
  */
 
 /*
- * Results: lists of records or paths in chunks, ranges without a list, and their encoding.
+ * Results: their pool, and what is read of them: lists of records or paths (result_list.c), ranges
+ * without a list, whole tables.
  */
 
 #include <errno.h>
 #include <string.h>
 
 #include "sa/bulk.h"
+#include "sa/result_private.h"
 #include "sa/server.h"
 #include "sa/tables.h"
 #include "wire/bytes.h"
-
-/*
- * A list is a tree of chunks, so that reading at any offset, as a Resend needs, costs the same.
- * Leaves hold entries, other chunks hold the chunks below. All chunks of a list are also linked by
- * .next, so that they can be freed together.
- */
-struct chunk {
-	struct chunk *next;
-	union {
-		struct chunk *child[(CHUNK_BYTES - sizeof(void *)) / sizeof(void *)];
-		uint8_t data[CHUNK_BYTES - sizeof(void *)];
-	};
-};
-#define FANOUT            (sizeof(((struct chunk *)0)->child) / sizeof(struct chunk *))
-#define RECORDS_PER_CHUNK (sizeof(((struct chunk *)0)->data) / sizeof(struct store_record *))
-#define PATHS_PER_CHUNK   (sizeof(((struct chunk *)0)->data) / sizeof(struct path_entry))
-
-struct result_pool {
-	const struct allocator *alloc;
-	struct result *results;
-	struct result *free_results;
-	struct chunk *chunks;
-	struct chunk *free_chunks;
-};
 
 struct result_pool *
 result_pool_create(const struct allocator *alloc, uint32_t transfers, uint32_t bytes)
@@ -133,61 +111,12 @@ result_hold(struct result *r, const struct store_version *v)
 {
 	int rc = store_hold(r->w->reader, v);
 
+	RTE_ASSERT(!r->held && r->kind != RESULT_PATHS); /* paths are copies */
 	if (rc != 0)
 		return rc;
 	r->version = v;
 	r->held = true;
 	return 0;
-}
-
-static struct chunk *
-chunk_get(struct result *r)
-{
-	struct result_pool *p = r->w->results;
-	struct chunk *c;
-
-	if (p->free_chunks == NULL && !give_way_for_list(r))
-		return NULL;
-	c = p->free_chunks;
-	p->free_chunks = c->next;
-	c->next = r->newest;
-	r->newest = c;
-	if (r->oldest == NULL)
-		r->oldest = c;
-	give_way_list_grew(r);
-	return c;
-}
-
-/* Add a level to the tree, which is full. */
-static bool
-result_grow(struct result *r)
-{
-	struct chunk *c = chunk_get(r);
-
-	if (c == NULL)
-		return false;
-	c->child[0] = r->root;
-	r->root = c;
-	r->span = r->span == 0 ? 1 : r->span * FANOUT;
-	return true;
-}
-
-/* Append leaf number n and the chunks that lead to it. */
-static struct chunk *
-result_new_leaf(struct result *r, uint64_t n)
-{
-	struct chunk **at = &r->root;
-	uint64_t span, below;
-
-	if (n == r->span && !result_grow(r))
-		return NULL;
-	for (span = r->span; span > 1; span = below) {
-		below = span / FANOUT;
-		at = &(*at)->child[n / below % FANOUT];
-		if (n % below == 0 && (*at = chunk_get(r)) == NULL)
-			return NULL;
-	}
-	return *at;
 }
 
 static struct chunk *
@@ -199,46 +128,6 @@ result_find_leaf(const struct result *r, uint64_t n)
 	for (span = r->span; span > 1; span /= FANOUT)
 		c = c->child[n / (span / FANOUT) % FANOUT];
 	return c;
-}
-
-/* Room for the next entry. NULL: the pool is empty. */
-static void *
-result_append(struct result *r, unsigned int per_chunk, size_t size)
-{
-	unsigned int at = r->count % per_chunk;
-
-	if (at == 0) {
-		struct chunk *leaf = result_new_leaf(r, r->count / per_chunk);
-
-		if (leaf == NULL)
-			return NULL;
-		r->leaf = leaf;
-		r->leaf_number = r->count / per_chunk;
-	}
-	r->count++;
-	return r->leaf->data + at * size;
-}
-
-int
-result_add_record(struct result *r, const struct store_record *rec)
-{
-	void *room = result_append(r, RECORDS_PER_CHUNK, sizeof(rec));
-
-	if (room == NULL)
-		return -ENOSPC;
-	memcpy(room, &rec, sizeof(rec));
-	return 0;
-}
-
-int
-result_add_path(struct result *r, const struct path_entry *e)
-{
-	void *room = result_append(r, PATHS_PER_CHUNK, sizeof(*e));
-
-	if (room == NULL)
-		return -ENOSPC;
-	memcpy(room, e, sizeof(*e));
-	return 0;
 }
 
 static const void *

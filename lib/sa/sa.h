@@ -28,6 +28,7 @@
 struct sa;
 struct sa_worker;
 struct sa_write;
+struct sa_event;
 
 /** What decides about trust. */
 enum sa_trust {
@@ -130,6 +131,47 @@ unsigned int sa_write_worker(const struct sa_write *write);
  * @param now  seconds of a lease_clock, for service leases
  */
 void sa_write_execute(struct sa *sa, struct sa_write **writes, unsigned int n, uint64_t now);
+/** What a fleet does with the answers before the changes are committed. */
+struct sa_settle {
+	/**
+	 * All changes of a batch have their status. @param unchanged  nothing will be committed
+	 *
+	 * @return 0, or an error: nothing is changed
+	 */
+	int (*fn)(void *arg, bool unchanged);
+	void *arg;
+};
+/**
+ * Execute changes in one batch that is not divided. @return 0: they are durable; otherwise nothing
+ * was changed as far as the store knows, and their status means nothing
+ */
+int sa_write_settle(struct sa *sa, struct sa_write **writes, unsigned int n, uint64_t now,
+	const struct sa_settle *settle);
+/**
+ * A fleet keeps events, so that they are told by whoever leads. The store's thread calls keep() for
+ * each batch before its changes are committed, and posts what is to be told itself.
+ */
+struct sa_keeper {
+	/**
+	 * Store these events in the transaction of the next commit; n 0: none.
+	 *
+	 * @return false: there is no room for them
+	 */
+	bool (*keep)(void *arg, const struct sa_event *events, unsigned int n);
+	void *arg;
+};
+/** Before the workers start. */
+void sa_keep_events(struct sa *sa, const struct sa_keeper *keeper);
+/** Number of kept events that sa_event_post() has room for. */
+unsigned int sa_events_room(const struct sa *sa);
+/** Have an event reported; its number is one more than that of the one before. */
+void sa_event_post(struct sa *sa, const struct sa_event *e);
+/** @return number of an event whose subscribers have answered or were given up; 0: none */
+uint64_t sa_event_told(struct sa *sa);
+/** Forget kept events with smaller numbers: another appliance reports them. */
+void sa_events_forget(struct sa *sa, uint64_t below);
+/** The store has changes that came from elsewhere: what the writer remembers of it may be wrong. */
+void sa_followed(struct sa *sa);
 /** Remove expired service leases; call now and then. @return changes made */
 unsigned int sa_expire(struct sa *sa, uint64_t now);
 /** Put or remove records for the operator (import, the appliance's own ports). All or nothing. */

@@ -75,6 +75,7 @@ sa_create(const struct sa_config *config, struct error *err)
 {
 	struct sa *sa;
 
+	RTE_ASSERT(config->store != NULL && config->hz > 0 && config->workers > 0);
 	if (config->path_ports == 0 || (config->path_ports & (config->path_ports - 1)) != 0) {
 		error_set(err, EINVAL, "path_ports: got %u, allowed: a power of two",
 			config->path_ports);
@@ -156,6 +157,7 @@ sa_worker_create(struct sa *sa, const struct sa_worker_config *config)
 {
 	struct sa_worker *w = mem_zalloc(sa->config.alloc, sizeof(*w), 64);
 
+	RTE_ASSERT(config->id < sa->config.workers);
 	if (w == NULL)
 		return NULL;
 	w->sa = sa;
@@ -207,6 +209,7 @@ sa_run(struct sa_worker *w, uint64_t now, unsigned int budget)
 		fabric_pause(w->fabric);
 	if (done < budget && sa_notices_pending(w))
 		done += sa_notices_run(w, now, budget - done);
+	RTE_ASSERT(done <= budget);
 	return done;
 }
 

@@ -10,6 +10,8 @@
  * a part.
  */
 
+#include <rte_debug.h>
+
 #include "base/token_bucket.h"
 #include "sa/access.h"
 #include "sa/fabric.h"
@@ -27,12 +29,19 @@ struct sa_event_ring {
 	uint32_t head; /**< written by the store's thread */
 	uint32_t tail; /**< written by the worker */
 	uint64_t lost; /**< atomic: counted by both */
+	uint64_t forget; /**< kept events with smaller numbers; written by the store's thread */
+	/* the way back: numbers of kept events that were told */
+	uint64_t told[SA_EVENTS];
+	uint32_t told_head; /**< written by the worker */
+	uint32_t told_tail; /**< written by the store's thread */
+	uint32_t under_way; /**< kept events that were not told; of the store's thread */
 };
 
 struct sa {
 	struct sa_config config;
 	uint64_t epoch; /**< upper bits of change tokens, new at each start */
 	struct sa_event_ring events;
+	struct sa_keeper keeper;
 	struct sa_writer writer; /**< used by the store's thread */
 };
 
@@ -107,8 +116,11 @@ struct sa_notices *sa_notices_create(struct sa_worker *w);
 void sa_notices_destroy(struct sa_worker *w);
 unsigned int sa_notices_run(struct sa_worker *w, uint64_t now, unsigned int budget);
 bool sa_notices_pending(const struct sa_worker *w);
-/** Called by the store's thread. */
-void sa_event_post(struct sa *sa, const struct sa_event *e);
+/* events.c */
+/** Worker 0. @return false: there is none */
+bool sa_event_take(struct sa *sa, struct sa_event *e);
+/** Worker 0: all subscribers to a kept event have answered, or were given up. */
+void sa_event_was_told(struct sa *sa, uint64_t number);
 void sa_events_lost(struct sa *sa, unsigned int n);
 /** Callable from any thread. */
 uint64_t sa_events_lost_count(const struct sa *sa);

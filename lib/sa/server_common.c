@@ -132,12 +132,27 @@ sa_submit(struct sa_worker *w, struct mad_request *req, const struct requester *
 	return MAD_LATER;
 }
 
+/* A change of this appliance's own: nobody waits for its answer. */
+static void
+trap_was_passed_on(struct sa_worker *w, struct sa_write *write)
+{
+	if (write->status != MAD_STATUS_OK)
+		sa_events_lost(w->sa, 1);
+	write->next_free = w->writes_free;
+	w->writes_free = write;
+}
+
 void
 sa_write_done(struct sa_worker *w, struct sa_write *write, uint64_t now)
 {
 	const struct sa_record_type *t = write->type;
 	uint8_t *data = write->reply + (write->version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA);
 
+	RTE_ASSERT(write->w == w);
+	if (write->kind == WRITE_NOTICE) {
+		trap_was_passed_on(w, write);
+		return;
+	}
 	if (write->body != NULL)
 		mad_body_free(w->mad, write->body);
 	if (write->status != MAD_STATUS_OK) {

@@ -23,9 +23,21 @@ static uint16_t (*const kinds[])(struct write_batch *b, struct sa_write *w) = {
 	[WRITE_SUBSCRIBE] = write_subscribe,
 	[WRITE_RID_DELETE] = write_rid_delete,
 	[WRITE_CONFIG] = write_config,
+	[WRITE_NOTICE] = write_notice,
 };
 
 /* --- batches --- */
+
+/* A fleet: the events become durable together with the changes. */
+static void
+keep_events(struct write_batch *b)
+{
+	const struct sa_keeper *k = &b->sa->keeper;
+	unsigned int n = b->events <= WRITE_EVENTS ? b->events : 0;
+
+	if (k->keep != NULL && !k->keep(k->arg, b->sa->writer.event, n))
+		sa_events_lost(b->sa, n);
+}
 
 /* The batch is durable. */
 static void
@@ -37,7 +49,7 @@ post_events(struct write_batch *b)
 		sa_events_lost(b->sa, b->events);
 		return;
 	}
-	for (i = 0; i < b->events; i++)
+	for (i = 0; i < b->events && b->sa->keeper.keep == NULL; i++)
 		sa_event_post(b->sa, &b->sa->writer.event[i]);
 }
 
@@ -54,18 +66,14 @@ fail_all(struct sa_write **writes, unsigned int n)
 static void
 execute_one(struct write_batch *b, struct sa_write *w)
 {
-	struct store_savepoint sp;
-	unsigned int events = b->events, changes = b->changes;
+	struct write_point before;
 
-	b->mark = events;
+	b->mark = b->events;
 	b->origin = share_origin(&w->who, &w->peer);
-	store_save(b->txn, &sp);
+	write_save(b, &before);
 	w->status = kinds[w->kind](b, w);
-	if (w->status == MAD_STATUS_OK)
-		return;
-	store_rollback(b->txn, &sp);
-	b->events = events;
-	b->changes = changes;
+	if (w->status != MAD_STATUS_OK)
+		write_undo(b, &before);
 }
 
 /*
@@ -95,23 +103,61 @@ write_begin(struct write_batch *b, struct sa *sa)
 	return b->txn != NULL;
 }
 
-void
-sa_write_execute(struct sa *sa, struct sa_write **writes, unsigned int n, uint64_t now)
+/* @param unfinished  set: it was a part of one request, which is to be executed again */
+static int
+settle_batch(struct sa *sa, struct sa_write **writes, unsigned int n,
+	const struct sa_settle *settle, bool *unfinished)
 {
 	struct write_batch b;
 	unsigned int i;
+	int rc = 0;
 
-	sa->writer.now = now;
 	for (i = 0; i < n; i++)
 		writes[i]->status = MAD_STATUS_OK;
-	if (!write_begin(&b, sa)) {
-		fail_all(writes, n);
-		return;
-	}
+	if (!write_begin(&b, sa))
+		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		execute_one(&b, writes[i]);
-	if (write_finish(&b, NULL) != 0)
+	keep_events(&b);
+	*unfinished = b.unfinished;
+	if (b.unfinished)
+		rc = n > 1 ? -E2BIG : 0;
+	else if (settle != NULL)
+		rc = settle->fn(settle->arg, b.changes == 0);
+	if (rc != 0) {
+		store_abort(b.txn);
+		return rc;
+	}
+	return write_finish(&b, NULL);
+}
+
+int
+sa_write_settle(struct sa *sa, struct sa_write **writes, unsigned int n, uint64_t now,
+	const struct sa_settle *settle)
+{
+	bool unfinished;
+	int rc;
+
+	sa->writer.now = now;
+	do
+		rc = settle_batch(sa, writes, n, settle, &unfinished);
+	while (rc == 0 && unfinished);
+	return rc;
+}
+
+void
+sa_write_execute(struct sa *sa, struct sa_write **writes, unsigned int n, uint64_t now)
+{
+	RTE_ASSERT(n > 0);
+	if (sa_write_settle(sa, writes, n, now, NULL) != 0)
 		fail_all(writes, n);
+}
+
+void
+sa_followed(struct sa *sa)
+{
+	memset(sa->writer.next_rid, 0, sizeof(sa->writer.next_rid));
+	sa->writer.next_expiry = 0;
 }
 
 unsigned int
@@ -125,10 +171,17 @@ sa_expire(struct sa *sa, uint64_t now)
 	if (now < sa->writer.next_expiry || !write_begin(&b, sa))
 		return 0;
 	changes = lease_expire(&b, &next);
+	keep_events(&b);
 	if (write_finish(&b, NULL) != 0)
 		return 0;
 	sa->writer.next_expiry = next;
 	return changes;
+}
+
+void
+sa_keep_events(struct sa *sa, const struct sa_keeper *keeper)
+{
+	sa->keeper = *keeper;
 }
 
 /* --- changes by the operator --- */
@@ -216,6 +269,7 @@ sa_replace(struct sa *sa, enum sa_replaced what, const struct sa_change *changes
 		store_abort(b.txn);
 		return rc;
 	}
+	keep_events(&b);
 	return write_finish(&b, err);
 }
 

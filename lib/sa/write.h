@@ -31,6 +31,7 @@ enum write_kind {
 	WRITE_SUBSCRIBE,
 	WRITE_RID_DELETE, /**< version 1: Service or MCMember by RID */
 	WRITE_CONFIG,
+	WRITE_NOTICE, /**< a fleet: a trap of another issuer, for the leader to report */
 };
 
 struct sa_write {
@@ -47,6 +48,7 @@ struct sa_write {
 	uint32_t rid; /**< in and out */
 	uint8_t edit; /**< Config: enum sa_edit */
 	struct mad_body *body; /**< data of a multi-packet Config */
+	const uint8_t *forwarded; /**< data of a Config that another appliance has passed on */
 	uint32_t data_len; /**< Config: length of the records */
 	uint8_t data[SA1_AREA]; /**< data of a single-packet Config */
 	uint8_t rec[SA_RECORD_MAX]; /**< in: record of the request; out: record of the answer */
@@ -56,11 +58,18 @@ struct sa_write {
 
 #define WRITE_EVENTS 1024 /* most events of one batch; if there are more, all are dropped */
 
+#define SA_TRAP_LEN 64 /* bytes of a Notice without IssuerGID */
+
 /** An event that subscribers may want to know. */
 struct sa_event {
 	uint16_t trap;
 	uint16_t pkey; /**< the group's; 0: a port's event */
 	union gid gid;
+	bool is_trap; /**< of another issuer: .notice describes it, and the fields above are 0 */
+	uint8_t notice[SA_TRAP_LEN];
+	/* a fleet: the event is kept until its subscribers have been told */
+	uint64_t number; /**< for sa_event_told(); 0: it is not kept */
+	uint64_t secret; /**< the TIDs of its Reports are made of it */
 };
 
 /** Private to the store's thread. */
@@ -81,7 +90,19 @@ struct write_batch {
 	unsigned int mark; /**< events before this request */
 	unsigned int changes; /**< records put or removed */
 	uint64_t origin; /**< where the stranger is that asks; 0: a known port or the operator */
+	/** A request is too large for one transaction: this is a part, and it comes once more. */
+	bool unfinished;
 };
+
+/** A point of a batch to return to. */
+struct write_point {
+	struct store_savepoint store;
+	unsigned int events;
+	unsigned int changes;
+};
+void write_save(struct write_batch *b, struct write_point *p);
+/** Undo what came after this point. */
+void write_undo(struct write_batch *b, const struct write_point *p);
 
 /**
  * Each executes one change; on failure the caller rolls the transaction back. @return a MAD status
@@ -93,8 +114,15 @@ uint16_t write_mc_leave(struct write_batch *b, struct sa_write *w);
 uint16_t write_subscribe(struct write_batch *b, struct sa_write *w);
 uint16_t write_rid_delete(struct write_batch *b, struct sa_write *w);
 uint16_t write_config(struct write_batch *b, struct sa_write *w);
+uint16_t write_notice(struct write_batch *b, struct sa_write *w);
+/** Copy bytes of a Config's records, as they were on the wire. */
+void config_read_wire(const struct sa_write *w, uint64_t offset, uint8_t *wire, size_t len);
 
-/** Remove a membership or some of its states; with the last full member delete the group. */
+/**
+ * Remove a membership or some of its states; with the last full member delete the group. If that is
+ * too large for one transaction, some other members are removed, w is as before, and the batch is
+ * unfinished.
+ */
 uint16_t mc_remove_member(struct write_batch *b, struct sa_write *w, const struct store_record *r,
 	uint8_t leave_states);
 
@@ -137,6 +165,8 @@ uint32_t write_same(const struct write_batch *b, const struct sa_record_type *t,
 /** First record with an index key whose bytes [offset, offset + len) are @p bytes. */
 const struct store_record *write_find(const struct store_version *v, unsigned int index,
 	uint64_t key, unsigned int offset, const uint8_t *bytes, size_t len);
+/** A trap of another issuer, with its 64 bytes. */
+void write_trap_event(struct write_batch *b, const uint8_t *notice);
 void write_event(struct write_batch *b, uint16_t trap, uint16_t pkey, const uint8_t *gid);
 /** True if the requester may change records that belong to this GID. */
 bool write_allowed(const struct write_batch *b, const struct sa_write *w, const uint8_t *gid);
@@ -196,5 +226,11 @@ struct subscriber {
 };
 /** @return false: the record has no tail (imported), so no Report can be sent */
 bool subscriber_of(const struct store_record *r, struct subscriber *s);
+#define SUBSCRIBER_TAIL_MAX 128
+/** The tail as bytes, whose first one is the version of their form. @return their number */
+size_t subscriber_put(const struct subscriber *s, uint8_t tail[SUBSCRIBER_TAIL_MAX]);
+/** write_put() for a subscription. */
+uint16_t write_put_subscriber(struct write_batch *b, uint32_t rid, const uint8_t *rec,
+	const struct subscriber *s);
 
 #endif

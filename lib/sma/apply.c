@@ -4,6 +4,8 @@
 
 /* Turn the attributes into port settings for lib/link, and changes into events for applications. */
 
+#include <rte_debug.h>
+
 #include "sma/port_info.h"
 #include "sma/private.h"
 #include "wire/layout.h"
@@ -101,6 +103,8 @@ sma_apply(struct sma_port *p, uint64_t now)
 	struct port_settings s, old = p->applied;
 
 	settings_of(p, &s);
+	RTE_ASSERT(s.state >= PORT_STATE_DOWN && s.state <= PORT_STATE_ACTIVE && s.lmc <= 7);
+	RTE_ASSERT(s.mtu >= 256 && s.num_guids <= PORT_GIDS_MAX && s.num_pkeys <= PORT_PKEYS_MAX);
 	if (!p->started || settings_equal(&s, &old))
 		return;
 	p->applied = s;

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include <rte_debug.h>
+
 #include "sma/sma.h"
 #include "wire/bits.h"
 
@@ -110,6 +112,7 @@ sma_pi_get(const uint8_t *info, enum sma_port_info_id id)
 {
 	const struct sma_port_info_field *f = &sma_port_info_fields[id];
 
+	RTE_ASSERT(id < PI_COUNT);
 	return get_bits(info, f->offset, f->bits);
 }
 
@@ -119,6 +122,7 @@ sma_pi_put(uint8_t *info, enum sma_port_info_id id, uint64_t value)
 {
 	const struct sma_port_info_field *f = &sma_port_info_fields[id];
 
+	RTE_ASSERT(id < PI_COUNT);
 	put_bits(info, f->offset, f->bits, value);
 }
 

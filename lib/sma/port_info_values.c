@@ -9,7 +9,6 @@
 
 #define THRESHOLD_DEFAULT      8 /* LocalPhyErrors, OverrunErrors */
 #define SUBNET_TIMEOUT_DEFAULT 18 /* 1.07 s, until an SM sets it */
-#define LINK_LOCAL_PREFIX      0xFE80000000000000ull
 
 /* --- initial values --- */
 

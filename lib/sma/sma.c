@@ -4,6 +4,8 @@
 
 /* The agent as a whole: create its ports, and process what the engine reports about them. */
 
+#include <rte_debug.h>
+
 #include "sma/notice.h"
 #include "sma/port_info.h"
 #include "sma/private.h"
@@ -35,6 +37,9 @@ port_init(struct sma_port *p, struct sma *s, const struct sma_port_config *confi
 	p->index = config->port;
 	p->sm_state = config->sm_state;
 	port_defaults(&p->config);
+	RTE_ASSERT(config->lmc <= 7 && config->m_key_protect <= 3 && config->sm_sl < PORT_SLS);
+	RTE_ASSERT(config->sm_state <= SMA_SM_MASTER && config->sm_priority <= SMA_SM_PRIORITY_MAX);
+	RTE_ASSERT(s->port_of[p->index] == NULL);
 	sma_tables_init(p);
 	sma_port_info_init(p);
 	sma_port_state_init(p);
@@ -94,6 +99,7 @@ void
 sma_start(struct sma *s, uint64_t now)
 {
 	for (unsigned int i = 0; i < s->num_ports; i++) {
+		RTE_ASSERT(!s->port[i].started);
 		s->port[i].started = true;
 		sma_apply(&s->port[i], now);
 	}
@@ -145,6 +151,10 @@ sma_port_totals(struct sma *s, uint16_t port, const struct sma_totals *t, uint64
 
 	if (p == NULL)
 		return;
+	/* totals since the start only grow */
+	RTE_ASSERT(t->pkey_violations >= p->totals.pkey_violations);
+	RTE_ASSERT(t->qkey_violations >= p->totals.qkey_violations);
+	RTE_ASSERT(t->link_errors >= p->totals.link_errors && t->overruns >= p->totals.overruns);
 	if (now >= p->window_end) {
 		p->since = p->totals;
 		p->window_end = now + s->config.hz;

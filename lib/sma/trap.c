@@ -8,6 +8,8 @@
  * one has left; while a Trap waits for the transmit sink no timer runs.
  */
 
+#include <rte_debug.h>
+
 #include "base/time.h"
 #include "sma/trap.h"
 
@@ -123,6 +125,7 @@ trap_proceed(struct sma_trap *t, uint64_t now)
 {
 	struct sma_port *p = t->port;
 
+	RTE_ASSERT(trap_pending(t) && !t->calling);
 	if (t->info.sent > p->sma->config.limits.trap_retries) {
 		t->info.state = SMA_TRAP_GIVEN_UP;
 		sma_count(p, traps_given_up);

@@ -6,6 +6,8 @@
  * Raise a trap for a cause: only one while it is pending, with limited rate and number.
  */
 
+#include <rte_debug.h>
+
 #include "sma/trap.h"
 
 #define PLACES_KEPT 8 /* not available to security traps */
@@ -96,6 +98,7 @@ trap_raise(struct sma_port *p, const uint8_t *notice, bool own_lid, uint64_t now
 	t->first = now;
 	trap_refresh(t);
 	trap_proceed(t, now);
+	RTE_ASSERT(t->port == p && trap_pending(t));
 	return t;
 }
 

@@ -17,21 +17,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <lmdb.h>
 
 #include "base/fault.h"
-#include "store/store.h"
+#include "store/lmdb_copy.h"
 
-#define KEY_LEN    5
-#define FORMAT     "polca records 1"
-#define FORMAT_KEY "format" /* one byte longer than a record's key */
+#define KEY_LEN      5
+#define FORMAT       "polca records 1"
+#define FORMAT_KEY   "format" /* longer than a record's key, as is the next */
+#define POSITION_KEY "position" /* in a fleet: of the copy */
 
 struct lmdb {
 	MDB_env *env;
@@ -41,6 +44,9 @@ struct lmdb {
 	sigjmp_buf *out; /* where to return when LMDB finds its file damaged */
 	MDB_txn *reading;
 	MDB_cursor *cursor;
+	/* a copy: */
+	uint64_t instance;
+	char prefix[COPY_PREFIX_MAX];
 	char path[];
 };
 
@@ -96,6 +102,9 @@ struct call {
 	void *to;
 	const struct store_op *ops;
 	size_t n;
+	bool writes; /* faults are not caught */
+	bool replace;
+	struct copy_position *position;
 	struct error *err;
 	int rc;
 };
@@ -134,7 +143,7 @@ make_call(struct lmdb *l, struct call *c)
 	sigjmp_buf out;
 
 	l->out = &out;
-	fault_out = c->ops == NULL ? &out : NULL;
+	fault_out = c->writes ? NULL : &out;
 	if (!l->damaged && sigsetjmp(out, 1) == 0)
 		c->rc = c->fn(l, c);
 	else
@@ -148,10 +157,9 @@ make_call(struct lmdb *l, struct call *c)
 /* --- load --- */
 
 static bool
-is_format_key(const MDB_val *key)
+is_lmdb_key(const MDB_val *key, const char *name)
 {
-	return key->mv_size == sizeof(FORMAT_KEY) - 1 &&
-		memcmp(key->mv_data, FORMAT_KEY, key->mv_size) == 0;
+	return key->mv_size == strlen(name) && memcmp(key->mv_data, name, key->mv_size) == 0;
 }
 
 static int
@@ -161,7 +169,7 @@ load_one(struct lmdb *l, struct call *c, const MDB_val *key, const MDB_val *valu
 	struct store_op op;
 	int rc;
 
-	if (is_format_key(key))
+	if (is_lmdb_key(key, FORMAT_KEY) || is_lmdb_key(key, POSITION_KEY))
 		return 0;
 	if (key->mv_size != KEY_LEN || value->mv_size > UINT16_MAX)
 		return damaged(l, "it has what is no record", c->err);
@@ -240,18 +248,28 @@ end_writing(struct lmdb *l, MDB_txn *txn, int rc, struct error *err)
 	return rc == 0 ? 0 : lmdb_failed(l, rc, "commit", err);
 }
 
+/* @return 0, or LMDB's error */
+static int
+lmdb_put_all(struct lmdb *l, MDB_txn *txn, const struct call *c)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < c->n; i++)
+		rc = apply_one(l, txn, &c->ops[i]);
+	return rc;
+}
+
 static int
 lmdb_run_apply(struct lmdb *l, struct call *c)
 {
 	MDB_txn *txn;
-	size_t i;
 	int rc;
 
 	rc = mdb_txn_begin(l->env, NULL, 0, &txn);
 	if (rc != 0)
 		return lmdb_failed(l, rc, "begin writing", c->err);
-	for (i = 0; rc == 0 && i < c->n; i++)
-		rc = apply_one(l, txn, &c->ops[i]);
+	rc = lmdb_put_all(l, txn, c);
 	return end_writing(l, txn, rc, c->err);
 }
 
@@ -259,7 +277,105 @@ static int
 lmdb_apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
 {
 	return make_call(arg,
-		&(struct call){ .fn = lmdb_run_apply, .ops = ops, .n = n, .err = err });
+		&(struct call){ .fn = lmdb_run_apply,
+			.ops = ops,
+			.n = n,
+			.writes = true,
+			.err = err });
+}
+
+/* --- the copy of a fleet's database --- */
+
+static int
+put_format(struct lmdb *l, MDB_txn *txn)
+{
+	MDB_val key = { sizeof(FORMAT_KEY) - 1, (void *)(uintptr_t)FORMAT_KEY };
+	MDB_val value = { sizeof(FORMAT) - 1, (void *)(uintptr_t)FORMAT };
+
+	return mdb_put(txn, l->dbi, &key, &value, 0);
+}
+
+/* What is stored under POSITION_KEY; the first version of it ended behind .at. */
+struct stored_position {
+	struct copy_position at;
+	uint64_t instance;
+	char prefix[COPY_PREFIX_MAX]; /* without the NUL, and not longer than it is */
+};
+#define STORED_MIN offsetof(struct stored_position, prefix)
+
+static int
+run_copy_write(struct lmdb *l, struct call *c)
+{
+	MDB_val key = { sizeof(POSITION_KEY) - 1, (void *)(uintptr_t)POSITION_KEY };
+	struct stored_position stored = { .at = *c->position, .instance = l->instance };
+	MDB_val value = { STORED_MIN + strlen(l->prefix), &stored };
+	MDB_txn *txn;
+	int rc;
+
+	memcpy(stored.prefix, l->prefix, strlen(l->prefix));
+	rc = mdb_txn_begin(l->env, NULL, 0, &txn);
+	if (rc != 0)
+		return lmdb_failed(l, rc, "begin writing", c->err);
+	if (c->replace)
+		rc = mdb_drop(txn, l->dbi, 0);
+	if (rc == 0 && c->replace)
+		rc = put_format(l, txn);
+	if (rc == 0)
+		rc = lmdb_put_all(l, txn, c);
+	if (rc == 0)
+		rc = mdb_put(txn, l->dbi, &key, &value, 0);
+	return end_writing(l, txn, rc, c->err);
+}
+
+int
+lmdb_copy_write(const struct store_backend *backend, bool replace, const struct store_op *ops,
+	size_t n, const struct copy_position *position, struct error *err)
+{
+	struct copy_position written = *position;
+
+	return make_call(backend->arg,
+		&(struct call){ .fn = run_copy_write,
+			.ops = ops,
+			.n = n,
+			.writes = true,
+			.replace = replace,
+			.position = &written,
+			.err = err });
+}
+
+/* @retval 1  there is no position */
+static int
+run_position(struct lmdb *l, struct call *c)
+{
+	MDB_val key = { sizeof(POSITION_KEY) - 1, (void *)(uintptr_t)POSITION_KEY }, got;
+	int rc = mdb_txn_begin(l->env, NULL, MDB_RDONLY, &l->reading);
+	struct stored_position stored;
+
+	if (rc == 0)
+		rc = mdb_get(l->reading, l->dbi, &key, &got);
+	if (rc != 0)
+		return rc == MDB_NOTFOUND ? 1 : lmdb_failed(l, rc, "read", c->err);
+	memset(&stored, 0, sizeof(stored));
+	if (got.mv_size != sizeof(stored.at) &&
+		(got.mv_size < STORED_MIN || got.mv_size >= sizeof(stored)))
+		return damaged(l, "its position in etcd has another length", c->err);
+	memcpy(&stored, got.mv_data, got.mv_size);
+	*c->position = stored.at;
+	l->instance = stored.instance;
+	memcpy(l->prefix, stored.prefix, sizeof(l->prefix));
+	return stored.at.cluster != 0 ? 0 : 1;
+}
+
+int
+lmdb_copy_position(const struct store_backend *backend, struct copy_position *position,
+	struct error *err)
+{
+	int rc;
+
+	memset(position, 0, sizeof(*position));
+	rc = make_call(backend->arg,
+		&(struct call){ .fn = run_position, .position = position, .err = err });
+	return rc == 1 ? -ENOENT : rc;
 }
 
 /* --- open and close --- */
@@ -299,15 +415,13 @@ take_lock(struct lmdb *l, struct error *err)
 static int
 write_format(struct lmdb *l, struct call *c)
 {
-	MDB_val key = { sizeof(FORMAT_KEY) - 1, (void *)(uintptr_t)FORMAT_KEY };
-	MDB_val value = { sizeof(FORMAT) - 1, (void *)(uintptr_t)FORMAT };
 	MDB_txn *txn;
 	int rc;
 
 	rc = mdb_txn_begin(l->env, NULL, 0, &txn);
 	if (rc != 0)
 		return lmdb_failed(l, rc, "begin writing", c->err);
-	return end_writing(l, txn, mdb_put(txn, l->dbi, &key, &value, 0), c->err);
+	return end_writing(l, txn, put_format(l, txn), c->err);
 }
 
 /* Check the format of an existing store. @retval 1  the store is new */
@@ -415,9 +529,8 @@ open_env(struct lmdb *l, uint64_t map_bytes, struct error *err)
 	return rc == 0 ? sync_names(l, err) : rc;
 }
 
-int
-store_lmdb_open(const char *path, uint64_t map_bytes, struct store_backend *backend,
-	struct error *err)
+static int
+open_either(const char *path, uint64_t map_bytes, struct store_backend *backend, struct error *err)
 {
 	struct lmdb *l;
 	int rc;
@@ -444,4 +557,113 @@ store_lmdb_open(const char *path, uint64_t map_bytes, struct store_backend *back
 		.close = lmdb_close,
 	};
 	return 0;
+}
+
+/* @retval 1  there are records */
+static int
+run_count(struct lmdb *l, struct call *c)
+{
+	MDB_val key = { sizeof(POSITION_KEY) - 1, (void *)(uintptr_t)POSITION_KEY }, got;
+	MDB_stat stat;
+	int rc = mdb_txn_begin(l->env, NULL, MDB_RDONLY, &l->reading);
+	size_t others = 1; /* the format */
+
+	if (rc == 0)
+		rc = mdb_stat(l->reading, l->dbi, &stat);
+	if (rc != 0)
+		return lmdb_failed(l, rc, "read", c->err);
+	others += mdb_get(l->reading, l->dbi, &key, &got) == 0;
+	return stat.ms_entries > others ? 1 : 0;
+}
+
+/*
+ * A database of one appliance alone and the copy of a fleet's are never taken for each other: the
+ * first would be replaced by what the fleet has, the second would leave its position behind.
+ */
+static int
+check_kind(const struct store_backend *backend, bool copy, struct error *err)
+{
+	const struct lmdb *l = backend->arg;
+	struct copy_position position;
+	int rc = lmdb_copy_position(backend, &position, err);
+
+	if (rc == 0 && !copy)
+		return error_set(err, EBADMSG,
+			"%s: is the copy of a fleet's database, and there is no \"fleet\" in the configuration; name another directory",
+			l->path);
+	if (rc != -ENOENT || !copy)
+		return rc == -ENOENT ? 0 : rc;
+	rc = make_call(backend->arg, &(struct call){ .fn = run_count, .err = err });
+	if (rc == 1)
+		return error_set(err, EBADMSG,
+			"%s: holds records of an appliance without a fleet: export them, name an empty directory, and import them into the fleet",
+			l->path);
+	return rc;
+}
+
+static int
+open_kind(const char *path, uint64_t map_bytes, bool copy, struct store_backend *backend,
+	struct error *err)
+{
+	int rc = open_either(path, map_bytes, backend, err);
+
+	if (rc != 0)
+		return rc;
+	rc = check_kind(backend, copy, err);
+	if (rc != 0) {
+		lmdb_close(backend->arg);
+		*backend = (struct store_backend){ NULL };
+	}
+	return rc;
+}
+
+int
+store_lmdb_open(const char *path, uint64_t map_bytes, struct store_backend *backend,
+	struct error *err)
+{
+	return open_kind(path, map_bytes, false, backend, err);
+}
+
+uint64_t
+lmdb_copy_instance(const struct store_backend *backend)
+{
+	return ((const struct lmdb *)backend->arg)->instance;
+}
+
+/* Which keys of etcd's a copy has, and which appliance's it is, is written when it is made. */
+static int
+copy_claim(struct store_backend *backend, const char *prefix, struct error *err)
+{
+	struct lmdb *l = backend->arg;
+	struct copy_position position;
+	int rc = lmdb_copy_position(backend, &position, err);
+
+	if (rc != 0 && rc != -ENOENT)
+		return rc;
+	if (l->prefix[0] != '\0' && strcmp(l->prefix, prefix) != 0)
+		return error_set(err, EBADMSG,
+			"%s: is the copy of what etcd has below \"%s/\", and fleet.prefix is \"%s\": correct it, or move the directory away",
+			l->path, l->prefix, prefix);
+	if (l->instance != 0)
+		return 0;
+	if (getrandom(&l->instance, sizeof(l->instance), 0) != (ssize_t)sizeof(l->instance))
+		return error_set(err, EIO, "the kernel gives no random numbers");
+	snprintf(l->prefix, sizeof(l->prefix), "%s", prefix);
+	return lmdb_copy_write(backend, false, NULL, 0, &position, err);
+}
+
+int
+lmdb_copy_open(const char *path, uint64_t map_bytes, const char *prefix,
+	struct store_backend *backend, struct error *err)
+{
+	int rc = open_kind(path, map_bytes, true, backend, err);
+
+	if (rc != 0)
+		return rc;
+	rc = copy_claim(backend, prefix, err);
+	if (rc != 0) {
+		lmdb_close(backend->arg);
+		*backend = (struct store_backend){ NULL };
+	}
+	return rc;
 }

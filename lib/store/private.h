@@ -118,6 +118,8 @@ void blocks_free(struct store *s, struct blocks *b);
 /* txn.c */
 void txn_init(struct store *s);
 void txn_fini(struct store *s);
+/* Publish the transaction's version, which is durable, and end the transaction. */
+void txn_publish(struct store_txn *t);
 
 /* reclaim.c */
 /* Version v is no longer the newest; txn.retired was last used by it. */

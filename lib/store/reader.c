@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include <rte_debug.h>
+
 #include "store/private.h"
 
 struct store_reader *
@@ -46,6 +48,7 @@ store_hold(struct store_reader *r, const struct store_version *v)
 {
 	unsigned int i = version_place_of(r, v);
 
+	RTE_ASSERT(v->store == r->store);
 	if (i == r->top)
 		i = version_place_of(r, NULL);
 	if (i == r->store->slots)
@@ -64,6 +67,7 @@ store_unhold(struct store_reader *r, const struct store_version *v)
 {
 	unsigned int i = version_place_of(r, v), top = r->top;
 
+	RTE_ASSERT(i < top && r->held[i].count > 0);
 	r->last = i;
 	if (--r->held[i].count > 0)
 		return;
@@ -89,24 +93,28 @@ store_version_number(const struct store_version *v)
 uint64_t
 store_table_changed(const struct store_version *v, unsigned int table)
 {
+	RTE_ASSERT(table < v->store->config.tables);
 	return v->changed[table];
 }
 
 uint64_t
 store_count(const struct store_version *v, unsigned int table)
 {
+	RTE_ASSERT(table < v->store->config.tables);
 	return v->tree[table].count;
 }
 
 const struct store_record *
 store_get(const struct store_version *v, unsigned int table, uint32_t rid)
 {
+	RTE_ASSERT(table < v->store->config.tables);
 	return tree_get(&v->tree[table], table_key(rid));
 }
 
 uint64_t
 store_rank(const struct store_version *v, unsigned int table, uint32_t rid)
 {
+	RTE_ASSERT(table < v->store->config.tables);
 	return tree_rank(&v->tree[table], table_key(rid));
 }
 
@@ -115,6 +123,7 @@ store_index_count(const struct store_version *v, unsigned int index, uint64_t fi
 {
 	const struct tree *tree = &v->tree[v->store->config.tables + index];
 
+	RTE_ASSERT(index < v->store->config.num_indexes && first <= last);
 	return tree_rank(tree, (struct tree_key){ last, UINT32_MAX }) -
 		tree_rank(tree, (struct tree_key){ first, 0 });
 }
@@ -123,6 +132,7 @@ void
 store_seek(struct store_cursor *c, const struct store_version *v, unsigned int table,
 	uint64_t ordinal)
 {
+	RTE_ASSERT(table < v->store->config.tables + v->store->config.num_indexes);
 	c->version = v;
 	c->tree = (uint16_t)table;
 	c->ordinal = ordinal;
@@ -136,6 +146,7 @@ store_seek_index(struct store_cursor *c, const struct store_version *v, unsigned
 {
 	unsigned int tree = v->store->config.tables + index;
 
+	RTE_ASSERT(index < v->store->config.num_indexes);
 	store_seek(c, v, tree, tree_rank(&v->tree[tree], (struct tree_key){ key, 0 }));
 }
 

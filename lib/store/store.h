@@ -60,9 +60,17 @@ struct store_op {
 	uint16_t len;
 };
 
+/** Changes that the backend learned of by another way than apply(); they are durable. */
+struct store_batch {
+	const struct store_op *ops;
+	size_t n;
+	/** These, put only and sorted by table and RID, are all the records that there are. */
+	bool replace;
+};
+
 /**
- * Durable storage of the records. A replicated engine could replace LMDB here. Only the writer
- * calls these functions.
+ * Durable storage of the records: LMDB, or LMDB as the copy of what a fleet shares (fleet.h). Only
+ * the writer calls these functions.
  */
 struct store_backend {
 	void *arg;
@@ -75,6 +83,15 @@ struct store_backend {
 	/** Store all changes or none; they are durable when it returns 0. */
 	int (*apply)(void *arg, const struct store_op *ops, size_t n, struct error *err);
 	void (*close)(void *arg);
+	/**
+	 * Optional, for store_follow(). @return the oldest batch that was not taken, or NULL: none.
+	 * It is valid until taken() or close().
+	 */
+	const struct store_batch *(*watch)(void *arg);
+	/** The batch is published. */
+	void (*taken)(void *arg);
+	/** The most changes that apply() takes at one time; 0: any number. */
+	size_t max_ops;
 };
 
 /**
@@ -186,6 +203,16 @@ void store_rollback(struct store_txn *t, const struct store_savepoint *sp);
  */
 int store_commit(struct store_txn *t, struct error *err);
 void store_abort(struct store_txn *t);
+/** The most changes that one transaction may have; 0: any number. */
+size_t store_max_ops(const struct store *s);
+/**
+ * Publish the next batch of changes that were made elsewhere as a version.
+ *
+ * @return 1, or 0 if there is none
+ * @retval -ENOMEM  the batch stays; try again later
+ * @retval -EBADMSG  it has a record of a table that this program does not know
+ */
+int store_follow(struct store *s, struct error *err);
 /** Free memory that no reader can reach; the writer calls it from time to time. */
 void store_reclaim(struct store *s);
 

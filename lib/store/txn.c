@@ -11,6 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <rte_debug.h>
+
 #include "store/private.h"
 
 #define ROOM_KEPT 65536 /* places for blocks and operations, from one transaction to the next */
@@ -182,6 +184,7 @@ store_put(struct store_txn *t, unsigned int table, uint32_t rid, const void *byt
 	struct store_record *r = store_alloc(t->store, (uint32_t)sizeof(*r) + len);
 	int rc;
 
+	RTE_ASSERT(t->open && table < t->store->config.tables);
 	if (r == NULL)
 		return -ENOMEM;
 	r->born = t->next->number;
@@ -210,6 +213,7 @@ store_del(struct store_txn *t, unsigned int table, uint32_t rid)
 	const struct store_record *old = tree_get(&t->next->tree[table], table_key(rid));
 	int rc;
 
+	RTE_ASSERT(t->open && table < t->store->config.tables);
 	if (old == NULL)
 		return -ENOENT;
 	rc = set_aside(t, old, NULL);
@@ -270,12 +274,14 @@ store_begin(struct store *s)
 const struct store_version *
 store_txn_view(const struct store_txn *t)
 {
+	RTE_ASSERT(t->open);
 	return t->next;
 }
 
 void
 store_save(struct store_txn *t, struct store_savepoint *sp)
 {
+	RTE_ASSERT(t->open);
 	t->writer.step++; /* what was made before is copied from here on */
 	sp->made = t->made.n;
 	sp->retired = t->retired.n;
@@ -301,10 +307,13 @@ unmake(struct store_txn *t, size_t made, size_t retired, size_t ops)
 void
 store_rollback(struct store_txn *t, const struct store_savepoint *sp)
 {
+	RTE_ASSERT(t->open && sp->made <= t->made.n && sp->retired <= t->retired.n);
+	RTE_ASSERT(sp->ops <= t->num_ops);
 	t->writer.step++;
 	unmake(t, sp->made, sp->retired, sp->ops);
 	memcpy(t->next->changed, sp->changed, sizeof(sp->changed));
 	memcpy(t->next->tree, sp->trees, sizeof(t->next->tree));
+	store_check(t->store);
 }
 
 /* What a large transaction needed is not kept for ever. */
@@ -329,6 +338,7 @@ txn_end(struct store_txn *t)
 void
 store_abort(struct store_txn *t)
 {
+	RTE_ASSERT(t->open);
 	unmake(t, 0, 0, 0);
 	txn_end(t);
 	store_check(t->store);
@@ -360,13 +370,30 @@ txn_is_too_large(const struct store_txn *t)
 	return puts && left > s->config.max_bytes;
 }
 
-int
-store_commit(struct store_txn *t, struct error *err)
+void
+txn_publish(struct store_txn *t)
 {
 	const struct store_version *last = t->store->current;
 	struct store *s = t->store;
+
+	__atomic_store_n(&s->current, t->next, __ATOMIC_RELEASE);
+	stat_add(s, commits, 1);
+	stat_add(s, ops, t->num_ops);
+	stat_set(s, version, t->next->number);
+	t->next = NULL;
+	retire_version(s, last);
+	txn_end(t);
+	reclaim_after_commit(s);
+	store_check(s);
+}
+
+int
+store_commit(struct store_txn *t, struct error *err)
+{
+	struct store *s = t->store;
 	int rc = 0;
 
+	RTE_ASSERT(t->open);
 	if (t->num_ops == 0) {
 		store_abort(t);
 		return 0;
@@ -382,14 +409,6 @@ store_commit(struct store_txn *t, struct error *err)
 		store_abort(t);
 		return rc;
 	}
-	__atomic_store_n(&s->current, t->next, __ATOMIC_RELEASE);
-	stat_add(s, commits, 1);
-	stat_add(s, ops, t->num_ops);
-	stat_set(s, version, t->next->number);
-	t->next = NULL;
-	retire_version(s, last);
-	txn_end(t);
-	reclaim_after_commit(s);
-	store_check(s);
+	txn_publish(t);
 	return 0;
 }

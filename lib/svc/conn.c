@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_debug.h>
+
 #include "svc/private.h"
 
 /* --- places --- */
@@ -80,6 +82,7 @@ svc_conn_new(struct svc_worker *w, const union gid *peer, struct cm_conn_param *
 		return NULL;
 	}
 	c = &s->conns[place];
+	RTE_ASSERT((uint64_t)place < s->config.max_connections && c->state == SVC_CONN_FREE);
 	*c = (struct svc_conn){
 		.svc = s,
 		.w = w,
@@ -105,6 +108,8 @@ svc_conn_new(struct svc_worker *w, const union gid *peer, struct cm_conn_param *
 void
 svc_want_turn(struct svc_conn *c)
 {
+	RTE_ASSERT(c->svc->ops->turn != NULL);
+	RTE_ASSERT(c->state != SVC_CONN_FREE && c->state != SVC_CONN_GONE);
 	if (c->turning)
 		return;
 	c->turning = true;
@@ -134,9 +139,11 @@ svc_conn_free(struct svc_conn *c)
 {
 	struct svc_worker *w = c->w;
 
+	RTE_ASSERT(c->state != SVC_CONN_FREE && c->request == 0);
 	svc_conn_leave_walks(w, c);
 	TAILQ_REMOVE(c->state == SVC_CONN_GONE ? &w->gone : &w->conns, c, link);
 	w->room += c->max_sends + c->max_recvs;
+	RTE_ASSERT(w->room <= w->svc->cq_depth && w->connections > 0);
 	w->connections--;
 	c->state = SVC_CONN_FREE;
 	c->w = NULL;
@@ -149,6 +156,7 @@ svc_conn_gone(struct svc_conn *c)
 	struct svc_worker *w = c->w;
 	struct rc_cq_info info = { 0 };
 
+	RTE_ASSERT(c->state != SVC_CONN_FREE && c->state != SVC_CONN_GONE && c->request == 0);
 	svc_conn_leave_walks(w, c);
 	TAILQ_REMOVE(&w->conns, c, link);
 	if (c->state == SVC_CONN_STANDING) /* cm_destroy() does not call ended() */
@@ -163,6 +171,7 @@ svc_conn_gone(struct svc_conn *c)
 void
 svc_conn_stands(struct svc_conn *c)
 {
+	RTE_ASSERT(c->state == SVC_CONN_OPENING);
 	c->state = SVC_CONN_STANDING;
 	svc_count(c->w->counters, connections, 1);
 	svc_count(c->w->counters, established, 1);
@@ -431,6 +440,12 @@ svc_post_recv(struct svc_conn *c, const struct recv_wr *wr)
 	return ret;
 }
 
+static inline bool __rte_unused
+in_region(const struct svc_region *r, uint64_t offset, uint32_t length)
+{
+	return offset <= r->length && length <= r->length - offset;
+}
+
 int
 svc_send(struct svc_conn *c, uint32_t wr_id, const struct svc_region *r, uint64_t offset,
 	uint32_t length)
@@ -443,6 +458,7 @@ svc_send(struct svc_conn *c, uint32_t wr_id, const struct svc_region *r, uint64_
 		.sg_list = &sge,
 	};
 
+	RTE_ASSERT(length == 0 || in_region(r, offset, length));
 	return svc_post_send(c, &wr);
 }
 
@@ -453,12 +469,14 @@ svc_recv(struct svc_conn *c, uint32_t wr_id, const struct svc_region *r, uint64_
 	struct sge sge = { .addr = r->va + offset, .length = length, .lkey = r->lkey };
 	struct recv_wr wr = { .wr_id = wr_id, .num_sge = length != 0, .sg_list = &sge };
 
+	RTE_ASSERT(length == 0 || in_region(r, offset, length));
 	return svc_post_recv(c, &wr);
 }
 
 void
 svc_disconnect(struct svc_conn *c)
 {
+	RTE_ASSERT(c->state != SVC_CONN_FREE);
 	if (c->ending || c->state > SVC_CONN_STANDING)
 		return;
 	c->ending = true;
@@ -473,9 +491,17 @@ svc_violation(struct svc_conn *c)
 	svc_disconnect(c);
 }
 
+/* False for the connection of a REQ that has no place yet (svc_place_early()). */
+static inline bool __rte_unused
+has_place(const struct svc_conn *c)
+{
+	return c->place < c->svc->config.max_connections && c == &c->svc->conns[c->place];
+}
+
 void *
 svc_conn_priv(struct svc_conn *c)
 {
+	RTE_ASSERT(has_place(c));
 	return c->svc->privs + c->place * c->svc->priv_size;
 }
 
@@ -488,6 +514,7 @@ svc_conn_service(const struct svc_conn *c)
 uint32_t
 svc_conn_place(const struct svc_conn *c)
 {
+	RTE_ASSERT(has_place(c));
 	return c->place;
 }
 

@@ -8,6 +8,8 @@
  * closes them.
  */
 
+#include <rte_debug.h>
+
 #include "svc/private.h"
 
 static int
@@ -65,6 +67,7 @@ svc_direct_open(struct svc_worker *w, const union gid *peer, const struct qp_att
 void
 svc_direct_close(struct svc_conn *c)
 {
+	RTE_ASSERT(c->state == SVC_CONN_OPENING || c->state == SVC_CONN_STANDING);
 	rc_qp_destroy(c->w->rc, c->qpn, NULL);
 	svc_conn_gone(c);
 }

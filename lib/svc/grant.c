@@ -15,6 +15,8 @@
  * The rest of the private data is zero.
  */
 
+#include <rte_debug.h>
+
 #include "mem/mem.h"
 #include "svc/grant.h"
 #include "wire/bytes.h"
@@ -26,19 +28,6 @@
 #define GRANT_OWN     0x08
 #define GRANT_FLAGS   0x0f
 
-void
-svc_grant_put(uint8_t *data, const struct svc_grant *g)
-{
-	data[0] = GRANT_VERSION;
-	data[1] = (uint8_t)((g->access & MEM_ACCESS_REMOTE_READ ? GRANT_READ : 0) |
-		(g->access & MEM_ACCESS_REMOTE_WRITE ? GRANT_WRITE : 0) |
-		(g->access & MEM_ACCESS_REMOTE_ATOMIC ? GRANT_ATOMIC : 0) |
-		(g->own ? GRANT_OWN : 0));
-	put_be32(data + 4, g->rkey);
-	put_be64(data + 8, g->va);
-	put_be64(data + 16, g->length);
-}
-
 static bool
 grant_all_zero(const uint8_t *data, size_t len)
 {
@@ -48,6 +37,21 @@ grant_all_zero(const uint8_t *data, size_t len)
 		if (data[i] != 0)
 			return false;
 	return true;
+}
+
+void
+svc_grant_put(uint8_t *data, const struct svc_grant *g)
+{
+	RTE_ASSERT(g->length > 0 && (g->access & ~(uint32_t)MEM_ACCESS_REMOTE) == 0);
+	RTE_ASSERT(grant_all_zero(data, SVC_GRANT_LEN));
+	data[0] = GRANT_VERSION;
+	data[1] = (uint8_t)((g->access & MEM_ACCESS_REMOTE_READ ? GRANT_READ : 0) |
+		(g->access & MEM_ACCESS_REMOTE_WRITE ? GRANT_WRITE : 0) |
+		(g->access & MEM_ACCESS_REMOTE_ATOMIC ? GRANT_ATOMIC : 0) |
+		(g->own ? GRANT_OWN : 0));
+	put_be32(data + 4, g->rkey);
+	put_be64(data + 8, g->va);
+	put_be64(data + 16, g->length);
 }
 
 bool

@@ -6,11 +6,14 @@
 
 #include <errno.h>
 
+#include <rte_debug.h>
+
 #include "svc/kinds.h"
 
 int
 svc_check(const char *what, uint64_t got, uint64_t min, uint64_t max, struct error *err)
 {
+	RTE_ASSERT(min <= max);
 	if (got >= min && got <= max)
 		return 0;
 	return error_set(err, EINVAL, "%s: got %llu, allowed: %llu to %llu", what,

@@ -13,6 +13,8 @@
 
 #include <errno.h>
 
+#include <rte_debug.h>
+
 #include "base/share.h"
 #include "base/siphash.h"
 #include "svc/private.h"
@@ -125,6 +127,7 @@ svc_place_take(struct svc_places *p, uint32_t *held)
 void
 svc_place_give(struct svc_places *p, uint32_t place, uint32_t *held)
 {
+	RTE_ASSERT(held == NULL || __atomic_load_n(held, __ATOMIC_RELAXED) > 0);
 	held_less(held);
 	__atomic_fetch_add(&p->left, 1, __ATOMIC_RELAXED);
 	chain_give(p, place);

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include <rte_debug.h>
+
 #include "svc/private.h"
 
 int
@@ -88,6 +90,7 @@ svc_buffers(struct svc *s, uint64_t length, uint32_t access, struct error *err)
 	uint64_t all;
 	int ret;
 
+	RTE_ASSERT(s->buffer_length == 0 && length > 0);
 	length = (length + SVC_CACHE_LINE - 1) & ~(uint64_t)(SVC_CACHE_LINE - 1);
 	if (__builtin_mul_overflow(length, (uint64_t)s->config.max_connections, &all) ||
 		all > UINT64_MAX - SVC_VA)
@@ -106,6 +109,7 @@ svc_conn_buffer(const struct svc_conn *c)
 	struct svc_region r = c->svc->buffers;
 	uint64_t at = (uint64_t)c->place * c->svc->buffer_length;
 
+	RTE_ASSERT(at + c->svc->buffer_length <= r.length && c->svc->buffer_length > 0);
 	r.va += at;
 	r.bytes += at;
 	r.length = c->svc->buffer_length;

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_debug.h>
+
 #include "svc/kinds.h"
 #include "svc/private.h"
 
@@ -169,6 +171,7 @@ svc_create(const struct svc_env *env, const struct svc_config *config, struct er
 		error_set(err, ENOMEM, "no memory for a service");
 		return NULL;
 	}
+	RTE_ASSERT(env->workers > 0 && env->max_cqe > 0 && env->max_qp_wr > 0);
 	s->env = *env;
 	s->config = *config;
 	s->ops = ops;
@@ -192,6 +195,8 @@ svc_destroy(struct svc *s)
 {
 	int ret;
 
+	/* svc_worker_destroy() was called on all workers, so all places are free */
+	RTE_ASSERT(s->places.left == s->config.max_connections);
 	if (!s->closed && s->ops->close != NULL) {
 		ret = s->ops->close(s);
 		if (ret == -EAGAIN)
@@ -245,6 +250,7 @@ svc_env(const struct svc *s)
 uint32_t
 svc_pd(const struct svc *s)
 {
+	RTE_ASSERT(s->has_pd);
 	return s->pd;
 }
 
@@ -257,6 +263,7 @@ svc_state(const struct svc *s)
 void *
 svc_make_state(struct svc *s, size_t size, struct error *err)
 {
+	RTE_ASSERT(s->state == NULL && s->num_cqs == 0);
 	s->state = mem_zalloc(s->env.alloc, size, SVC_CACHE_LINE);
 	if (s->state == NULL)
 		error_set(err, ENOMEM, "no memory for a service");
@@ -266,12 +273,14 @@ svc_make_state(struct svc *s, size_t size, struct error *err)
 void
 svc_place_early(struct svc *s)
 {
+	RTE_ASSERT(s->num_cqs == 0);
 	s->early = true;
 }
 
 void
 svc_queues(struct svc *s, uint32_t sends, uint32_t recvs)
 {
+	RTE_ASSERT(s->num_cqs == 0);
 	s->sends = sends;
 	s->recvs = recvs;
 }
@@ -289,6 +298,7 @@ svc_counters_add(const struct svc *s, int worker, struct svc_counters *sum)
 {
 	unsigned int i;
 
+	RTE_ASSERT(worker < (int)s->env.workers);
 	for (i = 0; i < s->env.workers; i++) {
 		if (worker < 0 || (unsigned int)worker == i)
 			svc_counters_sum(&s->counters[i].c, sum);

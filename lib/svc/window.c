@@ -11,6 +11,8 @@
 
 #include <errno.h>
 
+#include <rte_debug.h>
+
 #include "svc/kinds.h"
 
 int
@@ -48,6 +50,7 @@ svc_window_key(const struct svc_windows *w, const struct svc_conn *c)
 {
 	uint32_t key = w->keys[svc_conn_place(c)];
 
+	RTE_ASSERT(svc_conn_place(c) < w->count);
 	return (key & ~0xFFu) | ((key + 1) & 0xFF);
 }
 
@@ -70,5 +73,6 @@ svc_window_bind(struct svc_windows *w, const struct svc_conn *c, uint64_t offset
 	};
 	uint64_t token;
 
+	RTE_ASSERT(offset <= r.length && length <= r.length - offset);
 	return mem_mw_bind(svc_env(s)->mem, &bind, key, &token);
 }

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include <rte_debug.h>
+
 #include "svc/private.h"
 
 #define POLL_BURST   32
@@ -18,6 +20,7 @@ svc_worker_create(struct svc *s, struct cm *cm, struct rc_worker *rc, unsigned i
 {
 	struct svc_worker *w = mem_zalloc(s->env.alloc, sizeof(*w), SVC_CACHE_LINE);
 
+	RTE_ASSERT(worker < s->num_cqs);
 	if (w == NULL) {
 		error_set(err, ENOMEM, "no memory for a service's worker");
 		return NULL;
@@ -43,6 +46,8 @@ svc_worker_destroy(struct svc_worker *w)
 
 	while ((c = TAILQ_FIRST(&w->gone)) != NULL)
 		svc_conn_free(c);
+	RTE_ASSERT(TAILQ_EMPTY(&w->conns) && TAILQ_EMPTY(&w->turning) && TAILQ_EMPTY(&w->opening));
+	RTE_ASSERT(w->connections == 0 && w->room == w->svc->cq_depth);
 	mem_free(w->svc->env.alloc, w);
 }
 
@@ -73,6 +78,7 @@ svc_worker_connect(struct svc_worker *w, struct cm_connect *request, uint64_t no
 	struct svc_conn *c;
 	int ret;
 
+	RTE_ASSERT(w->svc->config.active);
 	w->now = now;
 	c = svc_conn_new(w, NULL, &request->param, err);
 	if (c == NULL)
@@ -156,6 +162,7 @@ svc_complete(struct svc_worker *w, struct wc *wc)
 
 	if (c == NULL)
 		return;
+	RTE_ASSERT(c->state != SVC_CONN_FREE && (recv ? c->recvs : c->sends) > 0);
 	if (recv)
 		c->recvs--;
 	else

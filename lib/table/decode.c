@@ -39,10 +39,12 @@ reject_value(struct table_decoder *d, const struct table_row *row, const json_t 
 	struct nearest n;
 
 	snprintf(e->member, sizeof(e->member), "%s", d->path[0] != '\0' ? d->path : row->name);
-	if (got != NULL)
-		json_brief(got, e->got, sizeof(e->got));
-	else
+	if (got == NULL)
 		snprintf(e->got, sizeof(e->got), "nothing");
+	else if (row->flags & TABLE_SECRET)
+		snprintf(e->got, sizeof(e->got), "a value that is not shown");
+	else
+		json_brief(got, e->got, sizeof(e->got));
 	table_allowed(row, e->allowed, sizeof(e->allowed));
 	e->text[0] = '\0';
 	table_append(e->text, sizeof(e->text), "%s: %s%s, allowed: %s", e->member,

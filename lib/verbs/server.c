@@ -9,70 +9,76 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_debug.h>
+
 #include "verbs/private.h"
 
 #define ACCEPTS_A_TURN 16
 #define REFRESH_S      1
-#define CLIENT_FDS     8 /* socket, segment, mirror, event pipe; some while a request is served */
-#define RESERVED_FDS   1024 /* of all else */
+/*
+ * Socket, segment, mirror, event pipe, wake pipe, directory in /proc; what comes with a request, or
+ * is open while its memory is looked for.
+ */
+#define CLIENT_FDS   (8 + VERBS_PASSED_MAX)
+#define RESERVED_FDS 1024 /* of all else */
 
 const struct verbs_config verbs_config_default = {
 	.max_clients = 64,
 	.max_user_clients = 64,
 	.mr_mb = 4096,
+	.user_mr_mb = 1 << 18,
 	.ring_mb = 256,
+	.cm = {
+		.max_channels = 256,
+		.max_ids = 1024,
+	},
 	.limits = {
 		.max_qp = 1024,
 		.max_cq = 256,
 		.max_srq = 16,
 		.max_pd = 64,
 		.max_mr = 4096,
+		.max_mw = 4096,
 		.max_channels = 64,
+		.max_wr = 1 << 22,
+		.user = {
+			.max_qp = 1 << 16,
+			.max_cq = 1 << 14,
+			.max_srq = 1 << 10,
+			.max_pd = 1 << 12,
+			.max_mr = 1 << 18,
+			.max_mw = 1 << 18,
+			.max_wr = 1 << 28,
+		},
 	},
 };
 
-static uint32_t
-verbs_clients_of(const struct verbs_server *s, uid_t uid)
-{
-	const struct verbs_session *session;
-	uint32_t n = 0;
-
-	LIST_FOREACH(session, &s->sessions, link)
-		n += session->uid == uid;
-	return n;
-}
-
-/* Log that there are @p most clients already, as @p key allows. */
-static void
-verbs_log_clients(struct verbs_server *s, int fd, const char *whose, uint32_t most, const char *key)
-{
-	char text[96];
-
-	snprintf(text, sizeof(text), "all %u clients of %s are there already (%s)", most, whose,
-		key);
-	verbs_log_limit(s, fd, "a connection", text);
-}
-
-/* The kernel has compared group and mode; a client beyond its user's share is closed. */
+/*
+ * The kernel has compared group and mode. A client beyond a limit gets the answer to its first
+ * request before that has come: it says why the program cannot open the device.
+ */
 static void
 verbs_admit(struct verbs_server *s, int fd)
 {
-	struct verbs_session *session;
+	struct ring_reply reply = { .error = ENOMEM };
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+	struct error err = { "" };
 
-	if (!peer_allowed(&s->listener, fd)) {
-		close(fd);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0 ||
+		!peer_allowed(&s->listener, fd)) {
+		verbs_hang_up(s, fd, peer.uid);
 		return;
 	}
-	if (s->num_sessions >= s->config.max_clients) {
-		verbs_log_clients(s, fd, "the socket", s->config.max_clients, "verbs.max_clients");
-		close(fd);
+	if (!verbs_has_room(s, fd, peer.uid, false, &err)) {
+		snprintf(reply.text, sizeof(reply.text), "%.*s", (int)sizeof(reply.text) - 1,
+			err.text);
+		send(fd, &reply, offsetof(struct ring_reply, text) + sizeof(reply.text),
+			MSG_NOSIGNAL | MSG_DONTWAIT);
+		verbs_hang_up(s, fd, peer.uid);
 		return;
 	}
-	session = verbs_session_create(s, fd);
-	if (session == NULL || verbs_clients_of(s, session->uid) <= s->config.max_user_clients)
-		return;
-	verbs_log_clients(s, fd, "the user", s->config.max_user_clients, "verbs.max_user_clients");
-	verbs_session_destroy(session);
+	verbs_session_create(s, fd, &peer);
 }
 
 static void
@@ -84,7 +90,18 @@ verbs_accept(evutil_socket_t listener, short events, void *server)
 
 	(void)listener;
 	(void)events;
+	verbs_closing_reap(s);
 	for (i = 0; i < ACCEPTS_A_TURN; i++) {
+		if (s->num_closing >= VERBS_CLOSING_MAX) {
+			if (!s->full)
+				VERBS_LOG(WARNING,
+					"%u descriptors of programs do not close: no new connections",
+					s->num_closing);
+			s->full = true;
+			event_del(s->event); /* until verbs_refresh() */
+			return;
+		}
+		s->full = false;
 		fd = listener_accept(&s->listener);
 		if (fd < 0)
 			return;
@@ -95,9 +112,13 @@ verbs_accept(evutil_socket_t listener, short events, void *server)
 static void
 verbs_refresh(evutil_socket_t fd, short events, void *server)
 {
+	struct verbs_server *s = server;
+
 	(void)fd;
 	(void)events;
-	verbs_tree_follow(server);
+	verbs_tree_follow(s);
+	verbs_closing_reap(s);
+	event_add(s->event, NULL);
 }
 
 static int
@@ -126,8 +147,9 @@ verbs_listen(struct verbs_server *s, gid_t group, mode_t mode, struct error *err
 static void
 verbs_raise_descriptors(const struct verbs_config *config)
 {
-	rlim_t want = RESERVED_FDS +
-		(rlim_t)config->max_clients * (config->limits.max_channels + CLIENT_FDS);
+	rlim_t want = RESERVED_FDS + VERBS_CLOSING_MAX +
+		(rlim_t)config->max_clients *
+			(config->limits.max_channels + CLIENT_FDS + 2 * config->cm.max_channels);
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)
@@ -142,14 +164,17 @@ verbs_create(struct engine *e, const struct verbs_config *config, gid_t group, m
 {
 	struct verbs_server *s = calloc(1, sizeof(*s));
 
+	RTE_ASSERT(config->max_clients > 0 && config->max_user_clients > 0);
 	if (s == NULL) {
 		error_set(err, ENOMEM, "verbs.socket: out of memory");
 		return NULL;
 	}
 	LIST_INIT(&s->sessions);
+	LIST_INIT(&s->closing);
 	s->engine = e;
 	s->config = *config;
 	s->config.limits.max_mr_bytes = (uint64_t)config->mr_mb << 20;
+	s->config.limits.user.max_mr_bytes = (uint64_t)config->user_mr_mb << 20;
 	s->config.limits.ring_bytes = (uint64_t)config->ring_mb << 20;
 	s->listener.fd = -1;
 	verbs_raise_descriptors(config);
@@ -174,6 +199,7 @@ verbs_destroy(struct verbs_server *s)
 		event_free(s->refresh);
 	if (s->listener.fd >= 0)
 		verbs_tree_remove(s->config.socket);
+	verbs_closing_forget(s);
 	listener_close(&s->listener);
 	free(s);
 }

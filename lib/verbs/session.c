@@ -13,12 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_debug.h>
 #include <rte_log.h>
 
 #include "verbs/private.h"
-
-#define VERBS_LOG(level, fmt, ...)                                                                 \
-	rte_log(RTE_LOG_##level, verbs_logtype, "verbs: " fmt "\n", ##__VA_ARGS__)
 
 /* @return false: the client does not read, or is gone */
 static bool
@@ -42,40 +40,90 @@ session_reply(const struct verbs_session *session, const struct verbs_answer *an
 	return sendmsg(session->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)answer->size;
 }
 
-/*
- * Read one message, and one descriptor at most: the kernel closes others, as there is no room for
- * them. @return bytes; 0: the end; -EAGAIN
- */
+#define SENDER_SPACE CMSG_SPACE(sizeof(struct ucred)) /* comes with each message */
+
+/* True if descriptors come with the next message, which stays in the socket. */
+static bool
+session_passes(const struct verbs_session *session)
+{
+	char control[SENDER_SPACE];
+	struct msghdr m = { .msg_control = control, .msg_controllen = sizeof(control) };
+
+	return recvmsg(session->fd, &m, MSG_PEEK | MSG_DONTWAIT) >= 0 &&
+		(m.msg_flags & MSG_CTRUNC) != 0;
+}
+
+static void
+session_take_control(struct verbs_session *session, struct msghdr *m)
+{
+	struct cmsghdr *h;
+	struct ucred sender;
+
+	session->sender = 0;
+	for (h = CMSG_FIRSTHDR(m); h != NULL; h = CMSG_NXTHDR(m, h)) {
+		if (h->cmsg_level != SOL_SOCKET)
+			continue;
+		if (h->cmsg_type == SCM_CREDENTIALS) {
+			memcpy(&sender, CMSG_DATA(h), sizeof(sender));
+			session->sender = sender.pid;
+		} else if (h->cmsg_type == SCM_RIGHTS) {
+			session->num_passed =
+				(unsigned int)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+			memcpy(session->passed, CMSG_DATA(h), session->num_passed * sizeof(int));
+		}
+	}
+}
+
+/* Read one message. @return bytes; 0: the end; -EAGAIN */
 static ssize_t
 session_read(struct verbs_session *session, struct ring_request *req)
 {
-	char control[CMSG_SPACE(sizeof(int))];
+	char control[SENDER_SPACE + CMSG_SPACE(sizeof(int) * VERBS_PASSED_MAX)];
 	struct iovec iov = { req, sizeof(*req) };
 	struct msghdr m = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control,
-		.msg_controllen = CMSG_LEN(sizeof(int)),
+		.msg_controllen = sizeof(control),
 	};
-	struct cmsghdr *h;
 	ssize_t n;
 
+	if (!verbs_may_pass(session) && session_passes(session)) {
+		VERBS_LOG(WARNING, "process %d passes descriptors that do not close: disconnected",
+			(int)session->pid);
+		return 0;
+	}
 	n = recvmsg(session->fd, &m, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : 0;
-	h = CMSG_FIRSTHDR(&m);
-	if (h != NULL && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
-		h->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&session->passed_fd, CMSG_DATA(h), sizeof(int));
+	session_take_control(session, &m);
 	return n;
 }
 
 static void
-session_close_passed(struct verbs_session *session)
+session_answer(struct verbs_session *session, const struct verbs_answer *answer, bool keep)
 {
-	if (session->passed_fd >= 0)
-		close(session->passed_fd);
-	session->passed_fd = -1;
+	unsigned int i;
+
+	RTE_ASSERT(answer->size > 0 && answer->size <= sizeof(answer->reply));
+	RTE_ASSERT(answer->num_fds <= VERBS_FDS_MAX && answer->close_fds <= answer->num_fds);
+	if (!session_reply(session, answer))
+		keep = false;
+	for (i = 0; i < answer->close_fds; i++)
+		close(answer->fds[i]);
+	if (!keep || event_add(session->event, NULL) != 0)
+		verbs_session_destroy(session);
+}
+
+static void
+session_answer_later(struct verbs_session *session)
+{
+	struct verbs_answer answer;
+	bool keep;
+
+	memset(&answer, 0, sizeof(answer));
+	keep = verbs_request_finish(session, &answer);
+	session_answer(session, &answer, keep);
 }
 
 static void
@@ -84,7 +132,6 @@ session_readable(evutil_socket_t fd, short events, void *arg)
 	struct verbs_session *session = arg;
 	struct verbs_answer answer;
 	struct ring_request req;
-	unsigned int i;
 	ssize_t size;
 	bool keep;
 
@@ -100,54 +147,54 @@ session_readable(evutil_socket_t fd, short events, void *arg)
 	}
 	memset(&answer, 0, sizeof(answer));
 	keep = verbs_request(session, &req, (size_t)size, &answer);
-	if (!session_reply(session, &answer))
-		keep = false;
-	for (i = 0; i < answer.close_fds; i++)
-		close(answer.fds[i]);
-	session_close_passed(session);
-	if (!keep)
-		verbs_session_destroy(session);
+	verbs_close_passed(session);
+	if (answer.size == 0)
+		event_del(session->event); /* until the answer */
+	else
+		session_answer(session, &answer, keep);
 }
 
-struct verbs_session *
-verbs_session_create(struct verbs_server *s, int fd)
+void
+verbs_session_create(struct verbs_server *s, int fd, const struct ucred *peer)
 {
 	struct verbs_session *session = calloc(1, sizeof(*session));
-	struct ucred peer = { .pid = 0 };
-	socklen_t len = sizeof(peer);
+	const int on = 1;
 
 	if (session == NULL) {
-		close(fd);
-		return NULL;
+		verbs_hang_up(s, fd, peer->uid);
+		return;
 	}
-	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	session->server = s;
 	session->fd = fd;
-	session->passed_fd = -1;
-	session->uid = peer.uid;
-	session->pid = peer.pid;
+	session->uid = peer->uid;
+	session->pid = peer->pid;
+	session->process = -1;
+	session->answer_later = session_answer_later;
+	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	session->event = event_new(engine_event_base(s->engine), fd, EV_READ | EV_PERSIST,
 		session_readable, session);
 	LIST_INSERT_HEAD(&s->sessions, session, link);
-	s->num_sessions++;
-	if (session->event != NULL && event_add(session->event, NULL) == 0)
-		return session;
-	verbs_session_destroy(session);
-	return NULL;
+	if (session->event == NULL || event_add(session->event, NULL) != 0)
+		verbs_session_destroy(session);
 }
 
 void
 verbs_session_destroy(struct verbs_session *session)
 {
 	LIST_REMOVE(session, link);
-	session->server->num_sessions--;
+	verbs_range_end(session);
 	if (session->client != NULL) {
 		VERBS_LOG(DEBUG, "process %d has closed its device", (int)session->pid);
 		engine_client_destroy(session->client);
 	}
+	if (session->cm != NULL)
+		engine_rdmacm_close(session->cm);
 	if (session->event != NULL)
 		event_free(session->event);
-	session_close_passed(session);
-	close(session->fd);
+	if (session->process >= 0)
+		close(session->process);
+	verbs_close_passed(session);
+	verbs_disown(session);
+	verbs_hang_up(session->server, session->fd, session->uid);
 	free(session);
 }

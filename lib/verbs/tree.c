@@ -24,6 +24,13 @@
 /* The device that every node stands for, /dev/null: the provider never uses it. */
 #define TREE_NODE "1:3"
 
+/* Everybody who is admitted to the socket reads the tree, whatever polca's umask is. */
+static int
+tree_mkdir(const char *path)
+{
+	return mkdir(path, 0755) == 0 && chmod(path, 0755) == 0 ? 0 : -errno;
+}
+
 /* Write a file of one line, and make its directories. @return 0 or a negative errno */
 static int __attribute__((format(printf, 3, 4)))
 tree_write(const char *socket, const char *name, const char *fmt, ...)
@@ -37,7 +44,7 @@ tree_write(const char *socket, const char *name, const char *fmt, ...)
 		if (*slash != '/')
 			continue;
 		*slash = '\0';
-		mkdir(path, 0755);
+		tree_mkdir(path);
 		*slash = '/';
 	}
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -46,6 +53,8 @@ tree_write(const char *socket, const char *name, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vdprintf(fd, fmt, ap);
 	va_end(ap);
+	if (fchmod(fd, 0644) != 0)
+		n = -1;
 	close(fd);
 	return n < 0 ? -EIO : 0;
 }
@@ -154,7 +163,7 @@ tree_make_top(const char *socket)
 
 	verbs_tree_remove(socket);
 	snprintf(path, sizeof(path), "%s" VERBS_TREE, socket);
-	return mkdir(path, 0755) == 0 ? 0 : -errno;
+	return tree_mkdir(path);
 }
 
 int
@@ -165,6 +174,8 @@ verbs_tree_create(struct verbs_server *s, struct error *err)
 
 	if (rc == 0)
 		rc = tree_write(s->config.socket, "class/infiniband_verbs/abi_version", "6\n");
+	if (rc == 0) /* librdmacm's device, which the provider stands for */
+		rc = tree_write(s->config.socket, "class/misc/rdma_cm/abi_version", "4\n");
 	for (i = 0; i < link_num_ports(engine_link(s->engine)) && rc == 0; i++) {
 		s->written[i] = link_port_attr(engine_link(s->engine), i);
 		rc = tree_write_device(s, i);

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "engine/clients.h"
+#include "engine/rdmacm.h"
 
 struct verbs_server;
 
@@ -31,8 +32,10 @@ struct verbs_config {
 	uint32_t max_clients;
 	uint32_t max_user_clients; /**< of one user */
 	uint32_t mr_mb; /**< of a client's regions */
+	uint32_t user_mr_mb; /**< of all regions of a user */
 	uint32_t ring_mb; /**< of the entries of a client's rings */
-	struct verbs_client_limits limits; /**< its bytes are filled in from the two above */
+	struct rdmacm_limits cm; /**< of a program that uses librdmacm */
+	struct verbs_client_limits limits; /**< its bytes are filled in from those above */
 };
 
 extern const struct verbs_config verbs_config_default;

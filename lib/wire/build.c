@@ -4,6 +4,8 @@
 
 /* Write BTH and the extension headers that the opcode's row names (rc-transport 1, 2). */
 
+#include <rte_debug.h>
+
 #include "wire/put.h"
 
 uint32_t
@@ -15,6 +17,7 @@ wire_build(uint8_t *bth, const struct wire_headers *h)
 		(h->pad & 3) << BTH_PAD_SHIFT;
 	uint8_t *p;
 
+	RTE_ASSERT(h->pad <= 3 && h->psn <= PSN_MASK && h->dest_qpn <= QPN_MULTICAST);
 	p = put_bth(bth, h->opcode, flags, h->pkey, h->dest_qpn & 0xFFFFFF, h->psn, h->ackreq);
 	if (h->opcode == OPCODE_CNP)
 		bth[BTH_RESV8A] = BTH_BECN; /* a CNP is the congestion notification (BECN) */
@@ -29,22 +32,16 @@ wire_build(uint8_t *bth, const struct wire_headers *h)
 	}
 	if (headers & HDR_RETH)
 		p = put_reth(p, h->va, h->rkey, h->dmalen);
-	if (headers & HDR_ATOMICETH) {
-		put_be64(p, h->va);
-		put_be32(p + 8, h->rkey);
-		put_be64(p + 12, h->swap_add);
-		put_be64(p + 20, h->compare);
-		p += 28;
-	}
+	if (headers & HDR_ATOMICETH)
+		p = put_atomiceth(p, h->va, h->rkey, h->swap_add, h->compare);
 	if (headers & HDR_AETH)
 		p = put_aeth(p, h->syndrome, h->msn);
-	if (headers & HDR_ATOMICACK) {
-		put_be64(p, h->atomic_orig);
-		p += 8;
-	}
+	if (headers & HDR_ATOMICACK)
+		p = put_atomicack(p, h->atomic_orig);
 	if (headers & HDR_IMM)
 		p = put_word(p, h->imm);
 	if (headers & HDR_IETH)
 		p = put_word(p, h->rkey);
+	RTE_ASSERT((op->flags & OP_VALID) == 0 || p - bth == op->header_len);
 	return p - bth;
 }

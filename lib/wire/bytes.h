@@ -26,93 +26,33 @@
 #define be64(v) (v)
 #endif
 
-static inline uint16_t
-get_be16(const uint8_t *p)
-{
-	uint16_t v;
+/* Define get_NAME() and put_NAME(). @param swap  from the host's byte order, and back */
+#define BYTES_NUMBER(name, type, swap)                                                             \
+	static inline type get_##name(const uint8_t *p)                                            \
+	{                                                                                          \
+		type v;                                                                            \
+                                                                                                   \
+		memcpy(&v, p, sizeof(v));                                                          \
+		return swap(v);                                                                    \
+	}                                                                                          \
+	static inline void put_##name(uint8_t *p, type v)                                          \
+	{                                                                                          \
+		v = swap(v);                                                                       \
+		memcpy(p, &v, sizeof(v));                                                          \
+	}
 
-	memcpy(&v, p, sizeof(v));
-	return be16(v);
-}
-
-static inline uint32_t
-get_be32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return be32(v);
-}
+BYTES_NUMBER(be16, uint16_t, be16)
+BYTES_NUMBER(be32, uint32_t, be32)
+BYTES_NUMBER(be64, uint64_t, be64)
+/* ICRC and VCRC are the exception: least significant byte first (rc-transport 9) */
+BYTES_NUMBER(le16, uint16_t, rte_cpu_to_le_16)
+BYTES_NUMBER(le32, uint32_t, rte_cpu_to_le_32)
 
 /** Low 24 bits of the four bytes at @p p: QPN, PSN and MSN follow one other byte. */
 static inline uint32_t
 get_be24(const uint8_t *p)
 {
 	return get_be32(p) & 0xFFFFFF;
-}
-
-static inline uint64_t
-get_be64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return be64(v);
-}
-
-static inline void
-put_be16(uint8_t *p, uint16_t v)
-{
-	v = be16(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline void
-put_be32(uint8_t *p, uint32_t v)
-{
-	v = be32(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline void
-put_be64(uint8_t *p, uint64_t v)
-{
-	v = be64(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-/* ICRC and VCRC are the exception: least significant byte first (rc-transport 9) */
-
-static inline uint16_t
-get_le16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return rte_le_to_cpu_16(v);
-}
-
-static inline uint32_t
-get_le32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return rte_le_to_cpu_32(v);
-}
-
-static inline void
-put_le16(uint8_t *p, uint16_t v)
-{
-	v = rte_cpu_to_le_16(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline void
-put_le32(uint8_t *p, uint32_t v)
-{
-	v = rte_cpu_to_le_32(v);
-	memcpy(p, &v, sizeof(v));
 }
 
 #endif

@@ -2,59 +2,17 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* CRC-32: the portable kernel, and the choice of a kernel at start. */
+/* CRC-32: the choice of a kernel at start. */
 
 #include "wire/crc32.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include <rte_byteorder.h>
 #include <rte_common.h>
 
 #include "wire/crc32_kernels.h"
 #include "wire/wire.h"
-
-#define CRC32_POLY 0xEDB88320u
-
-/* slice[k][b]: the CRC register after byte b and k zero bytes; filled once, before main() */
-static uint32_t slice[8][256];
-
-static void
-slice_init(void)
-{
-	uint32_t b, k, bit, crc;
-
-	for (b = 0; b < 256; b++) {
-		crc = b;
-		for (bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? CRC32_POLY : 0);
-		slice[0][b] = crc;
-	}
-	for (k = 1; k < 8; k++)
-		for (b = 0; b < 256; b++)
-			slice[k][b] = slice[k - 1][b] >> 8 ^ slice[0][slice[k - 1][b] & 0xFF];
-}
-
-/* Eight bytes a step, one table lookup each (slicing-by-8). */
-uint32_t
-crc32_portable(uint32_t crc, const void *buf, size_t len)
-{
-	const uint8_t *p = buf;
-	uint64_t v;
-
-	crc = ~crc;
-	for (; len >= 8; len -= 8, p += 8) {
-		memcpy(&v, p, sizeof(v));
-		v = rte_le_to_cpu_64(v) ^ crc;
-		crc = slice[7][v & 0xFF] ^ slice[6][v >> 8 & 0xFF] ^ slice[5][v >> 16 & 0xFF] ^
-			slice[4][v >> 24 & 0xFF] ^ slice[3][v >> 32 & 0xFF] ^
-			slice[2][v >> 40 & 0xFF] ^ slice[1][v >> 48 & 0xFF] ^ slice[0][v >> 56];
-	}
-	for (; len > 0; len--, p++)
-		crc = crc >> 8 ^ slice[0][(crc ^ *p) & 0xFF];
-	return ~crc;
-}
 
 static bool
 always(void)
@@ -65,17 +23,15 @@ always(void)
 /* slowest first */
 static const struct crc_kernel kernels[] = {
 	{ "portable", always, crc32_portable, crc32_packet_portable, crc32_masked_portable,
-		icrc_ipv4_ok_portable, path_finish_send_portable, path_finish_ack_portable,
-		path_finish_atomic_portable, NULL },
+		icrc_ipv4_ok_portable, path_finish_send_portable, NULL },
 #ifdef WIRE_CRC32_PCLMUL
 	{ "pclmul", crc32_pclmul_supported, crc32_pclmul, crc32_packet_pclmul, crc32_masked_pclmul,
-		icrc_ipv4_ok_pclmul, path_finish_send_pclmul, path_finish_ack_pclmul,
-		path_finish_atomic_pclmul, vcrc_fold_pclmul },
+		icrc_ipv4_ok_pclmul, path_finish_send_pclmul, vcrc_fold_pclmul },
 #endif
 #ifdef WIRE_CRC32_VPCLMUL
 	{ "vpclmul", crc32_vpclmul_supported, crc32_vpclmul, crc32_packet_vpclmul,
 		crc32_masked_vpclmul, icrc_ipv4_ok_vpclmul, path_finish_send_vpclmul,
-		path_finish_ack_pclmul, path_finish_atomic_pclmul, vcrc_fold_pclmul },
+		vcrc_fold_pclmul },
 #endif
 };
 
@@ -101,7 +57,6 @@ RTE_INIT(crc32_init)
 {
 	unsigned int i;
 
-	slice_init();
 	for (i = 0; i < RTE_DIM(kernels); i++)
 		crc32_use(kernels[i].name);
 }

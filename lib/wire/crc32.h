@@ -27,9 +27,7 @@ typedef uint32_t crc32_masked_fn(const uint8_t *p, const uint8_t *ones, uint32_t
 	uint32_t len);
 typedef bool icrc_ipv4_ok_fn(const uint8_t *ip, uint32_t len);
 typedef uint32_t path_finish_send_fn(const struct path *p, uint8_t *bth, const uint8_t *words,
-	const void *from, uint32_t len, uint16_t ip_id);
-typedef uint32_t path_finish_words_fn(const struct path *p, uint8_t *bth, const uint8_t *words,
-	uint16_t ip_id);
+	uint32_t headers, const void *from, uint32_t len, uint16_t ip_id);
 typedef size_t vcrc_fold_fn(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 
 /** What a CPU's instructions decide: the CRC, and what computes it on the way. */
@@ -41,10 +39,7 @@ struct crc_kernel {
 	crc32_masked_fn *masked;
 	/** True if the ICRC after @p len bytes is right: RoCEv2 in IPv4 without options. */
 	icrc_ipv4_ok_fn *ipv4_ok;
-	/** path_finish_send(), path_finish_ack() and path_finish_atomic() of path.h */
-	path_finish_send_fn *send;
-	path_finish_words_fn *ack;
-	path_finish_words_fn *atomic;
+	path_finish_send_fn *send; /**< path_finish_send() of path.h */
 	/**
 	 * Fold the whole 16-byte blocks of buf (at least 64 bytes) with VCRC's polynomial into one
 	 * block whose VCRC, from a register of 0, is that of the folded bytes. NULL: VCRC uses only

@@ -19,9 +19,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef WIRE_CRC32_PCLMUL
 #include <immintrin.h>
+#endif
 
 #include <rte_common.h>
+
+#include "wire/payload.h"
+
+#define BLOCK 16
+
+#ifdef WIRE_CRC32_PCLMUL
 
 #define TARGET_PCLMUL  __attribute__((target("sse4.1,pclmul")))
 #define TARGET_VPCLMUL __attribute__((target("sse4.1,pclmul,avx512f,avx512vl,avx512bw,vpclmulqdq")))
@@ -71,10 +79,24 @@ fold(__m128i x, __m128i k, __m128i next)
 static TARGET_PCLMUL inline __m128i
 fold_tail(__m128i x, const uint8_t *end, size_t len)
 {
-	static const uint8_t shift[48] = { 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
-		13, 14, 15, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-		0x80, 0x80, 0x80, 0x80 };
+	static const uint8_t shift[48] = { [0 ... 15] = 0x80,
+		0,
+		1,
+		2,
+		3,
+		4,
+		5,
+		6,
+		7,
+		8,
+		9,
+		10,
+		11,
+		12,
+		13,
+		14,
+		15,
+		[32 ... 47] = 0x80 };
 	__m128i first = _mm_shuffle_epi8(x, fold_load(shift + len));
 	__m128i select = fold_load(shift + 16 + len);
 	__m128i rest = _mm_blendv_epi8(_mm_shuffle_epi8(x, select), fold_load(end - 16), select);
@@ -130,24 +152,38 @@ fold_64(__m128i x, uint8_t *to, const uint8_t *from, bool copy)
 	return fold(x, K(FOLD_128), fold_take(to + 48, from + 48, copy));
 }
 
+/* The multipliers that move a block ahead by one to four blocks. */
+struct fold_by {
+	__m128i one, two, three, four;
+};
+
 /*
  * Fold in four lanes, for 64 bytes or more.
- * @param x  CRC state of all bytes through the first 16 at `from`. @param copy  as in fold_take()
+ * @param by  of the polynomial, constants. @param x  CRC state of all bytes through the first 16 at
+ * `from`. @param copy  as in fold_take()
  * @return CRC state of all but the last len % 64 bytes
  */
 static TARGET_PCLMUL __rte_always_inline __m128i
-fold_lanes(__m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
+fold_lanes_by(struct fold_by by, __m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
 {
 	__m128i x1 = fold_take(to + 16, from + 16, copy), x2 = fold_take(to + 32, from + 32, copy);
 	__m128i x3 = fold_take(to + 48, from + 48, copy);
 
 	for (to += 64, from += 64, len -= 64; len >= 64; to += 64, from += 64, len -= 64) {
-		x = fold(x, K(FOLD_512), fold_take(to, from, copy));
-		x1 = fold(x1, K(FOLD_512), fold_take(to + 16, from + 16, copy));
-		x2 = fold(x2, K(FOLD_512), fold_take(to + 32, from + 32, copy));
-		x3 = fold(x3, K(FOLD_512), fold_take(to + 48, from + 48, copy));
+		x = fold(x, by.four, fold_take(to, from, copy));
+		x1 = fold(x1, by.four, fold_take(to + 16, from + 16, copy));
+		x2 = fold(x2, by.four, fold_take(to + 32, from + 32, copy));
+		x3 = fold(x3, by.four, fold_take(to + 48, from + 48, copy));
 	}
-	return fold(x, K(FOLD_384), fold(x1, K(FOLD_256), fold(x2, K(FOLD_128), x3)));
+	return fold(x, by.three, fold(x1, by.two, fold(x2, by.one, x3)));
+}
+
+static TARGET_PCLMUL __rte_always_inline __m128i
+fold_lanes(__m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
+{
+	const struct fold_by by = { K(FOLD_128), K(FOLD_256), K(FOLD_384), K(FOLD_512) };
+
+	return fold_lanes_by(by, x, to, from, len, copy);
 }
 
 /* fold_finish() in four lanes. @param x  as in fold_lanes() */
@@ -236,6 +272,83 @@ together(__m512i y)
 	y = fold512(y, k, _mm512_maskz_mov_epi64(0xC0, y));
 	h = _mm256_xor_si256(_mm512_castsi512_si256(y), _mm512_extracti64x4_epi64(y, 1));
 	return _mm_xor_si128(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
+}
+
+#endif
+
+#endif
+
+/* --- copy a payload and compute its CRC, reading its bytes once --- */
+
+#ifdef WIRE_CRC32_PCLMUL
+
+/* Fewer than 16 bytes and the padding: copy them, then fold the copy. */
+static TARGET_PCLMUL __rte_noinline __rte_unused uint32_t
+finish_odd(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	put_payload(to, from, len);
+	return fold_finish(x, to, wire_padded(len));
+}
+
+/* x: CRC state of all bytes before; any length may be left */
+static TARGET_PCLMUL __rte_always_inline uint32_t
+finish_copy(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	for (; len >= BLOCK; len -= BLOCK, to += BLOCK, from += BLOCK)
+		x = fold(x, K(FOLD_128), fold_take(to, from, true));
+	return len == 0 ? ~reduce(x) : finish_odd(x, to, from, len);
+}
+
+/* 128 bytes or more, in four lanes */
+static TARGET_PCLMUL __rte_noinline __rte_unused uint32_t
+copy_lanes(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	uint32_t done = len - len % 64;
+
+	x = fold_lanes(fold(x, K(FOLD_128), fold_take(to, from, true)), to, from, len, true);
+	return finish_copy(x, to + done, from + done, len % 64);
+}
+
+/* Copy the payload and add padding. @param x  CRC state of the head. @return CRC of the packet */
+static TARGET_PCLMUL __rte_always_inline uint32_t
+copy_pclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	if (len >= 128)
+		return copy_lanes(x, to, from, len);
+	if (len >= 64) {
+		x = fold_64(x, to, from, true);
+		to += 64, from += 64, len -= 64;
+	}
+	return finish_copy(x, to, from, len);
+}
+
+#endif
+
+#ifdef WIRE_CRC32_VPCLMUL
+
+/* 256 bytes or more */
+static TARGET_VPCLMUL __rte_noinline __rte_unused uint32_t
+copy_lanes512(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	__m512i y = fold_lanes512(onto(x, fold_take512(to, from, true)), to, from, len, true);
+	uint32_t done = len - len % 64;
+
+	return finish_copy(together(y), to + done, from + done, len % 64);
+}
+
+static TARGET_VPCLMUL __rte_always_inline uint32_t
+copy_vpclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	__m512i y;
+
+	if (len >= 256)
+		return copy_lanes512(x, to, from, len);
+	if (len < 64)
+		return finish_copy(x, to, from, len);
+	y = onto(x, fold_take512(to, from, true));
+	for (to += 64, from += 64, len -= 64; len >= 64; to += 64, from += 64, len -= 64)
+		y = fold512(y, K512(FOLD_512), fold_take512(to, from, true));
+	return finish_copy(together(y), to, from, len);
 }
 
 #endif

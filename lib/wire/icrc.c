@@ -8,16 +8,15 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_debug.h>
 
 #include "wire/bytes.h"
 #include "wire/crc32.h"
+#include "wire/crc32_fold.h"
 #include "wire/crc32_kernels.h"
 #include "wire/icrc_masks.h"
 #include "wire/layout.h"
 #include "wire/wire.h"
-
-/* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
-#define CRC_AFTER_ONES 0x2144DF1Cu
 
 #define HEAD_MAX (IPV4_LEN_MAX + UDP_LEN + BTH_LEN)
 
@@ -51,22 +50,6 @@ mask_with_options(uint8_t mask[HEAD_MAX], uint32_t header_len)
 	memcpy(mask + header_len, plain + IPV4_LEN, UDP_LEN + BTH_LEN);
 }
 
-/*
- * For short packets and those with an LRH or IP options: mask the head, from layer 3 through the
- * BTH, in a buffer.
- */
-static uint32_t __rte_noinline
-icrc_of_copy(uint32_t crc, const uint8_t *l3, uint32_t len, const uint8_t *mask, uint32_t head_len)
-{
-	uint8_t head[HEAD_MAX];
-	uint32_t i;
-
-	for (i = 0; i < head_len; i++)
-		head[i] = l3[i] | mask[i];
-	crc = crc32_update(crc, head, head_len);
-	return crc32_update(crc, l3 + head_len, len - head_len);
-}
-
 static __rte_always_inline uint32_t
 masked_crc(const uint8_t *l3, uint32_t len, enum encap encap, uint32_t head_len)
 {
@@ -74,7 +57,8 @@ masked_crc(const uint8_t *l3, uint32_t len, enum encap encap, uint32_t head_len)
 	uint32_t blocks = (8 + head_len - (BTH_LEN - BTH_RESV8A - 1) + 15) / 16;
 
 	if (unlikely(len < blocks * 16 - 8))
-		return icrc_of_copy(CRC_AFTER_ONES, l3, len, icrc_mask(encap), head_len);
+		return crc32_of_copy(crc32_update, CRC_AFTER_ONES, l3, len, icrc_mask(encap),
+			head_len);
 	return crc32_masked(l3, icrc_mask(encap), blocks, len);
 }
 
@@ -85,14 +69,16 @@ icrc_with_options(const uint8_t *l3, uint32_t len)
 	uint8_t mask[HEAD_MAX];
 
 	mask_with_options(mask, header_len);
-	return icrc_of_copy(CRC_AFTER_ONES, l3, len, mask, header_len + UDP_LEN + BTH_LEN);
+	return crc32_of_copy(crc32_update, CRC_AFTER_ONES, l3, len, mask,
+		header_len + UDP_LEN + BTH_LEN);
 }
 
-static inline uint32_t
-icrc(enum encap encap, const uint8_t *l3, uint32_t len)
+uint32_t
+wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 {
+	RTE_ASSERT(encap <= ENCAP_IB);
 	if (likely(encap <= ENCAP_ROCEV2_IPV6)) {
-		if (likely(l3[0] == 0x45))
+		if (likely(l3[0] == IPV4_PLAIN))
 			return masked_crc(l3, len, ENCAP_ROCEV2_IPV4, IPV4_LEN + UDP_LEN + BTH_LEN);
 		if (l3[0] >> 4 == 6)
 			return masked_crc(l3, len, ENCAP_ROCEV2_IPV6, IPV6_LEN + UDP_LEN + BTH_LEN);
@@ -100,7 +86,8 @@ icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 	}
 	if (encap == ENCAP_IB) {
 		if ((l3[1] & LRH_LNH_MASK) == LRH_LNH_LOCAL)
-			return icrc_of_copy(0, l3, len, icrc_mask(ENCAP_IB), LRH_LEN + BTH_LEN);
+			return crc32_of_copy(crc32_update, 0, l3, len, icrc_mask(ENCAP_IB),
+				LRH_LEN + BTH_LEN);
 		/* with a GRH the whole LRH counts as ones; the rest is like RoCEv1 */
 		l3 += LRH_LEN;
 		len -= LRH_LEN;
@@ -108,68 +95,26 @@ icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 	return masked_crc(l3, len, ENCAP_ROCEV1, GRH_LEN + BTH_LEN);
 }
 
-uint32_t
-wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
-{
-	return icrc(encap, l3, len);
-}
-
 /*
- * VCRC: slicing as in crc32.c, for the polynomial 0x100B, reflected 0xD008. If a kernel exists, it
- * first folds packets of VCRC_FOLD_MIN bytes or more into one block.
+ * VCRC, by table. If a kernel exists, it first folds packets of VCRC_FOLD_MIN bytes or more into
+ * one block.
  */
 #define VCRC_FOLD_MIN 64
-
-static uint16_t vcrc_slice[4][256];
-
-RTE_INIT(vcrc_init)
-{
-	uint32_t b, k, bit;
-	uint16_t crc;
-
-	for (b = 0; b < 256; b++) {
-		crc = b;
-		for (bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0xD008 : 0);
-		vcrc_slice[0][b] = crc;
-	}
-	for (k = 1; k < 4; k++) {
-		for (b = 0; b < 256; b++) {
-			crc = vcrc_slice[k - 1][b];
-			vcrc_slice[k][b] = crc >> 8 ^ vcrc_slice[0][crc & 0xFF];
-		}
-	}
-}
-
-static uint16_t
-vcrc_table(uint16_t crc, const uint8_t *p, uint32_t len)
-{
-	uint32_t v;
-
-	for (; len >= 4; len -= 4, p += 4) {
-		v = get_le32(p) ^ crc;
-		crc = vcrc_slice[3][v & 0xFF] ^ vcrc_slice[2][v >> 8 & 0xFF] ^
-			vcrc_slice[1][v >> 16 & 0xFF] ^ vcrc_slice[0][v >> 24];
-	}
-	for (; len > 0; len--, p++)
-		crc = crc >> 8 ^ vcrc_slice[0][(crc ^ *p) & 0xFF];
-	return crc;
-}
 
 uint16_t
 wire_vcrc(const uint8_t *lrh, uint32_t len)
 {
-	uint16_t crc = 0xFFFF;
+	uint32_t crc = 0xFFFF;
 	uint8_t block[16];
 	uint32_t n;
 
 	if (len >= VCRC_FOLD_MIN && crc_kernel->vcrc_fold != NULL) {
 		n = (uint32_t)crc_kernel->vcrc_fold(crc, lrh, len, block);
-		crc = vcrc_table(0, block, sizeof(block));
+		crc = vcrc_by_table(0, block, sizeof(block));
 		lrh += n;
 		len -= n;
 	}
-	return ~vcrc_table(crc, lrh, len);
+	return ~vcrc_by_table(crc, lrh, len);
 }
 
 /* Checked before the ICRC: damaged on the link, a packet must not count as an ICRC error. */
@@ -190,5 +135,103 @@ wire_other_crc_ok(const struct packet *pkt, enum verdict *why)
 		*why = VERDICT_VCRC;
 		return false;
 	}
-	return icrc(pkt->encap, l3, pkt->icrc_len) == get_le32(l3 + pkt->icrc_len);
+	return wire_icrc(pkt->encap, l3, pkt->icrc_len) == get_le32(l3 + pkt->icrc_len);
 }
+
+/* --- RoCEv2 in IPv4 without options, the common case: variant fields at constant offsets --- */
+
+#define HEAD_LEN   (IPV4_LEN + UDP_LEN + BTH_LEN)
+#define BLOCKS     3 /* of the head and the eight bytes before it, IPV4_FRONT */
+#define IPV4_FRONT 8
+
+bool
+icrc_ipv4_ok_portable(const uint8_t *ip, uint32_t len)
+{
+	return crc32_masked_portable(ip, icrc_mask(ENCAP_ROCEV2_IPV4), BLOCKS, len) ==
+		get_le32(ip + len);
+}
+
+#ifdef WIRE_CRC32_PCLMUL
+
+#define MASK (icrc_masks[ENCAP_ROCEV2_IPV4] + ICRC_FRONT - IPV4_FRONT)
+
+static TARGET_PCLMUL __rte_always_inline __m128i
+load_ipv4_masked(const uint8_t *ip, uint32_t at)
+{
+	return _mm_or_si128(fold_load(ip + at - IPV4_FRONT), fold_load(MASK + at));
+}
+
+static TARGET_PCLMUL __rte_always_inline __m128i
+fold_ipv4_head(const uint8_t *ip)
+{
+	__m128i x = _mm_loadl_epi64((const __m128i *)(const void *)ip);
+
+	x = _mm_or_si128(_mm_slli_si128(x, IPV4_FRONT), fold_load(MASK));
+	x = fold(x, K(FOLD_128), load_ipv4_masked(ip, BLOCK));
+	return fold(x, K(FOLD_128), load_ipv4_masked(ip, 2 * BLOCK));
+}
+
+TARGET_PCLMUL bool
+icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len)
+{
+	const uint8_t *p = ip + HEAD_LEN, *icrc = ip + len;
+	__m128i x = fold_ipv4_head(ip);
+
+	len -= HEAD_LEN;
+	if (len >= 128)
+		return finish_lanes(fold(x, K(FOLD_128), fold_load(p)), p, len) == get_le32(icrc);
+	if (len >= 64) {
+		x = fold_64(x, (uint8_t *)(uintptr_t)p, p, false);
+		p += 64, len -= 64;
+	}
+	return fold_finish(x, p, len) == get_le32(icrc);
+}
+
+#endif
+
+#ifdef WIRE_CRC32_VPCLMUL
+
+#define STEP 64
+
+/*
+ * Steps of 64 bytes, aligned to the end of the packet, so that there is no tail; the first step is
+ * filled with leading zeros, which have no effect on a register of zero. The register after the
+ * eight bytes of ones (0xDEBB20E3, rc-transport 9) is XORed into the packet's first four bytes
+ * instead, and the mask's ones before the packet are cancelled.
+ */
+static const uint8_t
+	late_register[3 * STEP] = { [STEP - 4] = 0xFF, 0xFF, 0xFF, 0xFF, 0xE3, 0x20, 0xBB, 0xDE };
+_Static_assert(ICRC_FRONT >= STEP && ICRC_REST >= 2 * STEP, "late_register's bytes have masks");
+
+/* @param at  bytes of the packet through this step */
+static TARGET_VPCLMUL __rte_always_inline __m512i
+masked_late(__m512i y, uint32_t at)
+{
+	return _mm512_ternarylogic_epi64(load512(late_register + at), y,
+		load512(icrc_mask(ENCAP_ROCEV2_IPV4) - STEP + at), 0x1E); /* a ^ (b | c) */
+}
+
+TARGET_VPCLMUL bool
+icrc_ipv4_ok_vpclmul(const uint8_t *ip, uint32_t len)
+{
+	uint32_t first = (len - 1) % STEP + 1; /* bytes of the first step */
+	const uint8_t *p = ip + first, *icrc = ip + len;
+	__m512i y;
+
+	/* the mask keeps the load from reading before the packet */
+	y = masked_late(_mm512_maskz_loadu_epi8(~UINT64_C(0) << (STEP - first), p - STEP), first);
+	len -= first;
+	if (len > 0) {
+		y = fold512(y, K512(FOLD_512), masked_late(load512(p), STEP + first));
+		p += STEP, len -= STEP;
+	}
+	if (len >= 4 * STEP) {
+		y = read_lanes512(y, p - STEP, len + STEP);
+		len = 0;
+	}
+	for (; len > 0; p += STEP, len -= STEP)
+		y = fold512(y, K512(FOLD_512), load512(p));
+	return ~reduce(together(y)) == get_le32(icrc);
+}
+
+#endif

@@ -11,8 +11,11 @@
  * that read or write a frame's bytes themselves.
  */
 
-#define ETH_LEN  14
-#define VLAN_LEN 4
+#define ETH_LEN        14
+#define VLAN_LEN       4
+#define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_VLAN 0x8100
+#define ETHERTYPE_IPV6 0x86DD
 
 #define IPV4_LEN      20
 #define IPV4_LEN_MAX  60
@@ -24,6 +27,9 @@
 #define IPV4_CHECKSUM 10
 #define IPV4_SRC      12
 #define IPV4_DST      16
+
+/* more fragments, or an offset: everything but DF and the reserved bit */
+#define IPV4_FRAGMENT_BITS 0x3FFF
 
 /* an IPv6 header and a GRH have the same layout */
 #define IPV6_LEN       40

@@ -4,6 +4,8 @@
 
 /* rc-transport 2 and 3: the opcode table and the two code tables of the AETH. */
 
+#include <rte_debug.h>
+
 #include "wire/opcode.h"
 
 #include "wire/wire.h"
@@ -104,7 +106,7 @@ const uint16_t credit_values[31] = { 0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64
 uint8_t
 credit_encode(uint32_t posted)
 {
-	uint32_t log2;
+	uint32_t log2, code;
 
 	if (posted < 4)
 		return posted;
@@ -112,5 +114,7 @@ credit_encode(uint32_t posted)
 		return 30;
 	/* from 4 on: 2^n has the code 2n, 1.5 * 2^n the code 2n + 1 */
 	log2 = 31 - __builtin_clz(posted);
-	return 2 * log2 + (posted >> (log2 - 1) & 1);
+	code = 2 * log2 + (posted >> (log2 - 1) & 1);
+	RTE_ASSERT(code < 30 && credit_values[code] <= posted && credit_values[code + 1] > posted);
+	return code;
 }

@@ -96,6 +96,8 @@ struct packet {
 
 /* 24-bit sequence arithmetic (rc-transport 4) */
 #define PSN_MASK 0xFFFFFFu
+/** Half of the circle: the most PSNs in flight, and a PSN further behind would look newer. */
+#define PSN_WINDOW (1u << 23)
 
 static inline uint32_t
 psn_add(uint32_t psn, uint32_t n)
@@ -103,11 +105,32 @@ psn_add(uint32_t psn, uint32_t n)
 	return (psn + n) & PSN_MASK;
 }
 
+/** n before psn; or how far psn is after PSN n, once around at most. */
+static inline uint32_t
+psn_sub(uint32_t psn, uint32_t n)
+{
+	return (psn - n) & PSN_MASK;
+}
+
 /** Signed distance a - b: 0 equal, > 0 a is ahead, < 0 a is behind; in [-2^23, 2^23 - 1]. */
 static inline int32_t
 psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
+}
+
+/** Padding for a payload length: 0..3. */
+static inline uint32_t
+wire_pad(uint32_t payload_len)
+{
+	return -payload_len & 3;
+}
+
+/** Length of a payload with its padding. */
+static inline uint32_t
+wire_padded(uint32_t payload_len)
+{
+	return (payload_len + 3) & ~3u;
 }
 
 #endif

@@ -11,6 +11,7 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_debug.h>
 
 #include "wire/bytes.h"
 #include "wire/layout.h"
@@ -43,8 +44,8 @@ parse_ipv6(const uint8_t *ip, uint32_t len, struct packet *pkt, const uint8_t **
 {
 	uint32_t payload;
 
-	if (len < IPV6_LEN)
-		FAIL(RUNT);
+	if (!ip_header_fits(ip, len, 6, why))
+		return NULL;
 	payload = get_be16(ip + IPV6_PAYLEN);
 	if (payload > len - IPV6_LEN)
 		FAIL(IP_HEADER);
@@ -55,7 +56,7 @@ parse_ipv6(const uint8_t *ip, uint32_t len, struct packet *pkt, const uint8_t **
 	pkt->encap = ENCAP_ROCEV2_IPV6;
 	parse_ipv6_fields(ip, pkt);
 	*end = ip + IPV6_LEN + payload;
-	return parse_udp(ip + IPV6_LEN, *end, false, pkt, why);
+	return parse_udp(ip + IPV6_LEN, payload, false, pkt, why);
 }
 
 static const uint8_t *
@@ -121,18 +122,19 @@ wire_parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *p
 	}
 	if (headers & HDR_FETH)
 		p += 4;
-	if (headers & HDR_RETH) {
+	if (headers & (HDR_RETH | HDR_ATOMICETH)) {
 		pkt->va = get_be64(p);
 		pkt->rkey = get_be32(p + 8);
-		pkt->dmalen = get_be32(p + 12);
-		p += 16;
+		p += 12;
+	}
+	if (headers & HDR_RETH) {
+		pkt->dmalen = get_be32(p);
+		p += 4;
 	}
 	if (headers & HDR_ATOMICETH) {
-		pkt->va = get_be64(p);
-		pkt->rkey = get_be32(p + 8);
-		pkt->swap_add = get_be64(p + 12);
-		pkt->compare = get_be64(p + 20);
-		p += 28;
+		pkt->swap_add = get_be64(p);
+		pkt->compare = get_be64(p + 8);
+		p += 16;
 	}
 	if (headers & HDR_AETH) {
 		parse_aeth(p, pkt);
@@ -150,8 +152,8 @@ wire_parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *p
 		pkt->rkey = get_be32(p);
 }
 
-bool
-wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt, enum verdict *why)
+static inline bool
+parse_all(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt, enum verdict *why)
 {
 	const uint8_t *bth, *end;
 
@@ -160,8 +162,6 @@ wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt
 			FAIL(RUNT);
 		if (l3[0] >> 4 == 4)
 			return parse_rocev2_ipv4(l3, len, false, pkt, why);
-		if (l3[0] >> 4 != 6)
-			FAIL(IP_HEADER);
 		parse_no_lrh(pkt);
 		bth = parse_ipv6(l3, len, pkt, &end, why);
 	} else {
@@ -171,5 +171,18 @@ wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt
 		bth = encap == ENCAP_ROCEV1 ? parse_grh(l3, len, pkt, &end, why)
 					    : parse_lrh(l3, len, pkt, &end, why);
 	}
-	return bth != NULL && parse_transport(l3, bth, end, encap <= ENCAP_ROCEV2_IPV6, pkt, why);
+	return bth != NULL &&
+		parse_transport(l3, bth, end - bth, encap <= ENCAP_ROCEV2_IPV6, pkt, why);
+}
+
+bool
+wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt, enum verdict *why)
+{
+	bool ok = parse_all(encap, l3, len, pkt, why);
+
+	/* what all others rely on: payload, padding and ICRC are within the bytes given */
+	RTE_ASSERT(!ok || (pkt->op == &opcodes[pkt->opcode] && pkt->l3 == l3));
+	RTE_ASSERT(!ok || (pkt->icrc_len <= len && ICRC_LEN <= len - pkt->icrc_len));
+	RTE_ASSERT(!ok || pkt->payload + pkt->payload_len + pkt->pad == l3 + pkt->icrc_len);
+	return ok;
 }

@@ -23,9 +23,6 @@
 
 #define TVER_MASK 0x0F
 
-/* more fragments, or an offset: everything but DF and the reserved bit */
-#define IPV4_FRAGMENT_BITS 0x3FFF
-
 #define FAIL(verdict)                                                                              \
 	do {                                                                                       \
 		*why = VERDICT_##verdict;                                                          \
@@ -90,8 +87,8 @@ ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)
 #else
 #define HOST24(zero, high, middle, low) zero, high, middle, low
 #endif
-#define ALL 0xFF
-#define ANY -1 /* which byte it is does not matter: it is masked */
+#define ALL_BITS 0xFF
+#define ANY_BYTE -1 /* which byte it is does not matter: it is masked */
 
 /*
  * Fill in the BTH fields of a packet view, except the pad count: all bytes of the view at once. May
@@ -102,22 +99,24 @@ parse_bth_fields(const uint8_t *bth, struct packet *pkt)
 {
 	typedef uint8_t bytes16 __attribute__((vector_size(16)));
 	/* bytes that are copied, and the bit of each byte that becomes a bool */
-	const bytes16 copied = { ALL, 0, 0, 0, 0, 0, 0, 0, HOST24(0, ALL, ALL, ALL),
-		HOST24(0, ALL, ALL, ALL) };
+	const bytes16 copied = { ALL_BITS, 0, 0, 0, 0, 0, 0, 0,
+		HOST24(0, ALL_BITS, ALL_BITS, ALL_BITS), HOST24(0, ALL_BITS, ALL_BITS, ALL_BITS) };
 	const bytes16 bit = { 0, 0, BTH_SE, BTH_ACKREQ, BTH_M, BTH_FECN, BTH_BECN };
+	/* what (v & bit) is if that bit is set; for other bytes a value that it never has */
+	const bytes16 set = bit | (bytes16)(bit == 0);
 	bytes16 v;
 
 	memcpy(&v, bth, sizeof(v));
-	v = __builtin_shufflevector(v, v, 0, ANY, BTH_FLAGS, BTH_PSN, BTH_FLAGS, BTH_RESV8A,
-		BTH_RESV8A, ANY, HOST24(ANY, 5, 6, 7), HOST24(ANY, 9, 10, 11));
+	v = __builtin_shufflevector(v, v, 0, ANY_BYTE, BTH_FLAGS, BTH_PSN, BTH_FLAGS, BTH_RESV8A,
+		BTH_RESV8A, ANY_BYTE, HOST24(ANY_BYTE, 5, 6, 7), HOST24(ANY_BYTE, 9, 10, 11));
 	/* a comparison that is true gives -1: a bit that is set adds 1 to its byte, others 0 */
-	v = (v & copied) + 1 + (bytes16)((v & bit) == 0);
+	v = (v & copied) - (bytes16)((v & bit) == set);
 	memcpy(&pkt->opcode, &v, sizeof(v));
 	pkt->pkey = get_be16(bth + BTH_PKEY);
 }
 
-#undef ALL
-#undef ANY
+#undef ALL_BITS
+#undef ANY_BYTE
 #undef HOST24
 
 _Static_assert(offsetof(struct packet, solicited) == offsetof(struct packet, opcode) + 2 &&
@@ -141,12 +140,15 @@ parse_aeth(const uint8_t *p, struct packet *pkt)
 /* Private to lib/wire. */
 void wire_parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *pkt);
 
-/* Parse BTH through ICRC (rc-transport 5, checks 1 and 2). @return bth, or NULL and *why */
-static __rte_always_inline const uint8_t *
-parse_bth(const uint8_t *bth, const uint8_t *end, struct packet *pkt, enum verdict *why)
+/*
+ * Parse BTH through ICRC, `len` bytes (rc-transport 5, checks 1 and 2). @retval false  *why says
+ * which check failed
+ */
+static __rte_always_inline bool
+parse_bth(const uint8_t *bth, uint32_t len, struct packet *pkt, enum verdict *why)
 {
-	uint32_t len = end - bth, around;
 	const struct opcode_info *op;
+	uint32_t around;
 	uint8_t headers;
 
 	if (unlikely(len < BTH_LEN + ICRC_LEN))
@@ -170,7 +172,7 @@ parse_bth(const uint8_t *bth, const uint8_t *end, struct packet *pkt, enum verdi
 	pkt->payload = bth + op->header_len;
 	pkt->payload_len = len - around;
 	pkt->bth = bth;
-	return bth;
+	return true;
 }
 
 static inline void
@@ -185,34 +187,68 @@ parse_no_lrh(struct packet *pkt)
 }
 
 /*
- * Parse what follows the layers before a BTH. @param ip  IP has ECN bits. @retval false  *why says
- * which check failed
+ * Parse what follows the layers before a BTH, `len` bytes. @param ip  IP has ECN bits.
+ * @retval false  *why says which check failed
  */
 static __rte_always_inline bool
-parse_transport(const uint8_t *l3, const uint8_t *bth, const uint8_t *end, bool ip,
-	struct packet *pkt, enum verdict *why)
+parse_transport(const uint8_t *l3, const uint8_t *bth, uint32_t len, bool ip, struct packet *pkt,
+	enum verdict *why)
 {
-	if (unlikely(parse_bth(bth, end, pkt, why) == NULL))
+	if (unlikely(!parse_bth(bth, len, pkt, why)))
 		return false;
 	pkt->l3 = l3;
-	pkt->icrc_len = end - l3 - ICRC_LEN;
+	pkt->icrc_len = bth - l3 + len - ICRC_LEN;
 	pkt->ecn_ce = ip && (pkt->tclass & ECN_MASK) == ECN_CE;
 	return true;
 }
 
 /* @param plain  the caller has checked the destination port. @return the BTH, or NULL and *why */
 static __rte_always_inline const uint8_t *
-parse_udp(const uint8_t *udp, const uint8_t *end, bool plain, struct packet *pkt, enum verdict *why)
+parse_udp(const uint8_t *udp, uint32_t len, bool plain, struct packet *pkt, enum verdict *why)
 {
-	if (unlikely(end - udp < UDP_LEN))
+	if (unlikely(len < UDP_LEN))
 		FAIL(UDP_LENGTH);
 	if (!plain && unlikely(get_be16(udp + UDP_DPORT) != ROCEV2_PORT))
 		FAIL(UDP_PORT);
-	if (unlikely(get_be16(udp + UDP_LENGTH) != end - udp))
+	if (unlikely(get_be16(udp + UDP_LENGTH) != len))
 		FAIL(UDP_LENGTH);
 	/* the checksum is ignored (rc-transport 10): the ICRC covers more */
 	pkt->udp_sport = get_be16(udp + UDP_SPORT);
 	return udp + UDP_LEN;
+}
+
+/* True if the fixed part of an IP header is there, and of this version. @param version  4 or 6 */
+static inline bool
+ip_header_fits(const uint8_t *ip, uint32_t len, uint8_t version, enum verdict *why)
+{
+	if (unlikely(len < (version == 4 ? IPV4_LEN : IPV6_LEN)))
+		FAIL(RUNT);
+	if (unlikely(ip[0] >> 4 != version))
+		FAIL(IP_HEADER);
+	return true;
+}
+
+/*
+ * Check an IPv4 header (rc-transport 10).
+ *
+ * @param len    of what the frame holds from the header on, at least IPV4_LEN
+ * @param plain  a constant: true if the caller has checked that it has no options and that the
+ *               packet is no fragment
+ * @return       bytes of the header, or 0 and *why
+ */
+static __rte_always_inline uint32_t
+parse_ipv4(const uint8_t *ip, uint32_t len, bool plain, enum verdict *why)
+{
+	uint32_t header_len = plain ? IPV4_LEN : (ip[0] & 0x0F) * 4;
+	uint32_t total = get_be16(ip + IPV4_TOTAL);
+
+	if (unlikely(header_len < IPV4_LEN || total < header_len || total > len))
+		FAIL(IP_HEADER);
+	if (unlikely(!ipv4_checksum_ok(ip, header_len)))
+		FAIL(IP_CHECKSUM);
+	if (!plain && unlikely(get_be16(ip + IPV4_FRAG) & IPV4_FRAGMENT_BITS))
+		FAIL(IP_FRAGMENT);
+	return header_len;
 }
 
 _Static_assert(WIRE_PLAIN_LEN == IPV4_LEN + UDP_LEN + BTH_LEN + ICRC_LEN, "no extension headers");
@@ -228,29 +264,24 @@ parse_rocev2_ipv4(const uint8_t *ip, uint32_t len, bool plain, struct packet *pk
 	enum verdict *why)
 {
 	uint32_t header_len, total;
-	const uint8_t *bth, *end;
+	const uint8_t *bth;
 
-	if (!plain && unlikely(len < IPV4_LEN))
-		FAIL(RUNT);
-	header_len = plain ? IPV4_LEN : (ip[0] & 0x0F) * 4;
+	if (!plain && unlikely(!ip_header_fits(ip, len, 4, why)))
+		return false;
 	total = get_be16(ip + IPV4_TOTAL);
 	if (plain && unlikely(total < WIRE_PLAIN_LEN))
 		FAIL(LENGTH);
-	if (unlikely(header_len < IPV4_LEN || total < header_len || total > len))
-		FAIL(IP_HEADER);
-	if (unlikely(!ipv4_checksum_ok(ip, header_len)))
-		FAIL(IP_CHECKSUM);
-	if (!plain && unlikely(get_be16(ip + IPV4_FRAG) & IPV4_FRAGMENT_BITS))
-		FAIL(IP_FRAGMENT);
+	header_len = parse_ipv4(ip, len, plain, why);
+	if (unlikely(header_len == 0))
+		return false;
 	if (!plain && unlikely(ip[IPV4_PROTO] != IP_PROTO_UDP))
 		FAIL(IP_PROTOCOL);
-	end = ip + total;
-	bth = parse_udp(ip + header_len, end, plain, pkt, why);
+	bth = parse_udp(ip + header_len, total - header_len, plain, pkt, why);
 	if (unlikely(bth == NULL))
 		return false;
 	parse_no_lrh(pkt);
 	parse_ipv4_fields(ip, pkt);
-	return parse_transport(ip, bth, end, true, pkt, why);
+	return parse_transport(ip, bth, total - header_len - UDP_LEN, true, pkt, why);
 }
 
 /**

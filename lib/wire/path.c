@@ -6,15 +6,14 @@
 
 #include <string.h>
 
+#include <rte_debug.h>
+
 #include "wire/bytes.h"
 #include "wire/crc32_kernels.h"
 #include "wire/layout.h"
 #include "wire/path.h"
 #include "wire/wire.h"
 
-#define ETHERTYPE_IPV4    0x0800
-#define ETHERTYPE_IPV6    0x86DD
-#define ETHERTYPE_VLAN    0x8100
 #define IPV4_DF           0x4000
 #define HOP_LIMIT_DEFAULT 64
 
@@ -72,7 +71,7 @@ put_ipv4(uint8_t *h, const struct av *av)
 	uint64_t sum = 0;
 	uint32_t i;
 
-	h[0] = 0x45;
+	h[0] = IPV4_PLAIN;
 	h[IPV4_TOS] = av->traffic_class;
 	put_be16(h + IPV4_FRAG, IPV4_DF);
 	h[IPV4_TTL] = hop_limit(av);
@@ -118,34 +117,37 @@ put_lrh(uint8_t *h, const struct av *av, uint32_t rqpn)
 void
 path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn)
 {
-	uint8_t *h = p->header;
+	static const uint16_t ethertypes[] = {
+		[ENCAP_ROCEV2_IPV4] = ETHERTYPE_IPV4,
+		[ENCAP_ROCEV2_IPV6] = ETHERTYPE_IPV6,
+		[ENCAP_ROCEV1] = ETHERTYPE_ROCEV1,
+		[ENCAP_IB] = ETHERTYPE_IB,
+	};
+	bool own = av->encap == ENCAP_IB && av->ethertype != 0;
+	uint8_t *h;
 
+	RTE_ASSERT(av->encap <= ENCAP_IB && (av->vlan == PATH_NO_VLAN || av->vlan <= 0xFFF));
+	RTE_ASSERT(lqpn <= QPN_MULTICAST && rqpn <= QPN_MULTICAST);
 	memset(p, 0, sizeof(*p));
 	p->av = *av;
 	p->trailer_len = ICRC_LEN;
 	p->neighbour = PATH_NO_NEIGHBOUR;
+	if (av->encap <= ENCAP_ROCEV2_IPV6)
+		p->udp_sport = rocev2_sport(av->flow_label, lqpn, rqpn);
+	h = put_ethernet(p->header, av, own ? av->ethertype : ethertypes[av->encap]);
+	p->l3_off = h - p->header;
 	switch (av->encap) {
 	case ENCAP_ROCEV2_IPV4:
-		p->udp_sport = rocev2_sport(av->flow_label, lqpn, rqpn);
-		h = put_ethernet(h, av, ETHERTYPE_IPV4);
-		p->l3_off = h - p->header;
 		h = put_udp(put_ipv4(h, av), p->udp_sport);
 		path_init_states(p);
 		break;
 	case ENCAP_ROCEV2_IPV6:
-		p->udp_sport = rocev2_sport(av->flow_label, lqpn, rqpn);
-		h = put_ethernet(h, av, ETHERTYPE_IPV6);
-		p->l3_off = h - p->header;
 		h = put_udp(put_ipv6(h, av, IP_PROTO_UDP), p->udp_sport);
 		break;
 	case ENCAP_ROCEV1:
-		h = put_ethernet(h, av, ETHERTYPE_ROCEV1);
-		p->l3_off = h - p->header;
 		h = put_ipv6(h, av, GRH_NEXT_IBA);
 		break;
 	case ENCAP_IB:
-		h = put_ethernet(h, av, av->ethertype ? av->ethertype : ETHERTYPE_IB);
-		p->l3_off = h - p->header;
 		h = put_lrh(h, av, rqpn);
 		if (av->grh)
 			h = put_ipv6(h, av, GRH_NEXT_IBA);
@@ -153,4 +155,5 @@ path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn)
 		break;
 	}
 	p->header_len = h - p->header;
+	RTE_ASSERT(p->header_len <= PATH_HEADER_MAX && p->trailer_len <= PATH_TRAILER_MAX);
 }

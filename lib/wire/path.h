@@ -55,7 +55,7 @@ struct path {
 	/** Template; lengths, checksums and IP ID are filled per packet. */
 	union {
 		uint8_t header[PATH_HEADER_MAX];
-		struct { /* IPv4 only: its header is shorter and leaves room (path_send.c) */
+		struct { /* IPv4 only: its header is shorter and leaves room (path_finish.c) */
 			uint8_t ipv4_header[48];
 			uint8_t icrc_state[16]; /**< CRC of the bytes before the UDP length */
 			uint8_t icrc_ack[16]; /**< CRC of the bytes before the BTH of an Ack */
@@ -93,44 +93,23 @@ uint32_t path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, 
 	uint32_t len, uint16_t ip_id);
 
 /**
- * path_finish_copy() for a BTH without extension headers. It writes the BTH itself, from @p words:
- * the caller stored them as eight and four bytes, and loading them is faster than loading bytes
- * just written to the packet. The CRC kernel does this function's work, and that of the next two.
+ * path_finish_copy() that also copies BTH and extension headers, from @p words. They are stored
+ * there as eight and four bytes, then by field, and loading these is faster than loading bytes just
+ * written to the packet. The CRC kernel does this, best of all for a Send, an Ack and an Atomic
+ * Acknowledge.
  *
- * @param words  BTH_LEN bytes
+ * @param words  `headers` bytes
  */
 static inline uint32_t
-path_finish_send(const struct path *p, uint8_t *bth, const uint8_t *words, const void *from,
-	uint32_t len, uint16_t ip_id)
+path_finish_send(const struct path *p, uint8_t *bth, const uint8_t *words, uint32_t headers,
+	const void *from, uint32_t len, uint16_t ip_id)
 {
-	return crc_kernel->send(p, bth, words, from, len, ip_id);
-}
-
-/**
- * path_finish_send() for a BTH and four more bytes, such as an Ack; no payload.
- *
- * @param words  BTH_LEN + 4 bytes, stored as eight, four and four
- */
-static inline uint32_t
-path_finish_ack(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip_id)
-{
-	return crc_kernel->ack(p, bth, words, ip_id);
-}
-
-/**
- * path_finish_send() for a BTH and twelve more bytes: an Atomic Acknowledge.
- *
- * @param words  BTH_LEN + 12 bytes, stored as eight, four, four and eight
- */
-static inline uint32_t
-path_finish_atomic(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip_id)
-{
-	return crc_kernel->atomic(p, bth, words, ip_id);
+	return crc_kernel->send(p, bth, words, headers, from, len, ip_id);
 }
 
 /**
  * path_finish_copy() with zeros instead of the ICRC, for links whose both ends do not check it. On
- * native IB it does write the ICRC.
+ * native IB it does write the ICRC. On others @p headers may include the payload.
  */
 uint32_t path_finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
 	uint32_t len, uint16_t ip_id);

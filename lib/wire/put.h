@@ -51,10 +51,27 @@ put_reth(uint8_t *p, uint64_t va, uint32_t rkey, uint32_t dmalen)
 }
 
 static inline uint8_t *
+put_atomiceth(uint8_t *p, uint64_t va, uint32_t rkey, uint64_t swap_add, uint64_t compare)
+{
+	put_be64(p, va);
+	put_be32(p + 8, rkey);
+	put_be64(p + 12, swap_add);
+	put_be64(p + 20, compare);
+	return p + 28;
+}
+
+static inline uint8_t *
 put_aeth(uint8_t *p, uint8_t syndrome, uint32_t msn)
 {
 	put_be32(p, (uint32_t)syndrome << 24 | (msn & 0xFFFFFF));
 	return p + 4;
+}
+
+static inline uint8_t *
+put_atomicack(uint8_t *p, uint64_t original)
+{
+	put_be64(p, original);
+	return p + 8;
 }
 
 /** ImmDt or IETH */

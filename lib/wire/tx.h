@@ -17,8 +17,10 @@
 #include <string.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_debug.h>
 
 #include "wire/path.h"
+#include "wire/payload.h"
 
 /** Buffer for BTH and extension headers. It may be copied whole; unused bytes are undefined. */
 struct tx_headers {
@@ -44,6 +46,7 @@ struct tx_sink {
 static inline uint8_t *
 tx_reserve(struct tx_sink *s, const struct path *path, uint32_t len)
 {
+	RTE_ASSERT(len % 4 == 0);
 	return s->reserve(s, path, len);
 }
 
@@ -53,22 +56,22 @@ tx_commit(struct tx_sink *s)
 	s->commit(s);
 }
 
-/** tx_send() with reserve() and commit(), for any sink. */
-static inline bool
-tx_send_by_steps(struct tx_sink *s, const struct path *path, const struct tx_headers *headers,
-	uint32_t headers_len, const void *from, uint32_t len)
+/**
+ * Reserve a packet and copy its headers.
+ *
+ * @param len  bytes of the payload, which the caller writes, and its padding with it
+ * @return     where the payload goes, or NULL as tx_reserve()
+ */
+static inline uint8_t *
+tx_begin(struct tx_sink *s, const struct path *path, const struct tx_headers *headers,
+	uint32_t headers_len, uint32_t len)
 {
-	uint32_t pad = -len & 3;
-	uint8_t *bth = tx_reserve(s, path, headers_len + len + pad);
+	uint8_t *bth = tx_reserve(s, path, headers_len + wire_padded(len));
 
 	if (bth == NULL)
-		return false;
+		return NULL;
 	memcpy(bth, headers->bytes, headers_len);
-	if (len > 0)
-		memcpy(bth + headers_len, from, len);
-	memset(bth + headers_len + len, 0, pad);
-	tx_commit(s);
-	return true;
+	return bth + headers_len;
 }
 
 /**
@@ -82,9 +85,18 @@ static inline bool
 tx_send(struct tx_sink *s, const struct path *path, const struct tx_headers *headers,
 	uint32_t headers_len, const void *from, uint32_t len)
 {
+	uint8_t *to;
+
+	RTE_ASSERT(headers_len <= sizeof(headers->bytes) && headers_len % 4 == 0);
+	RTE_ASSERT(from != NULL || len == 0);
 	if (likely(s->send != NULL))
 		return s->send(s, path, headers, headers_len, from, len);
-	return tx_send_by_steps(s, path, headers, headers_len, from, len);
+	to = tx_begin(s, path, headers, headers_len, len);
+	if (to == NULL)
+		return false;
+	put_payload(to, from, len);
+	tx_commit(s);
+	return true;
 }
 
 #endif

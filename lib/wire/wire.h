@@ -34,6 +34,8 @@
 #define MTU_MAX          4096
 /** IPv4 without options, UDP, BTH and ICRC: the shortest packet of wire_parse_plain() */
 #define WIRE_PLAIN_LEN 44
+/** First byte of an IPv4 header without options */
+#define IPV4_PLAIN 0x45
 
 /** True if it is not QP0, QP1 or the multicast QPN. */
 static inline bool
@@ -65,7 +67,7 @@ static inline bool
 wire_crc_ok(const struct packet *pkt, enum verdict *why)
 {
 	*why = VERDICT_ICRC;
-	if (likely(COMMON_CASE(pkt->encap == ENCAP_ROCEV2_IPV4 && pkt->l3[0] == 0x45)))
+	if (likely(COMMON_CASE(pkt->encap == ENCAP_ROCEV2_IPV4 && pkt->l3[0] == IPV4_PLAIN)))
 		return crc_kernel->ipv4_ok(pkt->l3, pkt->icrc_len);
 	return wire_other_crc_ok(pkt, why);
 }
@@ -100,13 +102,6 @@ struct wire_headers {
  */
 uint32_t wire_build(uint8_t *bth, const struct wire_headers *h);
 
-/** Padding for a payload length: 0..3. */
-static inline uint8_t
-wire_pad(uint32_t payload_len)
-{
-	return (uint8_t)(-payload_len & 3);
-}
-
 /**
  * ICRC of a packet's bytes from layer 3 through the padding, the variant fields masked
  * (rc-transport 9).
@@ -117,8 +112,6 @@ uint32_t wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len);
 /** VCRC over LRH through ICRC; little-endian on the wire. */
 uint16_t wire_vcrc(const uint8_t *lrh, uint32_t len);
 
-/** One readable line: "SEND First psn 201 qp 0x11 len 1024"; always NUL-terminated. */
-void wire_print(const struct packet *pkt, char *buf, size_t size);
 /** Print an AETH syndrome in words. @return buf */
 const char *wire_print_syndrome(uint8_t syndrome, char *buf, size_t size);
 

@@ -35,6 +35,7 @@ SHORT = ['-n', '2000', '--no-huge', '--json']
 VARIANTS = [
     ['send', '-s', '64', '-q', '4', '-t', '32', '--ack-each'],
     ['send', '-s', '64', '--no-icrc'],
+    ['send', '-s', '64', '--record'],
     ['send', '-s', '1000', '-b', '-q', '3', '--check'],
     ['send', '-s', '5000', '-m', '1024', '--check'],
     ['send', '-s', '64', '-I', '64', '-Q', '16', '--check'],

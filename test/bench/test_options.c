@@ -224,6 +224,12 @@ test_what_does_not_go_together(void **state)
 		"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
 	does_not_go(BENCH_WRITE, BENCH_BW, "write --loss 100 --link memif",
 		"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
+	does_not_go(BENCH_READ, BENCH_LAT, "read --verbs polca0",
+		"--verbs: of send, send lat, write, read and atomic");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --verbs polca0 -n 5",
+		"--verbs: leave out -n, --link, --loss, --beside, --roofline and --no-icrc");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --verbs polca0 -Q 3",
+		"--verbs: -t, --tx-depth: got 128, allowed: multiples of -Q (3)");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --beside 1M",
 		"--beside: for send lat and one size in memory: leave out -a and --link");
 	does_not_go(BENCH_READ, BENCH_LAT, "read --beside 1M",

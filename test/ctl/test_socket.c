@@ -1080,10 +1080,10 @@ static void
 test_the_monitoring_socket_only_reads(void **state)
 {
 	static const char reads[] =
-		" cm_list cm_show cq_list lid_list pd_list mr_list mw_list port_list neighbour_list"
+		" client_list client_users cm_list cm_show cq_list lid_list pd_list mr_list mw_list port_list neighbour_list"
 		" worker_list qp_list qp_show sa_sessions sa_stats version_get rpc_list"
 		" log_level_get events service_list service_wait service_kinds srq_list stats_get stats_describe stats_metrics trap_list"
-		" config_diff sa_query sa_result sa_cancel qp_trace qp_explain cm_trace sa_trace ";
+		" config_diff fleet_status sa_query sa_result sa_cancel qp_trace qp_explain cm_trace sa_trace ";
 	struct house *h = *state;
 	const struct rpc_method *m;
 	const struct rpc_area *a;

@@ -52,8 +52,9 @@ tell(const char *command)
 static void
 test_all_commands_are_listed(void **state)
 {
-	static const char *const names[] = { "/polca/cm", "/polca/live", "/polca/port",
-		"/polca/ports", "/polca/rc", "/polca/sa", "/polca/sma", "/polca/worker" };
+	static const char *const names[] = { "/polca/clients", "/polca/cm", "/polca/live",
+		"/polca/port", "/polca/ports", "/polca/rc", "/polca/sa", "/polca/sma",
+		"/polca/worker" };
 	json_t *list = tell("/");
 	unsigned int i, found = 0;
 	json_t *name;
@@ -95,6 +96,7 @@ test_sums_and_workers(void **state)
 {
 	(void)state;
 	assert_int_equal(num(tell("/polca/rc"), "rcvd_pkts"), 28);
+	assert_int_equal(num(tell("/polca/clients"), "refused"), 7);
 	assert_int_equal(num(tell("/polca/sa"), "sessions_opened"), 20);
 	assert_int_equal(num(tell("/polca/sa,1"), "sessions_opened"), 10);
 	assert_int_equal(num(tell("/polca/sa"), "get_table"), 4);

@@ -6,28 +6,48 @@
 #include <sys/mman.h>
 
 #include "client_node.h"
+#include "engine/verbs_pd.h"
 #include "port/port.h"
 
 const struct verbs_client_limits program_limits = {
 	.max_qp = 8,
 	.max_cq = 4,
-	.max_srq = 2,
+	.max_srq = 24,
 	.max_pd = 4,
 	.max_mr = 4,
+	.max_mw = 5,
 	.max_channels = 2,
 	.max_mr_bytes = 1 << 20,
 	.ring_bytes = 1 << 20,
+	.max_wr = 1 << 20,
+	.user = {
+		.max_qp = 1024,
+		.max_cq = 1024,
+		.max_srq = 1024,
+		.max_pd = 1024,
+		.max_mr = 1024,
+		.max_mw = 1024,
+		.max_wr = 1 << 20,
+		.max_mr_bytes = 1 << 30,
+	},
 };
 
 void
 program_open(struct engine *e, struct program *p, unsigned int port)
+{
+	program_open_within(e, p, port, &program_limits);
+}
+
+void
+program_open_within(struct engine *e, struct program *p, unsigned int port,
+	const struct verbs_client_limits *limits)
 {
 	const struct ring_geometry *g = &p->hello.geometry;
 	int fds[RING_HELLO_FDS];
 	struct error err;
 
 	memset(p, 0, sizeof(*p));
-	assert_ok(engine_client_create(e, port, &program_limits, -1, &p->client, &err));
+	assert_ok(engine_client_create(e, port, limits, -1, &p->client, &err));
 	engine_client_hello(p->client, &p->hello, fds);
 	p->segment = mmap(NULL, g->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
 	assert_ptr_not_equal(p->segment, MAP_FAILED);
@@ -124,10 +144,65 @@ program_close(struct program *p)
 }
 
 void
+programs_start(struct engine *e, struct program *p, struct program *q)
+{
+	program_open(e, p, 0);
+	program_open(e, q, 1);
+	program_make_objects(p);
+	program_make_objects(q);
+	program_connect(p, q);
+}
+
+void
+programs_stop(struct program *p, struct program *q)
+{
+	program_close(p);
+	program_close(q);
+}
+
+unsigned int
+programs_objects(struct engine *e)
+{
+	struct rc_cq_info cq;
+	struct mem_pd_info pd;
+	struct mem_mr_info mr;
+	struct rc_qp_info qp;
+	unsigned int n = 0;
+	uint64_t cursor;
+
+	for (cursor = 0; engine_qp_next(e, &cursor, &qp);)
+		n++;
+	for (cursor = 0; engine_cq_next(e, &cursor, &cq);)
+		n++;
+	for (cursor = 0; engine_pd_next(e, &cursor, &pd);)
+		n++;
+	for (cursor = 0; engine_mr_next(e, &cursor, &mr);)
+		n++;
+	return n;
+}
+
+void
 program_ring(struct program *p, uint32_t slot)
 {
 	ring_doorbell_ring(p->doorbells, p->hello.geometry.num_queues - 1, &p->next_doorbell,
 		&p->queues[slot], slot);
+}
+
+void
+program_post_write(struct program *p, const struct program *to, uint32_t length)
+{
+	struct ring_send *wqe = ring_next_free(&p->send);
+	struct ring_sge *sge = (struct ring_sge *)(wqe + 1);
+
+	*wqe = (struct ring_send){
+		.opcode = WR_RDMA_WRITE,
+		.num_sge = 1,
+		.remote_addr = to->address,
+		.rkey = to->mr.key,
+	};
+	*sge = (struct ring_sge){ p->address, length, p->mr.key };
+	p->send.index++;
+	ring_publish(&p->send);
 }
 
 void
@@ -166,4 +241,23 @@ program_completion(struct program *p)
 	p->completions.index++;
 	ring_publish(&p->completions);
 	return c;
+}
+
+void
+programs_message(struct program *p, struct program *q, uint64_t wr_id)
+{
+	struct ring_completion c;
+
+	fill(p->memory, 1000, (uint32_t)wr_id);
+	program_receive(q, wr_id + 1, 4096, 4096);
+	program_send(p, wr_id, 0, 1000);
+	c = program_completion(p);
+	assert_int_equal(c.status, WC_SUCCESS);
+	assert_int_equal(c.wr_id, wr_id);
+	c = program_completion(q);
+	assert_int_equal(c.status, WC_SUCCESS);
+	assert_int_equal(c.opcode, WC_RECV);
+	assert_int_equal(c.wr_id, wr_id + 1);
+	assert_int_equal(c.byte_len, 1000);
+	assert_memory_equal(p->memory, q->memory + 4096, 1000);
 }

@@ -40,6 +40,8 @@ struct program {
 extern const struct verbs_client_limits program_limits;
 
 void program_open(struct engine *e, struct program *p, unsigned int port);
+void program_open_within(struct engine *e, struct program *p, unsigned int port,
+	const struct verbs_client_limits *limits);
 /* A PD, a CQ, a QP, and a region of PROGRAM_MEMORY bytes. */
 void program_make_objects(struct program *p);
 /* Bring both QPs to RTS, p's on port 0 and q's on port 1. */
@@ -47,6 +49,16 @@ void program_connect(struct program *p, struct program *q);
 /* Unmap, and destroy the client. */
 void program_close(struct program *p);
 
+/* Two programs with objects, connected: p on port 0, q on port 1. */
+void programs_start(struct engine *e, struct program *p, struct program *q);
+void programs_stop(struct program *p, struct program *q);
+/* Send one message from p to q, and compare its bytes. */
+void programs_message(struct program *p, struct program *q, uint64_t wr_id);
+/* Number of QPs, CQs, PDs and regions of the whole engine. */
+unsigned int programs_objects(struct engine *e);
+
+/* Post, without ringing. */
+void program_post_write(struct program *p, const struct program *to, uint32_t length);
 /* Post, and ring. */
 void program_send(struct program *p, uint64_t wr_id, uint64_t offset, uint32_t length);
 void program_receive(struct program *p, uint64_t wr_id, uint64_t offset, uint32_t length);

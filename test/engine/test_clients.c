@@ -28,11 +28,7 @@ clients_setup(void **state)
 	(void)state;
 	node_config();
 	e = node_start();
-	program_open(e, &a, 0);
-	program_open(e, &b, 1);
-	program_make_objects(&a);
-	program_make_objects(&b);
-	program_connect(&a, &b);
+	programs_start(e, &a, &b);
 	return 0;
 }
 
@@ -40,30 +36,9 @@ static int
 clients_teardown(void **state)
 {
 	(void)state;
-	program_close(&a);
-	program_close(&b);
+	programs_stop(&a, &b);
 	node_stop(e, 0);
 	return 0;
-}
-
-/* One message from a to b, with its bytes compared. */
-static void
-expect_message(uint64_t wr_id)
-{
-	struct ring_completion c;
-
-	fill(a.memory, 1000, (uint32_t)wr_id);
-	program_receive(&b, wr_id + 1, 4096, 4096);
-	program_send(&a, wr_id, 0, 1000);
-	c = program_completion(&a);
-	assert_int_equal(c.status, WC_SUCCESS);
-	assert_int_equal(c.wr_id, wr_id);
-	c = program_completion(&b);
-	assert_int_equal(c.status, WC_SUCCESS);
-	assert_int_equal(c.opcode, WC_RECV);
-	assert_int_equal(c.wr_id, wr_id + 1);
-	assert_int_equal(c.byte_len, 1000);
-	assert_memory_equal(a.memory, b.memory + 4096, 1000);
 }
 
 static void
@@ -73,7 +48,7 @@ test_messages_go_by_rings(void **state)
 
 	(void)state;
 	for (i = 0; i < 5 * PROGRAM_DEPTH; i++)
-		expect_message(i * 2);
+		programs_message(&a, &b, i * 2);
 }
 
 /* The send queue is full of requests before the worker sees the first. */
@@ -235,10 +210,10 @@ test_indices_that_jump(void **state)
 			c.cqs[i].head = UINT32_MAX;
 		}
 		memset(c.doorbells, round % 2 == 0 ? 0xff : 0, g->num_queues * sizeof(uint32_t));
-		expect_message(round * 2);
+		programs_message(&a, &b, round * 2);
 	}
 	program_close(&c);
-	expect_message(1000);
+	programs_message(&a, &b, 1000);
 }
 
 /* All of the segment is rubbish. */
@@ -253,7 +228,7 @@ test_segment_of_rubbish(void **state)
 	program_make_objects(&c);
 	for (round = 0; round < 20; round++) {
 		fill(c.segment, c.hello.geometry.bytes, round);
-		expect_message(round * 2);
+		programs_message(&a, &b, round * 2);
 	}
 	program_close(&c);
 }
@@ -294,12 +269,55 @@ test_a_flood_holds_nobody_up(void **state)
 	program_open(e, &d, 0); /* on the other worker, or c's */
 	assert_int_equal(pthread_create(&thread, NULL, flood_run, &flood), 0);
 	for (i = 0; i < 200; i++)
-		expect_message(i * 2);
+		programs_message(&a, &b, i * 2);
 	__atomic_store_n(&flood.stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 	program_close(&c);
 	program_close(&d);
-	expect_message(1000);
+	programs_message(&a, &b, 1000);
+}
+
+/* A program that posts now and then, so that its worker lists it and forgets it again. */
+static void *
+posts_now_and_then(void *arg)
+{
+	const bool *end = (const bool *)arg;
+	unsigned int tries;
+
+	while (!__atomic_load_n(end, __ATOMIC_RELAXED)) {
+		program_receive(&b, 1, 0, 64);
+		program_send(&a, 1, 0, 64);
+		for (tries = 0; tries < 100000; tries++) {
+			if (ring_ready(&a.completions) > 0 && ring_ready(&b.completions) > 0)
+				break;
+			usleep(100);
+		}
+		a.completions.index += ring_ready(&a.completions);
+		b.completions.index += ring_ready(&b.completions);
+		ring_publish(&a.completions);
+		ring_publish(&b.completions);
+	}
+	return NULL;
+}
+
+/* The worker changes its list of programs while the control thread makes it longer. */
+static void
+test_programs_join_while_others_post(void **state)
+{
+	bool end = false;
+	struct program c;
+	pthread_t thread;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, posts_now_and_then, &end), 0);
+	for (i = 0; i < 100; i++) {
+		program_open(e, &c, i % 2);
+		program_close(&c);
+	}
+	__atomic_store_n(&end, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	programs_message(&a, &b, 2);
 }
 
 static void
@@ -326,7 +344,7 @@ test_slots_are_the_clients_own(void **state)
 		assert_int_equal(engine_client_qp_create(c.client, &qp, &made, &err), -EINVAL);
 	}
 	program_close(&c);
-	expect_message(0);
+	programs_message(&a, &b, 0);
 }
 
 /* Numbers that are no state: they would be indexes of tables. */
@@ -350,7 +368,7 @@ test_states_that_do_not_exist(void **state)
 		assert_int_equal(engine_client_qp_modify(a.client, &attr, &err), -EINVAL);
 		attr.path_mig_state = 0;
 	}
-	expect_message(0);
+	programs_message(&a, &b, 0);
 }
 
 static void
@@ -371,7 +389,7 @@ test_control_socket_cannot_use_them(void **state)
 	for (cursor = 0; engine_pd_next(e, &cursor, &pd);)
 		assert_int_equal(engine_pd_free(e, pd.pd, &err), -EPERM);
 	assert_int_equal(engine_mr_deregister(e, a.mr.key, &err), -EPERM);
-	expect_message(0);
+	programs_message(&a, &b, 0);
 }
 
 /* --- asynchronous events --- */
@@ -392,14 +410,13 @@ expect_async_event(const struct program *p)
 	return event;
 }
 
+/* A Write with a key that b has not: both queue pairs fail, and b gets an event. */
 static void
-test_events_have_the_programs_cookie(void **state)
+write_with_wrong_key(void)
 {
 	struct ring_send *wqe = ring_next_free(&a.send);
 	struct ring_sge *sge = (struct ring_sge *)(wqe + 1);
-	struct ring_async_event event;
 
-	(void)state;
 	*wqe = (struct ring_send){
 		.opcode = WR_RDMA_WRITE,
 		.num_sge = 1,
@@ -411,6 +428,32 @@ test_events_have_the_programs_cookie(void **state)
 	ring_publish(&a.send);
 	program_ring(&a, a.qp.slot);
 	assert_int_equal(program_completion(&a).status, WC_REM_ACCESS_ERR);
+}
+
+/* The program fills the pipe, and lets its own writing end wait: polca goes on. */
+static void
+test_a_full_event_pipe_stops_nobody(void **state)
+{
+	int fds[RING_HELLO_FDS];
+	struct event ev[16];
+
+	(void)state;
+	engine_client_hello(b.client, &b.hello, fds);
+	while (write(fds[4], "x", 1) == 1)
+		;
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(fcntl(fds[4], F_SETFL, 0), 0);
+	write_with_wrong_key();
+	eventually(engine_events(e, ev, 16, NULL) > 0);
+}
+
+static void
+test_events_have_the_programs_cookie(void **state)
+{
+	struct ring_async_event event;
+
+	(void)state;
+	write_with_wrong_key();
 	/* the first message tells the responder that the connection stands */
 	do {
 		event = expect_async_event(&b);
@@ -456,7 +499,7 @@ test_mirror_with_holes(void **state)
 		0);
 	assert_int_equal(ftruncate(fds[1], 4096), -1);
 	assert_int_equal(ftruncate(fds[0], 4096), -1);
-	expect_message(0);
+	programs_message(&a, &b, 0);
 }
 
 /* The second device of a program shares the first one's mirror; no other file is one. */
@@ -486,7 +529,7 @@ test_a_mirror_is_shared_by_its_holder(void **state)
 	assert_ok(engine_client_pd_alloc(c, &mr.pd, &err));
 	assert_ok(engine_client_mr_register(c, &mr, &made, &err)); /* a's page */
 	engine_client_destroy(c);
-	expect_message(0);
+	programs_message(&a, &b, 0);
 }
 
 /* --- limits --- */
@@ -507,8 +550,8 @@ test_limits_of_a_client(void **state)
 	struct ring_mr_reply region;
 	struct ring_cq_reply made;
 	uint32_t i, slot;
+	int fds[RING_CHANNEL_FDS];
 	struct error err;
-	int fd;
 
 	(void)state;
 	for (i = 1; i < program_limits.max_pd; i++)
@@ -522,42 +565,23 @@ test_limits_of_a_client(void **state)
 	expect_limit(engine_client_qp_create(a.client, &qp, &queue, &err), -ENOMEM, "max_qp");
 	expect_limit(engine_client_mr_register(a.client, &mr, &region, &err), -ENOMEM, "mr_mb");
 	for (i = 0; i < program_limits.max_channels; i++) {
-		assert_ok(engine_client_channel_create(a.client, &slot, &fd, &err));
-		close(fd);
+		assert_ok(engine_client_channel_create(a.client, &slot, fds, &err));
+		close(fds[0]);
+		close(fds[1]);
 	}
 	/* those whose reader is gone make room */
-	assert_ok(engine_client_channel_create(a.client, &slot, &fd, &err));
-	expect_message(0);
-	close(fd);
+	assert_ok(engine_client_channel_create(a.client, &slot, fds, &err));
+	programs_message(&a, &b, 0);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /* --- the end --- */
 
-static unsigned int
-objects_left(void)
-{
-	struct rc_cq_info cq;
-	struct mem_pd_info pd;
-	struct mem_mr_info mr;
-	struct rc_qp_info qp;
-	unsigned int n = 0;
-	uint64_t cursor;
-
-	for (cursor = 0; engine_qp_next(e, &cursor, &qp);)
-		n++;
-	for (cursor = 0; engine_cq_next(e, &cursor, &cq);)
-		n++;
-	for (cursor = 0; engine_pd_next(e, &cursor, &pd);)
-		n++;
-	for (cursor = 0; engine_mr_next(e, &cursor, &mr);)
-		n++;
-	return n;
-}
-
 static void
 test_a_client_that_ends_leaves_nothing(void **state)
 {
-	unsigned int before = objects_left(), round;
+	unsigned int before = programs_objects(e), round;
 	struct program c;
 
 	(void)state;
@@ -566,9 +590,9 @@ test_a_client_that_ends_leaves_nothing(void **state)
 		program_make_objects(&c);
 		program_receive(&c, 1, 0, 64);
 		program_close(&c);
-		assert_int_equal(objects_left(), before);
+		assert_int_equal(programs_objects(e), before);
 	}
-	expect_message(0);
+	programs_message(&a, &b, 0);
 }
 
 /* A thousand queue pairs are gone within 100 ms; a busy machine gets ten times that. */
@@ -598,7 +622,7 @@ test_a_thousand_queue_pairs_end_at_once(void **state)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	assert_true((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 <
 		1000);
-	expect_message(0);
+	programs_message(&a, &b, 0);
 }
 
 int
@@ -617,9 +641,11 @@ main(void)
 		CASE(test_indices_that_jump),
 		CASE(test_segment_of_rubbish),
 		CASE(test_a_flood_holds_nobody_up),
+		CASE(test_programs_join_while_others_post),
 		CASE(test_slots_are_the_clients_own),
 		CASE(test_states_that_do_not_exist),
 		CASE(test_control_socket_cannot_use_them),
+		CASE(test_a_full_event_pipe_stops_nobody),
 		CASE(test_events_have_the_programs_cookie),
 		CASE(test_region_must_be_in_the_mirror),
 		CASE(test_mirror_with_holes),

@@ -98,6 +98,28 @@ test_syntax_error_names_line_and_column(void **state)
 }
 
 static void
+test_passwords_in_endpoints_are_not_repeated(void **state)
+{
+	static const char *const urls[] = { "http://user:s3cret@10.0.0.1:2379",
+		"user:s3cret@10.0.0.1", "https://s3cret@[::1]:2379" };
+	char text[512], all[1024] = "";
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		snprintf(text, sizeof(text),
+			"{\"sa\": {\"enabled\": true, \"path\": \"/x\"}, \"fleet\": {\"endpoints\": [\"%s\"]}, " PORTS
+			"}",
+			urls[i]);
+		config_init(&config);
+		assert_int_not_equal(config_load(&config, NULL, text, &errs), 0);
+		config_printed(all, sizeof(all));
+		assert_non_null(strstr(all, "fleet.endpoints[0]: has a user before an"));
+		assert_null(strstr(all, "s3cret"));
+	}
+}
+
+static void
 test_missing_file_is_named(void **state)
 {
 	char all[256] = "";
@@ -142,7 +164,7 @@ test_all_errors_are_reported_at_once(void **state)
 		"polca: FILE:2: workers.count: got \"two\", allowed: integer 0..128\n"
 		"polca: FILE:3: workers.idle: got \"sleep\", allowed: one of poll, backoff\n"
 		"polca: FILE:5: color: unknown name, allowed: $schema, control, verbs, metrics, security, "
-		"eal, workers, limits, congestion, mad, sa, sma, live, cm, services, ports, log\n"
+		"eal, workers, limits, congestion, mad, sa, fleet, sma, live, cm, services, ports, log\n"
 		"polca: FILE:9: ports[0].addresses[1]: got \"10.0.0.1\", which "
 		"ports[0].addresses[0] has already\n"
 		"polca: FILE:10: ports[1].name: missing, allowed: text of at most 31 bytes\n"
@@ -253,7 +275,7 @@ test_wrong_type_error_has_value_and_allowed_types(void **state)
 	(void)state;
 	config_refused("[]",
 		"configuration: got a list of 0, allowed: object of $schema, control, verbs, metrics, security, "
-		"eal, workers, limits, congestion, mad, sa, sma, live, cm, services, ports, log");
+		"eal, workers, limits, congestion, mad, sa, fleet, sma, live, cm, services, ports, log");
 	config_refused("{\"ports\": {}}",
 		"ports: got an object, allowed: list of 1..32 objects, of name, device, "
 		"back_to_back, addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
@@ -379,7 +401,7 @@ test_ports_must_agree(void **state)
 }
 
 struct changes {
-	char text[512];
+	char text[2048];
 };
 
 static void
@@ -428,7 +450,53 @@ expect_difference(const char *was_ports, const char *now_ports, const char *text
 	assert_string_equal(all.text, text);
 }
 
+/* Not even within a port that one of both has alone. */
+static void
+test_differences_show_no_keys(void **state)
+{
+#define KEYED                                                                                      \
+	"{\"name\": \"k\", \"device\": \"net_null1\", \"encapsulation\": \"ib\", "                 \
+	"\"ib\": {\"m_key\": \"0x5ec2e7\", \"lid\": 3}}"
+#define UNKEYED "{\"name\": \"k\", \"device\": \"net_null1\", \"encapsulation\": \"ib\"}"
+#define OTHER   "{\"name\": \"o\", \"device\": \"net_null0\"}"
+	static const char *const pairs[][2] = {
+		{ "{\"ports\": [" UNKEYED "]}", "{\"ports\": [" KEYED "]}" },
+		{ "{\"ports\": [" OTHER "]}", "{\"ports\": [" OTHER ", " KEYED "]}" },
+	};
+	struct changes all;
+	struct config *two;
+	unsigned int i;
+
+	(void)state;
+	two = test_calloc(2, sizeof(*two));
+	for (i = 0; i < RTE_DIM(pairs); i++) {
+		config_taken(pairs[i][0]);
+		two[0] = config;
+		config_taken(pairs[i][1]);
+		two[1] = config;
+		all.text[0] = '\0';
+		assert_int_equal(config_diff(&two[0], &two[1], note_change, &all), 0);
+		assert_int_equal(config_diff(&two[1], &two[0], note_change, &all), 0);
+		assert_null(strstr(all.text, "5ec2e7"));
+		assert_non_null(strstr(all.text, "\"m_key\":\"(not shown)\""));
+		assert_non_null(strstr(all.text, "\"lid\":3"));
+	}
+	test_free(two);
+}
+
 /* A reload adds addresses at the end of a port's list; all else about them needs a restart. */
+/* A key with a typing error is most of a key, and others read the log. */
+static void
+test_errors_show_no_keys(void **state)
+{
+	(void)state;
+	config_refused("{\"sa\": {\"sm_key\": \"0x5ec2e7l\"}, " PORTS "}",
+		"sa.sm_key: got a value that is not shown, allowed: integer 0..9223372036854775807");
+	config_refused("{\"ports\": [{\"name\": \"k\", \"device\": \"net_null1\", "
+		       "\"encapsulation\": \"ib\", \"ib\": {\"m_key\": 12.5}}]}",
+		"ports[0].ib.m_key: got a value that is not shown, allowed: \"0x0\"..\"0xffffffffffffffff\"");
+}
+
 static void
 test_differences_of_addresses(void **state)
 {
@@ -829,9 +897,9 @@ test_native_ib_port_is_checked(void **state)
 		"ports[0].ib.active: got true, but ports[0].ib.lid is missing: nobody could "
 		"reach the port");
 	config_refused(IB("\"m_key\": \"12\""),
-		"ports[0].ib.m_key: got \"12\", allowed: \"0x0\"..\"0xffffffffffffffff\"");
+		"ports[0].ib.m_key: got a value that is not shown, allowed: \"0x0\"..\"0xffffffffffffffff\"");
 	config_refused(IB("\"m_key\": \"0x1ffffffffffffffff\""),
-		"ports[0].ib.m_key: got \"0x1ffffffffffffffff\", allowed: \"0x0\"..\"0xffffffffffffffff\"");
+		"ports[0].ib.m_key: got a value that is not shown, allowed: \"0x0\"..\"0xffffffffffffffff\"");
 	config_refused(IB("\"guid\": \"0x0\""),
 		"ports[0].ib.guid: got \"0x0\", allowed: \"0x1\"..\"0xffffffffffffffff\"");
 	config_refused(IB("\"vls\": 3"), "ports[0].ib.vls: got 3, allowed: power of two 1..8");
@@ -1071,6 +1139,7 @@ main(void)
 		cmocka_unit_test(test_errors_are_joined_and_cut_between_words),
 		cmocka_unit_test(test_exposed_keys_are_closed_to_all_but_the_user),
 		cmocka_unit_test(test_syntax_error_names_line_and_column),
+		cmocka_unit_test(test_passwords_in_endpoints_are_not_repeated),
 		cmocka_unit_test(test_missing_file_is_named),
 		cmocka_unit_test(test_duplicate_key_is_a_syntax_error),
 		cmocka_unit_test(test_all_errors_are_reported_at_once),
@@ -1087,6 +1156,8 @@ main(void)
 		cmocka_unit_test(test_addresses_must_agree),
 		cmocka_unit_test(test_ports_must_agree),
 		cmocka_unit_test(test_differences_of_two_configurations),
+		cmocka_unit_test(test_differences_show_no_keys),
+		cmocka_unit_test(test_errors_show_no_keys),
 		cmocka_unit_test(test_differences_of_addresses),
 		cmocka_unit_test(test_values_arrive),
 		cmocka_unit_test(test_keys_of_subnet_administration_arrive),

@@ -513,6 +513,58 @@ test_question_keeps_nobody_waiting(void **state)
 	perftest_hang_up(e, asks);
 }
 
+/* On the exchange's thread, whose event loop keeps the time. */
+static int
+perftest_set_patience(struct perftest_sockets *t, void *patience)
+{
+	t->patience = *(const struct timeval *)patience;
+	return 0;
+}
+
+/* @return number of sessions that wait for an answer and watch their time */
+static int
+perftest_clocks(struct perftest_sockets *t, void *arg)
+{
+	unsigned int i;
+	int n = 0;
+
+	(void)arg;
+	for (i = 0; i < PERFTEST_PLACES; i++)
+		n += t->session[i].used && evtimer_pending(t->session[i].late, NULL);
+	return n;
+}
+
+/*
+ * The control thread, which is this one, does nothing: a client that waits for its queue pair is
+ * closed in time, by no deadline that the control thread watches. It gets no queue pair later.
+ */
+static void
+test_unanswered_question_ends_a_session(void **state)
+{
+	struct timeval soon = { .tv_usec = 1000 }, usual = { .tv_sec = PERFTEST_ANSWER_S };
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0x100);
+	uint8_t text[PERFTEST_TEXT], answer[PERFTEST_TEXT];
+	size_t len = perftest_text_write(&theirs, text);
+	int late = perftest_greet(e), again;
+
+	perftest_call(e->perftest, perftest_set_patience, &soon);
+	assert_int_equal(send(late, text, len, MSG_NOSIGNAL), len);
+	hear_only(late, answer, 1, 0);
+	close(late);
+	perftest_call(e->perftest, perftest_set_patience, &usual);
+	perftest_settle(e);
+	assert_int_equal(perftest_num_qps(e), 0);
+	/* an answer in time stops the clock */
+	again = perftest_greet(e);
+	assert_int_equal(send(again, text, len, MSG_NOSIGNAL), len);
+	eventually(perftest_call(e->perftest, perftest_clocks, NULL) == 1);
+	assert_int_equal(engine_perftest_hear(e, again, answer, len), len);
+	assert_int_equal(perftest_call(e->perftest, perftest_clocks, NULL), 0);
+	assert_int_equal(perftest_num_qps(e), 1);
+	perftest_hang_up(e, again);
+}
+
 /* The service ends while two questions wait: no queue pair of it is opened later. */
 static void
 test_unlisten_with_questions(void **state)
@@ -1094,6 +1146,7 @@ main(void)
 			perftest_start_with_a_hole, perftest_stop),
 		T(test_strangers_do_not_need_the_control_thread),
 		T(test_question_keeps_nobody_waiting),
+		T(test_unanswered_question_ends_a_session),
 		T(test_unlisten_with_questions),
 		T(test_thread_has_no_capabilities),
 		T(test_malformed_message_ends_a_session),

@@ -17,6 +17,9 @@
 #include "node.h"
 #include "rc/qp_directory.h"
 
+/* after so many chances of one eighth, a QP has moved */
+#define TICKS_TO_MOVE 1000
+
 static struct engine *engine; /* of the test, not started */
 static struct worker *w[2];
 
@@ -123,7 +126,8 @@ handed(void)
 /*
  * All packets arrive at the wrong worker. The target QP moves there, and then none arrives at the
  * wrong one, as frames sent by worker w arrive at worker w. The requester is pinned: if both could
- * move, they might change places.
+ * move, they might change places. A tick moves the QP with a probability of about one eighth, and a
+ * fast machine sends hundreds of messages between two ticks: so the limit counts ticks.
  */
 static void
 test_qp_moves_to_where_its_packets_arrive(void **state)
@@ -137,7 +141,9 @@ test_qp_moves_to_where_its_packets_arrive(void **state)
 	by_hand(true);
 	pair_create(engine, &p, 0, 1);
 	rc_qp_at(w[0]->rc, p.a.qpn)->init.pinned = true;
-	for (i = 0; i < 10000 && rehome_worker_of(&p.a) != rehome_worker_of(&p.b); i++) {
+	for (i = 0; w[1]->rehome.tick < TICKS_TO_MOVE &&
+		rehome_worker_of(&p.a) != rehome_worker_of(&p.b);
+		i++) {
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 256 * 1024, i), 1);
 		turn_until(&p.a, 1);
 	}
@@ -681,15 +687,16 @@ test_many_qps_move_to_their_packets(void **state)
 	enum { PAIRS = 24 };
 	static struct pair p[PAIRS];
 	unsigned int i, apart = PAIRS, round;
-	uint64_t before, total, was = 0;
+	uint64_t before, total, was = 0, limit;
 	struct link_counters c;
 
 	(void)state;
 	node_config()->rehome = true;
 	engine = node_start();
+	limit = rte_get_tsc_cycles() + 120 * rte_get_tsc_hz();
 	for (i = 0; i < PAIRS; i++)
 		pair_create(engine, &p[i], (int)(i % 2), (int)(i + 1) % 2);
-	for (round = 0; round < 3000 && apart > 0; round++) {
+	for (round = 0; apart > 0 && rte_get_tsc_cycles() < limit; round++) {
 		for (i = 0; i < PAIRS; i++)
 			assert_int_equal(post(engine, &p[i].a, WR_RDMA_WRITE, &p[i].b, 0, 0,
 						 128 * 1024, round),

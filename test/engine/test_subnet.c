@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../store/fake_etcd.h"
+#include "engine/verbs_sa.h"
 #include "smp.h"
 
 static int
@@ -578,7 +580,8 @@ test_sa_records_follow_the_port(void **state)
 	assert_int_equal(count_records(e, SA_NODE, 1, NULL), 0);
 	set_port(e, 0, 0x21, 0x22, PORT_STATE_ARMED);
 	set_port(e, 1, 0x22, 0x22, PORT_STATE_ARMED);
-	engine_watch(e);
+	eventually(
+		(engine_watch(e), count_records(e, SA_LINK, 0x22, NULL) == 1)); /* the last one */
 	for (i = 0; i < 4; i++)
 		assert_int_equal(count_records(e, types[i], 0x21, rec), 1);
 	assert_int_equal(count_records(e, SA_LINK, 0x21, rec), 1);
@@ -592,7 +595,9 @@ test_sa_records_follow_the_port(void **state)
 	assert_memory_equal(rec + 44, "polca ", 6);
 	/* another LID, another state */
 	set_port(e, 0, 0x30, 0, PORT_STATE_ACTIVE);
-	engine_watch(e);
+	eventually((engine_watch(e),
+		count_records(e, SA_LINK, 0x22, rec) == 1 &&
+			sa_get_named(sa_record_type(SA_LINK), "to_lid", rec) == 0x30));
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(count_records(e, types[i], 0x21, NULL), 0);
 		assert_int_equal(count_records(e, types[i], 0x30, NULL), 1);
@@ -654,6 +659,42 @@ test_sa_records_follow_the_port_over_a_restart(void **state)
 	assert_int_equal(count_records(e, SA_NODE, 0x52, NULL), 1);
 	assert_int_equal(count_records(e, SA_NODE, 0x77, NULL), 1);
 	assert_true(sa_get_named(t, "port_guid", rec) == attr_of(e, 0)->guid);
+}
+
+/* The control thread does not wait for etcd, and a failed update is tried again. */
+static void
+test_sa_records_in_a_fleet_are_tried_again(void **state)
+{
+	char dir[] = "/tmp/test_engine_subnet_XXXXXX";
+	struct fake_etcd *etcd = fake_etcd_start();
+	struct engine_config *c = node_config_ib(true);
+	struct fleet_config *f = &c->sa.fleet;
+	struct fleet_status before, after;
+	struct engine *e;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(c->sa.path, sizeof(c->sa.path), "%s", dir);
+	c->sa.map_mb = 64;
+	*f = (struct fleet_config){ .num_endpoints = 1, .lease_s = 2, .max_txn_ops = 128 };
+	snprintf(f->endpoint[0].url, sizeof(f->endpoint[0].url), "%s", fake_etcd_url(etcd));
+	strcpy(f->prefix, "/p");
+	strcpy(f->name, "a");
+	e = node_start(); /* nobody leads: the first attempt fails */
+	*state = e;
+	eventually((engine_watch(e), count_records(e, SA_NODE, 1, NULL) == 1));
+	fake_etcd_next(etcd, "/v3/kv/txn", "/p/c/change", FAKE_LOSE_REQUEST, 1);
+	engine_fleet_status(e, &before);
+	set_port(e, 0, 0x30, 0, PORT_STATE_ACTIVE);
+	engine_watch(e); /* etcd's answer never comes, which takes a second to learn */
+	engine_fleet_status(e, &after);
+	assert_int_equal(after.changes_failed, before.changes_failed);
+	eventually((engine_watch(e), count_records(e, SA_NODE, 0x30, NULL) == 1));
+	engine_fleet_status(e, &after);
+	assert_int_equal(after.changes_failed, before.changes_failed + 1);
+	node_stop(e, 0);
+	*state = NULL;
+	fake_etcd_stop(etcd);
+	subnet_remove_dir(dir);
 }
 
 /* Queries to our own SA use our own LID. */
@@ -725,6 +766,7 @@ main(void)
 		ACTIVE(test_operator_may_send_a_trap),
 		BARE(test_sa_records_follow_the_port),
 		OWN(test_sa_records_follow_the_port_over_a_restart),
+		OWN(test_sa_records_in_a_fleet_are_tried_again),
 		ACTIVE(test_sa_over_ib),
 		OWN(test_bad_vl15_buffer),
 	};

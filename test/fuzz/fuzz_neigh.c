@@ -164,7 +164,7 @@ neigh_step(uint8_t operation, uint8_t argument)
 		forget_unused(argument, argument / 8);
 		break;
 	default:
-		if (!link_neighbour_allowed(net.link, &stranger))
+		if (!link_neighbour_allowed(net.link, &stranger, LINK_PER_STRANGER))
 			break;
 		host_ask(host);
 		link_neighbour_caused(net.link, hosts[host].index, &stranger);

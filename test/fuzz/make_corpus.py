@@ -267,6 +267,130 @@ def neigh_scripts():
         yield bytes((stranger, host)) * 40 + bytes((search, 0, search, 0, search, 0))
 
 
+def ring_record(act, arg=0, data=b"", peer=False):
+    """fuzz_ring's {action and program, argument, length, bytes}."""
+    return bytes((act | 0x80 * peer, arg, len(data))) + data
+
+
+def ring_exchanges():
+    """Requests of each opcode that arrive, or are wrong; indices that jump; queues that come and go."""
+    turns, send, receive, index, bell, raw, poll, modify, objects = range(9)
+    receives = ring_record(receive, peer=True) * 4 + ring_record(receive) * 2
+    for opcode in range(16):
+        for flags in (0, 0x20, 0x80):
+            yield receives + ring_record(send, opcode | flags) * 3 + ring_record(turns, 40) + ring_record(poll, 31)
+    for at in range(8, 16):  # opcode, flags, length of the list, ..., the length of inline data
+        for value in (1, 2, 0x80, 0xFF):
+            yield receives + ring_record(send, 2, bytes(at) + bytes((value,))) * 2 + ring_record(turns, 20)
+    yield receives + ring_record(send, 0x22, bytes(16) + b"\xff\xff\xff\xff") + ring_record(turns, 20)
+    for word in range(8):
+        for value in (1, 16, 17, 0x7FFFFFFF, 0xFFFFFFFF):
+            jump = ring_record(index, word | 8, struct.pack("<I", value))
+            yield receives + ring_record(send, 2) + jump + ring_record(turns, 30) + ring_record(send, 2) + jump * 2
+    for entry in (0, 1, 0x80000000, 0x80000007, 0xFFFFFFFF):
+        yield ring_record(bell, 0, struct.pack("<I", entry)) * 9 + ring_record(turns, 5) + ring_record(send, 2)
+    for at in (0, 4096, 8192, 12288, 16384):
+        yield ring_record(send, 2) + ring_record(raw, 0, struct.pack("<I", at) + bytes(range(200))) + receives
+    for state in range(8):
+        yield receives + ring_record(send, 2) * 9 + ring_record(modify, state) + ring_record(send, 2) + receives
+    for many in ((1, 0x90, 0x13, 0x13, 0x14), (2,) + (0,) * 9 + (0x03, 0x25)):
+        yield b"".join(ring_record(objects, o) for o in many)
+    yield (receives + ring_record(send, 2) * 2) * 40 + ring_record(turns, 255)  # the CQ overruns
+
+
+def verbs_record(code, flags=0, data=b""):
+    """fuzz_verbs's {request, flags, length, what changes the request that would succeed}."""
+    return bytes((code, flags, len(data))) + data
+
+
+VERBS_RAW, VERBS_NULL, VERBS_MIRROR, VERBS_SECOND, VERBS_UNREAD, VERBS_TURNS, VERBS_MEMFD, VERBS_SELF = (
+    1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def verbs_requests():
+    """One object of each kind, in the order of their use and in others; sizes and descriptors that do not fit."""
+    hello = verbs_record(0)
+    made = hello + b"".join(verbs_record(code) for code in (1, 2, 4, 6, 8, 10, 21, 13, 14, 15))
+    yield made + b"".join(verbs_record(code) for code in (16, 22, 12, 9, 7, 5, 3))
+    yield made + b"".join(verbs_record(code) for code in (3, 5, 7, 9, 12, 16, 16, 9))
+    for state in range(8):
+        yield made + verbs_record(14, VERBS_TURNS, bytes(8) + bytes((1 ^ state,))) + verbs_record(15) + verbs_record(11)
+    for code in range(23):
+        yield hello + verbs_record(code, VERBS_RAW, struct.pack("<II", code, 0)) + verbs_record(code)
+        yield made + verbs_record(code, 0, b"\x01") * 3 + verbs_record(code, 0, b"\xff" * 56)
+        yield made + verbs_record(code) * 12
+        for passed in (VERBS_NULL, VERBS_MIRROR, VERBS_NULL | VERBS_MIRROR, VERBS_MEMFD, VERBS_SELF | VERBS_MEMFD):
+            yield hello + verbs_record(2) + verbs_record(code, passed) * 2
+            yield verbs_record(code, passed) + hello
+    second = verbs_record(0, VERBS_MIRROR | VERBS_SECOND)
+    yield hello + second + verbs_record(2, VERBS_SECOND) + verbs_record(4, VERBS_SECOND)
+    yield hello + verbs_record(1, VERBS_UNREAD) * 60
+    yield hello + verbs_record(6, VERBS_UNREAD) * 9 + verbs_record(1)
+
+
+def verbs_cm(command, channel=0, id=0, source=0, flags=0, data=b""):
+    """A command of librdmacm: its number, channel, that of MIGRATE_ID, and ID."""
+    return verbs_record(20, flags, bytes((command, channel | source << 2 | id << 4)) + data)
+
+
+def verbs_cm_exchanges():
+    """A program that connects to itself, up to each step, and ends in different ways."""
+    create, destroy, bind, resolve, route, query_route, connect, listen, accept, reject, end = range(11)
+    init, event, option, notify, migrate, query, bind_any, resolve_any = 11, 12, 14, 15, 18, 19, 20, 21
+    opened = verbs_record(17) + verbs_record(18) * 3
+    steps = [opened + verbs_cm(create) + verbs_cm(create, 1), verbs_cm(bind) + verbs_cm(listen),
+             verbs_cm(resolve, 1, 1) + verbs_cm(event, 1), verbs_cm(route, 1, 1) + verbs_cm(event, 1),
+             verbs_cm(connect, 1, 1, flags=VERBS_TURNS), verbs_cm(event), verbs_cm(accept, 0, 2, flags=VERBS_TURNS),
+             verbs_cm(event, 1), verbs_cm(accept | 0x80, 1, 1, flags=VERBS_TURNS),
+             verbs_cm(notify, 0, 2) + verbs_cm(event), verbs_cm(end, 1, 1, flags=VERBS_TURNS)]
+    ends = (b"", verbs_cm(destroy), verbs_cm(destroy, 1, 1), verbs_cm(reject, 0, 2), verbs_cm(reject, 1, 1),
+            verbs_cm(migrate, 2, 2) + verbs_cm(destroy, 2, 2) + verbs_cm(destroy),
+            verbs_cm(migrate, 2, 0) + verbs_record(19), verbs_cm(migrate, 2, 1, 1) + verbs_cm(event, 2),
+            verbs_record(19), verbs_record(19, 0, b"\x01"),
+            verbs_cm(init, 0, 2) + verbs_cm(init, 1, 1, data=bytes(12) + b"\x03"))
+    for n in range(1, len(steps) + 1):
+        for last in ends:
+            yield b"".join(steps[:n]) + last + verbs_record(1, VERBS_TURNS)
+    for command in range(24):
+        yield opened + verbs_cm(create) * 2 + verbs_cm(command) + verbs_cm(command, 1) + verbs_cm(command, 3, 9)
+        yield opened + verbs_cm(create) + verbs_cm(bind) + verbs_cm(command, data=b"\xff" * 12) + verbs_cm(command) * 7
+    for what in range(4):
+        yield opened + verbs_cm(create) + verbs_cm(query, data=bytes(12) + bytes((what,)))
+        value = bytes(16) + bytes((what, 0, 0, 0, 1))
+        yield opened + verbs_cm(create) + verbs_cm(option, data=value) + verbs_cm(query_route)
+    yield opened + verbs_cm(create) + verbs_cm(bind_any) + verbs_cm(resolve_any) * 2
+    nobody = verbs_cm(resolve, data=bytes(35) + b"\x7d")  # 192.0.2.127
+    yield opened + verbs_cm(create) + nobody + verbs_cm(destroy)
+    yield opened + verbs_cm(create) + nobody + verbs_cm(migrate, 1) + verbs_record(19)
+
+
+def etcd_texts():
+    """fuzz_etcd's {kind, text}: messages of a watch, errors and replies, as etcd 3.4 writes them."""
+    header = b'"header":{"cluster_id":"13455796455940752355","member_id":"4","revision":"42","raft_term":"2"}'
+    kv = b'{"key":"a2V5","create_revision":"3","mod_revision":"41","version":"5","value":"dmFsdWU="}'
+    yield b'\0{"result":{' + header + b',"created":true}}'
+    yield b'\0{"result":{' + header + b',"events":[{"kv":' + kv + b'},{"type":"DELETE","kv":' + kv + b'}]}}'
+    yield b'\0{"result":{' + header + b',"canceled":true,"compact_revision":"40"}}'
+    yield b'\0{"error":{"grpc_code":16,"http_code":401,"message":"etcdserver: invalid auth token"}}'
+    for code, text in ((3, b'too many operations in txn request'), (11, b'mvcc: required revision has been compacted'),
+                       (5, b'requested lease not found'), (8, b'mvcc: database space exceeded'), (14, b'no leader')):
+        yield b'\1{"error":"etcdserver: %s","code":%d}' % (text, code)
+    yield b'\1<html>Bad Gateway</html>'
+    yield b'\2{' + header + b',"kvs":[' + kv + b',' + kv + b'],"more":true,"count":"2"}'
+    for text in (b'', b'Zg==', b'eHk=', b'Zm9v', b'//79'):
+        yield b'\2' + text
+
+
+def forward_bytes():
+    """fuzz_forward's {kind, bytes}: a request of each kind, answers, and a subscription's tail."""
+    for kind, attribute in ((0, 0x31), (1, 0x31), (2, 0x38), (3, 0x38), (4, 0x03), (5, 0x38), (6, 0x11)):
+        for version in (0, 1, 2):
+            yield struct.pack('>BBBBHQIB', 0, 1, kind, version, attribute, 0xFF, 7, 1) + bytes(415)
+    yield b'\1\1' + bytes(7) + bytes(range(176))
+    yield b'\1\1\x07\0' + bytes(5)
+    yield b'\2\1' + bytes(8) + b'\2' + bytes(85)
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     for pcap in sorted((ROOT / "test/data/captures").glob("*.pcap")):
@@ -300,6 +424,14 @@ def main():
         save(out / "link", exchange)
     for script in neigh_scripts():
         save(out / "neigh", script)
+    for exchange in ring_exchanges():
+        save(out / "ring", exchange)
+    for exchange in (*verbs_requests(), *verbs_cm_exchanges()):
+        save(out / "verbs", exchange)
+    for text in etcd_texts():
+        save(out / "etcd", text)
+    for blob in forward_bytes():
+        save(out / "forward", blob)
     for line in re.findall(r'^\{.*"jsonrpc".*\}$', (ROOT / "docs/rpc.md").read_text(), re.M):
         save(out / "rpc", line.encode())
     save(out / "rpc", b'{"jsonrpc": "2.0", "id": 1, "method": "rpc_list"}')

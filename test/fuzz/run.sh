@@ -2,18 +2,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 #
-# run.sh [--keep] SECONDS [TARGET ...] - build the fuzz targets and give each SECONDS, two at a time. What a target
-# finds stays in build-fuzz/found/ with the command that replays it. Targets begin with the inputs that
-# make_corpus.py writes and with those in test/fuzz/corpus; --keep adds the new ones there, and of all keeps
-# few that together reach the same.
+# run.sh [--keep | --no-keep] SECONDS [TARGET ...] - build the fuzz targets and give each SECONDS, two at a time. What a
+# target finds stays in build-fuzz/found/ with the command that replays it. Targets begin with the inputs that
+# make_corpus.py writes and with those in test/fuzz/corpus. A run of 300 SECONDS or more keeps what it learned: it adds
+# the new inputs there, and of all keeps few that together reach the same. A shorter one, as in CI, leaves the work tree
+# as it is. --keep and --no-keep decide otherwise.
 set -u
 . "$(dirname "$0")/../../config/common.sh"
 cd "$ROOT" || exit 1
+LONG_RUN=300
 KEEP=
-[ "${1:-}" != --keep ] || { KEEP=1; shift; }
+case ${1:-} in
+--keep) KEEP=1 && shift ;;
+--no-keep) KEEP=0 && shift ;;
+-h | --help) sed -n 5,9p "$0" | cut -c3-; exit 0 ;;
+esac
 SECONDS_EACH=${1:-60}
+case $SECONDS_EACH in
+*[!0-9]*) die "got '$1', allowed: [--keep | --no-keep] SECONDS [TARGET ...]" ;;
+esac
+[ -n "$KEEP" ] || KEEP=$((SECONDS_EACH >= LONG_RUN))
 shift
-TARGETS=${*:-packet qp rpc config mad smp live cm perftest import service link neigh}
+TARGETS=${*:-packet qp rpc config mad smp live cm perftest import etcd forward service link neigh ring verbs}
+for t in $TARGETS; do
+    [ -f "test/fuzz/fuzz_$t.c" ] || die "got the target '$t', allowed: those of test/fuzz/fuzz_*.c"
+done
 CC=clang configure build-fuzz -Dfuzz=true -Db_lundef=false -Dbuildtype=debugoptimized
 # only the targets: the unit tests and the programs are not fuzzed
 # shellcheck disable=SC2086,SC2046 # lists of words
@@ -40,7 +53,7 @@ one() {
         echo "fuzz $t: FAILED; replay: build-fuzz/test/fuzz/fuzz_$t build-fuzz/found/$t-..."
         return 1
     fi
-    [ -z "$KEEP" ] || keep "$t" || return 1
+    [ "$KEEP" = 0 ] || keep "$t" || return 1
     echo "fuzz $t: $(grep -c NEW "$log") new inputs, $(sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "$log") runs"
 }
 

@@ -73,6 +73,23 @@ test_other_arp_is_not_answered(void **state)
 	bench_expect_nothing(b);
 }
 
+/* A frame of 42 bytes leaves with 60: the other 18 are padding, and counted as such. */
+static void
+test_padding_of_answers_is_counted(void **state)
+{
+	struct bench *b = *state;
+	const struct link_counters *c = link_worker_counters(b->worker[0], 0);
+	uint64_t bytes = c->tx_bytes, pad = c->tx_pad;
+
+	bench_verdict(b,
+		"ffffffffffff 020000000001 0806 0001080006040001"
+		"020000000001 0a000001 000000000000 0a000002",
+		VERDICT_ARP);
+	assert_int_equal(c->tx_bytes - bytes, 60);
+	assert_int_equal(c->tx_pad - pad, 60 - 42);
+	bench_discard(b);
+}
+
 static struct link_addr
 address(const char *text, uint8_t prefix_len)
 {
@@ -285,7 +302,7 @@ static void
 test_echo_from_an_impossible_source_is_not_answered(void **state)
 {
 	static const uint32_t none[] = { 0x00000000, 0x00000001, 0x7F000001, 0xE0000001, 0xEFFFFFFF,
-		0xF0000001, 0xFFFFFFFF };
+		0xF0000001, 0xFFFFFFFF, 0x0A0000FF };
 	struct bench *b = *state;
 	unsigned int i;
 
@@ -335,7 +352,8 @@ arp_from(struct bench *b, const char *sender, enum verdict v)
 static void
 test_arp_from_an_impossible_source_is_not_answered(void **state)
 {
-	static const char *const none[] = { "00000001", "7f000001", "e0000001", "ffffffff" };
+	static const char *const none[] = { "00000001", "7f000001", "e0000001", "ffffffff",
+		"0a0000ff" };
 	struct bench *b = *state;
 	unsigned int i;
 
@@ -545,6 +563,7 @@ main(void)
 		WITH_BENCH(test_echo_is_answered),
 		WITH_BENCH(test_echo_takes_off_ethernet_padding),
 		WITH_BENCH(test_malformed_echo_is_dropped),
+		WITH_BENCH(test_padding_of_answers_is_counted),
 		WITH_BENCH(test_echo_from_an_impossible_source_is_not_answered),
 		WITH_BENCH(test_group_source_mac_is_not_answered),
 		WITH_BENCH(test_arp_from_an_impossible_source_is_not_answered),

@@ -30,6 +30,7 @@
 #include <rte_version.h>
 
 #include "link/device_cause.h"
+#include "link/device.h"
 #include "link/private.h"
 
 #if RTE_VER_YEAR == 22
@@ -44,7 +45,7 @@
 static char sys[] = "/tmp/polca-test-sys-XXXXXX";
 static char drivers_dir[sizeof(sys) + 8], dev_dir[sizeof(sys) + 8];
 static struct device_host host = { sys, drivers_dir, dev_dir };
-static char cause[512]; /* as device_error() has it */
+static struct error found;
 
 static void
 device_cause_make_dir(const char *name)
@@ -120,12 +121,19 @@ uninstall(const char *driver)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* @return an errno value; 0: nothing was found */
+static int
+find_cause(const char *device, int rc)
+{
+	return -device_cause(&host, device, rc, &found);
+}
+
 static void
 expect_errno(int eno, const char *device, int rc, const char *text)
 {
-	memset(cause, 0, sizeof(cause));
-	assert_int_equal(device_cause(&host, device, rc, cause, sizeof(cause)), eno);
-	assert_string_equal(cause, text);
+	memset(&found, 0, sizeof(found));
+	assert_int_equal(find_cause(device, rc), eno);
+	assert_string_equal(found.text, text);
 }
 
 static void
@@ -230,7 +238,7 @@ test_typing_error_in_a_driver(void **state)
 		"net_af_packet? If not, a package may be missing: librte-net-af-paket" ABI);
 	device_cause_expect("memif0", -EFAULT,
 		"DPDK has no driver memif: did you mean net_memif0?");
-	assert_int_equal(device_cause(&host, "net_memif0", -EFAULT, cause, sizeof(cause)), 0);
+	assert_int_equal(find_cause("net_memif0", -EFAULT), 0);
 	uninstall("net_af_packet");
 	uninstall("net_memif");
 }
@@ -302,11 +310,9 @@ test_user_without_capabilities(void **state)
 		"root, or with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_SYS_ADMIN");
 	/* a systemd service is told how it gets them */
 	setenv("INVOCATION_ID", "0123", 1);
-	assert_int_equal(device_cause(&host, "net_af_packet0,iface=lo", -EINVAL, cause,
-				 sizeof(cause)),
-		EPERM);
-	assert_non_null(strstr(cause, "CAP_NET_ADMIN; for the service: copy /"));
-	assert_non_null(strstr(cause,
+	assert_int_equal(find_cause("net_af_packet0,iface=lo", -EINVAL), EPERM);
+	assert_non_null(strstr(found.text, "CAP_NET_ADMIN; for the service: copy /"));
+	assert_non_null(strstr(found.text,
 		"/polca/systemd/af_packet.conf to /etc/systemd/system/polca.service.d/"));
 	unsetenv("INVOCATION_ID");
 	if (access("/dev/net/tun", F_OK) == 0)
@@ -355,7 +361,7 @@ test_pci_device_bound_to_vfio(void **state)
 	expect_errno(EACCES, ADDRESS, -EIO, text);
 	become_root_again(NULL);
 	set_mode("dev/vfio/7", 0666);
-	assert_int_equal(device_cause(&host, ADDRESS, -EIO, cause, sizeof(cause)), 0);
+	assert_int_equal(find_cause(ADDRESS, -EIO), 0);
 	join_iommu_group(false);
 	remove_file("dev/vfio/7");
 	remove_file("dev/vfio/vfio");
@@ -408,9 +414,7 @@ test_fanout_group_that_is_taken(void **state)
 	char text[512];
 
 	(void)state;
-	assert_int_equal(device_cause(&host, "net_af_packet0,iface=lo", -EINVAL, cause,
-				 sizeof(cause)),
-		0);
+	assert_int_equal(find_cause("net_af_packet0,iface=lo", -EINVAL), 0);
 	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &arg, sizeof(arg)), 0);
 	snprintf(text, sizeof(text),
 		"another process has the packet fanout group %d, which follows from our "
@@ -434,8 +438,7 @@ test_xdp_queue(void **state)
 		"start_queue=1, queue_count=1: lo has 1 queue, from 0 on; ethtool -l lo shows them");
 	expect_errno(EINVAL, "net_af_xdp0,iface=lo,queue_count=2", -EINVAL,
 		"start_queue=0, queue_count=2: lo has 1 queue, from 0 on; ethtool -l lo shows them");
-	assert_int_equal(device_cause(&host, "net_af_xdp0,iface=lo", -EINVAL, cause, sizeof(cause)),
-		0);
+	assert_int_equal(find_cause("net_af_xdp0,iface=lo", -EINVAL), 0);
 	xdp_log_begin();
 	expect_errno(EBUSY, "net_af_xdp0,iface=lo", -EINVAL,
 		"another program may have the queue. What libbpf "
@@ -469,7 +472,7 @@ test_socket_of_another_user(void **state)
 	expect_errno(EACCES, device, -EINVAL, text);
 	become_root_again(NULL);
 	set_mode("vhost", 0600);
-	assert_int_equal(device_cause(&host, device, -EINVAL, cause, sizeof(cause)), 0);
+	assert_int_equal(find_cause(device, -EINVAL), 0);
 	close(fd);
 	unlink(addr.sun_path);
 }
@@ -485,7 +488,7 @@ test_path_of_virtio_user(void **state)
 	expect_errno(ENOENT, "net_virtio_user0,path=/tmp/polca-nosuch", -EINVAL,
 		"path /tmp/polca-nosuch: No such file or directory");
 	snprintf(device, sizeof(device), "net_virtio_user0,path=%s", sys);
-	assert_int_equal(device_cause(&host, device, -EINVAL, cause, sizeof(cause)), 0);
+	assert_int_equal(find_cause(device, -EINVAL), 0);
 }
 
 static void
@@ -528,9 +531,9 @@ test_only_a_new_socket_needs_a_writable_directory(void **state)
 	become_user();
 	snprintf(device, sizeof(device),
 		"net_memif0,role=client,socket-abstract=no,socket=%s/sockets/m", sys);
-	assert_int_equal(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)), 0);
+	assert_int_equal(find_cause(device, -ECONNREFUSED), 0);
 	snprintf(device, sizeof(device), "net_memif0,socket-abstract=no,socket=%s/sockets/m", sys);
-	assert_int_equal(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)), 0);
+	assert_int_equal(find_cause(device, -ECONNREFUSED), 0);
 	snprintf(text, sizeof(text),
 		"this user may not use the directory %s/sockets of its socket: Permission denied",
 		sys);
@@ -540,7 +543,7 @@ test_only_a_new_socket_needs_a_writable_directory(void **state)
 	snprintf(device, sizeof(device), "net_vhost0,iface=%s/sockets/m", sys);
 	expect_errno(EACCES, device, -EIO, text);
 	snprintf(device, sizeof(device), "net_vhost0,iface=%s/sockets/m,client=1", sys);
-	assert_int_equal(device_cause(&host, device, -EIO, cause, sizeof(cause)), 0);
+	assert_int_equal(find_cause(device, -EIO), 0);
 }
 
 static void
@@ -550,9 +553,9 @@ test_unknown_cause_gives_no_text(void **state)
 
 	(void)state;
 	snprintf(device, sizeof(device), "net_memif0,socket-abstract=no,socket=%s/m", sys);
-	assert_int_equal(device_cause(&host, device, -EINVAL, cause, sizeof(cause)), 0);
-	assert_int_equal(device_cause(&host, "net_memif0", -EINVAL, cause, sizeof(cause)), 0);
-	assert_int_equal(device_cause(&host, "net_null0", -EINVAL, cause, sizeof(cause)), 0);
+	assert_int_equal(find_cause(device, -EINVAL), 0);
+	assert_int_equal(find_cause("net_memif0", -EINVAL), 0);
+	assert_int_equal(find_cause("net_null0", -EINVAL), 0);
 }
 
 static int

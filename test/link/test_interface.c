@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "link/interface.h"
 #include "link/private.h"
 
 static const char old_mac[MAC_LEN] = { 2, 0, 0, 0, 0, 1 }, new_mac[MAC_LEN] = { 2, 0, 0, 0, 0, 2 };

@@ -22,9 +22,8 @@ static unsigned int num_said;
 static char dir[] = "/tmp/polca-test-kernel-XXXXXX";
 
 static void
-kernel_hear(void *arg, const char *text)
+kernel_hear(const char *text)
 {
-	(void)arg;
 	assert_true(num_said < 4);
 	snprintf(said[num_said++], sizeof(said[0]), "%s", text);
 }
@@ -114,7 +113,6 @@ link_kernel_check(const char *behind, uint16_t vlan, const char *interface, cons
 		.addresses = &has,
 		.warn = kernel_hear,
 	};
-	unsigned int n;
 
 	snprintf(sys, sizeof(sys), "%s", dir);
 	snprintf(vlans, sizeof(vlans), "%s/vlans", dir);
@@ -127,9 +125,8 @@ link_kernel_check(const char *behind, uint16_t vlan, const char *interface, cons
 	assert_true(gid_parse("10.0.0.1", &p.cfg.addr[0].gid));
 	assert_true(gid_parse("fe80::1", &p.cfg.addr[1].gid));
 	num_said = 0;
-	n = kernel_check(&p, &v);
-	assert_int_equal(n, num_said);
-	return n;
+	kernel_check(&p, &v);
+	return num_said;
 }
 
 #define MASK4 "255.255.255.0"

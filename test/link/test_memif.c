@@ -17,6 +17,7 @@
 #include <rte_cycles.h>
 
 #include "bench.h"
+#include "link/device.h"
 #include "link/private.h"
 
 static char dir[] = "/tmp/polca-memif-XXXXXX";

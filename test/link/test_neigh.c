@@ -9,6 +9,7 @@
 
 #include <rte_rcu_qsbr.h>
 
+#include "../checked.h"
 #include "bench.h"
 #include "link/neigh.h"
 #include "link/private.h"
@@ -436,7 +437,7 @@ test_place_waits_for_the_workers(void **state)
 	assert_int_equal(rte_rcu_qsbr_init(rcu, 1), 0);
 	rte_rcu_qsbr_thread_register(rcu, 0);
 	rte_rcu_qsbr_thread_online(rcu, 0);
-	b->link->cfg.rcu = rcu;
+	b->link->neigh->rcu = rcu;
 	place = neighbour(b, "10.0.0.2", "10.0.0.1");
 	neigh_forget_unused(b, &none);
 	assert_int_equal(neigh_present(b), 0);
@@ -444,7 +445,7 @@ test_place_waits_for_the_workers(void **state)
 	assert_int_not_equal(neighbour(b, "10.0.0.2", "10.0.0.3"), place);
 	rte_rcu_qsbr_quiescent(rcu, 0);
 	assert_int_equal(neighbour(b, "10.0.0.2", "10.0.0.4"), place);
-	b->link->cfg.rcu = NULL;
+	b->link->neigh->rcu = NULL;
 	free(rcu);
 }
 
@@ -593,7 +594,7 @@ neigh_cause(struct bench *b, unsigned int stranger, unsigned int n)
 	};
 	uint32_t index;
 
-	if (!link_neighbour_allowed(b->link, &who))
+	if (!link_neighbour_allowed(b->link, &who, LINK_PER_STRANGER))
 		return false;
 	assert_true(neigh_add(b, n, &index));
 	link_neighbour_caused(b->link, index, &who);
@@ -609,14 +610,14 @@ test_strangers_cause_few_unresolved_neighbours(void **state)
 	uint32_t index;
 	unsigned int n;
 
-	for (n = 0; n < NEIGH_PER_STRANGER; n++)
+	for (n = 0; n < LINK_PER_STRANGER; n++)
 		assert_true(neigh_cause(b, 0, n));
 	assert_false(neigh_cause(b, 0, n));
 	/* another who names the same takes nothing off the first one's account */
 	assert_true(neigh_cause(b, 1, 0));
 	assert_false(neigh_cause(b, 0, n));
 	for (; n < NEIGH_UNRESOLVED; n++)
-		assert_true(neigh_cause(b, n / NEIGH_PER_STRANGER, n));
+		assert_true(neigh_cause(b, n / LINK_PER_STRANGER, n));
 	assert_false(neigh_cause(b, NEIGH_UNRESOLVED, n));
 	link_neighbour_counts(b->link, &counts);
 	assert_int_equal(counts.refused, 3);
@@ -645,6 +646,91 @@ test_strangers_leave_half_of_the_table(void **state)
 		assert_true(neigh_add(b, n, &index));
 }
 
+static void
+heard_again(void *bench, void *unused)
+{
+	struct neigh_table *t = ((struct bench *)bench)->link->neigh;
+
+	(void)unused;
+	t->entry[0].moving = NEIGH_VALID | NEIGH_SELF;
+	neigh_resolve_it(bench, 0);
+}
+
+static void
+claimed_again(void *bench, void *unused)
+{
+	struct neigh_table *t = ((struct bench *)bench)->link->neigh;
+
+	(void)unused;
+	t->mac[0] = NEIGH_VALID | 2;
+	t->entry[0].moving = 1;
+	neigh_resolve_it(bench, 0);
+}
+
+static void
+named_by_a_stranger(void *bench, void *unused)
+{
+	struct bench *b = bench;
+
+	(void)unused;
+	b->link->neigh->mac[0] = 1;
+	link_neighbour_caused(b->link, 0, &b->link->neigh->entry[0].gid);
+}
+
+static void
+got_by_the_port(void *bench, void *unused)
+{
+	struct bench *b = bench;
+
+	(void)unused;
+	b->link->neigh->entry[0].moving = 1;
+	neigh_is_own(b->link->neigh, &b->link->port[0], &b->link->neigh->entry[0].gid);
+}
+
+static void
+made(void *bench, void *unused)
+{
+	struct bench *b = bench;
+
+	(void)unused;
+	b->link->neigh->mac[0] = 1;
+	neigh_new(b->worker[0], b->now);
+}
+
+static void
+ticked(void *bench, void *unused)
+{
+	struct bench *b = bench;
+
+	(void)unused;
+	b->link->neigh->entry[0].move_probes = 1;
+	neigh_later(b, 1);
+}
+
+/* Builds with checks end if what changes an entry finds it damaged. */
+static void
+test_changed_entries_are_checked(void **state)
+{
+	static void (*const acts[])(void *bench, void *unused) = { heard_again, claimed_again,
+		named_by_a_stranger, got_by_the_port, made, ticked };
+	struct bench *b = *state;
+	struct neigh_table *t = b->link->neigh;
+	struct neigh good;
+	uint32_t index;
+	unsigned int i;
+
+	assert_true(neigh_add(b, 0, &index));
+	assert_int_equal(index, 0);
+	good = t->entry[0];
+	for (i = 0; i < RTE_DIM(acts); i++) {
+		if (ends_process(acts[i], b, NULL) != CHECKED)
+			fail_msg("act %u", i);
+		/* processes share EAL's memory */
+		t->entry[0] = good;
+		t->mac[0] = 0;
+	}
+}
+
 int
 main(void)
 {
@@ -671,6 +757,7 @@ main(void)
 		WITH_BENCH(test_full_table_empties),
 		WITH_BENCH(test_strangers_cause_few_unresolved_neighbours),
 		WITH_BENCH(test_strangers_leave_half_of_the_table),
+		WITH_BENCH(test_changed_entries_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

@@ -13,6 +13,7 @@
 #include <rte_rcu_qsbr.h>
 
 #include "bench.h"
+#include "link/memif.h"
 #include "link/private.h"
 
 static void

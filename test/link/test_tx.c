@@ -336,6 +336,25 @@ test_packet_above_the_mtu_is_refused(void **state)
 	assert_int_equal(link_worker_counters(b->worker[0], 0)->tx_no_mbuf, 1);
 }
 
+static void
+test_no_packet_has_an_icrc_that_is_off(void **state)
+{
+	struct bench *b = *state;
+	struct path path = path_to_peer(b, true);
+	uint8_t frame[256];
+	uint32_t i, len;
+
+	b->worker[0]->icrc_off = true;
+	for (i = 0; i < 2; i++) /* the first one finds no mbuf at hand */
+		assert_true(send_ack(b, 0, &path, i));
+	link_tx_flush(b->worker[0], b->now);
+	for (i = 0; i < 2; i++) {
+		len = hex_bytes(bench_sent(b), frame, sizeof(frame));
+		assert_int_equal(len, 14 + 20 + 8 + 12 + 4 + 4);
+		assert_memory_equal(frame + len - 4, "\0\0\0\0", 4);
+	}
+}
+
 /* tx_send() sends the same bytes as tx_reserve() and tx_commit(). */
 static void
 test_sending_in_one_step_gives_the_same_bytes(void **state)
@@ -523,6 +542,7 @@ main(void)
 		WITH_BENCH(test_used_buffer_leaves_as_a_new_one),
 		WITH_BENCH(test_packet_above_the_mtu_is_refused),
 		WITH_BENCH(test_sending_in_one_step_gives_the_same_bytes),
+		WITH_BENCH(test_no_packet_has_an_icrc_that_is_off),
 		WITH_BENCH(test_packet_not_committed_is_not_sent),
 		cmocka_unit_test(test_worker_without_a_queue_hands_over),
 		WITH_BENCH(test_port_reaches_itself),

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "link/device.h"
 #include "link/private.h"
 
 typedef void fake_print(const char *fmt, ...);

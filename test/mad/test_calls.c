@@ -48,6 +48,83 @@ test_answer(void **state)
 	expect_clean(h);
 }
 
+/* A stored subscription may name a port of an earlier configuration, or of another appliance. */
+static void
+test_call_from_a_port_that_does_not_exist(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+
+	call_init(&h->a, &c, mad, MAD_GET, 0);
+	c.protocol = MAD_SINGLE;
+	c.data_offset = 24;
+	c.to.av.port = 1;
+	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), -ENODEV);
+	transmit(&h->a);
+	assert_int_equal(h->a.sent, h->a.seen);
+	expect_clean(h);
+}
+
+/* A fleet's next leader sends it again: the TID is given, whatever worker its hash is for. */
+static void
+test_report_keeps_its_tid_on_worker_0(void **state)
+{
+	struct harness_config config = { .scripted = true, .workers = 8 };
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+	struct harness *h;
+	unsigned int i;
+
+	(void)state;
+	h = harness_create(&config);
+	for (i = 1; i <= 32; i++) {
+		call_init(&h->a, &c, mad, MAD_REPORT, 0);
+		c.protocol = MAD_SINGLE;
+		c.keep_tid = true;
+		put_be64(mad + MAD_OFF_TID, i);
+		assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+		transmit(&h->a);
+		assert_int_equal(get_be64(next_sent(&h->a) + MAD_OFF_TID), i);
+		assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), -EEXIST);
+	}
+	harness_destroy(h);
+	config.id = 3;
+	h = harness_create(&config);
+	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), -EINVAL);
+	harness_destroy(h);
+}
+
+/* The source of a stored subscription may be an address of another appliance. */
+static void
+test_call_leaves_from_an_address_of_the_port(void **state)
+{
+	const uint8_t smac[6] = { 2, 0, 0, 0, 0, 1 };
+	struct harness *h = *state;
+	struct port_gid *gid = h->a.attr.gid;
+	uint8_t mad[MAD_LEN];
+	const uint8_t *frame;
+	struct mad_call c;
+	unsigned int i;
+
+	h->a.attr.num_gids = 3;
+	gid[0] = (struct port_gid){ .type = GID_ROCEV1, .gid.raw = { [0] = 0xFE, [1] = 0x80 } };
+	gid[1] = (struct port_gid){ .type = GID_ROCEV2, .gid.raw = { [0] = 0xFE, [1] = 0x80 } };
+	gid[2] = (struct port_gid){ .type = GID_ROCEV2,
+		.gid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = 1 } };
+	for (i = 0; i < 2; i++) {
+		call_init(&h->a, &c, mad, MAD_GET, 0);
+		c.protocol = MAD_SINGLE;
+		c.to.av.sgid.raw[15] = i == 0 ? 9 : 1;
+		c.to.av.smac[5] = i == 0 ? 9 : 1;
+		assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+		transmit(&h->a);
+		frame = h->a.frames[i].bytes;
+		assert_memory_equal(frame + 6, smac, 6);
+		assert_int_equal(get_be32(frame + 14 + 12), 0x0A000001);
+	}
+}
+
 static void
 test_answer_with_status(void **state)
 {
@@ -279,6 +356,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_answer),
+		T(test_call_from_a_port_that_does_not_exist),
+		cmocka_unit_test(test_report_keeps_its_tid_on_worker_0),
+		T(test_call_leaves_from_an_address_of_the_port),
 		T(test_answer_with_status),
 		cmocka_unit_test(test_response_timeout_formula),
 		T(test_retries),

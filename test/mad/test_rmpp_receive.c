@@ -126,6 +126,18 @@ test_last_is_acknowledged_and_ends(void **state)
 	assert_int_equal(p->result_mad[3], 0x92);
 }
 
+/* B4: the Last segment's PayloadLength counts its bytes, down to a single one */
+static void
+test_last_segment_of_one_byte_is_taken(void **state)
+{
+	struct rmpp_peer *p = *state;
+
+	table_begun(p, 2);
+	rmpp_receive_answer(p, 2, 2, 2, 1);
+	expect_tx(p, "ACK 2 18");
+	rmpp_receive_expect_answer(p, 201);
+}
+
 static void
 test_window_step_is_configured(void **state)
 {
@@ -807,6 +819,7 @@ main(void)
 		T(test_nothing_is_acknowledged_in_mid_window),
 		T(test_end_of_the_window_is_acknowledged),
 		T(test_last_is_acknowledged_and_ends),
+		T(test_last_segment_of_one_byte_is_taken),
 		T(test_window_step_is_configured),
 		T(test_single_segment),
 		T(test_answer_without_a_record),

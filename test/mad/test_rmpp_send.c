@@ -152,6 +152,18 @@ test_window_ends_at_new_window_last(void **state)
 	expect_silence(p);
 }
 
+/* what an operator sees of a session: the segments that the receiver still takes */
+static void
+test_window_of_a_session_ends_at_new_window_last(void **state)
+{
+	struct rmpp_peer *p = *state;
+
+	table_open(p, 40, 17);
+	assert_int_equal(session_of(p).window, 16);
+	in_ack(p, 0x12, 17, 27);
+	assert_int_equal(session_of(p).window, 10);
+}
+
 static void
 test_sender_stops_at_the_last_segment(void **state)
 {
@@ -634,6 +646,53 @@ test_first_trip_times_the_probes_of_other_sessions(void **state)
 	expect_counter(p, probes, 1);
 }
 
+/* Karn's rule (RFC 6298): the ACK of a segment that was sent twice may answer either copy */
+static void
+test_segment_sent_twice_measures_no_round_trip(void **state)
+{
+	struct rmpp_peer *p = *state;
+	uint8_t reply[MAD_LEN];
+	struct mad_source source;
+
+	rmpp_peer_prove(p);
+	p->outcome = MAD_LATER;
+	in_data(p, 0x14, 1, 1, 40);
+	in_ack(p, 0x14, 0, 4);
+	make_mad(p, reply, 0x94);
+	p->length = 8000;
+	source = rmpp_peer_source(p);
+	assert_int_equal(mad_stream(p->w, p->handle, reply, &source, p->now), 0);
+	run(p);
+	forget_sent(p);
+	while (counter(p, probes) == 0)
+		pass(p, 10 * US);
+	expect_tx(p, "DATA 4"); /* it would have measured the round trip */
+	pass(p, RTT);
+	in_ack(p, 0x14, 4, 8);
+	/* the probe's trip is known, so the next probe comes after four of that */
+	pass(p, 4 * RTT - 20 * US);
+	expect_counter(p, probes, 1);
+	pass(p, 60 * US);
+	expect_counter(p, probes, 2);
+}
+
+/* An ACK that waited for a segment that had been lost measures the loss, not the trip. */
+static void
+test_segment_behind_a_gap_measures_no_round_trip(void **state)
+{
+	struct rmpp_peer *p = *state;
+
+	table_open(p, 40, 17);
+	pass(p, 2 * RTT);
+	in_ack(p, 0x12, 5, 17); /* 6 again */
+	pass(p, RTT);
+	in_ack(p, 0x12, 17, 33); /* after three round trips */
+	pass(p, 4 * RTT - 20 * US);
+	expect_counter(p, probes, 0);
+	pass(p, 60 * US); /* four times the first one */
+	expect_counter(p, probes, 1);
+}
+
 /* the receiver repeats ACK 17 for the probe and for the segment behind it */
 static void
 test_second_answer_to_a_probe_resends_nothing(void **state)
@@ -744,6 +803,33 @@ test_full_sink_delays_and_loses_nothing(void **state)
 	run(p);
 	expect_run(p, 5, 17);
 	expect_silence(p);
+}
+
+/* Sessions take turns, each of a slice of 64 packets: a long table delays others by one slice. */
+static void
+test_sessions_send_in_turns_of_one_slice(void **state)
+{
+	struct mad_limits limits = mad_limits_default;
+	struct rmpp_peer *p;
+	unsigned int i;
+
+	(void)state;
+	limits.rmpp_send_max = 128;
+	p = rmpp_peer_create(&limits);
+	rmpp_peer_prove(p);
+	for (p->tid = 1; p->tid <= 2; p->tid++)
+		rmpp_send_table(p, 200 * 200);
+	forget_sent(p);
+	p->room = 0;
+	for (p->tid = 1; p->tid <= 2; p->tid++)
+		in_ack(p, 0x12, 1, 101);
+	p->room = UINT32_MAX;
+	run(p);
+	assert_int_equal(p->sent_count - p->seen, 200);
+	for (i = 0; i < 200; i++) /* 64 and 64, then the other 36 and 36 */
+		assert_int_equal(get_be64(p->sent[p->seen + i].mad + 8),
+			i < 64 || (i >= 128 && i < 164) ? 1 : 2);
+	rmpp_peer_destroy(p);
 }
 
 /* --- our own multi-packet request: double-sided --- */
@@ -878,6 +964,7 @@ main(void)
 		T(test_segments_carry_the_header_and_their_share_of_the_data),
 		T(test_first_window_is_one_segment),
 		T(test_window_ends_at_new_window_last),
+		T(test_window_of_a_session_ends_at_new_window_last),
 		T(test_sender_stops_at_the_last_segment),
 		T(test_all_acknowledged_ends_the_session),
 		T(test_ack_of_a_single_segment_without_a_new_window),
@@ -907,6 +994,8 @@ main(void)
 		T(test_unproven_address_gets_three_for_one),
 		T(test_trip_of_a_probe_while_others_are_faster),
 		T(test_first_trip_times_the_probes_of_other_sessions),
+		T(test_segment_sent_twice_measures_no_round_trip),
+		T(test_segment_behind_a_gap_measures_no_round_trip),
 		T(test_second_answer_to_a_probe_resends_nothing),
 		T(test_sign_of_what_is_on_its_way_sends_nothing_twice),
 		T(test_repeated_request_sends_the_first_segment_again),
@@ -914,6 +1003,7 @@ main(void)
 		T(test_late_repeat_of_the_request_starts_no_second_stream),
 		T(test_source_that_is_gone_is_told_with_stop),
 		T(test_full_sink_delays_and_loses_nothing),
+		cmocka_unit_test(test_sessions_send_in_turns_of_one_slice),
 		T(test_request_of_ours_is_sent_by_the_same_machine),
 		T(test_requester_tells_that_it_is_ready_for_the_reply),
 		T(test_silence_after_our_request_ends_in_a_timeout),

@@ -83,6 +83,38 @@ test_sessions_per_peer(void **state)
 	assert_int_equal(sessions_of(&h->a), 33);
 }
 
+/* A list of the sessions has each one, wherever in the pool it is. */
+static void
+test_list_has_each_session_of_a_large_pool(void **state)
+{
+	enum { SESSIONS = 200 };
+	struct mad_limits limits = harness_limits;
+	struct mad_session_info info;
+	uint8_t mad[MAD_LEN];
+	struct harness *h;
+	unsigned int i;
+
+	(void)state;
+	limits.max_sessions = SESSIONS;
+	h = harness_create(&(struct harness_config){ .limits = limits, .scripted = true });
+	for (i = 0; i < SESSIONS; i++) {
+		struct mad_call c;
+
+		h->tid = i;
+		call_init(&h->a, &c, mad, 0x12, MAD_METHOD_SESSION);
+		assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+	}
+	for (i = 0; i < SESSIONS; i++) { /* the list loses its first one */
+		uint32_t cursor = 0;
+
+		assert_int_equal(sessions_of(&h->a), SESSIONS - i);
+		assert_true(mad_session_next(h->a.w, &cursor, h->now, &info));
+		assert_int_equal(mad_cancel(h->a.w, info.handle, h->now), 0);
+	}
+	assert_int_equal(sessions_of(&h->a), 0);
+	harness_destroy(h);
+}
+
 /* An address that floods the pool loses its own oldest sessions to newcomers */
 static void
 test_greediest_gives_way(void **state)
@@ -618,6 +650,12 @@ test_owner(void **state)
 		moved += mad_owner(42, 4, &pkt) != 0;
 	}
 	assert_true(moved > 0);
+	mad[MAD_OFF_CLASS] = MAD_CLASS_SUBN_ADM; /* so are the answers to Reports */
+	mad[MAD_OFF_METHOD] = MAD_REPORT | MAD_RESPONSE;
+	for (i = 0; i < 100; i++) {
+		put_be64(mad + MAD_OFF_TID, i);
+		assert_int_equal(mad_owner(42, 4, &pkt), 0);
+	}
 	pkt.payload_len = 20; /* and nothing beyond the packet is read */
 	assert_true(mad_owner(42, 4, &pkt) < 4);
 }
@@ -785,6 +823,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_sessions_per_peer),
+		cmocka_unit_test(test_list_has_each_session_of_a_large_pool),
 		T(test_greediest_gives_way),
 		T(test_flood_from_everywhere),
 		T(test_pool_of_proven_sessions),

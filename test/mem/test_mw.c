@@ -439,6 +439,35 @@ test_type_1_rebind_gets_a_new_key_and_a_grace_period(void **state)
 }
 
 static void
+test_type_1_with_a_chosen_key(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t mr = region(f, ALL, VA, LEN), mw = window(f, MEM_MW_TYPE_1_CHOSEN), key;
+	struct mem_bind b = good_bind(f, mr, mw);
+	struct mem_mw_info info;
+	uint64_t token;
+
+	b.new_key = mw; /* the old key would stay valid */
+	assert_int_equal(try_bind(f, &b, &key), -EINVAL);
+	b.new_key = mw ^ 0x100;
+	assert_int_equal(try_bind(f, &b, &key), -EINVAL);
+	b.new_key = mw ^ 1;
+	assert_int_equal(mem_mw_bind(f->mem, &b, &key, &token), 0);
+	assert_int_equal(key, mw ^ 1);
+	assert_int_equal(mem_mw_present_key(f->mem, mw), key);
+	assert_int_equal(mem_mw_query(f->mem, key, &info), 0);
+	assert_int_equal(info.type, MEM_MW_TYPE_1);
+	assert_int_equal(access_at(f, mw, VA + 1024, 8, RR), MEM_BAD_KEY);
+	assert_int_equal(access_at(f, key, VA + 1024, 8, RR), MEM_OK);
+	b.mw_key = key;
+	b.new_key = key ^ 2;
+	assert_int_equal(mem_mw_bind(f->mem, &b, &key, &token), 0); /* bound again at once */
+	assert_int_not_equal(token, 0);
+	assert_int_equal(key, mw ^ 3);
+	assert_int_equal(access_at(f, mw ^ 1, VA + 1024, 8, RR), MEM_BAD_KEY);
+}
+
+static void
 test_type_1_bind_of_length_0_unbinds(void **state)
 {
 	struct fixture *f = *state;
@@ -541,7 +570,7 @@ test_windows_run_out_and_come_back(void **state)
 		for (i = 0; i < 8; i++)
 			assert_int_equal(mem_mw_free(f->mem, keys[i], NULL), 0);
 	}
-	assert_int_equal(mem_mw_alloc(f->mem, f->pd, 3, &extra, &f->err), -EINVAL);
+	assert_int_equal(mem_mw_alloc(f->mem, f->pd, 4, &extra, &f->err), -EINVAL);
 	assert_int_equal(mem_mw_alloc(f->mem, 77, MEM_MW_TYPE_1, &extra, &f->err), -ENOENT);
 	assert_int_equal(mem_pd_free(f->mem, f->pd, NULL), 0);
 }
@@ -656,6 +685,7 @@ main(void)
 		T(test_invalidate_ends_access),
 		T(test_a_qp_may_invalidate_only_its_own_type_2_windows),
 		T(test_type_1_rebind_gets_a_new_key_and_a_grace_period),
+		T(test_type_1_with_a_chosen_key),
 		T(test_type_1_bind_of_length_0_unbinds),
 		T(test_type_1_moves_from_region_to_region),
 		T(test_region_with_bound_windows_is_busy),

@@ -25,6 +25,7 @@ BEGIN = "<!-- instructions: test/perf/count_instructions.py --update -->"
 END = "<!-- instructions: end -->"
 HEAD = ("| Instructions | for | Requester | Responder | Together |", "|---|---|---|---|---|")
 TOLERANCE = 0.05
+FEW = 20  # of fewer instructions, one more or less is nothing
 
 # name, what the figure is for, what polca-bench is told, messages, packets of a message
 SMALL = "-s 64 -q 4 -t 32"
@@ -33,12 +34,26 @@ CASES = [
     ("Send", "64 bytes", f"send rate {SMALL}", 20000, 1),
     ("Send, an Ack each", "64 bytes", f"send rate {SMALL} --ack-each", 20000, 1),
     ("Send, ICRC not checked", "64 bytes", f"send rate {SMALL} --no-icrc", 20000, 1),
+    ("Send, recorded", "64 bytes", f"send rate {SMALL} --record", 20000, 1),
     ("Write", "a packet of 4096", f"write bw {LARGE}", 1000, 16),
     ("Write, PMTU 1024", "a packet of 1024", f"write bw {LARGE} -m 1024", 500, 64),
     ("Read", "a packet of 4096", f"read bw {LARGE} -t 16", 1000, 16),
     ("Atomic", "an operation", "atomic rate -q 4 -t 16", 20000, 1),
 ]
-ROLES = ("requester_count", "responder_count")
+ROLES = (("requester_count",), ("responder_count",))
+# Messages of programs on the verbs socket (client_count): what a worker executes for them beyond what it
+# would for own posts, in posting and in completing. The first function less those that it calls.
+CLIENTS = [
+    ("Write of a program", "64 bytes, beyond own", "write", 4000, 1),
+    ("Send of a program", "64 bytes, beyond own", "send", 4000, 1),
+]
+# Programs that do nothing: what the worker executes more in a turn, in all of it.
+IDLE = [
+    ("64 idle programs", "a turn, beyond none", "clients", 1600, 1),
+    ("10,000 idle queue pairs", "a turn, beyond none", "qps", 1600, 1),
+]
+IDLE_ROLES = {"clients": (("idle_turn_clients", "idle_turn_empty"),), "qps": (("idle_turn_qps", "idle_turn_clients"),)}
+CLIENT_ROLES = (("clients_post", "rc_post_send", "rc_post_recv"), ("clients_complete", "rc_cq_poll"))
 
 
 def environment():
@@ -52,9 +67,9 @@ def environment():
     }
 
 
-def inclusive(profile):
-    """Instructions below each function of ROLES, of callgrind's file."""
-    names, cost, callee = {}, dict.fromkeys(ROLES, 0), None
+def inclusive(profile, functions):
+    """Instructions below each of these functions, of callgrind's file."""
+    names, cost, callee = {}, dict.fromkeys(functions, 0), None
     lines = iter(profile.read_text().splitlines())
     for line in lines:
         called = re.match(r"(c?fn)=\((\d+)\)(?: (\S+))?", line)
@@ -71,19 +86,28 @@ def inclusive(profile):
 def count(bench, case):
     """Instructions for a message or packet, by role."""
     name, _, args, messages, packets = case
+    if case in CLIENTS + IDLE:
+        program = pathlib.Path(bench).resolve().parents[2] / "test" / "perf" / "client_count"
+        roles = IDLE_ROLES.get(args, CLIENT_ROLES)
+        collect = "client_idle" if case in IDLE else "client_messages"
+        command = [program, args, str(messages)]
+    else:
+        roles, collect = ROLES, "roles_count"
+        command = [bench, *args.split(), "-n", str(messages), "--crc", "pclmul", "--no-huge", "--json"]
     with tempfile.TemporaryDirectory() as tmp:
         profile = pathlib.Path(tmp) / "callgrind.out"
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}",
-             "--toggle-collect=roles_count", bench, *args.split(), "-n", str(messages), "--crc",
-             "pclmul", "--no-huge", "--json"], env=environment(), capture_output=True, text=True)
+             f"--toggle-collect={collect}", *command], env=environment(), capture_output=True, text=True)
         if run.returncode != 0:
-            sys.exit(f"{name}: polca-bench ended with {run.returncode}:\n{run.stderr}")
-        done = json.loads(run.stdout)["tables"][0]["rows"][0]["iterations"]
-        cost = inclusive(profile)
-    if not all(cost.values()):
-        sys.exit(f"{name}: callgrind has seen nothing of {' and '.join(ROLES)}")
-    return [cost[r] / done / packets for r in ROLES]
+            sys.exit(f"{name}: {command[0]} ended with {run.returncode}:\n{run.stderr}")
+        result = json.loads(run.stdout)
+        done = result if case in CLIENTS + IDLE else result["tables"][0]["rows"][0]["iterations"]
+        cost = inclusive(profile, [function for role in roles for function in role])
+    if not all(cost[role[0]] for role in roles):
+        sys.exit(f"{name}: callgrind has seen nothing of {' and '.join(role[0] for role in roles)}")
+    figures = [round((cost[r[0]] - sum(cost[f] for f in r[1:])) / done / packets, 2) + 0.0 for r in roles]
+    return figures + [0] * (2 - len(figures))
 
 
 def table_rows(text):
@@ -108,10 +132,10 @@ def compare(written, figures):
     print(f"{'':24} {'for':18} {'requester':>9} {'responder':>9} {'together':>9} {'written':>8}")
     for (name, what, *_), (a, b) in figures:
         old = written.get(name)
-        off = abs(a + b - old) / old if old else 1
+        off = 1 if old is None else abs(a + b - old) / max(old, FEW)
         wrong += off > TOLERANCE
         print(f"{name:24} {what:18} {a:9.0f} {b:9.0f} {a + b:9.0f} {old or 0:8.0f} "
-              f"{f'{(a + b - old) / old:+.1%}' if old else 'missing'}"
+              f"{f'{(a + b - old) / max(old, FEW):+.1%}' if old is not None else 'missing'}"
               f"{'  not as docs/performance.md says' if off > TOLERANCE else ''}")
     return wrong
 
@@ -122,9 +146,9 @@ def main():
     p.add_argument("--case", default="", help="only those whose name has it")
     p.add_argument("--update", action="store_true", help="write the table")
     a = p.parse_args()
-    cases = [c for c in CASES if a.case.lower() in c[0].lower()]
+    cases = [c for c in CASES + CLIENTS + IDLE if a.case.lower() in c[0].lower()]
     if not cases:
-        sys.exit(f"--case: got {a.case!r}, there are {', '.join(c[0] for c in CASES)}")
+        sys.exit(f"--case: got {a.case!r}, there are {', '.join(c[0] for c in CASES + CLIENTS + IDLE)}")
     if a.update and a.case:
         sys.exit("--update: writes all rows: leave out --case")
     text = TABLE.read_text()

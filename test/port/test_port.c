@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "../checked.h"
 #include "port/allow_list.h"
 #include "port/port.h"
 
@@ -158,6 +159,44 @@ test_gid_of_a_host(void **state)
 		assert_true(gid_parse(cases[i].gid, &gid));
 		if (gid_is_host(&gid) != cases[i].host)
 			fail_msg("%s", cases[i].gid);
+	}
+}
+
+/* RFC 1122 3.2.1.3 */
+static void
+test_broadcast_address_is_no_source(void **state)
+{
+	static const struct {
+		const char *source;
+		bool host;
+	} cases[] = {
+		{ "10.0.1.255", false },
+		{ "10.0.0.255", true }, /* of 10.0.0.0/23 it is a host */
+		{ "10.1.0.63", false },
+		{ "10.1.0.127", true }, /* of another subnet */
+		{ "10.2.0.1", true }, /* RFC 3021: both addresses of a /31 are hosts */
+		{ "10.3.0.1", true },
+		{ "fd00::ff", true },
+		{ "fd00::ffff:ffff:ffff:ffff", true },
+		{ "127.0.0.1", false },
+	};
+	struct port_attr port = {
+		.num_gids = 5,
+		.gid = { { .prefix_len = 23 }, { .prefix_len = 26 }, { .prefix_len = 31 },
+			{ .prefix_len = 32 }, { .prefix_len = 64 } },
+	};
+	static const char *const ours[] = { "10.0.0.1", "10.1.0.1", "10.2.0.0", "10.3.0.1",
+		"fd00::1" };
+	union gid gid;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(ours); i++)
+		assert_true(gid_parse(ours[i], &port.gid[i].gid));
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		assert_true(gid_parse(cases[i].source, &gid));
+		if (port_source_is_host(&port, &gid) != cases[i].host)
+			fail_msg("%s", cases[i].source);
 	}
 }
 
@@ -331,6 +370,37 @@ test_allow_list(void **state)
 	assert_false(allow_list_admits_address(&some, &far));
 }
 
+static void
+admit_address(void *list, void *address)
+{
+	allow_list_admits_address(list, address);
+}
+
+static void
+find_pkey(void *port, void *pkey)
+{
+	port_pkey_find(port, *(const uint16_t *)pkey);
+}
+
+/* A caller's mistake ends builds with checks: more entries than a table has. */
+static void
+test_tables_beyond_their_size_are_found(void **state)
+{
+	struct port_attr p = { .pkey = { 0xffff }, .num_pkeys = PORT_PKEYS_MAX };
+	struct allow_list list = { .num_peers = ALLOW_PEERS_MAX };
+	union gid address = gid("10.0.0.1");
+	uint16_t pkey = 0xffff; /* found at once: nothing is read behind the table */
+
+	(void)state;
+	list.peer[0] = prefix("10.0.0.0", 24);
+	assert_false(ends_process(find_pkey, &p, &pkey));
+	assert_false(ends_process(admit_address, &list, &address));
+	p.num_pkeys++;
+	list.num_peers++;
+	assert_int_equal(ends_process(find_pkey, &p, &pkey), CHECKED);
+	assert_int_equal(ends_process(admit_address, &list, &address), CHECKED);
+}
+
 int
 main(void)
 {
@@ -342,6 +412,7 @@ main(void)
 		cmocka_unit_test(test_codes_of_path_mtus),
 		cmocka_unit_test(test_ipv4_is_mapped_into_a_gid),
 		cmocka_unit_test(test_gid_of_a_host),
+		cmocka_unit_test(test_broadcast_address_is_no_source),
 		cmocka_unit_test(test_gid_prints_as_it_is_written),
 		cmocka_unit_test(test_what_is_no_address_is_refused),
 		cmocka_unit_test(test_link_local_and_zero),
@@ -350,6 +421,7 @@ main(void)
 		cmocka_unit_test(test_unused_gid_is_not_found),
 		cmocka_unit_test(test_violation_counters_of_workers_add_up),
 		cmocka_unit_test(test_allow_list),
+		cmocka_unit_test(test_tables_beyond_their_size_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

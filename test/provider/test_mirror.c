@@ -20,63 +20,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "mirror.h"
+#include "mirror_file.h"
 
-#define PAGE    ((size_t)4096)
 #define BYTES   (64 * PAGE)
 #define THREADS 4
 #define ROUNDS  300
-
-static int file = -1;
-
-static int
-mirror_setup(void **state)
-{
-	(void)state;
-	file = memfd_create("mirror", MFD_CLOEXEC);
-	return file >= 0 && ftruncate(file, (off_t)1 << 47) == 0 ? 0 : -1;
-}
-
-static int
-mirror_teardown(void **state)
-{
-	(void)state;
-	return close(file);
-}
-
-static uint8_t *
-make_anonymous(size_t bytes)
-{
-	uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_ptr_not_equal(p, MAP_FAILED);
-	return p;
-}
-
-/* As polca maps it. */
-static uint8_t *
-map_mirror(const uint8_t *of, size_t bytes)
-{
-	uint8_t *p =
-		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)(uintptr_t)of);
-
-	assert_ptr_not_equal(p, MAP_FAILED);
-	return p;
-}
-
-/* True if the file has a page for this address. */
-static bool
-has_page(const uint8_t *p)
-{
-	off_t at = (off_t)((uintptr_t)p & ~(PAGE - 1));
-
-	return lseek(file, at, SEEK_DATA) == at;
-}
+#define WRITES  1000000 /* unless the first argument says another number */
 
 static void
 test_both_sides_see_the_same_bytes(void **state)
@@ -152,6 +108,82 @@ test_heap_objects(void **state)
 	free(after);
 }
 
+/* A program's .data is a private mapping of its file. */
+static void
+test_static_data(void **state)
+{
+	static uint8_t data[3 * PAGE] = { 1, 2, 3 };
+	uint8_t *seen;
+
+	(void)state;
+	data[2 * PAGE] = 7;
+	assert_int_equal(mirror_hold(file, (uintptr_t)data, sizeof(data)), 0);
+	assert_true(has_page(data));
+	assert_int_equal(data[1], 2);
+	seen = map_mirror((uint8_t *)((uintptr_t)data & ~(PAGE - 1)), 4 * PAGE);
+	data[2] = 9;
+	assert_int_equal(seen[((uintptr_t)data & (PAGE - 1)) + 2], 9);
+	munmap(seen, 4 * PAGE);
+	mirror_release(file, (uintptr_t)data, sizeof(data));
+	assert_false(has_page(data));
+	assert_int_equal(data[2], 9);
+	assert_int_equal(data[2 * PAGE], 7);
+}
+
+/* The guard is for anonymous memory only: with other threads about, static data are refused. */
+static void *
+hold_private_file(void *arg)
+{
+	uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, *(int *)arg, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	p[0] = 3;
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, PAGE), EPERM);
+	assert_int_equal(p[0], 3);
+	p[0] = 4;
+	munmap(p, PAGE);
+	return NULL;
+}
+
+static void
+test_static_data_with_other_threads(void **state)
+{
+	FILE *f = tmpfile();
+	int fd = fileno(f);
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)PAGE), 0);
+	assert_int_equal(pthread_create(&thread, NULL, hold_private_file, &fd), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	fclose(f);
+}
+
+/* Memory that the kernel may back by huge pages, from an address that is not one's begin. */
+static void
+test_transparent_huge_pages(void **state)
+{
+	size_t bytes = (size_t)8 << 20, i;
+	uint8_t *p = make_anonymous(bytes);
+
+	(void)state;
+	madvise(p, bytes, MADV_HUGEPAGE); /* a kernel without them has small pages here */
+	for (i = 0; i < bytes; i += PAGE)
+		p[i] = (uint8_t)(i / PAGE * 3);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p + PAGE, bytes - 2 * PAGE), 0);
+	assert_false(has_page(p));
+	assert_true(has_page(p + PAGE));
+	assert_true(has_page(p + bytes - 2 * PAGE));
+	assert_false(has_page(p + bytes - PAGE));
+	for (i = 0; i < bytes; i += PAGE)
+		assert_int_equal(p[i], (uint8_t)(i / PAGE * 3));
+	mirror_release(file, (uintptr_t)p + PAGE, bytes - 2 * PAGE);
+	assert_false(has_page(p + PAGE));
+	for (i = 0; i < bytes; i += PAGE)
+		assert_int_equal(p[i], (uint8_t)(i / PAGE * 3));
+	munmap(p, bytes);
+}
+
 /* --- what cannot be moved is refused by name --- */
 
 static void
@@ -168,18 +200,32 @@ test_other_kinds_are_refused(void **state)
 {
 	uint8_t *stack = alloca(3 * PAGE); /* not in a sanitizer's copy of the frame */
 	uint8_t *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	FILE *f = tmpfile();
 
 	(void)state;
 	assert_ptr_not_equal(p, MAP_FAILED);
 	expect_refused(p, BYTES);
 	munmap(p, BYTES);
-	assert_int_equal(ftruncate(fileno(f), (off_t)BYTES), 0);
-	p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(f), 0);
-	expect_refused(p, BYTES);
-	munmap(p, BYTES);
-	fclose(f);
 	expect_refused(stack, 3 * PAGE);
+}
+
+/* Other programs see what is written to a shared mapping of a file: its pages must stay. */
+static void
+test_shared_file_is_refused(void **state)
+{
+	FILE *f = tmpfile();
+	uint8_t *p, last;
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(ftruncate(fileno(f), (off_t)(2 * PAGE)), 0);
+	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(f), 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	expect_refused(p, 2 * PAGE);
+	p[2 * PAGE - 1] = 9;
+	assert_int_equal(pread(fileno(f), &last, 1, (off_t)(2 * PAGE - 1)), 1);
+	assert_int_equal(last, 9);
+	munmap(p, 2 * PAGE);
+	fclose(f);
 }
 
 static void
@@ -204,9 +250,11 @@ test_holes_and_read_only_pages_are_refused(void **state)
 
 struct writer {
 	volatile uint64_t *words;
-	uint64_t count;
+	uint64_t count; /* of writes to each word; atomic */
 	const bool *stop;
 };
+
+static uint64_t writes_wanted = WRITES;
 
 /* Increments words of its own in every page. */
 static void *
@@ -218,9 +266,22 @@ writer_run(void *arg)
 	while (!__atomic_load_n(w->stop, __ATOMIC_RELAXED)) {
 		for (i = 0; i < BYTES / PAGE; i++)
 			w->words[i * PAGE / sizeof(uint64_t)]++;
-		w->count++;
+		__atomic_store_n(&w->count, w->count + 1, __ATOMIC_RELAXED);
 	}
 	return NULL;
+}
+
+static uint64_t
+writes_done(const struct writer writer[THREADS])
+{
+	uint64_t least = UINT64_MAX, count;
+	unsigned int i;
+
+	for (i = 0; i < THREADS; i++) {
+		count = __atomic_load_n(&writer[i].count, __ATOMIC_RELAXED);
+		least = count < least ? count : least;
+	}
+	return least * (BYTES / PAGE) * THREADS;
 }
 
 static void
@@ -237,7 +298,7 @@ test_no_write_is_lost(void **state)
 		writer[i] = (struct writer){ (uint64_t *)(void *)p + i, 0, &stop };
 		assert_int_equal(pthread_create(&thread[i], NULL, writer_run, &writer[i]), 0);
 	}
-	for (round = 0; round < ROUNDS; round++) {
+	for (round = 0; round < ROUNDS || writes_done(writer) < writes_wanted; round++) {
 		assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
 		mirror_release(file, (uintptr_t)p, BYTES);
 	}
@@ -291,18 +352,95 @@ test_a_child_has_its_own_copy(void **state)
 	munmap(p, BYTES);
 }
 
+/* A program may free its memory before it deregisters it: no page may stay in the file. */
+static void
+test_unmapped_before_release(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES);
+
+	(void)state;
+	memset(p, 7, BYTES);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+	munmap(p + PAGE, 8 * PAGE);
+	mirror_release(file, (uintptr_t)p, BYTES);
+	assert_false(has_page(p));
+	assert_false(has_page(p + 2 * PAGE));
+	assert_int_equal(p[0], 7);
+	assert_int_equal(p[9 * PAGE], 7);
+	munmap(p, BYTES);
+}
+
+/* mremap() takes the mirror's pages to other addresses, as realloc() of large blocks does. */
+static void
+test_moved_before_release(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES), *to = make_anonymous(BYTES), *moved;
+
+	(void)state;
+	memset(p, 7, BYTES);
+	p[3 * PAGE] = 8;
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+	moved = mremap(p + PAGE, BYTES - PAGE, BYTES - PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+	assert_ptr_equal(moved, to);
+	assert_int_equal(child_writes(moved), 0);
+	assert_int_equal(moved[0], 7);
+	mirror_release(file, (uintptr_t)p, BYTES);
+	assert_false(has_page(p));
+	assert_false(has_page(p + 3 * PAGE));
+	assert_int_equal(p[0], 7);
+	assert_int_equal(moved[0], 7);
+	assert_int_equal(moved[2 * PAGE], 8);
+	munmap(to, BYTES);
+	munmap(p, PAGE);
+}
+
+/* Memory for private pages is short: they stay in the mirror, until there is some. */
+static void
+test_no_memory_to_move_back(void **state)
+{
+	struct rlimit before, none;
+	uint8_t *p = make_anonymous(BYTES), *other = make_anonymous(PAGE);
+
+	(void)state;
+	memset(p, 7, BYTES);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	none = (struct rlimit){ PAGE, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+	mirror_release(file, (uintptr_t)p, BYTES);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_true(has_page(p));
+	assert_int_equal(child_writes(p), 0);
+	assert_int_equal(p[0], 7);
+	assert_int_equal(mirror_hold(file, (uintptr_t)other, PAGE), 0);
+	assert_false(has_page(p));
+	assert_int_equal(p[0], 7);
+	mirror_release(file, (uintptr_t)other, PAGE);
+	munmap(other, PAGE);
+	munmap(p, BYTES);
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_sides_see_the_same_bytes),
 		cmocka_unit_test(test_regions_that_overlap),
 		cmocka_unit_test(test_heap_objects),
+		cmocka_unit_test(test_static_data),
+		cmocka_unit_test(test_static_data_with_other_threads),
+		cmocka_unit_test(test_transparent_huge_pages),
 		cmocka_unit_test(test_other_kinds_are_refused),
+		cmocka_unit_test(test_shared_file_is_refused),
 		cmocka_unit_test(test_holes_and_read_only_pages_are_refused),
 		cmocka_unit_test(test_no_write_is_lost),
 		cmocka_unit_test(test_a_child_has_its_own_copy),
+		cmocka_unit_test(test_unmapped_before_release),
+		cmocka_unit_test(test_moved_before_release),
+		cmocka_unit_test(test_no_memory_to_move_back),
 	};
 
+	if (argc > 1)
+		writes_wanted = strtoull(argv[1], NULL, 10);
 	return cmocka_run_group_tests_name("provider mirror", tests, mirror_setup, mirror_teardown);
 }

@@ -263,7 +263,7 @@ peer_create(const struct peer_config *config)
 	dc.mem = p->mem;
 	p->dev = rc_dev_create(&dc);
 	assert_non_null(p->dev);
-	p->wheel = timer_wheel_create(&allocator_malloc, 1000, 0);
+	p->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	wc.wheel = p->wheel;
 	wc.tx = &p->sink;
 	wc.event_arg = p;

@@ -442,6 +442,8 @@ test_partial_read_restart(void **state)
 	transmit(&p->a);
 	expect_silence(&p->a);
 	assert_int_equal(info_of(&p->a).retry_left, 6);
+	/* both responses count, also those of the Read that lacks one */
+	assert_int_equal(counters_of(&p->a).implied_nak_seq_err, 2);
 
 	assert_int_equal(read_response(p, RC_READ_RESP_FIRST, 202, 256, 256), VERDICT_RESPONSE);
 	assert_int_equal(read_response(p, RC_READ_RESP_MIDDLE, 203, 512, 256), VERDICT_RESPONSE);
@@ -855,6 +857,69 @@ test_sequence_nak_exhausts_retries(void **state)
 	expect_wc(&p->a, 2, WC_WR_FLUSH_ERR);
 	assert_int_equal(state_of(&p->a), QPS_ERR);
 	assert_int_equal(counters_of(&p->a).retransmitted_pkts, 4);
+}
+
+static void
+expect_explained_as_implied_nak(const struct node *n, uint32_t missing)
+{
+	const struct qp_failure_info *info = &qp_failure_infos[QP_FAILURE_RETRIES];
+	struct qp_failure why = info_of(n).failure;
+	char text[QP_EXPLAIN_MAX];
+
+	assert_int_equal(why.reason, QP_FAILURE_RETRIES);
+	assert_int_equal(why.psn, missing);
+	assert_non_null(strstr(qp_failure_received(&why, text), "(implied NAK)"));
+	assert_non_null(strstr(qp_failure_expected(&why, text), "its own response"));
+	assert_non_null(strstr(info->rule, "implied NAK"));
+	assert_non_null(strstr(info->rule, "C.3"));
+	assert_non_null(strstr(info->check, "implied_nak_seq_err"));
+}
+
+/*
+ * rc-transport 8: an implied NAK costs a retry, too, and the last one ends in RETRY_EXC_ERR. The
+ * explanation names this case: the peer answers, and the timer does not expire.
+ */
+static void
+test_implied_naks_exhaust_retries(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 1, .scripted = true });
+
+	*state = p;
+	post(&p->a, WR_RDMA_READ, 1, 1);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	transmit(&p->a);
+	assert_int_equal(ack(p, 203), VERDICT_IMPLIED_NAK);
+	transmit(&p->a);
+	assert_int_equal(ack(p, 203), VERDICT_IMPLIED_NAK); /* the same gap */
+	expect_no_wc(&p->a);
+	assert_int_equal(ack(p, 202), VERDICT_IMPLIED_NAK); /* a second loss */
+	expect_wc(&p->a, 1, WC_RETRY_EXC_ERR);
+	expect_wc(&p->a, 2, WC_WR_FLUSH_ERR);
+	expect_wc(&p->a, 3, WC_WR_FLUSH_ERR);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+	assert_int_equal(counters_of(&p->a).retry_exceeded_err, 1);
+	assert_int_equal(counters_of(&p->a).implied_nak_seq_err, 3);
+	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 0);
+	expect_explained_as_implied_nak(&p->a, 201);
+}
+
+/* The same for a Read that lacks a response in its middle. */
+static void
+test_missing_read_response_exhausts_retries(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 0, .scripted = true });
+
+	*state = p;
+	post(&p->a, WR_RDMA_READ, 1, 600); /* 201 to 203 */
+	transmit(&p->a);
+	assert_int_equal(read_response(p, RC_READ_RESP_FIRST, 201, 0, 256), VERDICT_RESPONSE);
+	assert_int_equal(read_response(p, RC_READ_RESP_LAST, 203, 512, 88),
+		VERDICT_READ_OUT_OF_ORDER);
+	expect_wc(&p->a, 1, WC_RETRY_EXC_ERR);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+	assert_int_equal(counters_of(&p->a).implied_nak_seq_err, 1);
+	expect_explained_as_implied_nak(&p->a, 202);
 }
 
 /* An ACK that arrives during a rewind lets the requester skip the packets it acknowledges. */
@@ -1281,6 +1346,8 @@ main(void)
 		SCRIPTED(test_sequence_nak_with_a_later_psn),
 		SCRIPTED(test_sequence_nak_before_the_round_goes),
 		OWN(test_sequence_nak_exhausts_retries),
+		OWN(test_implied_naks_exhaust_retries),
+		OWN(test_missing_read_response_exhausts_retries),
 		SCRIPTED(test_ack_during_rewind),
 		SCRIPTED(test_sequence_nak_inside_read),
 		SCRIPTED(test_rnr_waits_at_least_the_coded_time),

@@ -106,6 +106,7 @@ test_overflow_ends_all_qps_of_the_cq(void **state)
 {
 	struct pair *p = *state;
 	struct error err = { "" };
+	struct rc_counters sum = { 0 };
 	struct qp_init_attr init;
 	struct rc_qp_info info;
 	uint32_t sharer, other, cq, i;
@@ -131,8 +132,12 @@ test_overflow_ends_all_qps_of_the_cq(void **state)
 	assert_int_equal(state_of(&p->a), QPS_ERR);
 	rc_qp_query(p->a.w, sharer, &info);
 	assert_int_equal(info.attr.qp_state, QPS_ERR);
+	assert_int_equal(info.counters.cq_overrun, 1);
 	rc_qp_query(p->a.w, other, &info);
 	assert_int_equal(info.attr.qp_state, QPS_INIT);
+	assert_int_equal(info.counters.cq_overrun, 0);
+	rc_worker_counters(p->a.w, -1, &sum);
+	assert_int_equal(sum.cq_overrun, 2);
 	/* no new QP may use it */
 	init.send_cq = p->a.send_cq;
 	assert_int_equal(rc_qp_create(p->a.w, &init, &sharer, &err), -EIO);

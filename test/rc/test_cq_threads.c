@@ -173,6 +173,29 @@ test_no_completion_comes_without_waking_the_poller(void **state)
 		writer_destroy(&writers[i]);
 }
 
+/* One rc_cq_await(), one call: completions that follow do not wake a poller that is awake. */
+static void
+test_poller_is_woken_once_for_each_await(void **state)
+{
+	struct pair *p = *state;
+	struct writer writer;
+	unsigned int i;
+
+	writer_create(&writer, &p->b, 1);
+	for (i = 0; i < 6; i++) {
+		struct send_wr wr;
+		struct sge sge;
+
+		if (i % 3 == 0)
+			assert_int_equal(rc_cq_await(p->b.dev, p->b.send_cq), 0);
+		make_wr(writer.node, &wr, &sge, WR_RDMA_WRITE, i, 1);
+		assert_int_equal(rc_post_send(writer.w, writer.qpn, &wr, NULL), 0);
+		rc_run(writer.w, 0, 16);
+		assert_int_equal(writer.woken, i / 3 + 1);
+	}
+	writer_destroy(&writer);
+}
+
 static int
 cq_threads_setup(void **state)
 {
@@ -190,6 +213,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_no_completion_comes_without_waking_the_poller,
+			cq_threads_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_poller_is_woken_once_for_each_await,
 			cq_threads_setup, pair_teardown),
 	};
 

@@ -10,7 +10,10 @@
 
 #include <string.h>
 
+#include "../checked.h"
 #include "pair.h"
+#include "rc/dcqcn.h"
+#include "rc/qp_directory.h"
 
 #define US    1000u
 #define NEVER 1000000000u /* microseconds */
@@ -416,6 +419,34 @@ test_reset_forgets_the_limit(void **state)
 	assert_int_equal(timer_wheel_run(p->a.wheel, p->now + 10000), 0);
 }
 
+/* --- checks --- */
+
+static void
+expire_damaged(void *pair, void *unused)
+{
+	struct pair *p = pair;
+	struct rc_qp *qp = rc_qp_at(p->a.w, p->a.qpn);
+
+	(void)unused;
+	qp->resp.wqe_taken = true; /* without a message */
+	timer_wheel_run(p->a.wheel, p->now + 1000000);
+}
+
+/* The end of a wait is an event of the queue pair. */
+static void
+test_the_end_of_a_wait_checks_the_queue_pair(void **state)
+{
+	struct pair *p = dcqcn_make(state, &usual);
+	const struct rc_qp *qp = rc_qp_at(p->a.w, p->a.qpn);
+
+	dcqcn_cut(p);
+	while (!timer_armed(&qp->rp->timer)) {
+		post(&p->a, WR_SEND, 1, 1024);
+		transmit(&p->a);
+	}
+	assert_int_equal(ends_process(expire_damaged, p, NULL), CHECKED);
+}
+
 /* --- which CNPs --- */
 
 static void
@@ -534,6 +565,7 @@ main(void)
 		OWN(test_destroyed_while_it_waits),
 		OWN(test_reset_forgets_the_limit),
 		OWN(test_off_by_default),
+		OWN(test_the_end_of_a_wait_checks_the_queue_pair),
 		OWN(test_cnp_from_another_address_is_ignored),
 		OWN(test_cnp_of_another_partition_or_damaged_is_dropped),
 		OWN(test_cnp_for_a_qp_that_sends_nothing),

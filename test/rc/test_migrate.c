@@ -893,6 +893,36 @@ test_alternate_pkey(void **state)
 	assert_int_equal(sent_packet(&p->b, 0).pkey, 0x8001);
 }
 
+/* A query shows an alternate path only while one is loaded: then all its fields are zero again. */
+static void
+test_no_alternate_path_is_all_zero(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct qp_attr attr;
+
+	attr = qp_attr_of(&p->a);
+	attr.path_mig_state = MIG_REARM;
+	attr.alt_pkey_index = 3;
+	attr.alt_sgid_index = 1;
+	attr.alt_src_path_bits = 3;
+	assert_int_equal(modify_attr(&p->a, &attr, ALT_PATH_MIG, &err), 0);
+	must_ask(&p->b, MIG_REARM, ALT_PATH_MIG);
+	write_both_ways(p);
+	assert_int_equal(info_of(&p->a).attr.alt_src_path_bits, 3);
+	must_ask(&p->a, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE);
+	attr = info_of(&p->a).attr;
+	assert_int_equal(attr.src_path_bits, 3);
+	assert_memory_equal(&attr.alt_av, &(struct av){ .encap = 0 }, sizeof(attr.alt_av));
+	assert_int_equal(attr.alt_neighbour, 0);
+	assert_int_equal(attr.alt_pkey_index, 0);
+	assert_int_equal(attr.alt_pkey, 0);
+	assert_int_equal(attr.alt_port, 0);
+	assert_int_equal(attr.alt_sgid_index, 0);
+	assert_int_equal(attr.alt_src_path_bits, 0);
+	assert_int_equal(attr.alt_timeout, 0);
+}
+
 /* --- native IB, and the port's tables --- */
 
 static const struct port_attr ib_port = {
@@ -1089,6 +1119,7 @@ main(void)
 		OWN(test_old_path_is_refused),
 		OWN(test_damaged_packet_does_not_migrate),
 		OWN(test_alternate_pkey),
+		PAIR(test_no_alternate_path_is_all_zero),
 		OWN(test_alternate_path_follows_its_port),
 		SCRIPTED(test_alternate_next_hop),
 		PAIR(test_m_bit_of_notifications),

@@ -134,9 +134,11 @@ script_setup(void **state)
 static int
 move_teardown(void **state)
 {
+	int ret = pair_teardown(state); /* QPs that still are on another worker use its wheel */
+
 	timer_wheel_destroy(other[0].wheel);
 	timer_wheel_destroy(other[1].wheel);
-	return pair_teardown(state);
+	return ret;
 }
 
 /* --- states --- */

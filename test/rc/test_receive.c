@@ -294,6 +294,37 @@ test_two_limited_members(void **state)
 	assert_int_equal(receive_changed(p, limited_pkey), VERDICT_PKEY);
 }
 
+/* 5.4 to 5.6: that a packet was admitted says nothing of others, nor of a QP that has changed */
+static void
+test_admitted_packets_are_checked_again(void **state)
+{
+	struct pair *p = *state;
+	struct qp_attr attr = qp_attr_of(&p->b);
+	struct error err = { "" };
+
+	/* without an ACK the same packet comes again and again */
+	post_recv(&p->b, 1, 8);
+	assert_int_equal(receive_changed(p, NULL), VERDICT_REQUEST);
+	assert_int_equal(receive_changed(p, NULL), VERDICT_DUPLICATE_REQUEST);
+	assert_int_equal(receive_changed(p, limited_pkey), VERDICT_DUPLICATE_REQUEST);
+	assert_int_equal(receive_changed(p, ud_opcode), VERDICT_QP_TYPE);
+	assert_int_equal(receive_changed(p, other_source), VERDICT_ADDRESS);
+	assert_int_equal(receive_changed(p, other_port), VERDICT_ADDRESS);
+	assert_int_equal(receive_changed(p, other_encap), VERDICT_ADDRESS);
+	assert_int_equal(receive_changed(p, other_pkey), VERDICT_PKEY);
+	assert_int_equal(receive_changed(p, NULL), VERDICT_DUPLICATE_REQUEST);
+
+	attr.pkey = 0x8001;
+	attr.qp_state = QPS_SQD;
+	must_modify(&p->b, QPS_SQD, QP_ATTR_STATE);
+	assert_int_equal(rc_qp_modify(p->b.w, p->b.qpn, &attr, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX,
+				 &err),
+		0);
+	assert_int_equal(receive_changed(p, NULL), VERDICT_PKEY);
+	must_modify(&p->b, QPS_ERR, QP_ATTR_STATE);
+	assert_int_equal(receive_changed(p, NULL), VERDICT_QP_STATE);
+}
+
 static uint8_t damaged[256];
 
 static void
@@ -719,6 +750,7 @@ main(void)
 		BOTH(test_each_bit_of_a_pkey),
 		BOTH(test_full_member_becomes_limited),
 		BOTH(test_two_limited_members),
+		BOTH(test_admitted_packets_are_checked_again),
 		BOTH(test_icrc_before_pkey),
 		OWN(test_communication_established_once),
 		OWN(test_old_packets_establish_nothing),

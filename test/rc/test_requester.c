@@ -414,6 +414,26 @@ test_first_send_is_a_probe(void **state)
 	expect_tx(&p->a, "SEND Only 203");
 }
 
+/* A request that waits for credits is counted once, however often its QP has a turn meanwhile. */
+static void
+test_each_wait_for_credits_is_counted_once(void **state)
+{
+	struct pair *p = *state;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		post(&p->a, WR_SEND, i, 1);
+	transmit(&p->a);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 201");
+	assert_int_equal(counters_of(&p->a).credit_stall, 1);
+	ack_credits(p, 201, 1, 0); /* LSN 1: the probe with SSN 2, and the third Send waits */
+	transmit(&p->a);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 202");
+	assert_int_equal(counters_of(&p->a).credit_stall, 2);
+}
+
 /*
  * Writes, Reads and Atomics need no receive, so LSN advances with their SSN: they use none of the
  * credits that later Sends have.
@@ -963,6 +983,7 @@ main(void)
 		OWN(test_max_rd_atomic),
 		SCRIPTED(test_fence_waits_for_reads_and_atomics),
 		SCRIPTED(test_first_send_is_a_probe),
+		SCRIPTED(test_each_wait_for_credits_is_counted_once),
 		SCRIPTED(test_credits_limit_messages),
 		SCRIPTED(test_lsn_advances_with_requests_that_need_no_credit),
 		SCRIPTED(test_lsn_does_not_advance_on_a_resend),

@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../checked.h"
 #include "pair.h"
+#include "rc/qp_directory.h"
 
 /* --- posting --- */
 
@@ -677,6 +679,28 @@ test_send_with_invalidate(void **state)
 	expect_event(&p->b, EVENT_QP_ACCESS_ERR);
 }
 
+static void
+fail_twice(void *node, void *unused)
+{
+	struct node *n = node;
+	struct rc_qp *qp = rc_qp_at(n->w, n->qpn);
+
+	(void)unused;
+	rc_sq_fail(qp, WC_RETRY_EXC_ERR);
+	rc_sq_fail(qp, WC_RETRY_EXC_ERR);
+}
+
+/* A step ends with the first request that fails: builds with checks end if it fails another. */
+static void
+test_a_step_fails_one_request(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_SEND, 1, 8);
+	post(&p->a, WR_SEND, 2, 8);
+	assert_int_equal(ends_process(fail_twice, &p->a, NULL), CHECKED);
+}
+
 #define BOTH(t)     cmocka_unit_test_setup_teardown(t, pair_setup, pair_teardown)
 #define SCRIPTED(t) cmocka_unit_test_setup_teardown(t, scripted_setup, pair_teardown)
 #define GRACE(t)    cmocka_unit_test_setup_teardown(t, grace_setup, pair_teardown)
@@ -704,6 +728,7 @@ main(void)
 		GRACE(test_local_failure_waits_for_grace),
 		SCRIPTED(test_fenced_local_operation),
 		BOTH(test_send_with_invalidate),
+		SCRIPTED(test_a_step_fails_one_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

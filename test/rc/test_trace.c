@@ -80,6 +80,31 @@ test_packets_are_recorded_both_ways(void **state)
 	expect_step(p, 0, "sent READ Response Last, ACK 203 1 bytes");
 }
 
+/* A QP in RTS takes its packets without a look at what is rare: recording changes that at once. */
+static void
+test_recording_begins_with_the_next_packet(void **state)
+{
+	struct peer *p = *state;
+	struct qp_attr attr = {
+		.qp_state = QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
+	};
+
+	assert_int_equal(rc_qp_modify(p->w, p->qpn, &attr,
+				 QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
+					 QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN |
+					 QP_ATTR_MAX_QP_RD_ATOMIC,
+				 NULL),
+		0);
+	assert_int_equal(in_write(p, RC_WRITE_ONLY, 201, 0, 8, 8), VERDICT_REQUEST);
+	assert_int_equal(rc_qp_trace_switch(p->w, p->qpn, true), 0);
+	assert_int_equal(in_write(p, RC_WRITE_ONLY, 202, 0, 8, 8), VERDICT_REQUEST);
+	expect_step(p, 0, "received WRITE Only 202 request");
+}
+
 static void
 test_refused_packets_have_their_verdict(void **state)
 {
@@ -234,6 +259,30 @@ test_every_step_prints_on_a_line(void **state)
 	free(text);
 }
 
+/* What the timer's steps say: why it fired, and how often it may do so again. */
+static void
+test_steps_of_the_timer(void **state)
+{
+	static const struct {
+		struct trace_step step;
+		const char *name, *what, *outcome;
+	} steps[] = {
+		{ { .event = RC_STEP_TIMEOUT, .value = 3 }, "timeout", "no answer in time",
+			"3 retries left" },
+		{ { .event = RC_STEP_RNR_OVER, .value = 6 }, "RNR wait over",
+			"the oldest request is sent again", "6 retries left" },
+	};
+	char text[RC_STEP_TEXT_MAX];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		assert_string_equal(rc_step_name(steps[i].step.event), steps[i].name);
+		assert_string_equal(rc_step_what(&steps[i].step, text), steps[i].what);
+		assert_string_equal(rc_step_outcome(&steps[i].step, text), steps[i].outcome);
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, peer_setup, peer_teardown)
 
 int
@@ -242,6 +291,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_nothing_is_recorded_by_default),
 		T(test_packets_are_recorded_both_ways),
+		T(test_recording_begins_with_the_next_packet),
 		T(test_refused_packets_have_their_verdict),
 		T(test_the_ring_keeps_the_last_64),
 		T(test_stop_forgets_and_the_common_case_is_back),
@@ -251,6 +301,7 @@ main(void)
 		T(test_a_modify_to_err_is_no_failure_of_the_peer),
 		T(test_every_reason_is_explained),
 		T(test_every_step_prints_on_a_line),
+		cmocka_unit_test(test_steps_of_the_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

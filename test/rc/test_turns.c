@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "pair.h"
+#include "rc/qp_directory.h"
 
 #define GIB (1u << 30)
 
@@ -113,7 +114,7 @@ read_a_gib(struct pair *p)
 }
 
 static void
-post_small(struct rivals *r, unsigned int n)
+post_small_to(struct rivals *r, uint32_t qpn, unsigned int n)
 {
 	struct error err = { "" };
 	struct send_wr wr;
@@ -121,7 +122,13 @@ post_small(struct rivals *r, unsigned int n)
 
 	make_wr(&r->p->a, &wr, &sge, WR_SEND, 1, 64);
 	while (n-- > 0)
-		assert_int_equal(rc_post_send(r->p->a.w, r->other, &wr, &err), 0);
+		assert_int_equal(rc_post_send(r->p->a.w, qpn, &wr, &err), 0);
+}
+
+static void
+post_small(struct rivals *r, unsigned int n)
+{
+	post_small_to(r, r->other, n);
 }
 
 /* Expect runs of packets from a: "2R" two Read responses of 4096 bytes, "16s" 16 Sends of 64. */
@@ -315,6 +322,102 @@ test_full_sink_keeps_the_credit(void **state)
 	expect_order(r.p, "16s 1R 16s 2R");
 }
 
+/* --- shares: QPs of one owner --- */
+
+#define SHARED_QPS 4
+
+static struct rc_share share;
+static uint32_t shared_qp[SHARED_QPS];
+
+/* b reads 1 GiB from a's first QP; the others have one share. */
+static void
+shared_qps_setup(void **state, struct rivals *r)
+{
+	unsigned int i;
+
+	turns_setup(state, r);
+	rc_share_init(&share);
+	for (i = 0; i < SHARED_QPS; i++) {
+		shared_qp[i] = i == 0 ? r->other : second_qp(r->p, 4096);
+		if (i > 0)
+			no_credits(r->p, shared_qp[i]);
+		assert_int_equal(rc_qp_join(r->p->a.w, shared_qp[i], &share), 0);
+	}
+	r->p->a.seen = r->p->a.sent_count;
+	read_a_gib(r->p);
+}
+
+static void
+post_small_to_all(struct rivals *r, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < SHARED_QPS; i++)
+		post_small_to(r, shared_qp[i], n);
+}
+
+/* Four QPs of one owner with endless Sends get no more than the one QP of another. */
+static void
+test_share_counts_as_one_qp(void **state)
+{
+	struct rivals r;
+	unsigned int i;
+
+	shared_qps_setup(state, &r);
+	post_small_to_all(&r, 40);
+	rc_run(r.p->a.w, r.p->now, 54);
+	expect_order(r.p, "2R 16s 2R 16s 2R 16s");
+	for (i = 0; i < 20; i++)
+		assert_int_equal(rc_run(r.p->a.w, r.p->now, 1), 1);
+	expect_order(r.p, "2R 16s 2R");
+}
+
+/* What one QP of a share leaves of a turn, the others get at once. */
+static void
+test_share_passes_its_credit(void **state)
+{
+	struct rivals r;
+
+	shared_qps_setup(state, &r);
+	post_small_to_all(&r, 4);
+	rc_run(r.p->a.w, r.p->now, 20);
+	expect_order(r.p, "2R 16s 2R");
+	post_small_to_all(&r, 6);
+	rc_run(r.p->a.w, r.p->now, 28);
+	expect_order(r.p, "2R 16s 2R 8s");
+}
+
+/* A QP that owes for duplicates sends one packet in its turn, although its share has overdrawn. */
+static void
+test_share_that_owes_sends_a_packet(void **state)
+{
+	struct rivals r;
+
+	shared_qps_setup(state, &r);
+	rc_qp_at(r.p->a.w, shared_qp[0])->credit = 1 - RC_QUANTUM;
+	share.credit = 1 - RC_PACKET_COST;
+	post_small_to(&r, shared_qp[0], 4);
+	rc_run(r.p->a.w, r.p->now, 3);
+	expect_order(r.p, "2R 1s");
+}
+
+/* QPs of a share are destroyed while they have the turn, and while they wait for it. */
+static void
+test_share_outlives_its_qps(void **state)
+{
+	struct error err = { "" };
+	struct rivals r;
+
+	shared_qps_setup(state, &r);
+	post_small_to_all(&r, 8);
+	assert_int_equal(rc_qp_destroy(r.p->a.w, shared_qp[0], &err), 0);
+	assert_int_equal(rc_qp_destroy(r.p->a.w, shared_qp[2], &err), 0);
+	rc_run(r.p->a.w, r.p->now, 20);
+	expect_order(r.p, "2R 16s 2R");
+	assert_null(share.turn);
+	assert_true(STAILQ_EMPTY(&share.waiting));
+}
+
 #define OWN(t) cmocka_unit_test_teardown(t, pair_teardown)
 
 int
@@ -328,6 +431,10 @@ main(void)
 		OWN(test_turns_are_short_beside_small_messages),
 		OWN(test_turns_are_long_beside_others),
 		OWN(test_own_requests_beside_a_read),
+		OWN(test_share_counts_as_one_qp),
+		OWN(test_share_passes_its_credit),
+		OWN(test_share_that_owes_sends_a_packet),
+		OWN(test_share_outlives_its_qps),
 		OWN(test_duplicates_are_charged),
 		OWN(test_full_sink_keeps_the_credit),
 	};

@@ -206,8 +206,13 @@ sa_bench_apply(void *arg, const struct store_op *ops, size_t n, struct error *er
 {
 	struct bench *b = arg;
 
-	(void)ops, (void)n;
-	return b->fail_commits ? error_set(err, EIO, "the disk is full of holes") : 0;
+	(void)ops;
+	b->commits++;
+	if (bench_store_max_ops != 0 && n > bench_store_max_ops)
+		return error_set(err, E2BIG, "more than %zu changes", bench_store_max_ops);
+	return b->fail_commits || b->commits == b->fail_commit
+		? error_set(err, EIO, "the disk is full of holes")
+		: 0;
 }
 
 static void
@@ -268,6 +273,7 @@ make_fabric(struct bench *b)
 }
 
 uint64_t bench_store_bytes;
+size_t bench_store_max_ops;
 
 struct bench *
 bench_create(void (*change)(struct sa_config *config))
@@ -277,7 +283,6 @@ bench_create(void (*change)(struct sa_config *config))
 		.indexes = sa_indexes,
 		.num_indexes = sa_num_indexes,
 		.readers = 1,
-		.alloc = &allocator_malloc,
 		.max_bytes = bench_store_bytes,
 		.max_old_bytes = 1 << 20,
 		.max_versions = 4,
@@ -292,7 +297,10 @@ bench_create(void (*change)(struct sa_config *config))
 		.arg = b,
 		.load = sa_bench_load,
 		.apply = sa_bench_apply,
+		.max_ops = bench_store_max_ops,
 	};
+	counted_init(&b->store_memory);
+	sc.alloc = &b->store_memory.alloc;
 	b->seconds = 1000;
 	b->calls_allowed = CALLS_MAX;
 	b->store = store_create(&sc, &err);
@@ -341,6 +349,7 @@ bench_destroy(struct bench *b)
 	sa_destroy(b->sa);
 	assert_int_equal(b->memory.held, 0);
 	store_destroy(b->store);
+	assert_int_equal(b->store_memory.held, 0);
 	free(b->data);
 	free(b);
 }
@@ -560,6 +569,10 @@ ask_only(struct bench *b, const struct ask *a)
 	memcpy(reply, mad, MAD_HEADER_LEN);
 	reply[MAD_OFF_METHOD] |= MAD_RESPONSE;
 	b->outcome = b->agent[a->version - 1].request(b->agent[a->version - 1].arg, &req);
+	if (a->body != NULL)
+		a->body->taken = req.take_body;
+	if (a->body != NULL && !req.take_body) /* as lib/mad does */
+		mad_body_free(NULL, a->body);
 	if (b->outcome == MAD_ANSWER)
 		take_answer(reply);
 	else if (b->outcome == MAD_STREAM)

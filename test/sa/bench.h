@@ -48,6 +48,7 @@ struct bench_call {
 struct bench {
 	struct sa_config config;
 	struct counted memory; /* of the SA */
+	struct counted store_memory;
 	struct store *store;
 	struct sa *sa;
 	struct sa_worker *w;
@@ -63,6 +64,8 @@ struct bench {
 	bool hold_writes;
 	bool refuse_writes;
 	bool fail_commits;
+	unsigned int commits;
+	unsigned int fail_commit; /* number of the one that fails; 0: none */
 	/* the answer to the last request */
 	enum mad_outcome outcome; /* first one */
 	bool answered;
@@ -89,6 +92,8 @@ struct bench {
 /* change() may modify the configuration before the server is created; may be NULL */
 /* Bytes of the store that the next bench_create() makes; 0: no limit. */
 extern uint64_t bench_store_bytes;
+/* Changes that one transaction of it takes, as in a fleet; 0: any number. */
+extern size_t bench_store_max_ops;
 struct bench *bench_create(void (*change)(struct sa_config *config));
 void bench_destroy(struct bench *b);
 int bench_setup(void **state);
@@ -141,7 +146,8 @@ uint64_t count_of(struct bench *b, unsigned int table);
 struct mad_body {
 	uint8_t bytes[4096];
 	uint64_t len;
-	bool freed;
+	bool taken; /* by the server */
+	bool freed; /* by the server, or because it was not taken; once */
 };
 /* Answer a Report, or let it time out. */
 void bench_answer_call(struct bench *b, unsigned int i, enum mad_end end);

@@ -7,6 +7,8 @@
  * bench.h.
  */
 
+#include <limits.h>
+
 #include "bench.h"
 
 #include "sa/tables.h"
@@ -609,6 +611,43 @@ test_records_of_a_lid_become_its_ports(void **state)
 	assert_int_equal(sa_access_service(b, SA2_DELETE, 42, 0), 0);
 }
 
+/* The store runs out of memory at any point: the port comes with its records or not at all. */
+static void
+test_port_comes_with_its_records_or_not_at_all(void **state)
+{
+	struct sa_change port[2] = { change_of(SA_NODE), change_of(SA_PORT_INFO) };
+	struct bench *b = *state;
+	struct error err;
+	unsigned int n;
+
+	assert_int_equal(subscription(b, 40, 0, NULL, true), 0);
+	assert_int_equal(sa_access_service(b, MAD_SET, 40, 0), 0);
+	set_field(&port[0], "lid", 40);
+	set_field(&port[0], "node_type", NODE_TYPE_CA);
+	set_field(&port[0], "port_guid", 0x40);
+	set_field(&port[0], "port_num", 1);
+	set_field(&port[1], "lid", 40);
+	set_field(&port[1], "port_num", 1);
+	set_field(&port[1], "base_lid", 40);
+	for (n = 0;; n++) {
+		int rc;
+
+		b->store_memory.left = n;
+		rc = sa_change(b->sa, port, 2, &err);
+		b->store_memory.left = UINT_MAX;
+		if (rc == 0)
+			break;
+		assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
+		assert_null(stored_service(b, 0x40));
+		assert_true(n < 1000);
+	}
+	assert_true(n > 10);
+	assert_int_equal(count_of(b, SA_TABLE_NODE), 7);
+	assert_non_null(stored_service(b, 0x40));
+	/* by its LID it finds the subscription, too */
+	assert_int_equal(subscription(b, 40, 0, NULL, false), 0);
+}
+
 /* Reports still go to the QP that subscribed */
 static void
 test_subscription_of_a_lid_is_told_as_its_ports(void **state)
@@ -779,6 +818,7 @@ main(void)
 		T(test_subscriptions_are_seen_by_their_owner),
 		T(test_unknown_ports_are_told_apart_by_lid),
 		T(test_records_of_a_lid_become_its_ports),
+		T(test_port_comes_with_its_records_or_not_at_all),
 		T(test_subscription_of_a_lid_is_told_as_its_ports),
 		T(test_records_of_all_path_bits_become_their_ports),
 		T(test_grh_does_not_make_another),

@@ -356,6 +356,29 @@ test_bad_forwarding_tables(void **state)
 	}
 }
 
+/* A refusal shows 48 characters of the line, and three dots if it has more. */
+static void
+test_refusal_shows_the_beginning_of_a_long_line(void **state)
+{
+	static const char line[] = "0x0003 no port here, but fifty characters of text.";
+	char text[200], says[80];
+	struct error err;
+	int len;
+
+	(void)state;
+	for (len = 47; len <= 50; len++) {
+		struct taken t = { 0 };
+
+		snprintf(text, sizeof(text), HEAD "%.*s\n", len, line);
+		snprintf(says, sizeof(says), "got \"%.*s%s\", expected", len < 48 ? len : 48, line,
+			len > 48 ? "..." : "");
+		assert_int_equal(sa_import_import(&t, text, &err), -EINVAL);
+		if (strstr(err.text, says) == NULL)
+			fail_msg("\"%s\" should say \"%s\"", err.text, says);
+		free(t.changes);
+	}
+}
+
 static void
 test_links_both_ways(void **state)
 {
@@ -674,6 +697,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_forwarding_tables_alone, sa_import_setup,
 			sa_import_teardown),
 		cmocka_unit_test(test_bad_forwarding_tables),
+		cmocka_unit_test(test_refusal_shows_the_beginning_of_a_long_line),
 		cmocka_unit_test_setup_teardown(test_links_both_ways, sa_import_setup,
 			sa_import_teardown),
 		cmocka_unit_test(test_widths_and_speeds),

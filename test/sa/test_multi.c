@@ -67,7 +67,8 @@ ask_multi(struct bench *b, const struct multi *m)
 	}
 	status = ask(b, &a);
 	/* a request queued for later was kept, and released at the end */
-	assert_int_equal(body.freed, !m->one_packet && b->outcome == MAD_LATER);
+	assert_int_equal(body.taken, !m->one_packet && b->outcome == MAD_LATER);
+	assert_int_equal(body.freed, !m->one_packet);
 	return status;
 }
 

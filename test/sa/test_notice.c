@@ -9,7 +9,11 @@
 
 #include "bench.h"
 
+#include <stdlib.h>
+
 #include "sa/notice_budget.h"
+#include "sa/tables.h"
+#include "sa/write.h"
 
 struct subscription {
 	uint64_t from;
@@ -194,6 +198,116 @@ test_subscriber_is_told_of_ports(void **state)
 	assert_int_equal(b->num_calls, 4);
 	assert_int_equal(trap_of(b, 2), 65);
 	assert_int_equal(trap_of(b, 3), 64);
+}
+
+/* An operator's record says who subscribes, but not where Reports to it go. */
+static void
+test_imported_subscription_gets_no_reports(void **state)
+{
+	struct sa_change c = change_of(SA_INFORM_INFO_RECORD);
+	struct bench *b = *state;
+	const struct store_record *r;
+	struct store_cursor at;
+	struct subscriber s;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	store_seek(&at, store_current(b->reader), SA_TABLE_INFORM, 0);
+	r = store_next(&at, NULL);
+	memcpy(c.rec, r->bytes, c.type->len);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .ends = true }), 0);
+	bench_put(b, &c);
+	store_seek(&at, store_current(b->reader), SA_TABLE_INFORM, 0);
+	r = store_next(&at, NULL);
+	assert_non_null(r);
+	assert_false(subscriber_of(r, &s));
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
+	assert_int_equal(b->num_calls, 0);
+}
+
+/* A record of a subscription with these bytes behind it. */
+static struct store_record *
+subscription_with(const void *tail, size_t len)
+{
+	const struct sa_record_type *t = sa_table_type(SA_TABLE_INFORM);
+	struct store_record *r = calloc(1, sizeof(*r) + t->len + len);
+
+	r->len = (uint16_t)(t->len + len);
+	memcpy(r->bytes + t->len, tail, len);
+	return r;
+}
+
+/* Other appliances, of any byte order, and later releases read it. */
+static const uint8_t subscriber_bytes[] = { 1, /* the version of the form */
+	0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, /* origin */
+	ENCAP_ROCEV2_IPV6, 0, 3, /* encapsulation, port */
+	0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x21, /* our GID */
+	0x22, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x23, /* the subscriber's */
+	0x30, 0, 0, 0, 0, 0x31, 0x32, 0, 0, 0, 0, 0x33, /* MACs */
+	0x04, 0x05, 6, 7, 8, 0, 0x09, 0x0A, 0x0B, /* VLAN, SL, class, hops, flow label */
+	0, 0x21, 0, 0x22, 1, 0, 0x88, 0xB5, /* LIDs, VL, GRH, EtherType */
+	0, 0x12, 0x34, 0x56, 0x80, 0x01, 0, 0, 0xFF, 0xFF, /* QP, Q_Key, P_Key */
+	2, 1, 0, 9, /* class version, trusted, sees keys, asked */
+	0, 0, 0, 0, 0x40, 0x41, 0x42, 0x43 }; /* end of the lease */
+
+static void
+test_bytes_of_a_subscriber(void **state)
+{
+	struct store_record *r = subscription_with(subscriber_bytes, sizeof(subscriber_bytes));
+	uint8_t tail[SUBSCRIBER_TAIL_MAX];
+	struct subscriber s;
+	size_t len;
+
+	(void)state;
+	assert_true(subscriber_of(r, &s));
+	assert_true(s.origin == UINT64_C(0x1011121314151617));
+	assert_int_equal(s.peer.av.port, 3);
+	assert_int_equal(s.peer.av.vlan, 0x0405);
+	assert_int_equal(s.peer.qpn, 0x123456);
+	assert_int_equal(s.peer.neighbour, PATH_NO_NEIGHBOUR);
+	assert_true(s.trusted && !s.sees_keys);
+	assert_int_equal(s.expiry, 0x40414243);
+	assert_int_equal(subscriber_put(&s, tail), sizeof(subscriber_bytes));
+	assert_memory_equal(tail, subscriber_bytes, sizeof(subscriber_bytes));
+	free(r);
+	/* shorter, of another version, and a flag of 2 */
+	for (len = 0; len < sizeof(subscriber_bytes); len++) {
+		r = subscription_with(subscriber_bytes, len);
+		assert_false(subscriber_of(r, &s));
+		free(r);
+	}
+	memcpy(tail, subscriber_bytes, sizeof(subscriber_bytes));
+	tail[0] = 2;
+	r = subscription_with(tail, sizeof(subscriber_bytes));
+	assert_false(subscriber_of(r, &s));
+	free(r);
+	tail[0] = 1;
+	tail[sizeof(subscriber_bytes) - 11] = 2;
+	r = subscription_with(tail, sizeof(subscriber_bytes));
+	assert_false(subscriber_of(r, &s));
+	free(r);
+}
+
+/* What is stored has this form; a database of an earlier release has the structure itself. */
+static void
+test_form_of_stored_subscriptions(void **state)
+{
+	struct bench *b = *state;
+	const struct store_record *r;
+	struct subscriber s, old;
+	struct store_record *raw;
+	struct store_cursor at;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	store_seek(&at, store_current(b->reader), SA_TABLE_INFORM, 0);
+	r = store_next(&at, NULL);
+	assert_int_equal(r->len, sa_table_type(SA_TABLE_INFORM)->len + sizeof(subscriber_bytes));
+	assert_int_equal(r->bytes[sa_table_type(SA_TABLE_INFORM)->len], 1);
+	assert_true(subscriber_of(r, &s));
+	raw = subscription_with(&s, sizeof(s));
+	assert_true(subscriber_of(raw, &old));
+	assert_int_equal(old.peer.qpn, s.peer.qpn);
+	free(raw);
 }
 
 /* A trap of a port: generic, number, issuer's LID. */
@@ -637,6 +751,165 @@ test_edited_subscription_is_still_told(void **state)
 	assert_int_equal(trap_of(b, 0), 66);
 }
 
+/* --- kept events, in a fleet --- */
+
+static struct sa_event kept_events[8];
+static unsigned int num_kept;
+static bool keep_nothing;
+
+static bool
+keep_for_test(void *arg, const struct sa_event *events, unsigned int n)
+{
+	(void)arg;
+	num_kept = n;
+	if (n > 0)
+		memcpy(kept_events, events, n * sizeof(*events));
+	return !keep_nothing;
+}
+
+static void
+keep_events_of(struct bench *b)
+{
+	keep_nothing = false;
+	sa_keep_events(b->sa, &(struct sa_keeper){ keep_for_test, NULL });
+}
+
+/* The store's thread has an event reported. */
+static void
+post_kept(struct bench *b, uint64_t number, uint64_t secret)
+{
+	kept_events[0].number = number;
+	kept_events[0].secret = secret;
+	sa_event_post(b->sa, &kept_events[0]);
+	sa_notice_run(b);
+}
+
+static uint64_t
+tid_of(const struct bench *b, unsigned int i)
+{
+	return get_be64(b->calls[i].mad + MAD_OFF_TID);
+}
+
+static void
+test_kept_event_is_told_when_all_have_answered(void **state)
+{
+	struct bench *b = *state;
+
+	keep_events_of(b);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_D }), 0);
+	assert_int_equal(num_kept, 0);
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
+	assert_int_equal(b->num_calls, 0); /* only what is posted is reported */
+	assert_int_equal(num_kept, 1);
+	assert_int_equal(kept_events[0].trap, 66);
+	post_kept(b, 5, 0x1234);
+	assert_int_equal(b->num_calls, 2);
+	assert_int_equal(sa_events_room(b->sa), 1023);
+	assert_int_equal(sa_event_told(b->sa), 0);
+	bench_answer_call(b, 1, MAD_END_OK);
+	assert_int_equal(sa_event_told(b->sa), 0);
+	bench_answer_call(b, 0, MAD_END_TIMEOUT); /* it was given up: so does the notice end */
+	assert_int_equal(sa_event_told(b->sa), 5);
+	assert_int_equal(sa_event_told(b->sa), 0);
+	assert_int_equal(sa_events_room(b->sa), 1024);
+	/* without subscribers: at once */
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .ends = true }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_D, .ends = true }), 0);
+	post_kept(b, 6, 1);
+	assert_int_equal(sa_event_told(b->sa), 6);
+}
+
+/* A new leader posts the same event: the subscriber gets the same Notice and TID again. */
+static void
+test_kept_event_has_the_same_tid_again(void **state)
+{
+	struct bench *b = *state;
+
+	keep_events_of(b);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_D }), 0);
+	sa_notice_join(b, 0xFFFF);
+	post_kept(b, 5, 0x1234);
+	assert_true(b->calls[0].call.keep_tid);
+	assert_true(tid_of(b, 0) != tid_of(b, 1)); /* each subscription has one of its own */
+	sa_events_forget(b->sa, 6);
+	assert_true(sa_pending(b->w));
+	sa_notice_run(b);
+	assert_false(b->calls[0].open || b->calls[1].open);
+	assert_int_equal(sa_event_told(b->sa), 5); /* its place is free */
+	post_kept(b, 5, 0x1234); /* forgotten before it was begun */
+	assert_int_equal(b->num_calls, 2);
+	assert_int_equal(sa_event_told(b->sa), 5);
+	post_kept(b, 6, 0x1234);
+	assert_int_equal(b->num_calls, 4);
+	assert_memory_equal(b->calls[0].mad, b->calls[2].mad, MAD_LEN);
+	assert_memory_equal(b->calls[1].mad, b->calls[3].mad, MAD_LEN);
+	post_kept(b, 7, 0x1235);
+	assert_true(tid_of(b, 4) != tid_of(b, 0));
+}
+
+static void
+test_kept_event_waits_for_a_session(void **state)
+{
+	struct bench *b = *state;
+
+	keep_events_of(b);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	sa_notice_join(b, 0xFFFF);
+	b->calls_allowed = 0;
+	post_kept(b, 5, 0x1234);
+	assert_int_equal(b->num_calls, 0);
+	assert_int_equal(sa_worker_counters(b->w)->reports_given_up, 0);
+	assert_int_equal(sa_event_told(b->sa), 0);
+	b->calls_allowed = CALLS_MAX;
+	b->now += b->config.hz;
+	sa_notice_run(b);
+	assert_int_equal(b->num_calls, 1);
+}
+
+static void
+test_event_that_is_not_kept_is_counted(void **state)
+{
+	struct bench *b = *state;
+
+	keep_events_of(b);
+	keep_nothing = true;
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
+	assert_int_equal(sa_worker_counters(b->w)->events_lost, 1);
+}
+
+/* In a fleet, a trap goes to the leader as a change that has an event and no record. */
+static void
+test_trap_is_passed_on(void **state)
+{
+	struct bench *b = *state;
+
+	keep_events_of(b);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	sa_trap(b->w, trap_from(4, 144, 4));
+	assert_int_equal(b->num_writes, 1);
+	bench_run(b);
+	assert_int_equal(num_kept, 1);
+	assert_true(kept_events[0].is_trap);
+	assert_memory_equal(kept_events[0].notice, trap_from(4, 144, 4), 64);
+	post_kept(b, 5, 0x1234);
+	assert_int_equal(b->num_calls, 1);
+	assert_memory_equal(b->calls[0].mad + SA2_OFF_DATA, trap_from(4, 144, 4), 64);
+	assert_int_equal(get_be64(b->calls[0].mad + SA2_OFF_DATA + 72), GUID_A);
+	/* one that the store's thread has no room for */
+	b->refuse_writes = true;
+	sa_trap(b->w, trap_from(4, 144, 4));
+	sa_notice_run(b);
+	assert_int_equal(sa_worker_counters(b->w)->events_lost, 1);
+	b->refuse_writes = false;
+	sa_trap(b->w, trap_from(4, 144, 4));
+	bench_run(b);
+	assert_int_equal(sa_worker_counters(b->w)->events_lost, 1);
+}
+
 int
 main(void)
 {
@@ -645,6 +918,9 @@ main(void)
 		T(test_subscription_of_a_stranger_ends_after_an_hour),
 		T(test_subscriber_is_told_of_groups),
 		T(test_subscriber_is_told_of_ports),
+		T(test_imported_subscription_gets_no_reports),
+		T(test_bytes_of_a_subscriber),
+		T(test_form_of_stored_subscriptions),
 		T(test_subscriber_is_told_of_traps),
 		T(test_security_traps_are_for_the_trusted),
 		T(test_events_and_traps_by_turns),
@@ -661,6 +937,11 @@ main(void)
 		T(test_report_that_cannot_be_sent_is_given_up),
 		T(test_events_too_many_for_their_queue_are_counted),
 		T(test_edited_subscription_is_still_told),
+		T(test_kept_event_is_told_when_all_have_answered),
+		T(test_kept_event_has_the_same_tid_again),
+		T(test_kept_event_waits_for_a_session),
+		T(test_event_that_is_not_kept_is_counted),
+		T(test_trap_is_passed_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -594,6 +594,30 @@ test_silent_lists_give_way(void **state)
 	end_all(b);
 }
 
+/* What an address had and has given back does not count: another one has most. */
+static void
+test_lists_that_ended_do_not_count(void **state)
+{
+	struct bench *b = bench_create(eight_chunks);
+	unsigned int i;
+
+	(void)state;
+	many_nodes(b, 100);
+	assert_int_equal(ask_silently(b, 0x10001, NODE_TYPE_SWITCH), 0);
+	assert_int_equal(ask_silently(b, 0x10001, NODE_TYPE_CA), 0); /* three chunks */
+	b->silent[2].source.release(b->silent[2].source.arg);
+	b->silent[2].source.release = NULL;
+	for (i = 0; i < 2; i++)
+		assert_int_equal(ask_silently(b, 0x10002, NODE_TYPE_SWITCH), 0);
+	for (i = 3; i <= 7; i++)
+		assert_int_equal(ask_silently(b, 0x10000 + i, NODE_TYPE_SWITCH), 0);
+	assert_int_equal(ask_silently(b, 0x20000, NODE_TYPE_SWITCH), 0);
+	assert_int_equal(b->gave_way, 1);
+	assert_true(is_silent(b, 1));
+	assert_false(is_silent(b, 3));
+	end_all(b);
+}
+
 /* Lists of peers that answer give way last, and only if their address has more than its share */
 static void
 test_proven_lists_give_way_last(void **state)
@@ -620,35 +644,48 @@ test_proven_lists_give_way_last(void **state)
 	end_all(b);
 }
 
+/* Begin a query of a stranger that takes so long that it is put off. */
+static void
+long_query(struct bench *b, struct ask *a, uint64_t from)
+{
+	a->from = from;
+	ask_only(b, a);
+	assert_int_equal(b->outcome, MAD_LATER);
+}
+
+/* A bench for long queries, and the query of a stranger in @p a. @param rec  its record */
+static struct bench *
+bench_of_long_queries(struct ask *a, uint8_t *rec)
+{
+	struct bench *b = bench_create(eight_chunks);
+
+	many_nodes(b, 3000);
+	put_be16(rec + 34, 1);
+	*a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(10), rec);
+	a->untrusted = true;
+	return b;
+}
+
 /* All places of queries put off are taken: the oldest query of the address with most gives way */
 static void
 test_long_queries_of_strangers_give_way(void **state)
 {
-	struct bench *b = bench_create(eight_chunks);
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
-	struct ask a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(10), rec);
+	struct ask a;
+	struct bench *b = bench_of_long_queries(&a, rec);
 	unsigned int i;
 
 	(void)state;
-	many_nodes(b, 3000);
-	put_be16(rec + 34, 1);
-	a.untrusted = true;
-	for (i = 0; i < 7; i++) {
-		a.from = i < 2 ? 0x10000 : 0x20000 + i;
-		ask_only(b, &a);
-		assert_int_equal(b->outcome, MAD_LATER);
-	}
-	a.from = 0x30000; /* strangers have seven of eight places: one of the two queries ends */
-	ask_only(b, &a);
-	assert_int_equal(b->outcome, MAD_LATER);
+	for (i = 0; i < 7; i++)
+		long_query(b, &a, i < 2 ? 0x10000 : 0x20000 + i);
+	/* strangers have seven of eight places: one of the two queries ends */
+	long_query(b, &a, 0x30000);
 	assert_int_equal(b->gave_way, 1);
 	assert_int_equal(sa_worker_counters(b->w)->gave_way, 1);
 	a.from = 0x40000; /* nobody has more than one */
 	assert_int_equal(ask(b, &a), SA_STATUS_NO_RESOURCES);
 	assert_int_equal(sa_worker_counters(b->w)->strangers_busy, 1);
-	a.from = GUID_A; /* a port of the database */
-	ask_only(b, &a);
-	assert_int_equal(b->outcome, MAD_LATER);
+	long_query(b, &a, GUID_A); /* a port of the database */
 	assert_int_equal(b->gave_way, 1);
 	end_all(b);
 }
@@ -670,20 +707,35 @@ forty_chunks(struct sa_config *config)
 	config->max_result_bytes = 40 * 512;
 }
 
-/* A /64 of addresses with a list of one chunk each: a longer list of another prefix finds room */
-static void
-test_lists_of_one_prefix_give_way(void **state)
+/*
+ * A /64 of addresses fills the memory with a list of one chunk each; then a longer list of another
+ * prefix, of 19 chunks, finds room. @param proven  their peers answer
+ */
+static struct bench *
+longer_list_of_another_prefix(bool proven)
 {
 	struct bench *b = bench_create(forty_chunks);
 	unsigned int i;
 
-	(void)state;
-	many_nodes(b, 1100); /* a list of 19 chunks */
-	for (i = 1; i <= 40; i++)
+	many_nodes(b, 1100);
+	for (i = 1; i <= 40; i++) {
 		assert_int_equal(list_silently(b, 0x10000 + i, NODE_TYPE_SWITCH), 0);
+		b->silent[i].proven = proven;
+	}
 	assert_int_equal(list_silently(b, ANOTHER_PREFIX, NODE_TYPE_CA), 0);
 	assert_int_equal(b->gave_way, 19);
-	for (i = 1; i <= 41; i++)
+	assert_true(is_silent(b, 41));
+	return b;
+}
+
+static void
+test_lists_of_one_prefix_give_way(void **state)
+{
+	struct bench *b = longer_list_of_another_prefix(false);
+	unsigned int i;
+
+	(void)state;
+	for (i = 1; i <= 40; i++)
 		assert_int_equal(is_silent(b, i), i > 19);
 	/* more than half is the prefix's again, so it takes nothing from the other host */
 	for (i = 42; i <= 44; i++)
@@ -697,18 +749,9 @@ test_lists_of_one_prefix_give_way(void **state)
 static void
 test_proven_lists_of_one_prefix_give_way(void **state)
 {
-	struct bench *b = bench_create(forty_chunks);
-	unsigned int i;
+	struct bench *b = longer_list_of_another_prefix(true);
 
 	(void)state;
-	many_nodes(b, 1100);
-	for (i = 1; i <= 40; i++) {
-		assert_int_equal(list_silently(b, 0x10000 + i, NODE_TYPE_SWITCH), 0);
-		b->silent[i].proven = true;
-	}
-	assert_int_equal(list_silently(b, ANOTHER_PREFIX, NODE_TYPE_CA), 0);
-	assert_int_equal(b->gave_way, 19);
-	assert_true(is_silent(b, 41));
 	end_all(b);
 }
 
@@ -716,30 +759,20 @@ test_proven_lists_of_one_prefix_give_way(void **state)
 static void
 test_queries_of_one_prefix_give_way(void **state)
 {
-	struct bench *b = bench_create(eight_chunks);
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
-	struct ask a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(10), rec);
+	struct ask a;
+	struct bench *b = bench_of_long_queries(&a, rec);
 	unsigned int i;
 
 	(void)state;
-	many_nodes(b, 3000);
-	put_be16(rec + 34, 1);
-	a.untrusted = true;
-	for (i = 0; i < 7; i++) {
-		a.from = 0x20000 + i;
-		ask_only(b, &a);
-		assert_int_equal(b->outcome, MAD_LATER);
-	}
-	a.from = ANOTHER_PREFIX;
+	for (i = 0; i < 7; i++)
+		long_query(b, &a, 0x20000 + i);
 	for (i = 1; i <= 3; i++) {
-		ask_only(b, &a);
-		assert_int_equal(b->outcome, MAD_LATER);
+		long_query(b, &a, ANOTHER_PREFIX);
 		assert_int_equal(b->gave_way, i);
 	}
 	assert_int_equal(ask(b, &a), SA_STATUS_NO_RESOURCES); /* three of seven */
-	a.from = 0x30000; /* the prefix has four, and loses one of these */
-	ask_only(b, &a);
-	assert_int_equal(b->outcome, MAD_LATER);
+	long_query(b, &a, 0x30000); /* the prefix has four, and loses one of these */
 	a.from = ANOTHER_PREFIX;
 	assert_int_equal(ask(b, &a), SA_STATUS_NO_RESOURCES);
 	end_all(b);
@@ -870,6 +903,7 @@ main(void)
 		T(test_short_queries_do_not_wait_for_long_ones),
 		cmocka_unit_test(test_silent_strangers_give_way),
 		cmocka_unit_test(test_silent_lists_give_way),
+		cmocka_unit_test(test_lists_that_ended_do_not_count),
 		cmocka_unit_test(test_proven_lists_give_way_last),
 		cmocka_unit_test(test_long_queries_of_strangers_give_way),
 		cmocka_unit_test(test_lists_of_one_prefix_give_way),

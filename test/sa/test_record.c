@@ -493,6 +493,9 @@ test_text_of_components(void **state)
 		{ SA_NODE, "node_desc", "h\xc3\xb6st 1", "h\xc3\xb6st 1" },
 		{ SA_NODE, "node_desc", "a\\x00\\xffb\\\\", "a\\x00\\xffb\\\\" },
 		{ SA_NODE, "node_desc", "\xff", "\\xff" },
+		{ SA_NODE, "node_desc", "a\\x1b[2J\\x7f", "a\\x1b[2J\\x7f" },
+		/* U+009B begins a command of a terminal, too */
+		{ SA_NODE, "node_desc", "\\xc2\\x9b2J\\xc2\\xa0", "\\xc2\\x9b2J\xc2\xa0" },
 		{ SA_NODE, "node_desc", "", "" },
 		{ SA_PORT_INFO, "link_width_supported", "4x+1x", "1x+4x" },
 		{ SA_PORT_INFO, "link_width_supported", "0x0", "0x0" },

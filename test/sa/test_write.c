@@ -11,6 +11,7 @@
 
 #include "bench.h"
 #include "sa/lease_clock.h"
+#include "sa/server.h"
 #include "sa/write.h"
 
 #define JOIN (SA_BIT(MC_BIT_MGID) | SA_BIT(MC_BIT_PORT_GID) | SA_BIT(MC_BIT_STATE))
@@ -809,6 +810,112 @@ test_group_of_a_stranger_ends_with_its_membership(void **state)
 	assert_int_equal(num_members(b), 0);
 }
 
+/* In a fleet: etcd takes 8 changes at a time. */
+static int
+setup_small_transactions(void **state)
+{
+	bench_store_max_ops = 8;
+	return bench_setup(state);
+}
+
+static int
+teardown_small_transactions(void **state)
+{
+	int rc = bench_teardown(state);
+
+	bench_store_max_ops = 0;
+	return rc;
+}
+
+/* Group 2 of one stranger, with more members than a transaction can remove. */
+static struct member
+make_large_group(struct bench *b)
+{
+	struct member m = { .mask = JOIN, .mgid = 2, .state = FULL, .untrusted = true };
+	unsigned int i;
+
+	for (i = 0; i < 21; i++) {
+		m.port = m.from = 0xFFFF - i;
+		m.mask = i == 0 ? CREATE : JOIN;
+		m.state = i == 0 ? FULL : SEND_ONLY;
+		assert_int_equal(sa_write_member(b, &m), 0);
+	}
+	m.port = m.from = 0xFFFF;
+	m.state = FULL;
+	m.method = SA2_DELETE;
+	return m;
+}
+
+static void
+test_last_full_member_leaves_a_large_group(void **state)
+{
+	struct bench *b = *state;
+	struct member m = make_large_group(b);
+	uint32_t events = b->sa->events.head;
+
+	b->commits = 0;
+	assert_int_equal(sa_write_member(b, &m), 0);
+	assert_int_equal(sa_write_answer(b)[48] & 0xF, 0);
+	assert_int_equal(num_members(b), 0);
+	assert_int_equal(b->commits, 6); /* 5 parts of 4 members, and the last full member */
+	assert_int_equal(b->sa->events.head, events + 1); /* the group is deleted once */
+}
+
+/* What ends in between has not removed the full member: the group exists until all of it goes. */
+static void
+test_large_group_keeps_its_full_member_to_the_end(void **state)
+{
+	struct bench *b = *state;
+	struct member m = make_large_group(b), again = m;
+	uint32_t events = b->sa->events.head;
+
+	b->commits = 0;
+	b->fail_commit = 3;
+	assert_int_equal(sa_write_member(b, &m), 0x0100);
+	assert_int_equal(num_members(b), 21 - 2 * 4);
+	again.method = 0; /* the full member is a member still */
+	assert_int_equal(sa_write_member(b, &again), 0);
+	assert_int_equal(num_members(b), 21 - 2 * 4);
+	assert_int_equal(b->sa->events.head, events);
+	assert_int_equal(sa_write_member(b, &m), 0);
+	assert_int_equal(num_members(b), 0);
+}
+
+static void
+test_leases_of_a_large_group_end(void **state)
+{
+	struct bench *b = *state;
+	uint32_t events;
+
+	make_large_group(b);
+	b->seconds += 3600;
+	events = b->sa->events.head;
+	while (sa_expire(b->sa, b->seconds) > 0)
+		;
+	assert_int_equal(num_members(b), 0);
+	assert_int_equal(b->sa->events.head, events + 1);
+}
+
+/* The memory is used up in the middle of a group's end: nothing of that end is committed. */
+static void
+test_end_of_a_lease_is_whole(void **state)
+{
+	struct bench *b = *state;
+	unsigned int left;
+
+	b->seconds = 1000;
+	make_large_group(b);
+	b->seconds += 3600;
+	for (left = 0; num_members(b) > 0; left++) {
+		b->store_memory.left = left;
+		sa_expire(b->sa, b->seconds);
+		b->store_memory.left = UINT_MAX;
+		assert_true(num_members(b) == 21 || num_members(b) == 0);
+		store_reclaim(b->store);
+	}
+	assert_true(left > 1);
+}
+
 /* A database of a version without such leases: they start when it is read. */
 static void
 test_membership_without_a_lease_gets_one(void **state)
@@ -1316,6 +1423,8 @@ int
 main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, bench_setup, bench_teardown)
+#define SMALL_TRANSACTIONS(name)                                                                   \
+	cmocka_unit_test_setup_teardown(name, setup_small_transactions, teardown_small_transactions)
 	const struct CMUnitTest tests[] = {
 		T(test_service_is_registered_replaced_and_deleted),
 		T(test_service_components_not_given),
@@ -1342,6 +1451,10 @@ main(void)
 		T(test_strangers_have_a_share_of_all_groups),
 		T(test_membership_of_a_stranger_ends_after_an_hour),
 		T(test_group_of_a_stranger_ends_with_its_membership),
+		SMALL_TRANSACTIONS(test_last_full_member_leaves_a_large_group),
+		SMALL_TRANSACTIONS(test_large_group_keeps_its_full_member_to_the_end),
+		SMALL_TRANSACTIONS(test_leases_of_a_large_group_end),
+		T(test_end_of_a_lease_is_whole),
 		T(test_membership_without_a_lease_gets_one),
 		T(test_mgid_of_zero_is_made_up),
 		T(test_join_takes_the_groups_values),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/common_case.h"
 #include "coverage.h"
 #include "wire/bytes.h"
 
@@ -364,6 +365,8 @@ coverage_report(const struct coverage *c, bool verbose)
 	unsigned int n = 0;
 	char text[64];
 
+	if (COMMON_CASE(true))
+		n += coverage_missing(c->by_template, verbose, "frame", "that matches a template");
 	for (unsigned int i = 0; i < VERDICT_COUNT; i++)
 		if (!elsewhere[i])
 			n += coverage_missing(c->verdict[i], verbose, "verdict",

@@ -6,10 +6,10 @@
 #define SIM_COVERAGE_H
 
 /**
- * @file What all seeds together have reached. A run fails if the simulation never reached a
- * verdict, a QP state transition, a NAK, a completion status, an asynchronous event, an opcode; a
- * session state transition, a flag or type of either multi-packet protocol, a MAD status, an RMPP
- * status, or an end of a query.
+ * @file What all seeds together have reached. A run fails if the simulation never reached the
+ * common case of a received frame, a verdict, a QP state transition, a NAK, a completion status, an
+ * asynchronous event, an opcode; a session state transition, a flag or type of either multi-packet
+ * protocol, a MAD status, an RMPP status, or an end of a query.
  */
 
 #include <stdbool.h>
@@ -22,6 +22,7 @@
 #include "wire/wire.h"
 
 struct coverage {
+	uint64_t by_template; /* frames received in the common case (rx_template.h) */
 	uint64_t verdict[VERDICT_COUNT];
 	uint64_t transition[QPS_COUNT][QPS_COUNT];
 	uint64_t syndrome[256]; /* by AETH syndrome without credit and RNR timer codes */

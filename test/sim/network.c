@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coverage.h"
+#include "../wire/print.h"
 #include "sa_sim.h"
 #include "wire/bytes.h"
 

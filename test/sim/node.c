@@ -95,6 +95,21 @@ node_sink_commit(struct tx_sink *sink)
 	sim_network_send(tx->node, bth - tx->path->header_len, len);
 }
 
+/* As the engine's sink: headers, payload and ICRC are written at once. */
+static bool
+node_sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
+	uint32_t headers_len, const void *from, uint32_t len)
+{
+	struct sim_sink *tx = (struct sim_sink *)sink;
+	uint8_t *bth = node_sink_reserve(sink, path, headers_len + len + wire_pad(len));
+
+	if (bth == NULL)
+		return false;
+	len = path_finish_send(path, bth, headers->bytes, headers_len, from, len, 0x1234);
+	sim_network_send(tx->node, bth - path->header_len, len);
+	return true;
+}
+
 static void
 node_event(void *arg, const struct event *ev)
 {
@@ -132,6 +147,7 @@ sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits)
 	memset(n->gid.raw + 10, 0xFF, 2);
 	memcpy(n->gid.raw + 12, ip, 4);
 
+	rx_template_make(&n->rx_template, (uint8_t[6]){ 2, [5] = (uint8_t)id }, ip);
 	n->gid6 = (union gid){ .raw = { 0xFE, 0x80, [15] = (uint8_t)(1 + id) } };
 
 	dc.workers = s->two_workers ? 2 : 1;
@@ -144,7 +160,8 @@ sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits)
 	dc.mem = n->mem;
 	n->dev = rc_dev_create(&dc);
 	n->wheel = timer_wheel_create(&n->alloc, 1024, s->now);
-	n->tx = (struct sim_sink){ .sink = { node_sink_reserve, node_sink_commit }, .node = n };
+	n->tx = (struct sim_sink){ .sink = { node_sink_reserve, node_sink_commit, node_sink_send },
+		.node = n };
 	wc.wheel = n->wheel;
 	wc.tx = &n->tx.sink;
 	n->worker = rc_worker_create(n->dev, &wc);
@@ -186,6 +203,17 @@ sim_node_fini(struct sim_node *n)
 	free(n->model);
 }
 
+/* As a port: try the template first. */
+static bool
+node_parse(struct sim_node *n, const uint8_t *frame, uint32_t len, struct packet *pkt,
+	enum verdict *why)
+{
+	if (!rx_template_parse(&n->rx_template, frame, len, pkt))
+		return sim_parse(frame, len, pkt, why);
+	n->sim->coverage->by_template++;
+	return true;
+}
+
 void
 sim_node_receive(struct sim_node *n, const uint8_t *frame, uint32_t len)
 {
@@ -195,7 +223,7 @@ sim_node_receive(struct sim_node *n, const uint8_t *frame, uint32_t len)
 	if (n->down || (n->sa != NULL && n->sa->down))
 		return;
 	n->received++;
-	if (sim_parse(frame, len, &pkt, &v)) {
+	if (node_parse(n, frame, len, &pkt, &v)) {
 		pkt.rx_time = n->sim->now;
 		if (n->sim->guest != NULL && n->sim->guest->arrived != NULL)
 			n->sim->guest->arrived(n, frame, &pkt);

@@ -20,6 +20,7 @@
 
 #include "base/env.h"
 #include "base/timer_wheel.h"
+#include "link/rx_template.h"
 #include "mem/mem.h"
 #include "rc/rc.h"
 #include "wire/wire.h"
@@ -90,6 +91,7 @@ struct sim_node {
 	unsigned int sink_empty; /**< chance in 1/10000 that reserve finds no packet */
 	unsigned int burst; /**< rc_run() budget */
 	union gid gid; /**< IPv4 */
+	struct rx_template rx_template; /**< of its IPv4 address and its MAC on path 0 */
 	union gid gid6; /**< IPv6, RoCEv1 and native IB */
 	uint32_t pd;
 	/** all memory for local and remote access, with guard bytes between areas */

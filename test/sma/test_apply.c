@@ -7,6 +7,7 @@
  * agent: totals with their thresholds, bad keys.
  */
 
+#include "../checked.h"
 #include "smp_fixture.h"
 
 #define OK  0x0000
@@ -365,6 +366,32 @@ test_held_traps_go_when_active_with_sm(void **state)
 #define T(name)   cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 #define OWN(name) cmocka_unit_test_teardown(name, bench_teardown)
 
+static void
+report_totals(void *sma, void *totals)
+{
+	sma_port_totals(sma, 0, totals, SECOND);
+}
+
+static void
+start_agent(void *sma, void *now)
+{
+	sma_start(sma, *(const uint64_t *)now);
+}
+
+/* A caller's mistake ends builds with checks. */
+static void
+test_wrong_reports_are_found(void **state)
+{
+	struct bench *b = *state;
+	struct sma_totals more = { .pkey_violations = 6 }, less = { .pkey_violations = 5 };
+
+	sma_port_totals(b->sma, 0, &more, b->now);
+	assert_false(ends_process(report_totals, b->sma, &more));
+	assert_int_equal(ends_process(report_totals, b->sma, &less), CHECKED);
+	/* once only */
+	assert_int_equal(ends_process(start_agent, b->sma, &b->now), CHECKED);
+}
+
 int
 main(void)
 {
@@ -380,6 +407,7 @@ main(void)
 		T(test_thresholds),
 		T(test_thresholds_are_a_second_s),
 		T(test_bad_keys),
+		T(test_wrong_reports_are_found),
 		OWN(test_held_traps_go_when_active_with_sm),
 	};
 

@@ -131,12 +131,79 @@ test_damage_to_a_reader_is_found(void **state)
 	fixture_close(&f);
 }
 
+static void
+unhold_current(void *reader, void *unused)
+{
+	(void)unused;
+	store_unhold(reader, store_current(reader));
+}
+
+static void
+change_table(void *txn, void *table)
+{
+	store_del(txn, *(const unsigned int *)table, 7);
+}
+
+static void
+damage_and_roll_back(void *savepoint, void *store)
+{
+	struct store *s = store;
+
+	damage_sum(s);
+	store_rollback(&s->txn, savepoint);
+}
+
+static void
+test_a_rollback_looks_for_damage(void **state)
+{
+	struct store_savepoint sp;
+	struct store_txn *t;
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	fixture_open(&f);
+	t = store_begin(f.s);
+	store_save(t, &sp);
+	assert_int_equal(ends_process(damage_and_roll_back, &sp, f.s), CHECKED);
+	store_rollback(t, &sp);
+	store_abort(t);
+	fixture_close(&f);
+}
+
+/* A caller's mistake ends builds with checks. */
+static void
+test_wrong_calls_are_found(void **state)
+{
+	unsigned int table = 0;
+	struct store_reader *r;
+	struct store_txn *t;
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	fixture_open(&f);
+	r = store_reader(f.s, 0);
+	assert_int_equal(store_hold(r, store_current(r)), 0);
+	assert_false(ends_process(unhold_current, r, NULL));
+	store_unhold(r, store_current(r));
+	assert_int_equal(ends_process(unhold_current, r, NULL), CHECKED);
+	t = store_begin(f.s);
+	assert_false(ends_process(change_table, t, &table));
+	table = f.s->config.tables;
+	assert_int_equal(ends_process(change_table, t, &table), CHECKED);
+	store_abort(t);
+	fixture_close(&f);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_damage_to_versions_is_found),
 		cmocka_unit_test(test_damage_to_a_reader_is_found),
+		cmocka_unit_test(test_a_rollback_looks_for_damage),
+		cmocka_unit_test(test_wrong_calls_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

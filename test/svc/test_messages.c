@@ -6,7 +6,9 @@
 
 #include <string.h>
 
+#include "../checked.h"
 #include "bench.h"
+#include "svc/private.h"
 
 /* --- echo --- */
 
@@ -369,6 +371,32 @@ test_ucmatose_client_receives_first_and_waits_for_the_dreq(void **state)
 	expect_all_released(b);
 }
 
+static void
+receive_at(void *conn, void *offset)
+{
+	const struct svc_region r = svc_conn_buffer(conn);
+
+	svc_recv(conn, 0, &r, *(const uint64_t *)offset, 8);
+}
+
+/* A kind that uses bytes behind its connection's region is found in builds with checks. */
+static void
+test_bytes_behind_the_region_are_found(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->b, &echo);
+	struct svc_conn *c;
+	uint64_t offset;
+
+	call(b);
+	c = TAILQ_FIRST(&s->w->conns);
+	assert_non_null(c);
+	offset = svc_conn_buffer(c).length - 8;
+	assert_false(ends_process(receive_at, c, &offset));
+	offset++;
+	assert_int_equal(ends_process(receive_at, c, &offset), CHECKED);
+}
+
 int
 main(void)
 {
@@ -390,6 +418,7 @@ main(void)
 		T(test_ucmatose_client_and_server),
 		T(test_ucmatose_server_sends_first_and_disconnects),
 		T(test_ucmatose_client_receives_first_and_waits_for_the_dreq),
+		T(test_bytes_behind_the_region_are_found),
 	};
 
 	return cmocka_run_group_tests_name("svc: messages", tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "print.h"
 #include "sample.h"
 
 static void

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "../checked.h"
 #include "hex.h"
 #include "sample.h"
 #include "vectors.h"
@@ -212,15 +213,8 @@ expect_same_frame(const struct sample_carrier *carrier, uint8_t opcode, uint32_t
 		assert_memory_equal(bth - s.path.header_len + s.frame_len - 4, "\0\0\0\0", 4);
 	}
 	memset(got, 0xEE, sizeof(got));
-	if (headers == BTH_LEN)
-		len = path_finish_send(&s.path, bth, s.frame + s.path.header_len,
-			s.frame + s.path.header_len + headers, payload_len, id);
-	else if (headers == BTH_LEN + 4 && payload_len == 0)
-		len = path_finish_ack(&s.path, bth, s.frame + s.path.header_len, id);
-	else if (headers == BTH_LEN + 12 && payload_len == 0)
-		len = path_finish_atomic(&s.path, bth, s.frame + s.path.header_len, id);
-	else
-		return;
+	len = path_finish_send(&s.path, bth, s.frame + s.path.header_len, headers,
+		s.frame + s.path.header_len + headers, payload_len, id);
 	assert_int_equal(len, s.frame_len);
 	assert_memory_equal(bth - s.path.header_len, s.frame, s.frame_len);
 	assert_int_equal(*(bth - s.path.header_len - 1), 0xEE);
@@ -350,6 +344,41 @@ test_padding(void **state)
 	assert_int_equal(wire_pad(4093), 3);
 }
 
+static void
+build_headers(void *bth, void *headers)
+{
+	wire_build(bth, headers);
+}
+
+static void
+compile_path(void *path, void *av)
+{
+	path_init(path, av, 0x11, 0x12);
+}
+
+/* A caller's mistake ends builds with checks: what the header has no room for. */
+static void
+test_values_beyond_their_fields_are_found(void **state)
+{
+	struct wire_headers ok = { .opcode = RC_SEND_ONLY, .psn = PSN_MASK }, wrong;
+	struct av av = path_av_of(ENCAP_ROCEV2_IPV4);
+	struct path path;
+	uint8_t bth[64];
+
+	(void)state;
+	assert_false(ends_process(build_headers, bth, &ok));
+	wrong = ok;
+	wrong.psn++;
+	assert_int_equal(ends_process(build_headers, bth, &wrong), CHECKED);
+	wrong = ok;
+	wrong.pad = 4;
+	assert_int_equal(ends_process(build_headers, bth, &wrong), CHECKED);
+	av.vlan = 0xFFF;
+	assert_false(ends_process(compile_path, &path, &av));
+	av.vlan++;
+	assert_int_equal(ends_process(compile_path, &path, &av), CHECKED);
+}
+
 int
 main(void)
 {
@@ -365,6 +394,7 @@ main(void)
 		cmocka_unit_test(test_header_fits_path_header_max),
 		cmocka_unit_test(test_cnp_carries_becn),
 		cmocka_unit_test(test_padding),
+		cmocka_unit_test(test_values_beyond_their_fields_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,5 +113,5 @@ link_find(const struct bench_options *o, struct error *err)
 bool
 link_value(const struct bench_options *o, const char *key, char *value, size_t size)
 {
-	return device_value(o->link, key, value, size, NULL);
+	return device_value(o->link, key, value, size) >= 0;
 }

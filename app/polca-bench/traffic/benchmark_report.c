@@ -49,10 +49,10 @@ benchmark_report_environment(struct benchmark *s)
 	if (s->o.connect != NULL)
 		report_fact(s->report, "service", "%s%s", s->o.connect,
 			s->grant > 0 ? ", memory" : "");
-	report_fact(s->report, "queues", "%u queue pair%s, depth %u, receives %u, PMTU %u%s%s",
+	report_fact(s->report, "queues", "%u queue pair%s, depth %u, receives %u, PMTU %u%s%s%s",
 		s->o.qps, plural(s->o.qps), s->o.depth, s->o.rx_depth, s->o.mtu,
 		s->o.ack_per_packet ? ", an Ack each" : "",
-		s->o.bidirectional ? ", bidirectional" : "");
+		s->o.bidirectional ? ", bidirectional" : "", s->o.record ? ", recorded" : "");
 	if (run_counts(&s->run))
 		report_fact(s->report, "messages", "%lu, after %lu to warm up", s->o.iterations,
 			count_warm_up(&s->run));

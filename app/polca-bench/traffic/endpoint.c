@@ -11,6 +11,7 @@
 #include <rte_common.h>
 
 #include "command.h"
+#include "engine/verbs_trace.h"
 #include "report.h"
 #include "traffic/bench.h"
 
@@ -156,6 +157,8 @@ endpoint_make_qps(struct endpoint *end, const struct bench_options *o, struct er
 		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
 	if (options_connects(o))
 		return 0; /* the connection manager creates the queue pairs */
+	if (o->record)
+		engine_trace_switch_all(end->engine, ENGINE_TRACED_QP, true);
 	endpoint_qp_attr(end, o, &init);
 	for (i = 0; i < o->qps && ret == 0; i++) {
 		if (i % PROGRESS_QPS == 0)

@@ -9,6 +9,7 @@
 
 #include <rte_common.h>
 
+#include "ibverbs/compare.h"
 #include "limits/roofline.h"
 #include "peers/perftest.h"
 #include "peers/remote.h"
@@ -78,7 +79,7 @@ traffic_run_sizes(struct benchmark *s, struct error *err)
 	if (ret != 0)
 		return ret;
 	benchmark_report_environment(s);
-	if (s->o.loss == 0 && s->o.beside == 0)
+	if (s->o.loss == 0 && s->o.beside == 0 && s->o.verbs == NULL)
 		benchmark_report_head(s);
 	s->run.look = traffic_look;
 	s->run.arg = s;
@@ -86,6 +87,8 @@ traffic_run_sizes(struct benchmark *s, struct error *err)
 		return goodput_run(s, size, err);
 	if (s->o.beside > 0)
 		return lat_with_reads_run(s, size, err);
+	if (s->o.verbs != NULL)
+		return verbs_run(s, size, err);
 	if (s->o.roofline)
 		return traffic_one_size_roofline(s, size, err);
 	ret = benchmark_plot_limits(s, err);

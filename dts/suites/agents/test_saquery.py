@@ -32,6 +32,7 @@ def load(wire):
 @pytest.fixture(scope='module')
 def fabric(wire):
     """The exported records by type."""
+    wire.wait_own_records()
     load(wire)
     by_type, cursor = {}, 0
     while cursor is not None:

@@ -69,4 +69,4 @@ def test_guesser_is_paused(wire, bystanders):
         wait_until(lambda: not is_refused(guesser), timeout=20, step=0.3)
         events = [e['event'] for e in wire.polca.rpc('events')['events']]
         assert events.count('PEER_PAUSED') == 1
-        wire.wait_idle()
+    wire.wait_idle()

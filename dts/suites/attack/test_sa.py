@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 """Services and groups stored from forged addresses fill the share of strangers, not the database; answers
-that nobody acknowledges give way."""
+that nobody acknowledges give way. Bystanders go on."""
 
 import functools
 import ipaddress
@@ -11,18 +11,22 @@ import pytest
 
 import mad
 import sapeer
+from cmpeer import STATION_IP
 from conn import wait_until
 from mad import MCMEMBER, NODE, SERVICE, v2
 from sapeer import receive2, Script
 
-from sawire import Delta, forge, join, ready, SM_KEY, STATION_IP, Wire
+from sawire import CmWire, Delta, forge, join, ready, SM_KEY
 
 SHARE_OF_PORT, LEASE, SILENT = 4096, 3600, 8 * 1024
+UNHARMED = {'test_strangers_fill_their_share_only': {},
+            'test_strangers_leave_multicast_lids': {},
+            'test_silent_tables_give_way': {}}
 
 
 @pytest.fixture(scope='module')
 def wire(kept, sockets):
-    w = Wire(kept, sockets)
+    w = CmWire(kept, sockets)
     try:
         w.start(4)
         yield w
@@ -41,7 +45,7 @@ class Filling:
     """Strangers store records until their share is full; writes that were granted."""
 
     def __init__(self, wire):
-        self.counted = Delta(lambda: wire.polca.rpc('sa_stats')['sa'])
+        self.counted = Delta(wire.sa_stats)
 
     def granted(self):
         return self.counted['writes'] - self.counted['write_conflicts']
@@ -60,7 +64,7 @@ class Filling:
         wait_until(lambda: self.granted() == SHARE_OF_PORT, timeout=30)
 
 
-def test_strangers_fill_their_share_only(wire):
+def test_strangers_fill_their_share_only(wire, bystanders):
     filling = Filling(wire)
 
     def another_service(number, frame, at):
@@ -73,6 +77,7 @@ def test_strangers_fill_their_share_only(wire):
         refused = gsi.ask_until_served(lambda: register(3))
         assert refused.status == mad.NO_RESOURCES
         assert filling.granted() == SHARE_OF_PORT
+        bystanders.exchange()
         kept = gsi.ask_until_served(lambda: register(4, name=b'an operator'))
         assert kept.status == 0 and SERVICE.get(kept.data, 'lease') == 0xffffffff
         assert wire.polca.rpc('sa_stats')['store']['bytes'] < 16 << 20
@@ -80,8 +85,8 @@ def test_strangers_fill_their_share_only(wire):
         gsi.drain()
 
 
-def test_strangers_leave_multicast_lids(wire):
-    """They create groups from 250 addresses, each for itself, until their share is full: a known port
+def test_strangers_leave_multicast_lids(wire, bystanders):
+    """They create groups from 200 addresses, each for itself, until their share is full: a known port
     creates another one."""
     filling = Filling(wire)
     own = 0xffff << 32 | int(ipaddress.ip_address(STATION_IP))
@@ -96,15 +101,16 @@ def test_strangers_leave_multicast_lids(wire):
         assert gsi.ask(create).status == 0
         filling.fill(gsi, gsi.frame(create), own_group)
         gsi.drain()
+        bystanders.exchange()
         ready(wire)
         joined = join(gsi)
         assert joined.status == 0 and MCMEMBER.get(joined.data, 'mlid') >= 0xc000
         gsi.drain()
 
 
-def test_silent_tables_give_way(wire):
+def test_silent_tables_give_way(wire, bystanders):
     """Eight addresses ask for 1,024 tables each and acknowledge none. Others are served."""
-    counted = Delta(lambda: wire.polca.rpc('sa_stats')['sa'])
+    counted = Delta(wire.sa_stats)
     q = v2(mad.TABLE, NODE.attr, sm_key=SM_KEY)
     with wire.gsi() as gsi:
         frame = gsi.frame(q)
@@ -112,6 +118,7 @@ def test_silent_tables_give_way(wire):
             gsi.station.send(forge(frame, number % 8, number))
             if number % 100 == 99:
                 wait_until(lambda: counted['get_table'] > number - 100, timeout=30)
+        bystanders.exchange()
         for _ in range(3):
             gsi.drain()
             data, m = receive2(gsi, q.but(tid=sapeer.new_tid()), Script(silence=3), timeout=30)

@@ -230,6 +230,51 @@ def test_reads_beyond_the_depth(bystanders, attacker):
         wait_until(lambda: c.qp.state() == 'ERR')
 
 
+def shared_receives(hca, mr, count):
+    """A shared receive queue with as many receives."""
+    n = hca.rpc('srq_create', pd=hca.pd, max_wr=2 * count)['srq']
+    hca.mine['srq'].append(n)
+    post_shared(hca, n, mr, count)
+    return n
+
+
+def post_shared(hca, n, mr, count):
+    hca.rpc('srq_post', srq=n, wr=[
+        {'wr_id': i, 'sg_list': [{'key': mr.key, 'offset': 64 * i, 'length': 64}]} for i in range(count)])
+
+
+def test_peer_that_takes_every_shared_receive(bystanders, attacker):
+    """Then it is told that none is ready, as are the queue pairs that share them; those of another
+    queue go on, and so do these after the next receive is posted."""
+    hca = attacker().hca
+    mr = hca.mr(1024)
+    emptied, other = shared_receives(hca, mr, 16), shared_receives(hca, mr, 16)
+    greedy, neighbour = (attacker(qp={'srq': emptied}, min_rnr_timer=7) for _ in range(2))
+    apart = attacker(qp={'srq': other})
+    with bystanders.unharmed():
+        for _ in range(16):
+            psn = greedy.next()
+            greedy.peer.send_only(psn, b'taken')
+            greedy.peer.expect_ack(psn)
+        for turn in range(16):
+            for _ in range(20):
+                greedy.peer.send_only(greedy.psn, b'more')
+                greedy.peer.expect_nak(RNR + 7, greedy.psn)
+            neighbour.peer.send_only(neighbour.psn, b'mine')
+            neighbour.peer.expect_nak(RNR + 7, neighbour.psn)
+            psn = apart.next()
+            apart.peer.send_only(psn, b'apart %02d' % turn)
+            apart.peer.expect_ack(psn)
+        assert len(apart.qp.poll(16)) == 16
+        bystanders.exchange()
+        post_shared(hca, emptied, mr, 1)
+        psn = neighbour.next()
+        neighbour.peer.send_only(psn, b'at last')
+        neighbour.peer.expect_ack(psn)
+        assert len(neighbour.qp.poll(1)) == 1 and mr.read(0, 7) == b'at last'
+        assert {c.qp.state() for c in (greedy, neighbour, apart)} == {'RTS'}
+
+
 def test_messages_that_never_end(bystanders, attacker):
     """The First of a message on each of 100 queue pairs, and nothing more."""
     made = [attacker(length=4096) for _ in range(100)]

@@ -38,6 +38,33 @@ def test_rping(listen, guest, address, size, count):
     s.wait(established=1, exchanges=count, mismatches=0, errors=0, connections=0)
 
 
+def test_the_recorded_steps_of_rping(listen, polca, guest):
+    """Linux' messages in their order, from the REQ to the end."""
+    s = listen('rping', RPING)
+    polca.ctl('trace', 'start', 'connection')
+    try:
+        job = guest.spawn('rping -c -a %s -p %d -V -S 64 -C 1000000' % (POLCA_IP, RPING), 100)
+        s.wait(connections=1)
+        # those of earlier tests may still be in TIMEWAIT
+        number, = (n for n, c in connections(polca).items() if c['state'] != 'TIMEWAIT')
+        guest.check('killall -q -9 rping; true')
+        told = []
+
+        def ended():
+            told[:] = polca.rpc('cm_trace', connection=number)['steps']
+            return told[-1]['step'] == 'ended'
+        wait_until(ended)
+        job.wait()
+    finally:
+        polca.ctl('trace', 'stop', 'connection')
+    rows = [(t['step'], t['what']) for t in told]
+    order = [('opened', ''), ('received', 'REQ'), ('sent', 'REP'), ('received', 'RTU'), ('received', 'DREQ'),
+             ('sent', 'DREP'), ('ended', 'disconnected')]
+    assert [r for r in order if r in rows] == order
+    assert [rows.index(r) for r in order[:5]] == sorted(rows.index(r) for r in order[:5])
+    assert [t['time_us'] for t in told] == sorted(t['time_us'] for t in told)
+
+
 def test_rping_against_a_small_service(listen, guest):
     """A message that is too long for the service ends this connection and no other."""
     s = listen('rping', RPING, size=128)

@@ -328,9 +328,9 @@ def test_af_xdp_says_why_it_does_not_start(kept, sockets):
             assert 'libbpf' not in p.tail() and 'libxdp' not in p.tail(), p.tail()
 
 
-def flood(ns, ifname, count):
+def flood(ns, ifname, count, to=POLCA_MAC):
     """Frames of an experimental EtherType to Polca's address, as fast as the kernel takes them."""
-    frame = bytes.fromhex((POLCA_MAC + STATION_MAC).replace(':', '') + '88b5') + bytes(50)
+    frame = bytes.fromhex((to + STATION_MAC).replace(':', '') + '88b5') + bytes(50)
     with ns.call(socket.socket, socket.AF_PACKET, socket.SOCK_RAW) as s:
         s.bind((ifname, 0))
         for _ in range(count):
@@ -339,31 +339,35 @@ def flood(ns, ifname, count):
 
 @pytest.mark.parametrize('driver_name', ['af_packet', 'af_xdp', 'pcap'])
 def test_a_full_receive_ring_is_counted(kept, sockets, driver_name):
-    """Polca is stopped until its port's receive ring is full. Then each frame was received or is in rx_missed."""
-    sent = 20000
+    """Polca is stopped until the receive ring of its second port is full. Then each frame was received or is
+    in that port's rx_missed."""
+    sent, mac = 20000, '02:00:00:00:79:01'
     with Namespace() as ns:
         ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
-        p = Polca(sockets, [port('port0', 'net_%s0,iface=pv0' % driver_name, IP + '/24')], ns=ns,
+        ns.veth('pv1', 'st1', mac_a=mac, mac_b='02:00:00:00:79:02')
+        p = Polca(sockets, [port('port0', 'net_%s0,iface=pv0' % driver_name, IP + '/24'),
+                            port('port1', 'net_%s1,iface=pv1' % driver_name, '10.79.0.1/24')], ns=ns,
                   name='full-' + driver_name)
         with running(kept, p):
-            def counted():
-                row, = p.rpc('stats_get')['ports']
+            def counted(index=1):
+                row = p.rpc('stats_get')['ports'][index]
                 return row['rx_packets'], row['rx_missed']
 
-            flood(ns, 'st0', 10)
-            wait_until(lambda: counted()[0] >= 10)
+            before = sum(counted())
+            flood(ns, 'st1', 10, mac)
+            wait_until(lambda: counted()[0] >= before + 10)
             assert counted()[1] == 0
             p.proc.send_signal(signal.SIGSTOP)
             try:
-                flood(ns, 'st0', sent)
+                flood(ns, 'st1', sent, mac)
             finally:
                 p.proc.send_signal(signal.SIGCONT)
-            wait_until(lambda: sum(counted()) >= 10 + sent)
-            assert counted()[1] > 0
+            wait_until(lambda: sum(counted()) >= before + 10 + sent)
+            assert counted()[1] > 0 and counted(0)[1] == 0
             # and no more once there is room
             missed = counted()[1]
-            flood(ns, 'st0', 10)
-            wait_until(lambda: sum(counted()) >= 20 + sent)
+            flood(ns, 'st1', 10, mac)
+            wait_until(lambda: sum(counted()) >= before + 20 + sent)
             assert counted()[1] == missed
 
 

@@ -455,6 +455,7 @@ def test_read_response_lost(connect, lost):
     c.answer_read(again, data[k * PMTU:])
     assert good(c).byte_len == len(data)
     assert c.mr.read(0, len(data)) == data
+    assert c.qp.counters()['implied_nak_seq_err'] == 4 - lost  # the responses behind the lost one
 
 
 def test_last_read_response_lost(connect):

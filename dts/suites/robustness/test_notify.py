@@ -88,8 +88,9 @@ def test_a_configuration_that_cannot_start_is_never_ready(service):
     assert manager.listen() == []
 
 
-def test_the_watchdog_is_fed_until_a_worker_hangs_and_again_when_it_polls(service):
+def test_the_watchdog_is_fed_until_a_worker_hangs_and_again_when_it_polls(service, monkeypatch):
     polca, manager = service
+    monkeypatch.delenv('POLCA_TRACE', raising=False)  # a thread has one tracer: here it is the test
     polca.start()
     wait_until(lambda: len(manager.said('WATCHDOG')) >= 3)
     tid = worker_thread(polca.proc.pid)

@@ -213,7 +213,7 @@ def test_all_errors_of_a_configuration_are_told_with_their_lines(sockets):
             'polca: {0}:4: ports[0].vlan: got 5000, allowed: integer 1..4094\n'
             'polca: {0}:5: ports[1]: got neither device nor back_to_back, allowed: one of them\n'
             'polca: {0}:7: colour: unknown name, allowed: $schema, control, verbs, metrics, security, eal, workers, '
-            'limits, congestion, mad, sa, sma, live, cm, services, ports, log\n').format(path)
+            'limits, congestion, mad, sa, fleet, sma, live, cm, services, ports, log\n').format(path)
 
 
 def test_a_log_level_for_no_component(sockets):

@@ -50,11 +50,14 @@ class Host:
         with open(self.log, errors='replace') as f:
             return f.read()[-3000:]
 
+    def argv(self, command):
+        """What runs a shell command as the container's root."""
+        return ['nsenter', '-t', self.leader, '-m', '-u', '-i', '-n', '-p', '-r', '-w', '--',
+                'env', '-i', 'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8', 'sh', '-c', command]
+
     def run(self, command, **kw):
         """A shell command as the container's root."""
-        return subprocess.run(['nsenter', '-t', self.leader, '-m', '-u', '-i', '-n', '-p', '-r', '-w', '--',
-                               'env', '-i', 'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8', 'sh', '-c', command],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        return subprocess.run(self.argv(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=time_limit.limit(90), **kw)
 
     def __call__(self, command, check=True):

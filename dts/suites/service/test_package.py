@@ -81,7 +81,8 @@ def test_manual_pages_have_the_sections_that_readers_look_for(host):
 
 
 # the unit, and the unit with each drop-in: capture opens nothing to the daemon, af_xdp and uio have CAP_SYS_ADMIN
-EXPOSURES = {None: 2.4, 'capture': 2.4, 'vfio': 2.4, 'af_packet': 2.6, 'af_xdp': 2.7, 'uio': 3.0}
+EXPOSURES = {None: 2.4, 'capture': 2.4, 'vfio': 2.4, 'af_packet': 2.6, 'verbs': 2.2,
+             'af_xdp': 2.7, 'uio': 3.0}
 DROP_INS = ['%s.conf' % name for name in EXPOSURES if name is not None]
 
 
@@ -237,8 +238,9 @@ def test_a_fatal_start_is_in_the_journal_as_an_error(host):
 
 # Each example with the drop-in of its link. bare-metal needs PCI cards: config/test.sh --long vfio.
 EXAMPLES = {
-    'default': None, 'services': 'af_packet', 'memif-server': None, 'memif-client': None, 'af_packet': 'af_packet',
-    'af_xdp': 'af_xdp', 'sa-server': 'af_packet', 'infiniband': 'af_packet', 'infiniband-static': 'af_packet'}
+    'default': None, 'verbs': None, 'services': 'af_packet', 'memif-server': None, 'memif-client': None,
+    'af_packet': 'af_packet', 'af_xdp': 'af_xdp', 'sa-server': 'af_packet', 'infiniband': 'af_packet',
+    'infiniband-static': 'af_packet'}
 
 # The kernel counts an AF_XDP port's buffers as locked memory. The unit raises the limit, which the host of this
 # container may forbid; with the capability no limit applies.

@@ -27,7 +27,7 @@ def installed(host, tmp_path):
     yield
     host('systemctl stop polca', check=False)
     host('tar -tzf /root/root.tgz | grep -i polca | grep -v /$ | (cd /; xargs rm -f); userdel polca; '
-         'rm -rf /root/root.tgz /var/lib/polca; systemctl daemon-reload')
+         'groupdel polca-verbs; rm -rf /root/root.tgz /var/lib/polca; systemctl daemon-reload')
 
 
 def test_service_of_meson_install(host, installed):

@@ -7,90 +7,15 @@ import errno
 import os
 import random
 import resource
-import socket
 import struct
 
 import pytest
 
 from conn import wait_until
 from polca import Polca
+from stranger import PAGE, REQUESTS, Stranger, register
 
 TEST_SECONDS = 180
-PORT = 18800
-MAGIC = 0x61636c6f70000001
-# name: (code, bytes of its body)
-REQUESTS = {
-    'hello': (0, 32), 'query_port': (1, 0), 'pd_alloc': (2, 0), 'pd_free': (3, 8), 'mr_register': (4, 32),
-    'mr_deregister': (5, 8), 'channel_create': (6, 0), 'channel_destroy': (7, 8), 'cq_create': (8, 16),
-    'cq_destroy': (9, 8), 'srq_create': (10, 24), 'srq_modify': (11, 8), 'srq_destroy': (12, 8),
-    'qp_create': (13, 56), 'qp_modify': (14, 116), 'qp_query': (15, 8), 'qp_destroy': (16, 8)}
-
-
-class Stranger:
-    def __init__(self, path):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.sock.settimeout(20)
-        self.sock.connect(path)
-        self.kept = []
-
-    def ask(self, message, fds=(), keep=False):
-        """@return (error, body), or None if the connection was closed. keep: the descriptors that come"""
-        try:
-            if fds:
-                socket.send_fds(self.sock, [message], fds)
-            else:
-                self.sock.send(message)
-            reply, passed, _, _ = socket.recv_fds(self.sock, 4096, 8)
-        except (ConnectionResetError, BrokenPipeError):
-            return None
-        if keep:
-            self.kept += passed
-        else:
-            for fd in passed:
-                os.close(fd)
-        return (struct.unpack_from('<i', reply)[0], reply[8:]) if reply else None
-
-    def request(self, name, body=b'', **kw):
-        code, size = REQUESTS[name]
-        return self.ask(struct.pack('<II', code, 0) + body.ljust(size, b'\0'), **kw)
-
-    def hello(self, magic=MAGIC, major=1, port=0, **kw):
-        return self.request('hello', struct.pack('<QIIQII', magic, major, 0, 0, port, 0), **kw)
-
-    def close(self):
-        self.sock.close()
-        while self.kept:
-            os.close(self.kept.pop())
-
-
-@pytest.fixture
-def stranger(polca, programs):
-    """stranger(): a new connection."""
-    made = []
-
-    def connect():
-        made.append(Stranger(programs.socket))
-        return made[-1]
-    connect.made = made
-    yield connect
-    for s in made:
-        s.close()
-
-
-@pytest.fixture
-def unharmed(polca, programs):
-    """After the test: no descriptor and no object is left, and a program runs."""
-    fds = '/proc/%d/fd' % polca.proc.pid
-
-    def left():
-        return [len(os.listdir(fds))] + [len(polca.rpc(m)[k]) for m, k in (
-            ('pd_list', 'domains'), ('cq_list', 'cqs'), ('mr_list', 'regions'), ('qp_list', 'qps'))]
-    programs.run('ibv_devinfo')  # the worker's pipe is there
-    wait_until(lambda: left()[1:] == [0, 0, 0, 0], timeout=10)
-    before = left()
-    yield
-    wait_until(lambda: left() == before, timeout=10)
-    programs.pair(PORT, 'ibv_rc_pingpong', '-g', '0', '-c', '-n', '50')
 
 
 @pytest.mark.parametrize('seed', range(3))
@@ -134,7 +59,7 @@ def test_first_request_is_hello(unharmed, stranger):
 
 def test_other_versions_are_told_ours(unharmed, stranger):
     error, text = stranger().hello(major=2)
-    assert error == errno.EPROTONOSUPPORT and b'got version 2.0, this polca speaks 1.0' in text
+    assert error == errno.EPROTONOSUPPORT and b'got version 2.0, this polca speaks 1.3' in text
     assert stranger().hello(magic=1)[0] == errno.EPROTONOSUPPORT
     assert stranger().hello(port=7)[0] == errno.EINVAL
 
@@ -156,13 +81,43 @@ def test_descriptors_of_the_wrong_kind(unharmed, stranger, tmp_path):
         os.close(fd)
 
 
+def test_files_of_strangers(unharmed, stranger):
+    """Whatever comes with a registration: only files in memory, open for writing, that hold the region."""
+    s = stranger()
+    assert s.hello()[0] == 0
+    error, body = s.request('pd_alloc')
+    assert error == 0
+    pd, = struct.unpack_from('<I', body)
+    memory = os.memfd_create('shared')
+    os.write(memory, bytes(4 * PAGE))
+    read_only = os.open('/proc/self/fd/%d' % memory, os.O_RDONLY)
+    assert register(s, pd, memory, 100, 3 * PAGE)[0] == 0
+    assert register(s, pd, memory, 100, 4 * PAGE)[0] == errno.EINVAL
+    assert register(s, pd, memory, 2 ** 64 - 10, 100)[0] == errno.EINVAL
+    assert register(s, pd, memory, 100, 2 ** 64 - 10)[0] in (errno.EINVAL, errno.ENOMEM)
+    assert register(s, pd, read_only, 0, PAGE)[0] == errno.EACCES
+    null = os.open('/dev/null', os.O_RDWR)
+    comm = os.open('/proc/self/comm', os.O_RDWR)
+    for fd in (null, comm, s.sock.fileno()):
+        assert register(s, pd, fd, 0, PAGE)[0] == errno.EINVAL
+    os.ftruncate(memory, 2 ** 40)
+    assert register(s, pd, memory, 8 * PAGE, PAGE)[0] == errno.EFAULT  # a hole: not paid for by polca
+    os.ftruncate(memory, 0)
+    assert register(s, pd, memory, 0, PAGE)[0] == errno.EINVAL
+    for fd in (memory, read_only, null, comm):
+        os.close(fd)
+
+
 def test_more_clients_than_allowed(unharmed, stranger):
-    """The 65th is closed, and there is room when one has gone."""
+    """The 65th is refused, and there is room when one has gone."""
     sessions = []
     for _ in range(64):
         sessions.append(stranger())
         assert sessions[-1].hello()[0] == 0
-    assert stranger().hello() is None
+    refused = stranger()
+    error, text = refused.hello()
+    assert error == errno.ENOMEM and b'all 64 clients of the socket are there already' in text
+    assert refused.hello() is None  # closed
     sessions[0].close()
 
     def admitted():
@@ -177,6 +132,15 @@ def limit_line(p, what, text):
     """Wait for the line of our own process that says which limit was reached."""
     line = 'verbs: limit reached: %s by user root (0), process %d: %s' % (what, os.getpid(), text)
     wait_until(lambda: line in p.tail(10000).splitlines(), timeout=10)
+
+
+def counted(p):
+    """The verbs socket's counters, which the metrics have, too."""
+    clients = p.rpc('stats_get')['clients']
+    told = p.ctl('stats', 'metrics').stdout.splitlines()
+    for name, value in clients.items():
+        assert 'polca_clients_%s_total %d' % (name, value) in told
+    return clients['opened'], clients['refused']
 
 
 @pytest.fixture
@@ -199,8 +163,9 @@ def test_a_client_beyond_the_limit_is_logged(one_each, key, whose):
     p, path = one_each(**{key: 1})
     first, second = Stranger(path), Stranger(path)
     assert first.hello()[0] == 0
-    assert second.hello() is None
+    assert second.hello()[0] == errno.ENOMEM
     limit_line(p, 'a connection', 'all 1 clients of %s are there already (verbs.%s)' % (whose, key))
+    assert counted(p) == (1, 1)
     first.close()
     second.close()
 
@@ -214,6 +179,7 @@ def test_a_full_table_is_logged(one_each, request_name, key, body):
     assert s.hello()[0] == 0
     assert s.request(request_name, body, keep=True)[0] == 0
     assert s.request(request_name, body, keep=True)[0] in (errno.ENOMEM, errno.EMFILE)
+    assert counted(p) == (1, 1)
     limit_line(p, request_name, '%s: all 1 are in use (verbs.%s)' % (request_name.split('_')[0], key))
     s.close()
 

@@ -2,25 +2,20 @@
 # Copyright(c) 2026 Polca contributors
 """Debian's own verbs programs, unmodified, on the two ports of one appliance."""
 
+import json
+import os
 import re
 
 import pytest
 
-from conn import wait_until
+import perftest_matrix
+from polca import BUILD
+from rdmacm import pair_until_listening
 
 TEST_SECONDS = 240
+BENCH = os.path.join(BUILD, 'app/polca-bench/polca-bench')
+REGISTER_BENCH = os.path.join(BUILD, 'test/perf/register_bench')
 PORT = 18600  # of the programs' own exchange over TCP
-
-
-@pytest.fixture
-def left(polca):
-    """All objects of the programs are gone when they have ended."""
-    def count():
-        return [len(polca.rpc(method)[key]) for method, key in (
-            ('pd_list', 'domains'), ('cq_list', 'cqs'), ('mr_list', 'regions'), ('qp_list', 'qps'))]
-    before = count()
-    yield
-    wait_until(lambda: count() == before, timeout=10)
 
 
 def test_ibv_devices(programs):
@@ -57,7 +52,7 @@ def test_ipv6_gids(programs, left, index):
         assert re.search(r'\d+ iters in', text) and 'invalid data' not in text, text
 
 
-@pytest.mark.parametrize('options', [('-c',), ('-c', '-e')], ids=' '.join)
+@pytest.mark.parametrize('options', [('-c',), ('-e',), ('-c', '-e')], ids=' '.join)
 def test_ibv_srq_pingpong(programs, left, options):
     for text in programs.pair(PORT, 'ibv_srq_pingpong', '-g', '0', *options):
         assert re.search(r'\d+ iters in', text), text
@@ -71,7 +66,39 @@ def test_perftest(programs, left, program):
     assert re.search(r'^ +\d+ +1000 ', client, re.M), client
 
 
-@pytest.mark.parametrize('options', [('-e',), ('-q', '8'), ('-s', '4', '-I', '4'), ('--use-srq',)], ids=' '.join)
-def test_perftest_options(programs, left, options):
-    server, client = programs.pair(PORT, 'ib_send_bw', '-x', '0', '-F', '-n', '1000', *options)
-    assert re.search(r'^ +\d+ +\d+000 ', client, re.M), client
+@pytest.mark.parametrize('command', ['send rate -s 64 -q 3 -Q 4', 'send lat', 'write -s 64K', 'read -s 4K', 'atomic'])
+def test_polca_bench(programs, left, command):
+    text = programs.run(BENCH, *command.split(), '--verbs', 'polca0,polca1', '-D', '0.2', '--no-huge', '--json')
+    report = json.loads(text[text.index('{'):])
+    messages, calls = report['tables']
+    assert (messages['name'], calls['name']) == ('verbs', 'calls')
+    row, = messages['rows']
+    assert all(row[key] > 0 for key in row if key not in ('extra_ns', 'added_us')), row
+    assert len(calls['rows']) == 2 and all(row['median_ns'] > 0 for row in calls['rows']), calls
+
+
+def test_register_bench(programs, left):
+    rows = re.findall(r'^((?:de)?register .*?)  +([\d.]+) +([\d.]+)$', programs.run(REGISTER_BENCH, '10'), re.M)
+    assert len(rows) == 7 and all(float(median) > 0 for _, median, _ in rows), rows
+
+
+# -R is in test_rdmacm.py; latencies of all sizes take 15 s each on a loaded machine
+IN_CI = [c for c in perftest_matrix.MATRIX if ' -R' not in c and (' -a' not in c or c in (
+    'ib_send_bw -a', 'ib_read_bw -a', 'ib_read_lat -a'))]
+
+
+@pytest.mark.parametrize('command', perftest_matrix.chosen(*IN_CI))
+def test_perftest_matrix(programs, left, command):
+    words = perftest_matrix.words(command, 200)
+    if ' -R' in command:
+        words = (*words, '-p', PORT)
+        _, text = pair_until_listening(programs, words, (*words, '192.0.2.2'))
+    else:
+        _, text = programs.pair(PORT, *words, '-x', '0')
+    perftest_matrix.check(command, text, 200)
+
+
+@pytest.mark.parametrize('command', ['ib_send_bw --use-srq -q 8', 'ib_send_bw -s 4 -I 4'])
+def test_perftest_options(programs, left, command):
+    _, text = programs.pair(PORT, *command.split(), '-x', '0', '-F', '-n', '500')
+    assert re.search(r'^ +\d+ +(500|4000) ', text, re.M), text

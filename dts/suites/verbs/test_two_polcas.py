@@ -3,13 +3,17 @@
 """Programs of two appliances, with a wire between: memif, and a veth pair through af_packet."""
 
 import contextlib
+import errno
 import os
 import re
 
 import pytest
 
+import benchmarks
+import perftest_matrix
 from net import Namespace
 from polca import Polca, port
+from rdmacm import ADDR_ERROR, CmClient, pair_until_listening, until_listening
 from verbs import PATIENT, Programs
 
 TEST_SECONDS = 240
@@ -52,6 +56,7 @@ def pair(request, sockets, kept):
             server.kill()
             client.kill()
     with request.param(sockets) as (ns, a, b), side('a', ns, a), side('b', ns, b):
+        run.programs = made
         yield run
         for programs in made:
             programs.close()
@@ -63,7 +68,81 @@ def test_ibv_rc_pingpong(pair, options):
         assert re.search(r'\d+ iters in', text) and 'invalid data' not in text, text
 
 
-@pytest.mark.parametrize('program', ['ib_send_bw', 'ib_write_bw', 'ib_read_bw', 'ib_atomic_lat'])
-def test_perftest(pair, program):
-    _, text = pair(program, '-x', '0', '-F', '-n', '500')
+@pytest.mark.parametrize('options', [('-c',), ('-c', '-e')], ids=' '.join)
+def test_ibv_srq_pingpong(pair, options):
+    for text in pair('ibv_srq_pingpong', '-g', '0', *options):
+        assert re.search(r'\d+ iters in', text) and 'invalid data' not in text, text
+
+
+@pytest.mark.parametrize('command', ['ib_send_bw', 'ib_write_bw', 'ib_read_bw', 'ib_atomic_bw', 'ib_send_lat',
+                                     'ib_write_lat', 'ib_read_lat', 'ib_atomic_lat', 'ib_send_bw -e',
+                                     'ib_send_bw --use-srq'])
+def test_perftest(pair, command):
+    _, text = pair(*command.split(), '-x', '0', '-F', '-n', '500')
     assert re.search(r'^ +\d+ +500 ', text, re.M), text
+
+
+@pytest.mark.parametrize('command', perftest_matrix.chosen(
+    'ib_read_bw -a', 'ib_read_lat -e', 'ib_send_lat -R', 'ib_read_bw -R', 'ib_write_bw -q 64', 'ib_send_lat --use-srq'))
+def test_perftest_matrix(pair, command):
+    words = perftest_matrix.words(command, 100)
+    if ' -R' in command:
+        _, text = pair_until_listening(pair.programs[0], words, (*words, '10.78.0.1'), pair.programs[1])
+    else:
+        _, text = pair(*words, '-x', '0')
+    perftest_matrix.check(command, text, 100)
+
+
+@pytest.mark.parametrize('server,client,expected', [
+    ('rping -s -v -V -C 20', 'rping -c -v -V -C 20 -a 10.78.0.1', 'ping data: rdma-ping-19:'),
+    ('ucmatose -c 10', 'ucmatose -c 10 -s 10.78.0.1', 'return status 0'),
+    ('rdma_server', 'rdma_client -s 10.78.0.1', ': end 0'),
+    ('rdma_xserver -c r', 'rdma_xclient -c r -s 10.78.0.1', ': end 0'),
+    ('rstream -T v -C 100 -S 10000', 'rstream -T v -C 100 -S 10000 -s 10.78.0.1', 'custom'),
+    ('riostream -T v -C 100 -S 10000', 'riostream -T v -C 100 -S 10000 -s 10.78.0.1', 'custom'),
+    ('ib_write_bw -R -F -n 500', 'ib_write_bw -R -F -n 500 10.78.0.1', 'BW peak'),
+], ids=lambda text: text.split()[0])
+def test_librdmacm(pair, server, client, expected):
+    for text in pair_until_listening(
+            pair.programs[0], server.split(), client.split(), client_programs=pair.programs[1]):
+        assert expected in text, text
+
+
+def test_rcopy(pair, tmp_path):
+    data = os.urandom(3_000_001)
+    (tmp_path / 'from').write_bytes(data)
+    server = pair.programs[0].spawn('rcopy')
+    until_listening(pair.programs[1], ('rcopy', tmp_path / 'from', '10.78.0.1:%s' % (tmp_path / 'to')), server)
+    assert (tmp_path / 'to').read_bytes() == data
+    server.kill()
+
+
+@pytest.fixture
+def inside(pair):
+    with benchmarks.with_addresses(pair.programs, ('10.78.0.1', '10.78.0.2')) as both:
+        yield both
+
+
+@pytest.mark.parametrize('server', [0, 1], ids=['server-a', 'server-b'])
+def test_qperf(inside, server):
+    """Server and client on this host, on either appliance."""
+    address = (A, B)[server].split('/')[0]
+    tests = ('rc_lat', 'rc_bi_bw', 'rc_rdma_read_bw', 'rc_rdma_write_bw', 'ver_rc_fetch_add', 'ver_rc_compare_swap')
+    benchmarks.run_qperf(inside[server], inside[1 - server], address, tests)
+
+
+def test_fio(inside):
+    benchmarks.run_fio(*inside, '10.78.0.1', 'send')
+
+
+def test_an_address_that_does_not_answer(pair):
+    """The event comes after the program's time; nothing is left of a program that dies before."""
+    c, dies = CmClient(pair.programs[0].socket), CmClient(pair.programs[0].socket)
+    channel, other = c.channel(), dies.channel()
+    id = c.create(channel)
+    dies.resolve(other, dies.create(other), '10.78.0.77', timeout_ms=600000)
+    c.resolve(channel, id, '10.78.0.77', timeout_ms=500)
+    dies.close()
+    assert not c.readable(channel)
+    assert c.event(channel) == (id, ADDR_ERROR, -errno.ETIMEDOUT)
+    c.close()

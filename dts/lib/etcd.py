@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Real etcd processes in a network namespace, each of which can be killed and started again."""
+
+import collections
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import time
+import urllib.request
+
+import time_limit
+
+PROGRAM = shutil.which('etcd') or '/usr/bin/etcd'
+CLIENT_PORT, PEER_PORT = 23790, 23890
+
+
+# where a member of etcd runs: a namespace, and an address that the others reach
+Place = collections.namedtuple('Place', 'ns address')
+
+
+class Etcd:
+    """directory has the data and the logs. The members are on the loopback of the namespace ns, or each
+    in one of the places."""
+
+    def __init__(self, directory, ns=None, members=1, tls=None, options=(), places=None):
+        self.dir, self.tls = directory, tls
+        self.places = places or [Place(ns, '127.0.0.1')] * members
+        self.options = list(options)
+        self.token = None  # of etcd's authentication
+        self.names = ['e%d' % i for i in range(len(self.places))]
+        self.procs = [None] * len(self.places)
+        os.makedirs(directory, exist_ok=True)
+
+    def client(self, i):
+        """Address and port for clients."""
+        return self.places[i].address, CLIENT_PORT + i
+
+    def url(self, i):
+        return '%s://%s:%d' % (('https' if self.tls else 'http',) + self.client(i))
+
+    def urls(self):
+        return [self.url(i) for i in range(len(self.names))]
+
+    def _peer(self, i):
+        return 'http://%s:%d' % (self.places[i].address, PEER_PORT + i)
+
+    def data(self, i):
+        return os.path.join(self.dir, self.names[i])
+
+    def launch(self, i):
+        assert self.procs[i] is None
+        argv = [PROGRAM, '--name', self.names[i], '--data-dir', self.data(i),
+                '--listen-client-urls', self.url(i), '--advertise-client-urls', self.url(i),
+                '--listen-peer-urls', self._peer(i), '--initial-advertise-peer-urls', self._peer(i),
+                '--initial-cluster', ','.join('%s=%s' % (n, self._peer(k))
+                                              for k, n in enumerate(self.names))]
+        if self.tls:
+            argv += ['--cert-file', self.tls['cert'], '--key-file', self.tls['key'],
+                     '--trusted-ca-file', self.tls['ca'], '--client-cert-auth']
+        log = open(self.data(i) + '.log', 'a')
+        self.procs[i] = self.places[i].ns.popen(argv + self.options, stdin=subprocess.DEVNULL, stdout=log,
+                                      stderr=log)
+        log.close()
+
+    def start(self):
+        for i in range(len(self.names)):
+            self.launch(i)
+        self.wait()
+        return self
+
+    def wait(self, timeout=60):
+        """Until a linearizable read succeeds at one of them."""
+        end = time_limit.end(timeout)
+        while True:
+            try:
+                return self.call('/v3/kv/range', {'key': 'eA=='})
+            except OSError:
+                assert time.monotonic() < end, 'no etcd'
+                time.sleep(0.05)
+
+    def alive(self):
+        return [i for i, p in enumerate(self.procs) if p is not None]
+
+    def kill(self, i):
+        self.procs[i].kill()
+        self.procs[i].wait()
+        self.procs[i] = None
+
+    def close(self):
+        for i in self.alive():
+            self.kill(i)
+
+    def call(self, path, body, member=None):
+        """One request to the gateway; JSON in and out."""
+        i = self.alive()[0] if member is None else member
+        return self.places[i].ns.call(self._request, self.url(i) + path, json.dumps(body).encode())
+
+    def _request(self, url, body):
+        tls = None
+        if self.tls:
+            tls = ssl.create_default_context(cafile=self.tls['ca'])
+            tls.load_cert_chain(self.tls['cert'], self.tls['key'])
+        headers = {'Authorization': self.token} if self.token else {}
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=5,
+                                    context=tls) as reply:
+            return json.loads(reply.readline())
+
+    def revision(self):
+        return int(self.call('/v3/kv/range', {'key': 'eA=='})['header']['revision'])
+
+    def compact(self):
+        revision = self.revision()
+        self.call('/v3/kv/compaction', {'revision': str(revision), 'physical': True})
+        return revision
+
+    def leader(self):
+        """The index of the member that leads etcd."""
+        for i in self.alive():
+            try:
+                s = self.call('/v3/maintenance/status', {}, i)
+            except OSError:
+                continue
+            if s.get('leader') == s['header']['member_id']:
+                return i
+        return None

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Requests for changes reach an appliance that does not lead: the leader executes them, once,
+whichever appliances a client repeats them to."""
+
+import base64
+import json
+import threading
+
+import mad
+import sapeer
+from fleet import CLIENT_QP, answer, ask, caught_up, status, until
+from fleetclient import service, services
+from mad import INFORM_INFO, NODE, SERVICE, v1, v2
+from sawire import SM_KEY, config
+
+TEST_SECONDS = 120
+REQ_INVALID = 2 << 8  # class version 1: a Set cannot edit
+
+
+def rid(a):
+    assert a.status == 0, a
+    return a.data[:4]
+
+
+def test_change_at_follower_is_there_when_it_is_answered(three):
+    nodes, gsi, (lead, one, two) = three
+    for n in range(1, 6):
+        assert ask(gsi[one], service(n)).status == 0
+        assert services(nodes[one]) == {i: 1 for i in range(1, n + 1)}
+    until('it is at the leader', lambda: services(nodes[lead]) == services(nodes[one]))
+    # what the leader refuses is refused
+    assert ask(gsi[one], service(3)).status == REQ_INVALID
+    q = v2(mad.DELETE, SERVICE.attr, SERVICE.put(service_id=3, gid=1 << 64 | 3), sm_key=SM_KEY,
+           tid=sapeer.new_tid(), mask=SERVICE.mask('service_id', 'gid'))
+    assert ask(gsi[two], q).status == 0
+    assert 3 not in services(nodes[two])
+    assert ask(gsi[lead], service(3)).status == 0
+
+
+def test_repeated_to_other_appliances_it_has_one_effect(three):
+    nodes, gsi, (lead, one, two) = three
+    # at the same time
+    for n in range(1, 9):
+        q = service(n)
+        for g in gsi:
+            g.tx(q)
+        answers = [ask(g, q) for g in gsi]
+        assert len({rid(a) for a in answers}) == 1, answers
+    # one after the other, from and to the leader too
+    for n, order in enumerate(((one, two, lead), (lead, one, two)), 9):
+        q = service(n)
+        answers = [ask(gsi[i], q) for i in order]
+        assert len({rid(a) for a in answers}) == 1, answers
+    for p in nodes:
+        until('the records', lambda: services(p) == {i: 1 for i in range(1, 11)})
+    # the TID again for something else: it is another request
+    q, other = service(11), service(12)
+    other.tid = q.tid
+    assert ask(gsi[one], q).status == 0 and ask(gsi[two], other).status == 0
+    assert services(nodes[two]) == {i: 1 for i in range(1, 13)}
+
+
+def test_config_and_subscription_at_follower(three):
+    nodes, gsi, (lead, one, two) = three
+    records = [(lid << 16, NODE.bare(lid=lid, node_guid=lid)) for lid in range(1, 61)]
+    assert config(gsi[one], mad.ADD, records).status == 0
+    rows = json.loads(nodes[one].ctl('sa', 'export', '-').stdout)['records']
+    assert sum(r['record'] == 'NodeRecord' for r in rows) == 60
+    # all or nothing: one of these is there already
+    records = [(lid << 16, NODE.bare(lid=lid, node_guid=lid)) for lid in range(60, 70)]
+    assert config(gsi[two], mad.ADD, records).status == REQ_INVALID
+    rows = json.loads(nodes[two].ctl('sa', 'export', '-').stdout)['records']
+    assert sum(r['record'] == 'NodeRecord' for r in rows) == 60
+    q = v2(mad.SET, INFORM_INFO.attr, INFORM_INFO.put(
+        gid=0, lid_begin=0xffff, is_generic=1, subscribe=1, type=0xffff, trap_number=0xffff,
+        producer_type=0xffffff), tid=sapeer.new_tid(), sm_key=SM_KEY)
+    assert ask(gsi[two], q).status == 0
+    rows = json.loads(nodes[two].ctl('sa', 'export', '-').stdout)['records']
+    assert sum(r['record'] == 'InformInfoRecord' for r in rows) == 1
+
+
+class Setter(threading.Thread):
+    """Services, each repeated to one appliance after the other until one answers."""
+
+    def __init__(self, gsis, first):
+        super().__init__(daemon=True)
+        self.gsis, self.number, self.stop = gsis, first, False
+        self.answered, self.wrong = [], []
+
+    def run(self):
+        while not self.stop:
+            self.number += 1
+            q, tries, a = service(self.number), 0, None
+            while a is None and not self.stop:
+                a = answer(self.gsis[tries // 2 % len(self.gsis)], q, 0.5)
+                tries += 1
+            if a is not None and a.status == 0:
+                self.answered.append(self.number)
+            elif a is not None:
+                self.wrong.append((self.number, hex(a.status)))
+
+
+def test_leader_is_killed_while_requests_go_to_followers(three, fleet, host):
+    nodes, gsi, (lead, one, two) = three
+    setters = [Setter([host.gsi(i, CLIENT_QP + 1 + k) for i in order], k * 10000)
+               for k, order in enumerate(((one, two), (two, one), (lead, one)))]
+    for s in setters:
+        s.start()
+    until('changes', lambda: all(len(s.answered) > 5 for s in setters))
+    nodes[lead].kill()
+    n = [len(s.answered) for s in setters]
+    until('changes at the new leader',
+          lambda: all(len(s.answered) > k + 5 for s, k in zip(setters, n)))
+    for s in setters:
+        s.stop = True
+    for s in setters:
+        s.join()
+    assert not any(s.wrong for s in setters), [s.wrong for s in setters]
+    nodes[lead].start()
+    for p in nodes:
+        until('%s is back' % p.name, lambda: caught_up(p))
+        have = services(p)
+        assert set(have.values()) == {1}, have
+        for s in setters:
+            assert not set(s.answered) - set(have), p.name
+            for g in s.gsis:
+                g.drain()
+    print('%d answered' % sum(len(s.answered) for s in setters))
+
+
+def test_etcd_is_away(three, etcd):
+    """Changes are refused at once, and queries are answered; nothing happens later."""
+    nodes, gsi, (lead, one, two) = three
+    assert ask(gsi[one], service(1)).status == 0
+    for k in etcd.alive():
+        etcd.kill(k)
+    for p in nodes:
+        until('%s has noticed' % p.name, lambda: not status(p)['connected'])
+    for i in range(3):
+        assert ask(gsi[i], service(2 + i)).status != 0
+        assert services(nodes[i]) == {1: 1}
+    for k in range(3):
+        etcd.launch(k)
+    etcd.wait()
+    for p in nodes:
+        until('%s is back' % p.name, lambda: caught_up(p))
+    until('a change', lambda: ask(gsi[two], service(9)).status == 0)
+    assert services(nodes[two]) == {1: 1, 9: 1}
+
+
+def leased(number, seconds):
+    values = dict(service_id=number, gid=1 << 64 | number, pkey=0, lease=seconds,
+                  name=b'service %d' % number)
+    return v1(mad.SET, SERVICE.attr, tid=sapeer.new_tid(), sm_key=SM_KEY, edit=mad.ADD,
+              mask=SERVICE.mask(*values), data=SERVICE.put(**values))
+
+
+def changes(etcd):
+    """Number of changes that etcd has executed."""
+    r = etcd.call('/v3/kv/range', {'key': base64.b64encode(b'/polca/c/change').decode()})
+    return int(r['kvs'][0]['version'])
+
+
+def test_lease_of_a_service_ends_once(three, etcd):
+    """At all appliances, by one change: also if the leader has died meanwhile, and one more time
+    in life."""
+    nodes, gsi, (lead, one, two) = three
+    assert ask(gsi[one], leased(1, 2)).status == 0
+    before = changes(etcd)
+    until('it has ended', lambda: changes(etcd) > before)
+    for p in nodes:
+        until('nobody has it', lambda: services(p) == {})
+    assert ask(gsi[two], leased(2, 4)).status == 0
+    assert ask(gsi[two], leased(3, 0xffffffff)).status == 0
+    before = changes(etcd)
+    nodes[lead].kill()
+    until('another one leads', lambda: any(status(nodes[i])['leads'] for i in (one, two)))
+    for i in (one, two):
+        until('nobody has it', lambda: services(nodes[i]) == {3: 1})
+    # the former leader, which comes back with the service in its copy, does not end it again
+    nodes[lead].start()
+    until('it is back', lambda: caught_up(nodes[lead]))
+    until('it has seen the end', lambda: services(nodes[lead]) == {3: 1})
+    new = next(i for i in (one, two) if status(nodes[i])['leads'])
+    nodes[new].stop()
+    until('a third one leads', lambda: any(status(nodes[i])['leads'] for i in range(3)
+                                           if i != new))
+    assert ask(gsi[lead], service(4)).status == 0
+    assert changes(etcd) == before + 2  # the end of the lease, and the last service

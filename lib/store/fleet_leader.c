@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Who leads, as the fleet's thread learns it. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "store/fleet_private.h"
+
+RTE_LOG_REGISTER(fleet_logtype, polca.fleet, INFO);
+
+bool
+fleet_leads(const struct fleet *f)
+{
+	return __atomic_load_n(&f->lead, __ATOMIC_ACQUIRE) != 0;
+}
+
+bool
+fleet_connected(const struct fleet *f)
+{
+	return !__atomic_load_n(&f->away, __ATOMIC_ACQUIRE);
+}
+
+void
+fleet_look_now(struct fleet *f)
+{
+	__atomic_store_n(&f->look_now, true, __ATOMIC_RELEASE);
+	etcd_client_wake(f->session);
+}
+
+void
+fleet_is_away(struct fleet *f)
+{
+	__atomic_store_n(&f->away, true, __ATOMIC_RELEASE);
+	fleet_look_now(f);
+}
+
+void
+fleet_step_down(struct fleet *f, const char *why)
+{
+	f->campaigned = 0;
+	if (__atomic_exchange_n(&f->lead, 0, __ATOMIC_ACQ_REL) != 0)
+		FLEET_LOG(WARNING, "%s does not lead any more: %s", f->config.name, why);
+}
+
+void
+fleet_learn_leader(struct fleet *f, const struct etcd_kv *kv, uint64_t revision)
+{
+	char name[FLEET_NAME_MAX] = "";
+	bool changed, ours;
+
+	if (revision < f->leader_seen)
+		return;
+	f->leader_seen = revision;
+	f->leader_created = kv != NULL ? kv->create_revision : 0;
+	if (kv != NULL)
+		snprintf(name, sizeof(name), "%s", (const char *)kv->value);
+	pthread_mutex_lock(&f->lock);
+	changed = strcmp(name, f->status.leader) != 0;
+	strcpy(f->status.leader, name);
+	if (changed && name[0] != '\0')
+		f->status.leader_changes++;
+	pthread_mutex_unlock(&f->lock);
+	ours = kv != NULL && f->campaigned != 0 && kv->create_revision == f->campaigned;
+	if (changed && name[0] != '\0')
+		FLEET_LOG(NOTICE, "%s leads", name);
+	else if (changed)
+		FLEET_LOG(NOTICE, "nobody leads");
+	if (!ours && f->campaigned != 0 && revision >= f->campaigned)
+		fleet_step_down(f, name[0] != '\0' ? "another one does" : "its lease has ended");
+	if (kv == NULL)
+		f->look_at = 0; /* compete for it */
+}

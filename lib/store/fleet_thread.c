@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The fleet's thread. It keeps this appliance's lease, competes for the lead, and reads the watch.
+ * Three times per lease it asks etcd who leads and what the last change is: so it learns that etcd
+ * is away, that its history is another one, or that a watch is silent although there are changes.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "store/etcd_http.h"
+#include "store/fleet_private.h"
+
+#define AWAY_MS    500 /* between two attempts while etcd is away */
+#define NOTE_MS    60000 /* between two positions written without a change */
+#define STATUS_MS  300
+#define BEHIND_MAX 2 /* looks after which a silent watch is started again */
+
+/* --- who leads --- */
+
+/*
+ * Changes may come once everything before our election has been handed to the store's writer: the
+ * watch has brought the leader's key itself.
+ */
+static void
+take_lead(struct fleet *f)
+{
+	struct error err = { "" };
+
+	if (f->campaigned == 0 || f->position.revision < f->campaigned || fleet_leads(f) ||
+		etcd_now_ms() < f->lead_at)
+		return;
+	if (fleet_prepare_requests(f, &err) != 0 || fleet_prepare_notices(f, &err) != 0) {
+		FLEET_LOG(WARNING, "%s cannot lead yet: %s", f->config.name, err.text);
+		f->lead_at = etcd_now_ms() + AWAY_MS;
+		return;
+	}
+	__atomic_store_n(&f->lead, f->campaigned, __ATOMIC_RELEASE);
+	f->wake(f->wake_arg);
+}
+
+static int
+campaign(struct fleet *f, struct error *err)
+{
+	struct etcd_header h;
+	json_t *reply;
+	int rc;
+
+	rc = etcd_call(f->session, "/v3/kv/txn",
+		json_pack("{s:[o], s:[o,o], s:[]}", "compare",
+			etcd_compare(f->key.leader, "CREATE", "create_revision", 0), "success",
+			etcd_put(f->key.leader, f->config.name, strlen(f->config.name), f->lease),
+			etcd_put(f->key.format, FLEET_FORMAT, strlen(FLEET_FORMAT), 0), "failure"),
+		FLEET_REQUEST_MS, &reply, err);
+	if (rc != 0)
+		return rc;
+	if (etcd_json_header(reply, &h) != 0)
+		rc = error_set(err, EPROTO, "etcd's answer lacks what its API promises");
+	else if (json_is_true(json_object_get(reply, "succeeded")))
+		f->campaigned = h.revision;
+	json_decref(reply);
+	return rc;
+}
+
+/*
+ * The leader's key has our name and we do not lead: a process that we were before made it, or we
+ * stepped down and etcd kept our lease. Without it we compete again.
+ */
+static int
+remove_old_lead(struct fleet *f, struct error *err)
+{
+	json_t *reply;
+	int rc;
+
+	rc = etcd_call(f->session, "/v3/kv/txn",
+		json_pack("{s:[o], s:[o]}", "compare",
+			etcd_compare(f->key.leader, "CREATE", "create_revision", f->leader_created),
+			"success", etcd_delete(f->key.leader)),
+		FLEET_REQUEST_MS, &reply, err);
+	json_decref(reply);
+	return rc;
+}
+
+static int
+compete(struct fleet *f, struct error *err)
+{
+	if (f->campaigned != 0)
+		return 0;
+	if (f->leader_created == 0)
+		return campaign(f, err);
+	if (strcmp(f->status.leader, f->config.name) == 0)
+		return remove_old_lead(f, err);
+	return 0;
+}
+
+/* --- the lease, and the key of this member that has it --- */
+
+/*
+ * Write how far we are, if our member's key is as it was at a revision (0: there is none) or, with
+ * UINT64_MAX, always.
+ */
+static int
+report_if(struct fleet *f, uint64_t as_of, struct error *err)
+{
+	uint64_t revision = f->position.changed;
+	json_t *compares = json_array(), *reply;
+	char text[48];
+	int rc;
+
+	if (as_of != UINT64_MAX)
+		json_array_append_new(compares,
+			etcd_compare(f->key.self, "MOD", "mod_revision", as_of));
+	snprintf(text, sizeof(text), "%" PRIu64 " %016" PRIx64, revision, f->instance);
+	rc = etcd_call(f->session, "/v3/kv/txn",
+		json_pack("{s:o, s:[o]}", "compare", compares, "success",
+			etcd_put(f->key.self, text, strlen(text), f->lease)),
+		FLEET_REQUEST_MS, &reply, err);
+	if (rc == 0 && !json_is_true(json_object_get(reply, "succeeded")))
+		rc = error_set(err, EAGAIN, "another appliance has taken the name %s meanwhile",
+			f->config.name);
+	json_decref(reply);
+	if (rc == 0)
+		f->reported = revision;
+	return rc;
+}
+
+static int
+report(struct fleet *f, struct error *err)
+{
+	return report_if(f, UINT64_MAX, err);
+}
+
+/* Whose member's key this is: the instance behind the revision. 0: an older program wrote it */
+static uint64_t
+instance_of(const struct etcd_kv *kv)
+{
+	const char *space = strchr((const char *)kv->value, ' ');
+
+	return space != NULL ? strtoull(space + 1, NULL, 16) : 0;
+}
+
+/*
+ * Take our name with a new lease. The key may still have the lease of the process that we were
+ * before; another appliance's keeps us out, or each would take the lead from the other.
+ */
+static int
+take_name(struct fleet *f, struct error *err)
+{
+	uint64_t as_of = 0, owner = 0;
+	struct etcd_header h;
+	struct etcd_kvs kvs;
+	int rc;
+
+	rc = etcd_range(f->session, f->key.self, NULL, 0, 1, FLEET_REQUEST_MS, &h, &kvs, NULL, err);
+	if (rc != 0)
+		return rc;
+	if (kvs.n > 0) {
+		as_of = kvs.at[0].mod_revision;
+		owner = instance_of(&kvs.at[0]);
+	}
+	etcd_kvs_free(&kvs);
+	if (owner != 0 && owner != f->instance)
+		return error_set(err, EEXIST,
+			"another appliance has the name \"%s\": give each a fleet.name of its own. (If the directory of the copy was moved away: the old lease ends within %" PRIu32
+			" s.)",
+			f->config.name, f->config.lease_s);
+	rc = report_if(f, as_of, err);
+	f->named = rc == 0;
+	return rc;
+}
+
+static void
+lease_ended(struct fleet *f)
+{
+	f->lease = 0;
+	f->named = false;
+	__atomic_store_n(&f->request_lease, 0, __ATOMIC_RELEASE);
+	fleet_step_down(f, "its lease has ended");
+}
+
+static int
+keep_lease(struct fleet *f, struct error *err)
+{
+	uint64_t sent = etcd_now_ms();
+	int rc;
+
+	if (f->lease != 0) {
+		rc = etcd_lease_keep(f->session, f->lease, FLEET_REQUEST_MS, err);
+		if (rc == -ENOENT)
+			lease_ended(f);
+		else if (rc != 0)
+			return rc;
+	}
+	if (f->lease == 0) {
+		rc = etcd_lease_grant(f->session, f->config.lease_s, FLEET_REQUEST_MS, &f->lease,
+			err);
+		if (rc != 0)
+			return rc;
+	}
+	if (!f->named) {
+		rc = take_name(f, err);
+		if (rc != 0)
+			return rc;
+	}
+	__atomic_store_n(&f->request_lease, f->lease, __ATOMIC_RELEASE);
+	f->lease_end = sent + f->config.lease_s * 1000;
+	return 0;
+}
+
+/* Between the pages of a long load. */
+static int
+stay_alive(struct fleet *f, struct error *err)
+{
+	if (__atomic_load_n(&f->stop, __ATOMIC_RELAXED))
+		return error_set(err, ECANCELED, "the appliance stops");
+	if (etcd_now_ms() + f->config.lease_s * 667 < f->lease_end)
+		return 0;
+	return keep_lease(f, err);
+}
+
+/* --- is our position part of etcd's history? --- */
+
+static int
+load_database(struct fleet *f, bool restored, const char *why, struct error *err)
+{
+	int rc;
+
+	FLEET_LOG(NOTICE, "reading the whole database from etcd: %s", why);
+	etcd_watch_stop(f->watch);
+	f->watch = NULL;
+	if (restored) { /* its revisions may be lower than those that we have seen */
+		fleet_step_down(f, why);
+		f->leader_seen = f->leader_created = 0;
+	}
+	rc = fleet_load_all(f, restored, stay_alive, err);
+	if (rc != 0)
+		return rc;
+	f->checked = true;
+	f->look_at = 0;
+	pthread_mutex_lock(&f->lock);
+	f->status.loads++;
+	pthread_mutex_unlock(&f->lock);
+	return 0;
+}
+
+/* The last change of our copy must be, at our revision, the last one in etcd, too. */
+static int
+check_position(struct fleet *f, struct error *err)
+{
+	struct etcd_header h;
+	struct etcd_kvs kvs;
+	bool same;
+	int rc;
+
+	rc = etcd_range(f->session, f->key.change, NULL, f->position.revision, 1, FLEET_REQUEST_MS,
+		&h, &kvs, NULL, err);
+	if (rc == -ESTALE)
+		return load_database(f, false, "etcd has compacted the revisions since our copy's",
+			err);
+	if (rc != 0)
+		return rc;
+	same = kvs.n == 0 ? f->position.changed == 0
+			  : kvs.at[0].mod_revision == f->position.changed &&
+			fleet_nonce_of(&kvs.at[0]) == f->position.nonce;
+	etcd_kvs_free(&kvs);
+	if (!same)
+		return load_database(f, true, "etcd's history is not that of our copy", err);
+	f->checked = true;
+	return 0;
+}
+
+static int
+check_history(struct fleet *f, const struct etcd_header *h, uint64_t changed, struct error *err)
+{
+	if (f->position.cluster == 0)
+		return load_database(f, false, "there is no copy here", err);
+	if (f->position.cluster != h->cluster_id)
+		return load_database(f, true, "our copy is of another cluster", err);
+	if (f->position.revision > h->revision)
+		return load_database(f, true, "our copy is newer than etcd, which was restored",
+			err);
+	if (f->position.changed > changed)
+		return load_database(f, true, "etcd lacks a change of our copy: it was restored",
+			err);
+	return f->checked ? 0 : check_position(f, err);
+}
+
+/* --- a look at etcd --- */
+
+static void
+set_members(struct fleet *f, const struct etcd_kvs *kvs, uint64_t changed)
+{
+	struct fleet_status *s = &f->status;
+	size_t i, len = strlen(f->key.members);
+
+	s->num_members = 0;
+	for (i = 0; i < kvs->n && s->num_members < FLEET_MEMBERS_MAX; i++) {
+		struct fleet_member *m = &s->member[s->num_members];
+
+		if (strncmp(kvs->at[i].key, f->key.members, len) != 0)
+			continue;
+		snprintf(m->name, sizeof(m->name), "%s", kvs->at[i].key + len);
+		m->self = strcmp(m->name, f->config.name) == 0;
+		m->leader = strcmp(m->name, s->leader) == 0;
+		m->revision = m->self ? f->position.changed
+				      : strtoull((const char *)kvs->at[i].value, NULL, 10);
+		m->lag = changed > m->revision ? changed - m->revision : 0;
+		s->num_members++;
+	}
+}
+
+static void
+look_at_watch(struct fleet *f, const struct etcd_header *h, uint64_t changed)
+{
+	uint64_t received = etcd_watch_received(f->watch);
+
+	/*
+	 * It may bring what came just now a little later, and waits if the writer is busy. Behind
+	 * many changes the first message is long, and nothing of it is here before its end is.
+	 */
+	if (f->looked_at_change > f->position.changed && !fleet_queue_is_full(f) &&
+		received == f->received)
+		f->behind++;
+	else
+		f->behind = 0;
+	f->received = received;
+	f->looked_at_change = changed;
+	if (h->revision > f->position.revision && f->watch != NULL &&
+		f->position.changed == changed) {
+		f->position.revision = h->revision;
+		if (etcd_now_ms() - f->copy_written >= NOTE_MS)
+			fleet_note_position(f, h->revision);
+	}
+}
+
+static int
+check_database_format(const struct fleet *f, const struct etcd_kvs *kvs, struct error *err)
+{
+	const struct etcd_kv *kv = etcd_kvs_find(kvs, f->key.format);
+
+	if (kv == NULL || strcmp((const char *)kv->value, FLEET_FORMAT) == 0)
+		return 0;
+	return error_set(err, EPROTONOSUPPORT,
+		"the database in etcd has the format \"%.20s\", and this program knows \"%s\": use the release that the other appliances have",
+		(const char *)kv->value, FLEET_FORMAT);
+}
+
+static int
+look(struct fleet *f, struct error *err)
+{
+	const struct etcd_kv *change;
+	struct etcd_header h;
+	struct etcd_kvs kvs;
+	uint64_t changed;
+	int rc;
+
+	rc = etcd_range(f->session, f->key.control, f->key.control_end, 0, 0, FLEET_REQUEST_MS, &h,
+		&kvs, NULL, err);
+	if (rc != 0)
+		return rc;
+	rc = check_database_format(f, &kvs, err);
+	if (rc != 0) {
+		etcd_kvs_free(&kvs);
+		return rc;
+	}
+	change = etcd_kvs_find(&kvs, f->key.change);
+	changed = change != NULL ? change->mod_revision : 0;
+	fleet_learn_leader(f, etcd_kvs_find(&kvs, f->key.leader), h.revision);
+	pthread_mutex_lock(&f->lock);
+	f->status.cluster = h.cluster_id;
+	f->status.latest = changed;
+	set_members(f, &kvs, changed);
+	pthread_mutex_unlock(&f->lock);
+	etcd_kvs_free(&kvs);
+	rc = check_history(f, &h, changed, err);
+	if (rc != 0)
+		return rc;
+	look_at_watch(f, &h, changed);
+	return 0;
+}
+
+static int
+look_and_campaign(struct fleet *f, struct error *err)
+{
+	int rc = keep_lease(f, err);
+
+	if (rc == 0)
+		rc = look(f, err);
+	if (rc == 0)
+		rc = compete(f, err);
+	if (rc == 0 && fleet_leads(f))
+		rc = fleet_prepare_requests(f, err);
+	if (rc == 0 && fleet_leads(f))
+		rc = fleet_prepare_notices(f, err);
+	if (rc == 0 && f->reported != f->position.changed)
+		rc = report(f, err);
+	return rc;
+}
+
+/* --- etcd's own members, for people: one endpoint at each look --- */
+
+static struct fleet_etcd_member *
+etcd_member(struct fleet_status *s, const char *url)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->num_etcd; i++)
+		if (strcmp(s->etcd[i].url, url) == 0)
+			return &s->etcd[i];
+	strcpy(s->etcd[i].url, url); /* both are FLEET_TEXT_MAX long */
+	s->num_etcd++;
+	return &s->etcd[i];
+}
+
+static void
+look_at_etcd(struct fleet *f)
+{
+	unsigned int endpoint = f->looks++ % f->config.num_endpoints;
+	uint64_t id = 0, leader = 0;
+	struct fleet_etcd_member *m;
+	json_t *reply = NULL;
+	int rc;
+
+	rc = etcd_call_at(f->session, endpoint, "/v3/maintenance/status", json_object(), STATUS_MS,
+		&reply, NULL);
+	if (rc == 0)
+		rc = etcd_json_u64(json_object_get(reply, "header"), "member_id", &id);
+	if (rc == 0)
+		rc = etcd_json_u64(reply, "leader", &leader);
+	pthread_mutex_lock(&f->lock);
+	m = etcd_member(&f->status, f->config.endpoint[endpoint].url);
+	m->answers = rc == 0;
+	m->leader = rc == 0 && id != 0 && id == leader;
+	snprintf(m->name, sizeof(m->name), "%016" PRIx64, id);
+	if (rc == 0 && json_string_value(json_object_get(reply, "version")) != NULL)
+		snprintf(m->version, sizeof(m->version), "%s",
+			json_string_value(json_object_get(reply, "version")));
+	pthread_mutex_unlock(&f->lock);
+	json_decref(reply);
+}
+
+/* --- the thread --- */
+
+static void
+etcd_answered(struct fleet *f)
+{
+	pthread_mutex_lock(&f->lock);
+	f->status.silent_ms = etcd_now_ms(); /* fleet_status() makes a duration of it */
+	strcpy(f->token, etcd_client_token(f->session));
+	pthread_mutex_unlock(&f->lock);
+	if (__atomic_exchange_n(&f->away, false, __ATOMIC_ACQ_REL))
+		FLEET_LOG(NOTICE, "etcd answers: %s",
+			f->config.endpoint[etcd_client_endpoint(f->session)].url);
+}
+
+static const char ETCD_AWAY[] = "etcd is away";
+
+/* Where to look for the cause of a failure: at etcd, or here. */
+static const char *
+failure_says(int rc)
+{
+	switch (rc) {
+	case -EACCES:
+		return "etcd refuses this appliance";
+	case -EADDRNOTAVAIL:
+	case -ENOKEY:
+	case -EKEYREJECTED:
+		return "this appliance cannot ask etcd";
+	case -EEXIST:
+	case -ENODATA:
+	case -EPROTONOSUPPORT:
+		return "this appliance takes no part in its fleet";
+	default:
+		return ETCD_AWAY;
+	}
+}
+
+static void
+etcd_failed(struct fleet *f, int rc, const struct error *err)
+{
+	const char *says = failure_says(rc);
+	bool first = !f->failing;
+
+	/* once for each cause: etcd may go away and come back while another cause remains */
+	if (first || (says != ETCD_AWAY && says != f->failed_says)) {
+		FLEET_LOG(WARNING, "%s, queries go on and changes are refused: %s", says,
+			err->text);
+		f->failed_says = says;
+	}
+	f->failing = true;
+	f->checked = false; /* who comes back may have been restored */
+	__atomic_store_n(&f->away, true, __ATOMIC_RELEASE);
+	if (first) {
+		pthread_mutex_lock(&f->lock);
+		f->status.disconnects++;
+		pthread_mutex_unlock(&f->lock);
+	}
+	if (f->lease != 0 && etcd_now_ms() >= f->lease_end)
+		fleet_step_down(f, "etcd is away for longer than its lease");
+}
+
+static void
+timed_look(struct fleet *f)
+{
+	struct error err = { "" };
+	uint64_t now = etcd_now_ms();
+	int rc;
+
+	if (now < f->look_at && !__atomic_exchange_n(&f->look_now, false, __ATOMIC_ACQ_REL))
+		return;
+	f->look_at = now + f->config.lease_s * 1000 / 3;
+	rc = look_and_campaign(f, &err);
+	if (rc == 0) {
+		f->failing = false;
+		etcd_answered(f);
+		look_at_etcd(f);
+		return;
+	}
+	etcd_failed(f, rc, &err);
+	f->look_at = etcd_now_ms() + AWAY_MS;
+}
+
+static void
+fleet_watch_ended(struct fleet *f, const struct error *err)
+{
+	etcd_watch_stop(f->watch);
+	f->watch = NULL;
+	f->behind = 0;
+	pthread_mutex_lock(&f->lock);
+	/* one that never began is refused for a reason that does not go away soon */
+	f->watch_at = etcd_now_ms() + (f->status.watching ? 100 : 1000);
+	f->status.watching = false;
+	pthread_mutex_unlock(&f->lock);
+	if (__atomic_load_n(&f->stop, __ATOMIC_RELAXED))
+		return;
+	FLEET_LOG(INFO, "the watch starts again: %s", err->text);
+	f->checked = false;
+	/* the position may be behind requests and answers that it did not bring */
+	f->requests_left = true;
+	f->notices_left = true;
+	fleet_missed_answers(f);
+	f->look_at = 0;
+}
+
+static bool
+watch_is_full(void *arg)
+{
+	return fleet_queue_is_full(arg);
+}
+
+static void
+start_watch(struct fleet *f)
+{
+	struct error err = { "" };
+
+	if (f->watch != NULL || !f->checked || f->failing || etcd_now_ms() < f->watch_at)
+		return;
+	f->watch = etcd_watch_start(f->session, f->key.all, f->key.all_end,
+		f->position.revision + 1, fleet_take_watched, watch_is_full, f, &err);
+	f->watch_endpoint = etcd_client_endpoint(f->session);
+	if (f->watch == NULL) {
+		fleet_watch_ended(f, &err);
+		return;
+	}
+	pthread_mutex_lock(&f->lock);
+	f->status.watch_starts++;
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void
+read_watch(struct fleet *f)
+{
+	uint64_t now = etcd_now_ms();
+	struct error err = { "" };
+	unsigned int wait;
+	int rc;
+
+	wait = f->look_at > now ? (unsigned int)(f->look_at - now) : 0;
+	if (f->watch == NULL && f->checked && !f->failing && wait > 100)
+		wait = 100;
+	rc = etcd_watch_poll(f->session, f->watch, wait, &err);
+	if (f->watch == NULL)
+		return;
+	if (rc == 0 && f->watch_endpoint != etcd_client_endpoint(f->session))
+		rc = error_set(&err, ECONNREFUSED, "another endpoint answers");
+	if (rc == 0 && f->behind >= BEHIND_MAX)
+		rc = error_set(&err, ETIMEDOUT, "it is silent although there are changes");
+	if (rc != 0)
+		fleet_watch_ended(f, &err);
+}
+
+/* Let another appliance lead at once. */
+static void
+leave(struct fleet *f)
+{
+	struct error err = { "" };
+
+	fleet_step_down(f, "the appliance stops");
+	etcd_watch_stop(f->watch);
+	f->watch = NULL;
+	if (f->lease != 0 && !f->failing &&
+		etcd_lease_revoke(f->session, f->lease, FLEET_REQUEST_MS, &err) != 0)
+		FLEET_LOG(INFO, "the lease is not given back: %s", err.text);
+	f->lease = 0;
+}
+
+void *
+fleet_main(void *arg)
+{
+	struct fleet *f = arg;
+	sigset_t all;
+
+	prctl(PR_SET_NAME, "polca-etcd");
+	sigfillset(&all); /* signals are the control thread's */
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	FLEET_LOG(INFO, "%s joins the fleet, with a copy of revision %" PRIu64, f->config.name,
+		f->position.revision);
+	while (!__atomic_load_n(&f->stop, __ATOMIC_ACQUIRE)) {
+		timed_look(f);
+		start_watch(f);
+		read_watch(f);
+		take_lead(f);
+	}
+	leave(f);
+	return NULL;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Programs with a limit on the size of files, programs that have no descriptor left, and programs
+ * that close what they have not opened.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "../open_descriptors.h"
+#include "mappings.h"
+#include "mirror.h"
+#include "mirror_file.h"
+
+#define PAGES 40
+#define BYTES (PAGES * PAGE)
+
+/* In and out again, with all bytes. */
+static void
+hold_and_release(uint8_t *p)
+{
+	uint8_t *polca;
+
+	memset(p, 7, BYTES);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+	polca = map_mirror(p, BYTES);
+	assert_int_equal(polca[BYTES - 1], 7);
+	polca[0] = 9;
+	assert_int_equal(p[0], 9);
+	munmap(polca, BYTES);
+	mirror_release(file, (uintptr_t)p, BYTES);
+	assert_int_equal(p[0], 9);
+	assert_int_equal(p[BYTES - 1], 7);
+	assert_false(has_page(p));
+}
+
+/* The mirror's addresses are beyond any limit: a write there would be SIGXFSZ. */
+static void
+test_limit_on_the_size_of_files(void **state)
+{
+	struct rlimit before, limit;
+	uint8_t *p = make_anonymous(BYTES);
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 1 << 20;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	hold_and_release(p);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	munmap(p, BYTES);
+}
+
+/* All but its own, as daemons do; then it has other files in their places. */
+static void
+test_program_closes_all_descriptors(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES);
+	int fd, opened = 0;
+
+	(void)state;
+	hold_and_release(p);
+	for (fd = STDERR_FILENO + 1; fd < 64; fd++)
+		if (fd != file)
+			close(fd);
+	hold_and_release(p);
+	for (fd = STDERR_FILENO + 1; fd < 64; fd++)
+		if (fd != file)
+			close(fd);
+	while (opened < 16 && open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC) >= 0)
+		opened++;
+	hold_and_release(p);
+	munmap(p, BYTES);
+}
+
+/* The same while memory is held, also by the mirror's own descriptor. */
+static void
+test_program_closes_descriptors_of_held_memory(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES);
+	int fd;
+
+	(void)state;
+	memset(p, 7, BYTES);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+	for (fd = STDERR_FILENO + 1; fd < 64; fd++)
+		if (fd != file)
+			close(fd);
+	for (fd = 0; fd >= 0 && fd < 16;)
+		fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	mirror_release(file, (uintptr_t)p, BYTES);
+	assert_false(has_page(p));
+	assert_int_equal(p[BYTES - 1], 7);
+	munmap(p, BYTES);
+}
+
+/* --- no descriptor is left --- */
+
+static struct rlimit descriptors;
+
+static void
+allow_descriptors(bool allow)
+{
+	struct rlimit none;
+
+	if (descriptors.rlim_max == 0)
+		assert_int_equal(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+	none = descriptors;
+	none.rlim_cur = 1; /* which is in use */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, allow ? &descriptors : &none), 0);
+}
+
+/* @return what the child of this process has seen in the byte; it writes another one there */
+static int
+child_replaces(uint8_t *p)
+{
+	int status, pid = fork();
+
+	if (pid == 0) {
+		int seen = p[0];
+
+		p[0] = 99;
+		_exit(seen);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/*
+ * Nothing moves while the list of mappings cannot be opened. The pages stay where they are, with
+ * their bytes, leave a child alone, and are moved back when there is a descriptor again.
+ */
+static void
+test_no_descriptor_to_move_back(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES), *other = make_anonymous(PAGE);
+	unsigned int before = open_descriptors();
+
+	(void)state;
+	memset(p, 7, BYTES);
+	mappings_read_text(true);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+	allow_descriptors(false);
+	mirror_release(file, (uintptr_t)p, BYTES);
+	allow_descriptors(true);
+	assert_true(has_page(p));
+	assert_int_equal(child_replaces(p), 7);
+	assert_int_equal(p[0], 7);
+	assert_int_equal(mirror_hold(file, (uintptr_t)other, PAGE), 0);
+	assert_false(has_page(p));
+	assert_int_equal(p[0], 7);
+	mirror_release(file, (uintptr_t)other, PAGE);
+	mappings_read_text(false);
+	assert_int_equal(open_descriptors(), before);
+	munmap(other, PAGE);
+	munmap(p, BYTES);
+}
+
+static void
+test_no_descriptor_to_register(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES);
+
+	(void)state;
+	memset(p, 7, BYTES);
+	allow_descriptors(false);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), EMFILE);
+	allow_descriptors(true);
+	assert_false(has_page(p));
+	assert_int_equal(p[0], 7);
+	hold_and_release(p);
+	munmap(p, BYTES);
+}
+
+static void *
+wait_for_byte(void *arg)
+{
+	char byte;
+
+	assert_int_equal(read(*(int *)arg, &byte, 1), 1);
+	return NULL;
+}
+
+/* With a second thread it takes a userfaultfd: that there is none for a full table is no EPERM. */
+static void
+test_no_descriptor_for_the_guard(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES), *first = make_anonymous(PAGE);
+	pthread_t thread;
+	int ends[2];
+
+	(void)state;
+	memset(p, 7, BYTES);
+	assert_int_equal(mirror_hold(file, (uintptr_t)first, PAGE), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_byte, &ends[0]), 0);
+	allow_descriptors(false);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), EMFILE);
+	allow_descriptors(true);
+	assert_int_equal(write(ends[1], "", 1), 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_false(has_page(p));
+	mirror_release(file, (uintptr_t)first, PAGE);
+	hold_and_release(p);
+	close(ends[0]);
+	close(ends[1]);
+	munmap(first, PAGE);
+	munmap(p, BYTES);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limit_on_the_size_of_files),
+		cmocka_unit_test(test_program_closes_all_descriptors),
+		cmocka_unit_test(test_program_closes_descriptors_of_held_memory),
+		cmocka_unit_test(test_no_descriptor_to_move_back),
+		cmocka_unit_test(test_no_descriptor_to_register),
+		cmocka_unit_test(test_no_descriptor_for_the_guard),
+	};
+
+	return cmocka_run_group_tests_name("mirror, limits", tests, mirror_setup, mirror_teardown);
+}

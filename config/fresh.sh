@@ -5,12 +5,13 @@
 # fresh.sh bookworm|trixie [COMMAND...] - run the README's first command on a minimal Debian without other
 # packages: create the tree once with debootstrap (from the mirror that this host's apt uses), copy it, copy this source tree
 # into it, run quickstart.sh there as root and its traffic as an ordinary user, run programs of its ibverbs-utils on the
-# provider that was built there, and prove that a header of a test package would have broken the build. With COMMAND, run that in the source tree of the copy instead. Needs root.
+# provider that was built there, on Debian 12 try the example of a fleet, and prove that a header of a test package would have
+# broken the build. With COMMAND, run that in the source tree of the copy instead. Needs root.
 # The trees are kept in POLCA_FRESH (/var/cache/polca-fresh), which is root's; a copy is removed when its run ends.
 set -u
 . "$(dirname "$0")/common.sh"
 case ${1:-} in
--h | --help) sed -n 5,10p "$0" | cut -c3-; exit 0 ;;
+-h | --help) sed -n 5,11p "$0" | cut -c3-; exit 0 ;;
 bookworm | trixie) RELEASE=$1; shift ;;
 *) die "got '${1:-}', allowed: bookworm (Debian 12), trixie (Debian 13)" ;;
 esac
@@ -46,6 +47,18 @@ provider_is_loaded() {
             /usr/bin/python3 -B config/fresh_verbs.py build
 }
 
+# What one appliance of the example stores, another has, also one that was killed and started again. All in one call,
+# because the processes end with it.
+fleet_example_works() {
+    # shellcheck disable=SC2016 # for the inner shell
+    inside bash -c '
+        fleet() { config/fleet-example.sh "$@"; }
+        fleet &&
+            fleet ctl 2 sa set service service_id=7 service_gid=::ffff:192.0.2.1 service_name=seven &&
+            fleet ctl 3 sa table service | grep seven &&
+            fleet kill 1 && fleet && fleet ctl 1 sa table service | grep seven && fleet stop && ! ip netns | grep polca'
+}
+
 [ -e "$BASE" ] || make_base
 trap remove_copy EXIT
 trap 'exit 130' INT TERM
@@ -66,6 +79,10 @@ inside setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent 
     /usr/bin/python3 -B config/quickstart.py build || die "the traffic failed as an ordinary user"
 stage "its libibverbs loads the provider"
 provider_is_loaded >"$COPY/verbs.log" 2>&1 || { cat "$COPY/verbs.log" >&2; die "ibv_rc_pingpong failed"; }
+if [ "$RELEASE" = bookworm ]; then
+    stage "the example of a fleet"
+    fleet_example_works >"$COPY/fleet.log" 2>&1 || { cat "$COPY/fleet.log" >&2; die "fleet-example.sh failed"; }
+fi
 stage "a header of a test package must break the build"
 breaks_with_a_test_header || die "the step cannot detect a missing package"
 stage "fresh $RELEASE: done"

@@ -137,11 +137,11 @@ class Polca:
     def client(self, timeout=30):
         return Client(self.socket, timeout)
 
-    def ctl(self, *args, check=True):
+    def ctl(self, *args, check=True, timeout=60):
         """Run polca-ctl with these arguments; returns what subprocess.run() returns."""
         r = subprocess.run([CTL_PROGRAM, '-s', self.socket] + [str(a) for a in args],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           timeout=time_limit.limit(60))
+                           timeout=time_limit.limit(timeout))
         assert not check or r.returncode == 0, (args, r)
         return r
 

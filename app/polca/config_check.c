@@ -89,10 +89,32 @@ check_attachment(const struct config *c, unsigned int i, struct config_errors *e
 	return 0;
 }
 
-static int
-check_gateway(const struct link_addr *a, unsigned int port, unsigned int i,
-	struct config_errors *errs)
+/* An address of a port's, of one of its two lists. */
+struct listed_address {
+	const struct link_addr *addr;
+	char path[48];
+};
+
+/* @retval false  the port has no more than i addresses */
+static bool
+listed_address(const struct config *c, unsigned int port, unsigned int i, struct listed_address *l)
 {
+	const struct link_port_config *p = &c->port[port].link;
+	bool leader = i >= p->num_addr;
+	unsigned int k = leader ? i - p->num_addr : i;
+
+	if (leader && k >= p->num_leader_addr)
+		return false;
+	l->addr = leader ? &p->leader_addr[k] : &p->addr[k];
+	snprintf(l->path, sizeof(l->path), "ports[%u].%saddresses[%u]", port,
+		leader ? "leader_" : "", k);
+	return true;
+}
+
+static int
+check_gateway(const struct listed_address *l, struct config_errors *errs)
+{
+	const struct link_addr *a = l->addr;
 	char gw[GID_STRLEN], addr[GID_STRLEN];
 
 	if (gid_is_zero(&a->gateway))
@@ -100,14 +122,12 @@ check_gateway(const struct link_addr *a, unsigned int port, unsigned int i,
 	gid_print(&a->gateway, gw);
 	gid_print(&a->gid, addr);
 	if (gid_is_ipv4(&a->gateway) != gid_is_ipv4(&a->gid))
-		return config_error(errs,
-			"ports[%u].addresses[%u].gateway: got \"%s\", allowed: one of %s's family",
-			port, i, gw, addr);
+		return config_error(errs, "%s.gateway: got \"%s\", allowed: one of %s's family",
+			l->path, gw, addr);
 	if (!gid_is_link_local(&a->gateway) &&
 		!gid_same_subnet(&a->gateway, &a->gid, a->prefix_len))
-		return config_error(errs,
-			"ports[%u].addresses[%u].gateway: got \"%s\", allowed: one within %s/%u",
-			port, i, gw, addr, a->prefix_len);
+		return config_error(errs, "%s.gateway: got \"%s\", allowed: one within %s/%u",
+			l->path, gw, addr, a->prefix_len);
 	return 0;
 }
 
@@ -115,21 +135,48 @@ check_gateway(const struct link_addr *a, unsigned int port, unsigned int i,
 static int
 check_unique(const struct config *c, unsigned int port, unsigned int i, struct config_errors *errs)
 {
-	const struct link_addr *a = &c->port[port].link.addr[i];
+	struct listed_address l, other;
 	char text[GID_STRLEN];
 	unsigned int p, k;
 
+	if (!listed_address(c, port, i, &l))
+		return 0;
 	for (p = 0; p <= port; p++)
-		for (k = 0; k < (p == port ? i : c->port[p].link.num_addr); k++) {
-			if (!gid_equal(&c->port[p].link.addr[k].gid, &a->gid))
+		for (k = 0; (p < port || k < i) && listed_address(c, p, k, &other); k++) {
+			if (!gid_equal(&other.addr->gid, &l.addr->gid))
 				continue;
-			if (p != port && gid_is_link_local(&a->gid))
+			if (p != port && gid_is_link_local(&l.addr->gid))
 				continue;
-			return config_error(errs,
-				"ports[%u].addresses[%u]: got \"%s\", which ports[%u].addresses[%u] has already",
-				port, i, gid_print(&a->gid, text), p, k);
+			return config_error(errs, "%s: got \"%s\", which %s has already", l.path,
+				gid_print(&l.addr->gid, text), other.path);
 		}
 	return 0;
+}
+
+/* A port gets them while it runs, and they go with the fleet's lead. */
+static void
+check_leader_addresses(const struct config *c, unsigned int port, struct config_errors *errs)
+{
+	const struct config_port *p = &c->port[port];
+
+	if (p->link.num_leader_addr == 0)
+		return;
+	if (c->engine.sa.fleet.num_endpoints == 0)
+		config_error(errs,
+			"ports[%u].leader_addresses: given, but there is no fleet: fleet.endpoints is missing",
+			port);
+	if (p->encapsulation == CONFIG_IB || p->link.rocev1)
+		config_error(errs,
+			"ports[%u].leader_addresses: given, but only a port of RoCEv2 alone gets addresses while it runs",
+			port);
+	if (p->link.num_addr == 0)
+		config_error(errs,
+			"ports[%u].leader_addresses: given, but ports[%u].addresses has none that the port always has",
+			port, port);
+	if (p->link.num_addr + p->link.num_leader_addr > LINK_ADDRS_MAX)
+		config_error(errs,
+			"ports[%u].leader_addresses: got %u besides %u addresses, allowed: together %u",
+			port, p->link.num_leader_addr, p->link.num_addr, LINK_ADDRS_MAX);
 }
 
 /* A LID is listed once. */
@@ -187,6 +234,7 @@ static void
 check_port_config(const struct config *c, unsigned int port, struct config_errors *errs)
 {
 	const struct link_port_config *p = &c->port[port].link;
+	struct listed_address l;
 	unsigned int i;
 
 	i = (unsigned int)port_by_name(c, p->name);
@@ -197,8 +245,9 @@ check_port_config(const struct config *c, unsigned int port, struct config_error
 			p->name, i);
 	check_attachment(c, port, errs);
 	check_ib_config(&c->port[port], port, errs);
-	for (i = 0; i < p->num_addr; i++) {
-		check_gateway(&p->addr[i], port, i, errs);
+	check_leader_addresses(c, port, errs);
+	for (i = 0; listed_address(c, port, i, &l); i++) {
+		check_gateway(&l, errs);
 		check_unique(c, port, i, errs);
 	}
 }

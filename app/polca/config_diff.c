@@ -94,6 +94,7 @@ config_adds_addresses(const struct config *was, const struct config *now, unsign
 
 	if (port >= was->num_ports || port >= now->num_ports || strcmp(a->name, b->name) != 0 ||
 		was->port[port].encapsulation != CONFIG_ROCE || a->rocev1 ||
+		a->num_leader_addr > 0 || /* these are the last ones of a leader */
 		b->num_addr <= a->num_addr)
 		return false;
 	for (i = 0; i < a->num_addr; i++)

@@ -91,6 +91,10 @@ const struct table_row config_port_keys[] = {
 	LIST(struct config_port, link.addr, link.num_addr, "addresses", 0, LINK_ADDRS_MAX,
 		TABLE_ONE_ALONE | TABLE_RELOAD_MORE, address_keys, NULL,
 		"IPv4 and IPv6 addresses: texts ADDRESS/PREFIX, or objects with a gateway too."),
+	LIST(struct config_port, link.leader_addr, link.num_leader_addr, "leader_addresses", 0,
+		LINK_LEADER_ADDRS_MAX, TABLE_ONE_ALONE, address_keys, NULL,
+		"More of them, which the port has while this appliance leads its fleet: clients reach "
+		"the leader there."),
 	UINT(struct config_port, link.mtu, "mtu", 336, 9978,
 		"Bytes of an IP packet: a path MTU of 4096 needs 4176, 1024 needs 1104. Default: "
 		"the device's."),

@@ -13,6 +13,8 @@ from roce import Station
 from sapeer import Gsi
 
 LEASE = 2
+# of three appliances on one bridge, and of a client there
+ADDRESSES, ASKER = ['10.81.0.%d' % i for i in (1, 2, 3)], '10.81.0.9'
 CLIENT_MAC, CLIENT_IP, CLIENT_QP = '02:00:00:00:7a:02', '10.80.0.2', 0x4a001
 
 

@@ -144,8 +144,9 @@ engine_event_text(const struct engine *e, const struct event *ev, char *buf, siz
 			snprintf(buf, size, "%s: %s, by subnet management",
 				port_name(e, ev->element), name);
 		else
-			snprintf(buf, size, "%s has the address %s, too", port_name(e, ev->element),
-				gid_print(&ev->gid, gid));
+			snprintf(buf, size, "%s %s the address %s, %s", port_name(e, ev->element),
+				ev->removed ? "gave up" : "has", gid_print(&ev->gid, gid),
+				ev->removed ? "which the fleet's leader has" : "too");
 		return RTE_LOG_NOTICE;
 	case EVENT_PORT_ERR:
 	case EVENT_PORT_ACTIVE:

@@ -23,6 +23,7 @@ engine_watch(struct engine *e)
 	neighbours_watch(e, rte_get_tsc_cycles());
 	subnet_watch(e);
 	own_ports_follow(e);
+	leader_addresses_follow(e);
 	reconnect_watch(e);
 	events_log_watch(e);
 	lost_memory_watch(e);

@@ -275,6 +275,7 @@ struct engine {
 	struct sa_walk walk[SA_WALKS];
 	struct own_seen own_seen[LINK_PORTS_MAX];
 	struct own_following own_following;
+	bool leader_addresses; /* the ports have them */
 	struct neighbour_search neighbour_search; /* control thread only */
 	uint64_t mad_hash_key;
 	uint64_t cm_hash_key;
@@ -466,6 +467,10 @@ int own_ports_store(struct engine *e, struct error *err);
  */
 void own_ports_follow(struct engine *e);
 void own_ports_end(struct engine *e);
+
+/* leader_addresses.c */
+/** Control thread: give ports their leader's addresses, or take them away. */
+void leader_addresses_follow(struct engine *e);
 
 /* reconnect.c: control thread */
 void reconnect_watch(struct engine *e);

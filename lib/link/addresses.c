@@ -3,9 +3,10 @@
  */
 
 /*
- * A port's addresses. They are only ever added, and only worker 0 does so once the port has
- * started: it writes the address before the number that covers it, so that other workers, which
- * read the number first, never see half of an address.
+ * A port's addresses. Once the port has started, only worker 0 adds one behind the last, or removes
+ * the last: it writes the address before the number that covers it, so that other workers, which
+ * read the number first, never see half of an address. What is added again at a place which another
+ * worker may still read is the address that was there.
  */
 
 #include "link/interface.h"
@@ -72,5 +73,15 @@ link_add_address(struct link_worker *w, unsigned int port, const struct link_add
 	p->cfg.addr[p->cfg.num_addr] = *addr;
 	RELEASE_SET(p->cfg.num_addr, p->cfg.num_addr + 1);
 	neigh_is_own(w->link->neigh, p, &addr->gid);
+	state_addresses_changed(w, p);
+}
+
+void
+link_remove_last_address(struct link_worker *w, unsigned int port)
+{
+	struct link_port *p = link_port_at(w->link, port);
+
+	RTE_ASSERT(p->cfg.num_addr > 0);
+	RELEASE_SET(p->cfg.num_addr, p->cfg.num_addr - 1);
 	state_addresses_changed(w, p);
 }

@@ -25,11 +25,12 @@
 #include "wire/packet.h"
 #include "wire/tx.h"
 
-#define LINK_PORTS_MAX   32
-#define LINK_ADDRS_MAX   16
-#define LINK_WORKERS_MAX 128
-#define LINK_BURST       32
-#define LINK_LIDS_MAX    64 /* fixed LID routes of a port's configuration */
+#define LINK_PORTS_MAX        32
+#define LINK_ADDRS_MAX        16
+#define LINK_LEADER_ADDRS_MAX 4
+#define LINK_WORKERS_MAX      128
+#define LINK_BURST            32
+#define LINK_LIDS_MAX         64 /* fixed LID routes of a port's configuration */
 
 struct link;
 struct link_worker;
@@ -48,6 +49,9 @@ struct link_port_config {
 	char back_to_back[32]; /**< name of the other port of an in-process pair; "" otherwise */
 	struct link_addr addr[LINK_ADDRS_MAX];
 	unsigned int num_addr;
+	/** The engine adds and removes them: the port's while the fleet's leader is here. */
+	struct link_addr leader_addr[LINK_LEADER_ADDRS_MAX];
+	unsigned int num_leader_addr;
 	uint16_t mtu; /**< 0: the device's */
 	uint16_t vlan; /**< or PATH_NO_VLAN */
 	uint16_t rx_desc; /**< 0: default */
@@ -314,6 +318,12 @@ void link_admit_address(struct link *l, unsigned int port, const struct link_add
  * found good. It is published as the last GID, and announced to the neighbours.
  */
 void link_add_address(struct link_worker *w, unsigned int port, const struct link_addr *addr);
+/**
+ * Worker 0, while the control thread waits: the port loses the address that link_add_address()
+ * gave it last, and its GID. Nobody but the same address may come to its place within a grace
+ * period.
+ */
+void link_remove_last_address(struct link_worker *w, unsigned int port);
 /** Control thread: warn if this host's kernel holds an address of the port. */
 void link_warn_of_kernel(const struct link *l, unsigned int port);
 

@@ -361,6 +361,7 @@ struct event {
 		struct {
 			union gid gid;
 			uint8_t mac[6];
+			bool removed; /**< GID_CHANGE: the port has .gid no more */
 		};
 	};
 };

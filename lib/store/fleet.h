@@ -65,6 +65,12 @@ void fleet_stop(struct fleet *f);
 bool fleet_leads(const struct fleet *f);
 
 /**
+ * True while this appliance leads and no other one can, even if etcd is out of reach: its lease has
+ * not ended, and lasts for another eighth of its time. Any thread.
+ */
+bool fleet_leads_alone(const struct fleet *f);
+
+/**
  * Let an etcd without records replace this appliance's copy, which is refused otherwise. Any
  * thread.
  *

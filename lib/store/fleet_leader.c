@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/etcd_http.h"
 #include "store/fleet_private.h"
 
 RTE_LOG_REGISTER(fleet_logtype, polca.fleet, INFO);
@@ -15,6 +16,14 @@ bool
 fleet_leads(const struct fleet *f)
 {
 	return __atomic_load_n(&f->lead, __ATOMIC_ACQUIRE) != 0;
+}
+
+bool
+fleet_leads_alone(const struct fleet *f)
+{
+	uint64_t end = __atomic_load_n(&f->lease_end, __ATOMIC_ACQUIRE);
+
+	return fleet_leads(f) && etcd_now_ms() + f->config.lease_s * 125 < end;
 }
 
 bool

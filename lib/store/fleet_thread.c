@@ -211,7 +211,7 @@ keep_lease(struct fleet *f, struct error *err)
 			return rc;
 	}
 	__atomic_store_n(&f->request_lease, f->lease, __ATOMIC_RELEASE);
-	f->lease_end = sent + f->config.lease_s * 1000;
+	__atomic_store_n(&f->lease_end, sent + f->config.lease_s * 1000, __ATOMIC_RELEASE);
 	return 0;
 }
 

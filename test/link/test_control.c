@@ -143,6 +143,30 @@ test_added_address_is_answered_for(void **state)
 	assert_string_equal(sent, announcement);
 }
 
+/* Nobody is answered at it any more, its GID is gone, and it can be added again. */
+static void
+test_removed_address_is_not_answered_for(void **state)
+{
+	struct bench *b = *state;
+	struct link_addr more = address("10.0.0.3", 24);
+	const char *who_has = "ffffffffffff 020000000001 0806 0001080006040001"
+			      "020000000001 0a000001 000000000000 0a000003";
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		link_add_address(b->worker[0], 0, &more);
+		assert_int_equal(link_port_attr(b->link, 0)->num_gids, 3);
+		bench_verdict(b, who_has, VERDICT_ARP);
+		bench_expect(b,
+			TO_PEER
+			"0806 0001080006040002020000000002 0a000003 020000000001 0a000001" PAD18);
+		link_remove_last_address(b->worker[0], 0);
+		assert_int_equal(link_port_attr(b->link, 0)->num_gids, 2);
+		bench_verdict(b, who_has, VERDICT_ARP);
+		bench_expect_nothing(b);
+	}
+}
+
 static void
 test_address_that_cannot_be_added(void **state)
 {
@@ -556,6 +580,7 @@ main(void)
 		WITH_BENCH(test_arp_request_for_our_address_is_answered),
 		WITH_BENCH(test_other_arp_is_not_answered),
 		WITH_BENCH(test_added_address_is_answered_for),
+		WITH_BENCH(test_removed_address_is_not_answered_for),
 		WITH_BENCH(test_address_that_cannot_be_added),
 		WITH_BENCH(test_neighbour_solicitation_is_answered),
 		WITH_BENCH(test_duplicate_address_detection_is_answered_to_all),

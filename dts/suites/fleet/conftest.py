@@ -8,8 +8,8 @@ import pytest
 
 import net
 from etcd import Etcd
-from fleet import Fleet, Host, LEASE, caught_up, status, until
-from polca import Polca
+from fleet import ADDRESSES, ASKER, Fleet, Host, LEASE, caught_up, status, until
+from polca import Polca, port
 from sawire import SM_KEY
 
 
@@ -72,3 +72,35 @@ def three(fleet, host):
     yield nodes, gsi, [lead] + [i for i in range(3) if i != lead]
     for g in gsi:
         g.close()
+
+
+@pytest.fixture
+def asker(fleet, ns, request):
+    """A fourth appliance, which asks; the fleet's nodes are a, b and c, in the order of ADDRESSES. A module
+    gives their ports more with PORT = dict(...)."""
+    more = getattr(request.module, 'PORT', {})
+
+    ns.ip('link', 'add', 'br0', 'up', 'type', 'bridge', 'mcast_snooping', 0)
+
+    def wire(i, address, **more):
+        ns.veth('p%d' % i, 'b%d' % i)
+        ns.ip('link', 'set', 'b%d' % i, 'master', 'br0')
+        return port('port0', 'net_af_packet%d,iface=p%d,framecnt=512' % (i, i), address + '/24', **more)
+    for i, name in enumerate('abc'):
+        d = os.path.join(fleet.dir, name)
+        os.makedirs(d)
+        fleet.nodes[name] = Polca(
+            d, [wire(i, ADDRESSES[i], **more)], ns=ns, name=name,
+            sa=dict(path=os.path.join(d, 'db'), map_mb=64),
+            fleet=dict(endpoints=fleet.etcd.urls(), name=name, lease_s=LEASE))
+    d = os.path.join(fleet.dir, 'q')
+    os.makedirs(d)
+    q = Polca(d, [wire(9, ASKER)], ns=ns, name='q')
+    try:
+        fleet.start('a', 'b', 'c')
+        fleet.leader()
+        for p in fleet.alive():
+            until('%s watches' % p.name, lambda: caught_up(p))
+        yield q.start()
+    finally:
+        q.kill()

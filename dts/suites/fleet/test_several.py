@@ -3,46 +3,11 @@
 """A client that knows several SAs of one fleet has its answer although some are dead or silent."""
 
 import json
-import os
 import signal
 
-import pytest
+from fleet import ADDRESSES, ASKER, until
 
-from fleet import LEASE, caught_up, until
-from polca import Polca, port
-
-ADDRESSES = ['10.81.0.%d' % i for i in (1, 2, 3)]
-ASKER = '10.81.0.9'
 QUERIES = 20
-
-
-@pytest.fixture
-def asker(fleet, ns):
-    """A fourth appliance, which asks; the fleet's nodes are a, b and c, in the order of ADDRESSES."""
-    ns.ip('link', 'add', 'br0', 'up', 'type', 'bridge', 'mcast_snooping', 0)
-
-    def wire(i, address):
-        ns.veth('p%d' % i, 'b%d' % i)
-        ns.ip('link', 'set', 'b%d' % i, 'master', 'br0')
-        return port('port0', 'net_af_packet%d,iface=p%d,framecnt=512' % (i, i), address + '/24')
-    for i, name in enumerate('abc'):
-        d = os.path.join(fleet.dir, name)
-        os.makedirs(d)
-        fleet.nodes[name] = Polca(
-            d, [wire(i, ADDRESSES[i])], ns=ns, name=name,
-            sa=dict(path=os.path.join(d, 'db'), map_mb=64),
-            fleet=dict(endpoints=fleet.etcd.urls(), name=name, lease_s=LEASE))
-    d = os.path.join(fleet.dir, 'q')
-    os.makedirs(d)
-    q = Polca(d, [wire(9, ASKER)], ns=ns, name='q')
-    try:
-        fleet.start('a', 'b', 'c')
-        fleet.leader()
-        for p in fleet.alive():
-            until('%s watches' % p.name, lambda: caught_up(p))
-        yield q.start()
-    finally:
-        q.kill()
 
 
 def set_service(asker, number, *to, check=True):

@@ -263,7 +263,7 @@ test_missing_key_is_named(void **state)
 	(void)state;
 	config_refused("{}",
 		"ports: missing, allowed: list of 1..32 objects, of name, device, back_to_back, "
-		"addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, promiscuous, "
+		"addresses, leader_addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, promiscuous, "
 		"trusted, encapsulation, ib");
 	config_refused("{\"ports\": [{\"device\": \"net_null0\"}]}",
 		"ports[0].name: missing, allowed: text of at most 31 bytes");
@@ -278,7 +278,7 @@ test_wrong_type_error_has_value_and_allowed_types(void **state)
 		"eal, workers, limits, congestion, mad, sa, fleet, sma, live, cm, services, ports, log");
 	config_refused("{\"ports\": {}}",
 		"ports: got an object, allowed: list of 1..32 objects, of name, device, "
-		"back_to_back, addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
+		"back_to_back, addresses, leader_addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
 		"promiscuous, trusted, encapsulation, ib");
 	config_refused("{\"eal\": {\"hugepages\": 1}, " PORTS "}",
 		"eal.hugepages: got 1, allowed: true or false");
@@ -312,7 +312,7 @@ test_number_out_of_range(void **state)
 		"limits.max_qp: got 1000, allowed: power of two 32..8388608");
 	config_refused("{\"ports\": []}",
 		"ports: got a list of 0, allowed: list of 1..32 objects, of name, device, "
-		"back_to_back, addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
+		"back_to_back, addresses, leader_addresses, mtu, vlan, rocev1, mac, pkeys, rx_desc, tx_desc, mbufs, "
 		"promiscuous, trusted, encapsulation, ib");
 	config_refused(ONE(", \"vlan\": 4095"),
 		"ports[0].vlan: got 4095, allowed: integer 1..4094");

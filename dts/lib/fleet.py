@@ -13,6 +13,7 @@ from roce import Station
 from sapeer import Gsi
 
 LEASE = 2
+OWN_LIDS = 0xbf00  # from here on, appliances' own ports have theirs
 # of three appliances on one bridge, and of a client there
 ADDRESSES, ASKER = ['10.81.0.%d' % i for i in (1, 2, 3)], '10.81.0.9'
 CLIENT_MAC, CLIENT_IP, CLIENT_QP = '02:00:00:00:7a:02', '10.80.0.2', 0x4a001
@@ -89,9 +90,15 @@ def put(polca, *lids, text='x', check=True):
 
 
 def records(polca):
-    """The database: LID: text."""
+    """The database without the appliances' own ports: LID: text."""
     rows = json.loads(polca.ctl('sa', 'export', '-').stdout)['records']
-    return {int(r['lid'], 0): r['node_desc'] for r in rows if r['record'] == 'NodeRecord'}
+    return {int(r['lid'], 0): r['node_desc'] for r in rows
+            if r['record'] == 'NodeRecord' and int(r['lid'], 0) < OWN_LIDS}
+
+
+def num_own_ports(polca):
+    rows = json.loads(polca.ctl('sa', 'export', '-').stdout)['records']
+    return sum(r['record'] == 'NodeRecord' and int(r['lid'], 0) >= OWN_LIDS for r in rows)
 
 
 class Host:

@@ -6,6 +6,7 @@
 
 #include <rte_cycles.h>
 
+#include "engine/own_ports_fleet.h"
 #include "engine/subnet.h"
 #include "engine/verbs_cm.h"
 #include "engine/verbs_mad.h"
@@ -24,6 +25,7 @@ engine_watch(struct engine *e)
 	subnet_watch(e);
 	own_ports_follow(e);
 	leader_addresses_follow(e);
+	own_wish_follow(e);
 	reconnect_watch(e);
 	events_log_watch(e);
 	lost_memory_watch(e);

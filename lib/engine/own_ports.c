@@ -3,7 +3,7 @@
  */
 
 /*
- * If the SA's database is empty, it gets records of this appliance's own RoCE ports, so that a new
+ * If the SA's database is empty, or there is a fleet (own_ports_fleet.c), it gets records of this appliance's own RoCE ports, so that a new
  * SA is not empty: one channel adapter, its ports, their addresses and P_Keys, and links between
  * ports that are joined back to back. A RoCE port has no LID, so port i gets LID i + 1. Records of
  * native IB ports come from their subnet management agent (own_ports_follow.c).
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "engine/subnet.h"
+#include "sa/owned.h"
 #include "wire/bytes.h"
 
 #define RECORDS_A_PORT 5
@@ -187,20 +188,15 @@ own_ports_store_is_empty(struct engine *e)
 	return true;
 }
 
-int
-own_ports_store(struct engine *e, struct error *err)
+/* Records of all RoCE ports. The caller frees .changes; NULL: no memory */
+static struct filler
+own_ports_fill(struct engine *e)
 {
 	unsigned int i, n = link_num_ports(e->link);
-	struct filler f = { .engine = e };
-	int ret;
+	struct filler f = { .engine = e, .node_guid = node_guid(e) };
 
-	if (!own_ports_store_is_empty(e))
-		return 0;
 	f.changes = calloc(n, RECORDS_A_PORT * sizeof(f.changes[0]));
-	if (f.changes == NULL)
-		return error_set(err, ENOMEM, "no memory for the SA's own ports");
-	f.node_guid = node_guid(e);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && f.changes != NULL; i++) {
 		const struct port_attr *port = link_port_attr(e->link, i);
 
 		if (port->ib)
@@ -211,7 +207,33 @@ own_ports_store(struct engine *e, struct error *err)
 		add_pkeys(&f, port);
 		own_ports_add_link(&f, port);
 	}
+	return f;
+}
+
+int
+own_ports_store(struct engine *e, struct error *err)
+{
+	struct filler f;
+	int ret;
+
+	if (!own_ports_store_is_empty(e))
+		return 0;
+	f = own_ports_fill(e);
+	if (f.changes == NULL)
+		return error_set(err, ENOMEM, "no memory for the SA's own ports");
 	ret = sa_change(e->sa, f.changes, f.num, err);
 	free(f.changes);
 	return ret;
+}
+
+size_t
+own_ports_request(struct engine *e, uint8_t *bytes)
+{
+	struct filler f = own_ports_fill(e);
+	size_t len = 0;
+
+	if (f.changes != NULL)
+		len = owned_put(fleet_name(e->fleet), f.changes, f.num, bytes);
+	free(f.changes);
+	return len;
 }

@@ -19,6 +19,7 @@
 
 #include <rte_cycles.h>
 
+#include "engine/own_ports_fleet.h"
 #include "engine/store_forward.h"
 #include "engine/store_notices.h"
 #include "engine/worker.h"
@@ -151,8 +152,11 @@ static void
 store_thread_hand_back(void *arg, struct sa_write *write)
 {
 	struct store_thread *t = arg;
-	struct worker *w = t->engine->worker[sa_write_worker(write)];
+	struct worker *w;
 
+	if (own_wish_handed_back(t->engine, write))
+		return;
+	w = t->engine->worker[sa_write_worker(write)];
 	/* full only for a moment: the ring is as large as the number of outstanding changes */
 	while (rte_ring_sp_enqueue(w->written, write) != 0)
 		sched_yield();
@@ -227,7 +231,8 @@ store_thread_run_forward(struct store_thread *t)
 
 	if (t->forward == NULL)
 		return false;
-	work = store_forward_run(t->forward, lease_seconds(t));
+	work = own_wish_run(t->engine, t->forward, lease_seconds(t));
+	work |= store_forward_run(t->forward, lease_seconds(t));
 	if (work)
 		store_thread_wake_workers(t);
 	return store_notices_run(t->notices) || work;
@@ -376,7 +381,7 @@ store_thread_create(struct engine *e, struct error *err)
 	if (e->fleet != NULL) {
 		t->forward = store_forward_create(e, store_thread_hand_back, t);
 		t->notices = store_notices_create(e);
-		if (t->forward == NULL || t->notices == NULL)
+		if (t->forward == NULL || t->notices == NULL || own_wish_create(e) != 0)
 			return error_set(err, ENOMEM, "no memory for changes in the fleet");
 	}
 	for (i = 0; i < e->num_workers; i++) {
@@ -440,6 +445,7 @@ store_thread_destroy(struct engine *e)
 		engine_ring_free(t->in[i]);
 	store_forward_destroy(t->forward);
 	store_notices_destroy(t->notices);
+	own_wish_destroy(e);
 	pthread_cond_destroy(&t->job_done);
 	pthread_mutex_destroy(&t->lock);
 	mem_free(e->alloc, t);

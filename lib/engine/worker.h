@@ -275,6 +275,7 @@ struct engine {
 	struct sa_walk walk[SA_WALKS];
 	struct own_seen own_seen[LINK_PORTS_MAX];
 	struct own_following own_following;
+	struct own_wish *own_wish; /* NULL: no fleet */
 	bool leader_addresses; /* the ports have them */
 	struct neighbour_search neighbour_search; /* control thread only */
 	uint64_t mad_hash_key;
@@ -459,6 +460,8 @@ void sa_store_destroy(struct engine *e);
 /* own_ports.c */
 /** Put this appliance's own RoCE ports into the database if it is empty. */
 int own_ports_store(struct engine *e, struct error *err);
+/** The same, as a request (sa/owned.h). @param bytes  OWNED_LEN_MAX bytes. @return length */
+size_t own_ports_request(struct engine *e, uint8_t *bytes);
 
 /* own_ports_follow.c */
 /**

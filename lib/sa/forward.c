@@ -49,7 +49,7 @@ form_requester(struct form *f, struct requester *who)
 static void
 form_wish(struct form *f, struct sa_write *w, uint16_t *attribute)
 {
-	CHOICE(f, w->kind, WRITE_NOTICE);
+	CHOICE(f, w->kind, WRITE_OWNED);
 	CHOICE(f, w->version, SA_V2);
 	NUMBER(f, *attribute);
 	NUMBER(f, w->mask);
@@ -128,6 +128,8 @@ kind_has_type(const struct sa_write *w)
 		return w->type->attribute == SA_SERVICE || w->type->attribute == SA_MCMEMBER;
 	case WRITE_NOTICE:
 		return w->type->attribute == SA_NOTICE;
+	case WRITE_OWNED:
+		return w->type->attribute == SA_NODE;
 	case WRITE_CONFIG:
 	default:
 		return w->type->stored && w->edit != SA_EDIT_NONE && w->edit != SA_EDIT_UNKNOWN &&
@@ -160,7 +162,7 @@ forward_get_request(struct sa_write *w, const uint8_t *bytes, size_t len)
 		return -EBADMSG;
 	w->type = sa_record_type(attribute);
 	if (w->type == NULL || !kind_has_type(w) || (w->version != SA_V1 && w->version != SA_V2) ||
-		(w->kind != WRITE_CONFIG && w->data_len != 0))
+		(w->kind != WRITE_CONFIG && w->kind != WRITE_OWNED && w->data_len != 0))
 		return -EBADMSG;
 	w->peer.neighbour = PATH_NO_NEIGHBOUR;
 	w->forwarded = bytes + f.at;

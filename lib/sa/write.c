@@ -24,6 +24,7 @@ static uint16_t (*const kinds[])(struct write_batch *b, struct sa_write *w) = {
 	[WRITE_RID_DELETE] = write_rid_delete,
 	[WRITE_CONFIG] = write_config,
 	[WRITE_NOTICE] = write_notice,
+	[WRITE_OWNED] = write_owned,
 };
 
 /* --- batches --- */

@@ -32,6 +32,7 @@ enum write_kind {
 	WRITE_RID_DELETE, /**< version 1: Service or MCMember by RID */
 	WRITE_CONFIG,
 	WRITE_NOTICE, /**< a fleet: a trap of another issuer, for the leader to report */
+	WRITE_OWNED, /**< a fleet: the records of an appliance's own ports (sa/owned.h) */
 };
 
 struct sa_write {
@@ -48,8 +49,9 @@ struct sa_write {
 	uint32_t rid; /**< in and out */
 	uint8_t edit; /**< Config: enum sa_edit */
 	struct mad_body *body; /**< data of a multi-packet Config */
-	const uint8_t *forwarded; /**< data of a Config that another appliance has passed on */
-	uint32_t data_len; /**< Config: length of the records */
+	/** data of a Config that another appliance has passed on, or of own ports */
+	const uint8_t *forwarded;
+	uint32_t data_len; /**< Config: length of the records; own ports: of all data */
 	uint8_t data[SA1_AREA]; /**< data of a single-packet Config */
 	uint8_t rec[SA_RECORD_MAX]; /**< in: record of the request; out: record of the answer */
 	uint16_t status; /**< out */
@@ -115,6 +117,7 @@ uint16_t write_subscribe(struct write_batch *b, struct sa_write *w);
 uint16_t write_rid_delete(struct write_batch *b, struct sa_write *w);
 uint16_t write_config(struct write_batch *b, struct sa_write *w);
 uint16_t write_notice(struct write_batch *b, struct sa_write *w);
+uint16_t write_owned(struct write_batch *b, struct sa_write *w);
 /** Copy bytes of a Config's records, as they were on the wire. */
 void config_read_wire(const struct sa_write *w, uint64_t offset, uint8_t *wire, size_t len);
 

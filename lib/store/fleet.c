@@ -298,6 +298,8 @@ fleet_close(void *arg)
 	}
 	fleet_requests_free(f);
 	fleet_notices_free(f);
+	free(f->names[0].at);
+	free(f->names[1].at);
 	etcd_client_destroy(f->writer);
 	etcd_client_destroy(f->session);
 	if (f->copy.close != NULL)

@@ -61,6 +61,8 @@ int fleet_open(const struct fleet_config *config, const char *path, uint64_t map
 int fleet_start(struct fleet *f, void (*wake)(void *arg), void *arg, struct error *err);
 /** Give up the lead and end the thread. */
 void fleet_stop(struct fleet *f);
+/** This appliance's name. Any thread. */
+const char *fleet_name(const struct fleet *f);
 /** True while changes are accepted here. Any thread. */
 bool fleet_leads(const struct fleet *f);
 
@@ -77,6 +79,12 @@ bool fleet_leads_alone(const struct fleet *f);
  * @retval -ENOENT  it has not been refused
  */
 int fleet_accept_empty(struct fleet *f, struct error *err);
+
+/**
+ * True if an appliance of this name takes part, or did so at the look at etcd before the last one.
+ * There are three looks in the time of a lease. Any thread.
+ */
+bool fleet_is_member(struct fleet *f, const char *name);
 
 /** True if etcd has answered the last request. Any thread. */
 bool fleet_connected(const struct fleet *f);

@@ -5,12 +5,19 @@
 /* Who leads, as the fleet's thread learns it. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/etcd_http.h"
 #include "store/fleet_private.h"
 
 RTE_LOG_REGISTER(fleet_logtype, polca.fleet, INFO);
+
+const char *
+fleet_name(const struct fleet *f)
+{
+	return f->config.name;
+}
 
 bool
 fleet_leads(const struct fleet *f)
@@ -24,6 +31,37 @@ fleet_leads_alone(const struct fleet *f)
 	uint64_t end = __atomic_load_n(&f->lease_end, __ATOMIC_ACQUIRE);
 
 	return fleet_leads(f) && etcd_now_ms() + f->config.lease_s * 125 < end;
+}
+
+bool
+fleet_is_member(struct fleet *f, const char *name)
+{
+	bool found = false;
+	size_t look, i;
+
+	pthread_mutex_lock(&f->lock);
+	for (look = 0; look < 2; look++)
+		for (i = 0; i < f->names[look].n && !found; i++)
+			found = strcmp(f->names[look].at[i], name) == 0;
+	pthread_mutex_unlock(&f->lock);
+	return found;
+}
+
+void
+fleet_note_members(struct fleet *f, const struct etcd_kvs *kvs, const char *prefix)
+{
+	struct fleet_names *now = &f->names[0], *before = &f->names[1];
+	char(*room)[FLEET_NAME_MAX] = calloc(kvs->n + 1, sizeof(*room));
+	size_t i, len = strlen(prefix);
+
+	if (room == NULL)
+		return; /* the members stay as they were */
+	free(before->at);
+	*before = *now;
+	*now = (struct fleet_names){ .at = room };
+	for (i = 0; i < kvs->n; i++)
+		if (strncmp(kvs->at[i].key, prefix, len) == 0)
+			snprintf(room[now->n++], FLEET_NAME_MAX, "%s", kvs->at[i].key + len);
 }
 
 bool

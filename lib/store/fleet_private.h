@@ -62,6 +62,11 @@ struct fleet_keys {
 	char records_end[FLEET_KEY_MAX];
 };
 
+struct fleet_names {
+	char (*at)[FLEET_NAME_MAX];
+	size_t n;
+};
+
 struct fleet {
 	struct fleet_config config;
 	struct fleet_keys key;
@@ -104,6 +109,7 @@ struct fleet {
 	unsigned int num_requests;
 	TAILQ_HEAD(, fleet_notice) notices; /* at the leader */
 	unsigned int num_notices;
+	struct fleet_names names[2]; /* of the members, at the last look and the one before */
 	struct fleet_status status;
 
 	/* the fleet's thread */
@@ -156,6 +162,9 @@ void fleet_is_away(struct fleet *f);
 void fleet_step_down(struct fleet *f, const char *why);
 /* Who leads, as of a revision; kv NULL: nobody. */
 void fleet_learn_leader(struct fleet *f, const struct etcd_kv *kv, uint64_t revision);
+
+/* With the lock held: remember the members of a look, whose keys begin with @p prefix. */
+void fleet_note_members(struct fleet *f, const struct etcd_kvs *kvs, const char *prefix);
 
 /* fleet_follow.c: what the watch and a load bring */
 

@@ -301,6 +301,7 @@ set_members(struct fleet *f, const struct etcd_kvs *kvs, uint64_t changed)
 	struct fleet_status *s = &f->status;
 	size_t i, len = strlen(f->key.members);
 
+	fleet_note_members(f, kvs, f->key.members);
 	s->num_members = 0;
 	for (i = 0; i < kvs->n && s->num_members < FLEET_MEMBERS_MAX; i++) {
 		struct fleet_member *m = &s->member[s->num_members];

@@ -4,14 +4,16 @@
 
 /*
  * Fuzz what appliances of a fleet pass to each other. Input: {0: a request, 1: an answer, 2: the
- * tail of a subscription; bytes}.
+ * tail of a subscription, 3: an appliance's own ports; bytes}.
  */
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "../counted.h"
 #include "sa/forward.h"
 #include "sa/layout.h"
+#include "sa/owned.h"
 #include "sa/server.h"
 #include "sa/tables.h"
 
@@ -65,11 +67,64 @@ fuzz_subscriber(const uint8_t *bytes, size_t len)
 	free(r);
 }
 
+static int
+load_nothing(void *arg, int (*each)(void *to, const struct store_op *op), void *to,
+	struct error *err)
+{
+	(void)arg, (void)each, (void)to, (void)err;
+	return 0;
+}
+
+static uint64_t
+grace_none(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static bool
+grace_over(void *arg, uint64_t token)
+{
+	(void)arg, (void)token;
+	return true;
+}
+
+/* Compared with a database without records: all that it asks for differs. */
+static void
+fuzz_owned(const uint8_t *bytes, size_t len)
+{
+	static struct counted memory;
+	struct store_config config = {
+		.tables = SA_TABLES,
+		.indexes = sa_indexes,
+		.num_indexes = SA_INDEXES,
+		.readers = 1,
+		.max_old_bytes = 1 << 20,
+		.max_versions = 4,
+		.grace = { grace_none, grace_over, NULL },
+		.backend = { .load = load_nothing },
+		.alloc = &memory.alloc,
+	};
+	static struct store *store;
+	struct error err;
+	uint64_t taken;
+
+	if (store == NULL) {
+		counted_init(&memory);
+		store = store_create(&config, &err);
+	}
+	if (store == NULL)
+		abort();
+	owned_differs(store_current(store_reader(store, 0)), bytes, len, &taken);
+	if (taken != 0)
+		abort();
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const kinds[])(const uint8_t *bytes, size_t len) = { fuzz_request,
-		fuzz_answer, fuzz_subscriber };
+		fuzz_answer, fuzz_subscriber, fuzz_owned };
 	uint8_t *copy; /* exactly as long, so that ASan finds reads beyond */
 
 	if (size < 2)
@@ -78,7 +133,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (copy == NULL)
 		return 0;
 	memcpy(copy, data + 1, size - 1);
-	kinds[data[0] % 3](copy, size - 1);
+	kinds[data[0] % 4](copy, size - 1);
 	free(copy);
 	return 0;
 }

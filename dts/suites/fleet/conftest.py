@@ -3,12 +3,13 @@
 """A namespace with three members of etcd on its loopback, and appliances that share its database."""
 
 import os
+import re
 
 import pytest
 
 import net
 from etcd import Etcd
-from fleet import ADDRESSES, ASKER, Fleet, Host, LEASE, caught_up, status, until
+from fleet import ADDRESSES, ASKER, Fleet, Host, LEASE, caught_up, num_own_ports, status, until
 from polca import Polca, port
 from sawire import SM_KEY
 
@@ -22,7 +23,7 @@ def ns():
 @pytest.fixture
 def where(kept, request):
     # the initials: the path of a Unix socket has at most 107 bytes
-    d = os.path.join(kept, ''.join(w[0] for w in request.node.name.split('_')[1:]))
+    d = os.path.join(kept, ''.join(w[0] for w in re.split(r'[\[_]', request.node.name)[1:]))
     os.makedirs(d)
     return d
 
@@ -67,6 +68,7 @@ def three(fleet, host):
     fleet.leader()
     for p in nodes:
         until('%s watches' % p.name, lambda: caught_up(p))
+        until('own ports of all at %s' % p.name, lambda: num_own_ports(p) == 3)
     gsi = [host.gsi(i) for i in range(3)]
     lead = next(i for i, p in enumerate(nodes) if status(p)['leads'])
     yield nodes, gsi, [lead] + [i for i in range(3) if i != lead]

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Ports that belong to an appliance of a fleet: see owned.h. */
+
+#include <string.h>
+
+#include "sa/form.h"
+#include "sa/layout.h"
+#include "sa/owned.h"
+#include "sa/server.h"
+#include "sa/tables.h"
+#include "wire/bytes.h"
+
+#define OWNED_FORM   1 /* of a NodeRecord's tail */
+#define LID_RECORDS  64 /* most records of one table and LID */
+#define OWNED_TABLES 5
+
+static const uint16_t owned_types[OWNED_TABLES] = { SA_NODE, SA_PORT_INFO, SA_GUID_INFO,
+	SA_PKEY_TABLE, SA_LINK };
+
+/* A request, and what it would do. */
+struct owned_plan {
+	struct write_batch *batch; /* NULL: only look */
+	const struct store_version *seen; /* without a batch */
+	const uint8_t *bytes;
+	size_t len;
+	char owner[OWNED_NAME_MAX];
+	size_t records; /* where they begin */
+	uint16_t lid[OWNED_PORTS + 1]; /* that the port with this LID of the request has; 0: none */
+	uint16_t next_lid; /* to look at */
+	uint64_t taken;
+	bool differs;
+	uint16_t status;
+};
+
+static const struct store_version *
+owned_view(const struct owned_plan *p)
+{
+	return p->batch != NULL ? write_view(p->batch) : p->seen;
+}
+
+/* --- the form of a request --- */
+
+static void
+form_owner(struct form *f, char *name)
+{
+	size_t len = form_number(f, strlen(name), 1, OWNED_NAME_MAX - 1);
+
+	form_bytes(f, name, len);
+	name[f->bad ? 0 : len] = '\0';
+	f->bad |= len == 0;
+}
+
+static bool
+is_owned_type(const struct sa_record_type *t)
+{
+	unsigned int i;
+
+	for (i = 0; t != NULL && i < OWNED_TABLES; i++)
+		if (t->attribute == owned_types[i])
+			return true;
+	return false;
+}
+
+size_t
+owned_put(const char *owner, const struct sa_change *records, size_t n, uint8_t *bytes)
+{
+	struct form f = { .out = bytes, .len = OWNED_LEN_MAX };
+	char name[OWNED_NAME_MAX];
+	uint8_t rec[SA_RECORD_MAX];
+	uint16_t attribute;
+	size_t i;
+
+	snprintf(name, sizeof(name), "%s", owner);
+	form_owner(&f, name);
+	for (i = 0; i < n; i++) {
+		attribute = records[i].type->attribute;
+		memcpy(rec, records[i].rec, sizeof(rec));
+		NUMBER(&f, attribute);
+		form_bytes(&f, rec, records[i].type->len);
+	}
+	return f.bad ? 0 : f.at;
+}
+
+/* The record at a position, which moves behind it. @return NULL: it was the last, or the form is
+ * bad */
+static const struct sa_record_type *
+next_record(const struct owned_plan *p, struct form *f, uint8_t rec[SA_RECORD_MAX])
+{
+	const struct sa_record_type *t;
+	uint16_t attribute = 0;
+
+	if (f->at == p->len || f->bad)
+		return NULL;
+	NUMBER(f, attribute);
+	t = f->bad ? NULL : sa_record_type(attribute);
+	if (!is_owned_type(t)) {
+		f->bad = true;
+		return NULL;
+	}
+	memset(rec, 0, SA_RECORD_MAX);
+	form_bytes(f, rec, t->len);
+	return f->bad ? NULL : t;
+}
+
+static struct form
+first_record(const struct owned_plan *p)
+{
+	return (struct form){ .in = p->bytes, .len = p->len, .at = p->records };
+}
+
+/* --- owners --- */
+
+bool
+owner_of(const struct store_record *r, char name[OWNED_NAME_MAX])
+{
+	const struct sa_record_type *t = sa_record_type(SA_NODE);
+	size_t len = r->len > t->len + 1u ? r->len - t->len - 1u : 0;
+
+	if (r->table != SA_TABLE_NODE || len == 0 || len >= OWNED_NAME_MAX ||
+		r->bytes[t->len] != OWNED_FORM)
+		return false;
+	memcpy(name, r->bytes + t->len + 1, len);
+	name[len] = '\0';
+	return true;
+}
+
+static bool
+is_owners(const struct owned_plan *p, const struct store_record *r)
+{
+	char name[OWNED_NAME_MAX];
+
+	return owner_of(r, name) && strcmp(name, p->owner) == 0;
+}
+
+static const struct store_record *
+node_of_port(const struct owned_plan *p, uint64_t guid)
+{
+	const struct store_record *r;
+	struct store_cursor c;
+	uint64_t key;
+
+	store_seek_index(&c, owned_view(p), SA_INDEX_PORT_GUID, guid);
+	r = store_next(&c, &key);
+	return r != NULL && key == guid ? r : NULL;
+}
+
+/* --- LIDs --- */
+
+/* The LID of a port of the request, from the record's bytes; 0: it is out of range */
+static unsigned int
+asked_lid(const struct sa_record_type *t, const uint8_t *rec, const char *field)
+{
+	uint64_t lid = sa_get_named(t, field, rec);
+
+	return lid <= OWNED_PORTS ? (unsigned int)lid : 0;
+}
+
+static bool
+lid_is_free(const struct owned_plan *p, uint16_t lid)
+{
+	const struct store_version *v = owned_view(p);
+	const struct store_record *r;
+	struct store_cursor c;
+	unsigned int i;
+
+	for (i = 0; i < OWNED_TABLES; i++) {
+		r = sa_first_of_lid(v, sa_record_type(owned_types[i])->table, lid, &c);
+		if (r != NULL && r->rid >> 16 == lid)
+			return false;
+	}
+	return true;
+}
+
+/* Find the ports that are stored, and with a batch give the others a LID. */
+static void
+plan_lids(struct owned_plan *p, bool give)
+{
+	struct form f = first_record(p);
+	const struct sa_record_type *t;
+	const struct store_record *r;
+	uint8_t rec[SA_RECORD_MAX];
+	unsigned int port;
+	uint64_t guid;
+
+	while ((t = next_record(p, &f, rec)) != NULL) {
+		if (t->table != SA_TABLE_NODE)
+			continue;
+		port = asked_lid(t, rec, "lid");
+		guid = get_be64(rec + NODE_OFF_PORT_GUID);
+		r = node_of_port(p, guid);
+		if (r != NULL && is_owners(p, r)) {
+			p->lid[port] = (uint16_t)(r->rid >> 16);
+		} else if (r != NULL) {
+			p->taken = guid;
+		} else if (give) {
+			while (p->next_lid > 0 && !lid_is_free(p, p->next_lid))
+				p->next_lid--;
+			p->lid[port] = p->next_lid;
+			p->next_lid -= p->next_lid > 0;
+		} else {
+			p->differs = true;
+		}
+	}
+	if (f.bad)
+		p->status = SA_STATUS_REQ_INVALID;
+	p->lid[0] = 0;
+}
+
+/* Replace the request's LIDs in a record. @return false: its port has none */
+static bool
+give_lids(const struct owned_plan *p, const struct sa_record_type *t, uint8_t *rec)
+{
+	static const char *const fields[] = { "lid", "base_lid", "from_lid", "to_lid" };
+	bool link = t->table == SA_TABLE_LINK;
+	unsigned int i, first = link ? 2 : 0;
+	unsigned int end = link ? 4 : t->table == SA_TABLE_PORT_INFO ? 2 : 1;
+	uint16_t lid;
+
+	for (i = first; i < end; i++) {
+		lid = p->lid[asked_lid(t, rec, fields[i])];
+		if (lid == 0)
+			return false;
+		sa_put_named(t, fields[i], rec, lid);
+	}
+	return true;
+}
+
+/* --- changes --- */
+
+static bool
+is_asked(const struct owned_plan *p, const struct store_record *r)
+{
+	struct form f = first_record(p);
+	const struct sa_record_type *t;
+	uint8_t rec[SA_RECORD_MAX];
+
+	while ((t = next_record(p, &f, rec)) != NULL)
+		if (t->table == r->table && give_lids(p, t, rec) && sa_rid(t, rec) == r->rid)
+			return true;
+	return false;
+}
+
+/* Remove records of a LID that is the owner's, except those of the request. */
+static void
+remove_others(struct owned_plan *p, const struct sa_record_type *t, uint16_t lid)
+{
+	const struct store_record *r;
+	uint32_t gone[LID_RECORDS];
+	struct store_cursor c;
+	unsigned int i, n = 0;
+
+	for (r = sa_first_of_lid(owned_view(p), t->table, lid, &c);
+		r != NULL && r->rid >> 16 == lid && n < LID_RECORDS; r = store_next(&c, NULL))
+		if (!is_asked(p, r))
+			gone[n++] = r->rid;
+	p->differs |= n > 0;
+	for (i = 0; i < n && p->batch != NULL && p->status == MAD_STATUS_OK; i++)
+		p->status = write_del(p->batch, t, gone[i]);
+}
+
+static void
+plan_removals(struct owned_plan *p)
+{
+	uint16_t lids[OWNED_PORTS];
+	const struct store_record *r;
+	struct store_cursor c;
+	unsigned int i, k, n = 0;
+
+	store_seek(&c, owned_view(p), SA_TABLE_NODE, 0);
+	while ((r = store_next(&c, NULL)) != NULL && n < OWNED_PORTS)
+		if (is_owners(p, r))
+			lids[n++] = (uint16_t)(r->rid >> 16);
+	for (i = 0; i < n; i++)
+		for (k = OWNED_TABLES; k-- > 0;) /* the NodeRecord, which has the owner, last */
+			remove_others(p, sa_record_type(owned_types[k]), lids[i]);
+}
+
+static void
+put_record(struct owned_plan *p, const struct sa_record_type *t, const uint8_t *rec)
+{
+	const struct store_record *r = store_get(owned_view(p), t->table, sa_rid(t, rec));
+	uint8_t tail[1 + OWNED_NAME_MAX] = { OWNED_FORM };
+	size_t len = t->table == SA_TABLE_NODE ? 1 + strlen(p->owner) : 0;
+
+	memcpy(tail + 1, p->owner, strlen(p->owner));
+	if (r != NULL && r->len == t->len + len && memcmp(r->bytes, rec, t->len) == 0 &&
+		memcmp(r->bytes + t->len, tail, len) == 0)
+		return;
+	p->differs = true;
+	if (p->batch != NULL)
+		p->status = write_put(p->batch, t, sa_rid(t, rec), rec, len > 0 ? tail : NULL, len);
+}
+
+static void
+plan_puts(struct owned_plan *p)
+{
+	struct form f = first_record(p);
+	const struct sa_record_type *t;
+	uint8_t rec[SA_RECORD_MAX];
+
+	while (p->status == MAD_STATUS_OK && (t = next_record(p, &f, rec)) != NULL)
+		if (give_lids(p, t, rec))
+			put_record(p, t, rec);
+}
+
+static void
+plan_all(struct owned_plan *p)
+{
+	struct form f = { .in = p->bytes, .len = p->len };
+
+	form_owner(&f, p->owner);
+	p->records = f.at;
+	p->next_lid = OWNED_LID_LAST;
+	p->status = f.bad ? SA_STATUS_REQ_INVALID : MAD_STATUS_OK;
+	if (p->status == MAD_STATUS_OK)
+		plan_lids(p, false);
+	if (p->status == MAD_STATUS_OK)
+		plan_removals(p);
+	if (p->status == MAD_STATUS_OK && p->batch != NULL)
+		plan_lids(p, true);
+	plan_puts(p);
+}
+
+bool
+owned_differs(const struct store_version *v, const uint8_t *bytes, size_t len, uint64_t *taken)
+{
+	struct owned_plan p = { .seen = v, .bytes = bytes, .len = len };
+
+	plan_all(&p);
+	*taken = p.taken;
+	return p.differs;
+}
+
+uint16_t
+write_owned(struct write_batch *b, struct sa_write *w)
+{
+	struct owned_plan p = { .batch = b, .bytes = w->forwarded, .len = w->data_len };
+
+	plan_all(&p);
+	return p.status;
+}

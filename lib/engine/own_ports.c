@@ -3,10 +3,11 @@
  */
 
 /*
- * If the SA's database is empty, or there is a fleet (own_ports_fleet.c), it gets records of this appliance's own RoCE ports, so that a new
- * SA is not empty: one channel adapter, its ports, their addresses and P_Keys, and links between
- * ports that are joined back to back. A RoCE port has no LID, so port i gets LID i + 1. Records of
- * native IB ports come from their subnet management agent (own_ports_follow.c).
+ * If the SA's database is empty, or there is a fleet (own_ports_fleet.c), it gets records of this
+ * appliance's own RoCE ports, so that a new SA is not empty: one channel adapter, its ports, their
+ * addresses and P_Keys, and links between ports that are joined back to back. A RoCE port has no
+ * LID, so port i gets LID i + 1. Records of native IB ports come from their subnet management agent
+ * (own_ports_follow.c).
  */
 
 #include <errno.h>

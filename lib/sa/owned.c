@@ -87,7 +87,7 @@ owned_put(const char *owner, const struct sa_change *records, size_t n, uint8_t 
 /* The record at a position, which moves behind it. @return NULL: it was the last, or the form is
  * bad */
 static const struct sa_record_type *
-next_record(const struct owned_plan *p, struct form *f, uint8_t rec[SA_RECORD_MAX])
+owned_next_record(const struct owned_plan *p, struct form *f, uint8_t rec[SA_RECORD_MAX])
 {
 	const struct sa_record_type *t;
 	uint16_t attribute = 0;
@@ -185,7 +185,7 @@ plan_lids(struct owned_plan *p, bool give)
 	unsigned int port;
 	uint64_t guid;
 
-	while ((t = next_record(p, &f, rec)) != NULL) {
+	while ((t = owned_next_record(p, &f, rec)) != NULL) {
 		if (t->table != SA_TABLE_NODE)
 			continue;
 		port = asked_lid(t, rec, "lid");
@@ -231,13 +231,13 @@ give_lids(const struct owned_plan *p, const struct sa_record_type *t, uint8_t *r
 /* --- changes --- */
 
 static bool
-is_asked(const struct owned_plan *p, const struct store_record *r)
+owned_is_asked(const struct owned_plan *p, const struct store_record *r)
 {
 	struct form f = first_record(p);
 	const struct sa_record_type *t;
 	uint8_t rec[SA_RECORD_MAX];
 
-	while ((t = next_record(p, &f, rec)) != NULL)
+	while ((t = owned_next_record(p, &f, rec)) != NULL)
 		if (t->table == r->table && give_lids(p, t, rec) && sa_rid(t, rec) == r->rid)
 			return true;
 	return false;
@@ -254,7 +254,7 @@ remove_others(struct owned_plan *p, const struct sa_record_type *t, uint16_t lid
 
 	for (r = sa_first_of_lid(owned_view(p), t->table, lid, &c);
 		r != NULL && r->rid >> 16 == lid && n < LID_RECORDS; r = store_next(&c, NULL))
-		if (!is_asked(p, r))
+		if (!owned_is_asked(p, r))
 			gone[n++] = r->rid;
 	p->differs |= n > 0;
 	for (i = 0; i < n && p->batch != NULL && p->status == MAD_STATUS_OK; i++)
@@ -301,13 +301,13 @@ plan_puts(struct owned_plan *p)
 	const struct sa_record_type *t;
 	uint8_t rec[SA_RECORD_MAX];
 
-	while (p->status == MAD_STATUS_OK && (t = next_record(p, &f, rec)) != NULL)
+	while (p->status == MAD_STATUS_OK && (t = owned_next_record(p, &f, rec)) != NULL)
 		if (give_lids(p, t, rec))
 			put_record(p, t, rec);
 }
 
 static void
-plan_all(struct owned_plan *p)
+plan_owned(struct owned_plan *p)
 {
 	struct form f = { .in = p->bytes, .len = p->len };
 
@@ -329,7 +329,7 @@ owned_differs(const struct store_version *v, const uint8_t *bytes, size_t len, u
 {
 	struct owned_plan p = { .seen = v, .bytes = bytes, .len = len };
 
-	plan_all(&p);
+	plan_owned(&p);
 	*taken = p.taken;
 	return p.differs;
 }
@@ -339,6 +339,6 @@ write_owned(struct write_batch *b, struct sa_write *w)
 {
 	struct owned_plan p = { .batch = b, .bytes = w->forwarded, .len = w->data_len };
 
-	plan_all(&p);
+	plan_owned(&p);
 	return p.status;
 }

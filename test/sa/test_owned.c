@@ -102,7 +102,7 @@ lid_of_port(const struct bench *b, uint64_t guid)
 }
 
 static bool
-has_records(const struct bench *b, uint16_t attribute, uint16_t lid)
+owned_has_records(const struct bench *b, uint16_t attribute, uint16_t lid)
 {
 	struct store_cursor c;
 	const struct store_record *r =
@@ -157,12 +157,12 @@ test_what_is_not_asked_for_any_more_goes(void **state)
 	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
 	assert_int_equal(lid_of_port(b, 0x100), OWNED_LID_LAST);
 	assert_int_equal(lid_of_port(b, 0x101), 0);
-	assert_false(has_records(b, SA_LINK, OWNED_LID_LAST));
-	assert_false(has_records(b, SA_PORT_INFO, OWNED_LID_LAST - 1));
+	assert_false(owned_has_records(b, SA_LINK, OWNED_LID_LAST));
+	assert_false(owned_has_records(b, SA_PORT_INFO, OWNED_LID_LAST - 1));
 	/* no port at all */
 	q->len = owned_put("one", NULL, 0, q->bytes);
 	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
-	assert_false(has_records(b, SA_PORT_INFO, OWNED_LID_LAST));
+	assert_false(owned_has_records(b, SA_PORT_INFO, OWNED_LID_LAST));
 	assert_int_equal(store_count(owned_now(b), SA_TABLE_NODE), nodes + 2);
 	assert_int_equal(lid_of_port(b, 0x200), OWNED_LID_LAST - 2);
 	free(q);
@@ -187,7 +187,7 @@ test_ports_of_others_are_left_alone(void **state)
 	assert_int_equal(lid_of_port(b, 0x101), OWNED_LID_LAST);
 	assert_int_equal(lid_of_port(b, 0x102), OWNED_LID_LAST - 1);
 	/* a link to a port that is not stored is not stored either */
-	assert_false(has_records(b, SA_LINK, OWNED_LID_LAST));
+	assert_false(owned_has_records(b, SA_LINK, OWNED_LID_LAST));
 	free(q);
 	free(other);
 }

@@ -333,6 +333,7 @@ load_hand_over(struct fleet *f, struct load *l, bool restored, struct error *err
 	f->position = l->position;
 	fleet_hand_over(f, b);
 	fleet_missed_answers(f);
+	f->requests_left = true;
 	f->notices_left = true;
 	return 0;
 }

@@ -379,6 +379,29 @@ test_compacted_history_is_read_as_a_whole(void **state)
 	assert_int_equal(fleet_status_of(b).loads, 1);
 }
 
+/* A leader that reads the whole database does not see in its watch what came meanwhile. */
+static void
+test_request_of_the_time_of_a_load_is_executed(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0);
+	struct fleet_request *r;
+
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, follows(a));
+	fake_etcd_silence(s->etcd, true);
+	fake_etcd_next(s->etcd, "/v3/kv/range", NULL, FAKE_LOSE_REQUEST, 1);
+	until(s, !fleet_connected(a->fleet));
+	fake_etcd_write(s->etcd, "/p/q/late", "request");
+	fake_etcd_compact(s->etcd, fake_etcd_revision(s->etcd));
+	until(s, fleet_status_of(a).loads == 2); /* the first one was at its start */
+	fake_etcd_silence(s->etcd, false);
+	assert_true(fleet_leads(a->fleet));
+	until(s, fleet_take(a->fleet, &r, 1) == 1);
+	assert_string_equal(r->id, "late");
+	fleet_settle(a->fleet, &r, 1, true);
+}
+
 /* --- an etcd that was emptied, and other mistakes --- */
 
 static void
@@ -797,6 +820,7 @@ main(void)
 		SITE_TEST(test_no_record_is_lost_behind_the_position),
 		SITE_TEST(test_copy_that_is_full_loses_nothing),
 		SITE_TEST(test_compacted_history_is_read_as_a_whole),
+		SITE_TEST(test_request_of_the_time_of_a_load_is_executed),
 		SITE_TEST(test_silent_watch_is_started_again_under_steady_writes),
 		SITE_TEST(test_watch_that_keeps_up_is_left_alone),
 		SITE_TEST(test_lease_of_answers_is_renewed),

@@ -406,7 +406,7 @@ look_and_campaign(struct fleet *f, struct error *err)
 	return rc;
 }
 
-/* --- etcd's own members, for people: one endpoint at each look --- */
+/* --- etcd's own members, for people: all at the first look, and then one at each --- */
 
 static struct fleet_etcd_member *
 etcd_member(struct fleet_status *s, const char *url)
@@ -422,9 +422,8 @@ etcd_member(struct fleet_status *s, const char *url)
 }
 
 static void
-look_at_etcd(struct fleet *f)
+look_at_etcd_member(struct fleet *f, unsigned int endpoint)
 {
-	unsigned int endpoint = f->looks++ % f->config.num_endpoints;
 	uint64_t id = 0, leader = 0;
 	struct fleet_etcd_member *m;
 	json_t *reply = NULL;
@@ -446,6 +445,14 @@ look_at_etcd(struct fleet *f)
 			json_string_value(json_object_get(reply, "version")));
 	pthread_mutex_unlock(&f->lock);
 	json_decref(reply);
+}
+
+static void
+look_at_etcd(struct fleet *f)
+{
+	do
+		look_at_etcd_member(f, f->looks++ % f->config.num_endpoints);
+	while (f->looks < f->config.num_endpoints);
 }
 
 /* --- the thread --- */

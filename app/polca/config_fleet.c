@@ -25,8 +25,8 @@ const struct table_row config_fleet_keys[] = {
 	UINT(struct config, engine.sa.fleet.lease_s, "lease_s", 2, 60,
 		"Seconds after which a leader that is silent is replaced."),
 	UINT(struct config, engine.sa.fleet.max_txn_ops, "max_txn_ops", 16, 10000,
-		"What etcd was started with as --max-txn-ops: the most records, less one, that one "
-		"change may have."),
+		"What etcd was started with as --max-txn-ops: a change of more records takes more "
+		"transactions."),
 	FLEET_TEXT(user, "User of etcd's authentication. Default: none."),
 	FLEET_TEXT(password_file,
 		"File whose first line is the user's password; mode 0600, or 0640 with a group."),

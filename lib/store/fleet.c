@@ -24,13 +24,14 @@
 #include "store/fleet_private.h"
 
 #define TXN_BYTES_MAX (1400u << 10) /* of etcd's 1.5 MiB, the rest for keys and framing */
+#define LARGE_TRIES   10 /* of a transaction, each of which takes up to FLEET_REQUEST_MS */
 
 /* --- apply --- */
 
 struct change {
 	const struct store_op **op; /* the last one of each record */
 	size_t n;
-	size_t bytes;
+	size_t sent; /* so many of them are in etcd, as parts */
 	char nonce[17];
 	struct etcd_header header;
 	bool done;
@@ -38,64 +39,93 @@ struct change {
 };
 
 static int
-too_large(const struct fleet *f, const char *what, struct error *err)
+compare_ops(const void *a, const void *b)
 {
-	return error_set(err, E2BIG,
-		"a change of %s: etcd takes no more than %u records in one transaction (fleet.max_txn_ops, and etcd's --max-txn-ops) or %u KiB; make it in parts",
-		what, f->config.max_txn_ops - 2, TXN_BYTES_MAX >> 10);
+	const struct store_op *x = *(const struct store_op *const *)a;
+	const struct store_op *y = *(const struct store_op *const *)b;
+
+	if (x->table != y->table)
+		return x->table < y->table ? -1 : 1;
+	if (x->rid != y->rid)
+		return x->rid < y->rid ? -1 : 1;
+	return x < y ? -1 : x > y; /* of one array: the later one is behind */
 }
 
 /* etcd refuses two operations on one key: keep the last. */
 static int
-choose_ops(struct fleet *f, const struct store_op *ops, size_t n, struct change *c,
-	struct error *err)
+choose_ops(const struct store_op *ops, size_t n, struct change *c, struct error *err)
 {
-	size_t i, k;
+	size_t i;
 
-	c->bytes = f->keep_len;
-	for (i = n; i-- > 0;) {
-		for (k = 0; k < c->n; k++)
-			if (c->op[k]->table == ops[i].table && c->op[k]->rid == ops[i].rid)
-				break;
-		if (k < c->n)
-			continue;
-		if (c->n + 2 + fleet_num_answer_ops(f) >= f->config.max_txn_ops)
-			return too_large(f, "more records", err);
-		c->op[c->n++] = &ops[i];
-		c->bytes += sizeof(f->key.records) + ops[i].len;
-		if (c->bytes > TXN_BYTES_MAX)
-			return too_large(f, "more bytes", err);
-	}
+	c->op = calloc(n + 1, sizeof(c->op[0]));
+	if (c->op == NULL)
+		return error_set(err, ENOMEM, "no memory for a change");
+	for (i = 0; i < n; i++)
+		c->op[i] = &ops[i];
+	qsort(c->op, n, sizeof(c->op[0]), compare_ops);
+	for (i = 0; i < n; i++)
+		if (i + 1 == n || c->op[i]->table != c->op[i + 1]->table ||
+			c->op[i]->rid != c->op[i + 1]->rid)
+			c->op[c->n++] = c->op[i];
 	return 0;
 }
 
+/* How many records from c->sent on fit into a transaction with so many other operations and bytes. */
+static size_t
+count_fitting(const struct fleet *f, const struct change *c, size_t others, size_t bytes)
+{
+	size_t i = c->sent;
+
+	for (; i < c->n && i - c->sent + others < f->config.max_txn_ops; i++) {
+		bytes += sizeof(f->key.records) + c->op[i]->len;
+		if (bytes > TXN_BYTES_MAX)
+			break;
+	}
+	return i - c->sent;
+}
+
 static json_t *
-change_ops(const struct fleet *f, const struct change *c)
+record_ops(const struct fleet *f, const struct change *c, size_t n)
 {
 	json_t *list = json_array();
 	char key[FLEET_KEY_MAX];
 	size_t i;
 
-	for (i = 0; i < c->n; i++) {
+	for (i = c->sent; i < c->sent + n; i++) {
 		fleet_put_record_key(f, key, c->op[i]->table, c->op[i]->rid);
 		json_array_append_new(list,
 			c->op[i]->bytes != NULL ? etcd_put(key, c->op[i]->bytes, c->op[i]->len, 0)
 						: etcd_delete(key));
 	}
+	return list;
+}
+
+static json_t *
+change_ops(const struct fleet *f, const struct change *c)
+{
+	json_t *list = record_ops(f, c, c->n - c->sent);
+
+	if (c->sent > 0)
+		json_array_append_new(list, etcd_delete(f->key.part));
 	if (c->n > 0)
 		json_array_append_new(list, etcd_put(f->key.change, c->nonce, strlen(c->nonce), 0));
 	return fleet_answer_ops(f, fleet_notice_ops(f, list));
 }
 
+/* True of a leader that was not replaced, if nothing has changed since it published. */
+static json_t *
+change_compares(const struct fleet *f, uint64_t lead)
+{
+	return json_pack("[o,o]", etcd_compare(f->key.leader, "CREATE", "create_revision", lead),
+		etcd_compare(f->key.change, "MOD", "mod_revision", f->published));
+}
+
 static json_t *
 change_request(const struct fleet *f, const struct change *c, uint64_t lead)
 {
-	json_t *compares =
-		json_pack("[o,o]", etcd_compare(f->key.leader, "CREATE", "create_revision", lead),
-			etcd_compare(f->key.change, "MOD", "mod_revision", f->published));
-
-	return json_pack("{s:o, s:o, s:[o]}", "compare", fleet_answer_compares(f, compares),
-		"success", change_ops(f, c), "failure", etcd_get(f->key.control, f->key.members));
+	return json_pack("{s:o, s:o, s:[o]}", "compare",
+		fleet_answer_compares(f, change_compares(f, lead)), "success", change_ops(f, c),
+		"failure", etcd_get(f->key.control, f->key.members));
 }
 
 /* The conditions failed: find out whether an earlier attempt had been executed. */
@@ -142,6 +172,55 @@ change_commit(struct fleet *f, struct change *c, uint64_t lead, struct error *er
 	return rc;
 }
 
+/* A transaction of a large change. It may be repeated: it puts the same once more. */
+static int
+change_part(struct fleet *f, const struct change *c, size_t n, uint64_t lead, struct error *err)
+{
+	json_t *ops = record_ops(f, c, n), *reply;
+	int rc;
+
+	json_array_append_new(ops, etcd_put(f->key.part, c->nonce, strlen(c->nonce), 0));
+	rc = fleet_writer_call(f,
+		json_pack("{s:o, s:o}", "compare", change_compares(f, lead), "success", ops),
+		&reply, err);
+	if (rc == 0 && !json_is_true(json_object_get(reply, "succeeded")))
+		rc = error_set(err, EAGAIN,
+			"the fleet's database has changed meanwhile; try again");
+	json_decref(reply);
+	return rc;
+}
+
+/* So many transactions follow each other that one without an answer must not end them all. */
+static bool
+large_change_goes_on(const struct fleet *f, int rc, unsigned int tries)
+{
+	return etcd_gave_no_answer(rc) && tries < LARGE_TRIES && fleet_leads(f);
+}
+
+/*
+ * Write what does not fit into the last transaction. Once a part may be in etcd, a failure ends
+ * this lead: whoever leads next undoes the parts (fleet_parts.c).
+ */
+static int
+change_parts(struct fleet *f, struct change *c, uint64_t lead, struct error *err)
+{
+	/* the last one: c/change, no c/part, a notice, answers */
+	size_t others = 3 + fleet_num_answer_ops(f), n;
+	unsigned int tries;
+	int rc = 0;
+
+	while (rc == 0 && count_fitting(f, c, others, f->keep_len) < c->n - c->sent) {
+		n = count_fitting(f, c, 1, 0);
+		tries = 0;
+		do
+			rc = change_part(f, c, n, lead, err);
+		while (large_change_goes_on(f, rc, ++tries));
+		if (rc == 0 || etcd_gave_no_answer(rc))
+			c->sent += n;
+	}
+	return rc;
+}
+
 static int
 not_here(struct fleet *f, struct error *err)
 {
@@ -174,21 +253,28 @@ change_apply(struct fleet *f, const struct store_op *ops, size_t n, struct error
 {
 	uint64_t lead = __atomic_load_n(&f->lead, __ATOMIC_ACQUIRE), random;
 	struct change c = { .n = 0 };
+	unsigned int tries = 0;
 	int rc;
 
 	if (lead == 0 || __atomic_load_n(&f->away, __ATOMIC_RELAXED))
 		return not_here(f, err);
+	if (lead == __atomic_load_n(&f->stopped, __ATOMIC_RELAXED))
+		return error_set(err, EAGAIN,
+			"a large change has stopped in the middle, and is being undone; try again");
 	if (f->num_answers > 0 && __atomic_load_n(&f->answer_lease, __ATOMIC_ACQUIRE) == 0)
 		return error_set(err, EAGAIN, "the lease of answers is being renewed");
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return error_set(err, EIO, "the kernel gives no random numbers");
 	snprintf(c.nonce, sizeof(c.nonce), "%016" PRIx64, random);
-	c.op = calloc(f->config.max_txn_ops, sizeof(c.op[0]));
-	if (c.op == NULL)
-		return error_set(err, ENOMEM, "no memory for a change");
-	rc = choose_ops(f, ops, n, &c, err);
+	rc = choose_ops(ops, n, &c, err);
 	if (rc == 0)
-		rc = change_commit(f, &c, lead, err);
+		rc = change_parts(f, &c, lead, err);
+	if (rc == 0)
+		do
+			rc = change_commit(f, &c, lead, err);
+		while (c.sent > 0 && large_change_goes_on(f, rc, ++tries));
+	if (rc != 0 && c.sent > 0)
+		__atomic_store_n(&f->stopped, lead, __ATOMIC_RELEASE);
 	if (rc == 0) {
 		if (c.n > 0)
 			f->published = c.revision;
@@ -298,6 +384,7 @@ fleet_close(void *arg)
 	}
 	fleet_requests_free(f);
 	fleet_notices_free(f);
+	fleet_gather_free(f);
 	free(f->names[0].at);
 	free(f->names[1].at);
 	etcd_client_destroy(f->writer);
@@ -321,6 +408,7 @@ name_keys(struct fleet *f)
 	NAME_KEY(control, "/c/");
 	NAME_KEY(leader, "/c/leader");
 	NAME_KEY(change, "/c/change");
+	NAME_KEY(part, "/c/part");
 	NAME_KEY(format, "/c/format");
 	NAME_KEY(members, "/m/");
 	NAME_KEY(control_end, "/m0");

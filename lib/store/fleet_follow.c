@@ -61,12 +61,15 @@ batch_add(const struct fleet *f, struct fleet_batch *b, const struct etcd_kv *kv
 static void
 write_copy(struct fleet *f, const struct fleet_batch *b)
 {
+	struct copy_position position = f->position;
 	struct error err = { "" };
 
 	if (f->copy_stopped)
 		return;
-	if (lmdb_copy_write(&f->copy, b->batch.replace, b->ops, b->batch.n, &f->position, &err) ==
-		0) {
+	/* the next process must get the parts that are here again */
+	if (f->gather.open)
+		position.revision = f->gather.complete_revision;
+	if (lmdb_copy_write(&f->copy, b->batch.replace, b->ops, b->batch.n, &position, &err) == 0) {
 		f->copy_written = etcd_now_ms();
 		return;
 	}
@@ -150,37 +153,51 @@ fleet_note_position(struct fleet *f, uint64_t revision)
 
 /* --- the watch --- */
 
-static bool
-is_record(const struct fleet *f, const struct etcd_kv *kv)
-{
-	return strncmp(kv->key, f->key.records, strlen(f->key.records)) == 0;
-}
-
-/* The records of a message, as one batch. */
+/* The records of all changes that are complete, as one batch. */
 static int
-take_records(struct fleet *f, const struct etcd_watched *w)
+take_records(struct fleet *f)
 {
+	const struct fleet_gather *g = &f->gather;
 	size_t i, bytes = 0, used = 0;
 	struct fleet_batch *b;
-	int rc = 0;
 
-	for (i = 0; i < w->events.n; i++)
-		bytes += w->events.at[i].value_len;
-	b = batch_new(w->events.n, bytes);
+	for (i = 0; i < g->complete; i++)
+		bytes += g->op[i].len;
+	b = batch_new(g->complete, bytes);
 	if (b == NULL)
 		return -ENOMEM;
-	for (i = 0; i < w->events.n && rc == 0; i++) {
-		const struct etcd_kv *kv = &w->events.at[i];
+	for (i = 0; i < g->complete; i++) {
+		const struct gathered_op *from = &g->op[i];
+		struct store_op *op = &b->ops[b->batch.n++];
 
-		if (is_record(f, kv))
-			rc = batch_add(f, b, kv, &used);
-	}
-	if (rc != 0) {
-		fleet_batch_free(b);
-		return rc;
+		*op = (struct store_op){ .table = from->table, .rid = from->rid };
+		if (from->gone)
+			continue;
+		op->bytes = b->bytes + used;
+		op->len = from->len;
+		memcpy(b->bytes + used, g->bytes + from->at, from->len);
+		used += from->len;
 	}
 	fleet_hand_over(f, b);
+	fleet_gather_drop(f, g->complete);
 	return 0;
+}
+
+/* Revision by revision. */
+static int
+gather_all(struct fleet *f, const struct etcd_kvs *events)
+{
+	size_t i, end;
+	int rc = 0;
+
+	for (i = 0; i < events->n && rc == 0; i = end) {
+		for (end = i + 1; end < events->n &&
+			events->at[end].mod_revision == events->at[i].mod_revision;
+			end++)
+			;
+		rc = fleet_gather(f, &events->at[i], end - i);
+	}
+	return rc;
 }
 
 int
@@ -214,7 +231,9 @@ fleet_take_watched(void *arg, const struct etcd_watched *w)
 	if (f->status.latest < f->position.changed)
 		f->status.latest = f->position.changed;
 	pthread_mutex_unlock(&f->lock);
-	rc = change != NULL ? take_records(f, w) : 0;
+	rc = gather_all(f, &w->events);
+	if (rc == 0 && change != NULL)
+		rc = take_records(f);
 	if (rc != 0) {
 		f->position = before; /* the next watch brings it again */
 		return rc;
@@ -272,24 +291,35 @@ load_page(struct fleet *f, struct load *l, const char *first, bool *more, struct
 	return 0;
 }
 
-/* The last change, as of the revision of the load. */
+/*
+ * The last change, as of the revision of the load.
+ *
+ * @retval 1  parts of a change are there: the load must begin again, at the revision before them
+ */
 static int
 load_change(struct fleet *f, struct load *l, struct error *err)
 {
+	const struct etcd_kv *kv;
 	struct etcd_header h;
 	struct etcd_kvs kvs;
 	int rc;
 
-	rc = etcd_range(f->session, f->key.change, NULL, l->position.revision, 1, FLEET_REQUEST_MS,
-		&h, &kvs, NULL, err);
+	rc = etcd_range(f->session, f->key.control, f->key.control_end, l->position.revision, 0,
+		FLEET_REQUEST_MS, &h, &kvs, NULL, err);
 	if (rc != 0)
 		return rc;
-	if (kvs.n == 1) {
-		l->position.changed = kvs.at[0].mod_revision;
-		l->position.nonce = fleet_nonce_of(&kvs.at[0]);
+	kv = etcd_kvs_find(&kvs, f->key.change);
+	if (kv != NULL) {
+		l->position.changed = kv->mod_revision;
+		l->position.nonce = fleet_nonce_of(kv);
+	}
+	kv = etcd_kvs_find(&kvs, f->key.part);
+	if (kv != NULL) {
+		l->position.revision = kv->create_revision - 1;
+		rc = 1;
 	}
 	etcd_kvs_free(&kvs);
-	return 0;
+	return rc;
 }
 
 /*
@@ -331,6 +361,7 @@ load_hand_over(struct fleet *f, struct load *l, bool restored, struct error *err
 	b->revision = l->position.revision;
 	b->restored = restored;
 	f->position = l->position;
+	fleet_gather_free(f);
 	fleet_hand_over(f, b);
 	fleet_missed_answers(f);
 	f->requests_left = true;
@@ -338,11 +369,10 @@ load_hand_over(struct fleet *f, struct load *l, bool restored, struct error *err
 	return 0;
 }
 
-int
-fleet_load_all(struct fleet *f, bool restored, int (*alive)(struct fleet *f, struct error *err),
+static int
+load_pages(struct fleet *f, struct load *l, int (*alive)(struct fleet *f, struct error *err),
 	struct error *err)
 {
-	struct load l = { .pages = 0 };
 	char first[FLEET_KEY_MAX + 1];
 	uint64_t said = etcd_now_ms();
 	bool more = true;
@@ -350,20 +380,37 @@ fleet_load_all(struct fleet *f, bool restored, int (*alive)(struct fleet *f, str
 
 	strcpy(first, f->key.records);
 	while (rc == 0 && more) {
-		rc = load_page(f, &l, first, &more, err);
+		rc = load_page(f, l, first, &more, err);
 		if (rc == 0 && more) /* the first possible key behind the last one of the page */
 			snprintf(first, sizeof(first), "%s0",
-				l.page[l.pages - 1].at[l.page[l.pages - 1].n - 1].key);
+				l->page[l->pages - 1].at[l->page[l->pages - 1].n - 1].key);
 		if (etcd_now_ms() - said >= 1000) {
 			FLEET_LOG(INFO, "reading the database from etcd: %zu records so far",
-				l.records);
+				l->records);
 			said = etcd_now_ms();
 		}
 		if (rc == 0)
 			rc = alive(f, err);
 	}
+	return rc;
+}
+
+int
+fleet_load_all(struct fleet *f, bool restored, int (*alive)(struct fleet *f, struct error *err),
+	struct error *err)
+{
+	struct load l = { .pages = 0 };
+	int rc = load_pages(f, &l, alive, err);
+
 	if (rc == 0)
 		rc = load_change(f, &l, err);
+	if (rc > 0) { /* a large change goes on */
+		load_free(&l);
+		l = (struct load){ .position.revision = l.position.revision };
+		rc = load_pages(f, &l, alive, err);
+		if (rc == 0)
+			rc = load_change(f, &l, err);
+	}
 	if (rc == 0)
 		rc = refuse_empty(f, &l, restored, err);
 	if (rc == 0)

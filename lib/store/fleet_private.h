@@ -51,6 +51,7 @@ struct fleet_keys {
 	char control_end[FLEET_KEY_MAX];
 	char leader[FLEET_KEY_MAX];
 	char change[FLEET_KEY_MAX];
+	char part[FLEET_KEY_MAX];
 	char format[FLEET_KEY_MAX];
 	char members[FLEET_KEY_MAX];
 	char self[FLEET_KEY_MAX];
@@ -60,6 +61,26 @@ struct fleet_keys {
 	char notices[FLEET_KEY_MAX];
 	char records[FLEET_KEY_MAX];
 	char records_end[FLEET_KEY_MAX];
+};
+
+/* A record of a change that is not complete yet. */
+struct gathered_op {
+	uint8_t table;
+	bool gone;
+	uint16_t len;
+	uint32_t rid;
+	size_t at; /* its bytes begin here */
+};
+
+/* What the watch has brought of changes: fleet_parts.c. */
+struct fleet_gather {
+	struct gathered_op *op;
+	size_t n, room;
+	uint8_t *bytes;
+	size_t used, bytes_room;
+	size_t complete; /* so many of .op belong to changes that are complete */
+	uint64_t complete_revision; /* of the last complete change */
+	bool open; /* the others are parts of a change that goes on */
 };
 
 struct fleet_names {
@@ -92,6 +113,7 @@ struct fleet {
 	uint64_t request_lease; /* of our requests: the same as .lease */
 	unsigned int expected; /* requests of ours that have no answer */
 	bool look_now; /* for the fleet's thread */
+	uint64_t stopped; /* lead in which a change stopped between its parts; 0: none */
 	bool refuses_empty; /* etcd has no records, the copy has some, and nobody has accepted it */
 	bool accept_empty;
 	bool stop;
@@ -141,6 +163,7 @@ struct fleet {
 	uint64_t notices_read; /* revision up to which all notices were read */
 	uint64_t answer_lease_made; /* ms */
 	uint64_t lead_at; /* not to be taken before, ms */
+	struct fleet_gather gather;
 	struct etcd_watch *watch;
 	unsigned int watch_endpoint;
 	uint64_t watch_at; /* not to be started before, ms */
@@ -184,6 +207,15 @@ bool fleet_queue_is_full(struct fleet *f);
 void fleet_unqueue(struct fleet *f);
 /* Write the position alone. */
 void fleet_note_position(struct fleet *f, uint64_t revision);
+
+/* fleet_parts.c: changes of several transactions */
+/* The events of one revision, in order. @retval -EBADMSG, -ENOMEM: the watch must bring it again */
+int fleet_gather(struct fleet *f, const struct etcd_kv *kv, size_t n);
+/* The first @p n records were handed over. */
+void fleet_gather_drop(struct fleet *f, size_t n);
+void fleet_gather_free(struct fleet *f);
+/* Before it leads: if parts of a change are there that nobody will complete, remove them. */
+int fleet_undo_parts(struct fleet *f, struct error *err);
 
 /* fleet_requests.c: requests for changes and their answers */
 /* The store's writer sends a transaction. */

@@ -38,7 +38,8 @@ take_lead(struct fleet *f)
 	if (f->campaigned == 0 || f->position.revision < f->campaigned || fleet_leads(f) ||
 		etcd_now_ms() < f->lead_at)
 		return;
-	if (fleet_prepare_requests(f, &err) != 0 || fleet_prepare_notices(f, &err) != 0) {
+	if (fleet_undo_parts(f, &err) != 0 || fleet_prepare_requests(f, &err) != 0 ||
+		fleet_prepare_notices(f, &err) != 0) {
 		FLEET_LOG(WARNING, "%s cannot lead yet: %s", f->config.name, err.text);
 		f->lead_at = etcd_now_ms() + AWAY_MS;
 		return;
@@ -334,7 +335,7 @@ look_at_watch(struct fleet *f, const struct etcd_header *h, uint64_t changed)
 		f->behind = 0;
 	f->received = received;
 	f->looked_at_change = changed;
-	if (h->revision > f->position.revision && f->watch != NULL &&
+	if (h->revision > f->position.revision && f->watch != NULL && !f->gather.open &&
 		f->position.changed == changed) {
 		f->position.revision = h->revision;
 		if (etcd_now_ms() - f->copy_written >= NOTE_MS)
@@ -525,6 +526,8 @@ timed_look(struct fleet *f)
 	if (now < f->look_at && !__atomic_exchange_n(&f->look_now, false, __ATOMIC_ACQ_REL))
 		return;
 	f->look_at = now + f->config.lease_s * 1000 / 3;
+	if (fleet_leads(f) && fleet_lead(f) == __atomic_load_n(&f->stopped, __ATOMIC_ACQUIRE))
+		fleet_step_down(f, "a large change has stopped in the middle");
 	rc = look_and_campaign(f, &err);
 	if (rc == 0) {
 		f->failing = false;

@@ -168,7 +168,10 @@ nodes_of(struct leader *l)
 	return store_count(store_current(store_reader(l->engine.store, 0)), SA_TABLE_NODE);
 }
 
-/* Two changes do not fit into one transaction of etcd's: each gets its own, and succeeds. */
+/*
+ * An etcd that takes fewer operations than fleet.max_txn_ops says: changes that fit by themselves
+ * are divided until they do.
+ */
 static void
 test_changes_too_many_for_one_transaction_are_halved(void **state)
 {
@@ -177,6 +180,7 @@ test_changes_too_many_for_one_transaction_are_halved(void **state)
 		config_of(l, 2, 0x300, 20) };
 	struct fleet_status before, after;
 
+	fake_etcd_max_ops(l->etcd, 90);
 	fleet_status(l->engine.fleet, &before);
 	store_forward_batch(l->forward, writes, CONFIGS, 1000);
 	assert_int_equal(l->back, CONFIGS);
@@ -187,7 +191,7 @@ test_changes_too_many_for_one_transaction_are_halved(void **state)
 	assert_int_equal(fake_etcd_keys(l->etcd, "/p/r/"), 160);
 	assert_int_equal(fake_etcd_keys(l->etcd, "/p/a/"), CONFIGS);
 	fleet_status(l->engine.fleet, &after);
-	assert_int_equal(after.changes, before.changes + 2); /* the first, and the others */
+	assert_int_equal(after.changes, before.changes + 3);
 }
 
 /* One that is too large by itself is refused, and those beside it are not. */
@@ -198,12 +202,36 @@ test_change_too_large_by_itself_is_refused(void **state)
 	struct sa_write *writes[CONFIGS] = { config_of(l, 0, 0x100, 20),
 		config_of(l, 1, 0x200, 140), config_of(l, 2, 0x300, 20) };
 
+	fake_etcd_max_ops(l->etcd, 90);
 	store_forward_batch(l->forward, writes, CONFIGS, 1000);
 	assert_int_equal(l->back, CONFIGS);
 	assert_int_equal(writes[0]->status, 0);
 	assert_int_equal(writes[1]->status, SA_STATUS_NO_RESOURCES);
 	assert_int_equal(writes[2]->status, 0);
 	assert_int_equal(nodes_of(l), 40);
+}
+
+/* Changes of more records than one transaction takes are made in parts, as one change. */
+static void
+test_changes_beyond_one_transaction_are_one_change(void **state)
+{
+	struct leader *l = *state;
+	struct sa_write *writes[CONFIGS] = { config_of(l, 0, 0x100, 20),
+		config_of(l, 1, 0x200, 140), config_of(l, 2, 0x300, 20) };
+	struct fleet_status before, after;
+	unsigned int i;
+
+	fleet_status(l->engine.fleet, &before);
+	store_forward_batch(l->forward, writes, CONFIGS, 1000);
+	assert_int_equal(l->back, CONFIGS);
+	for (i = 0; i < CONFIGS; i++)
+		assert_int_equal(writes[i]->status, 0);
+	assert_int_equal(nodes_of(l), 180);
+	assert_int_equal(fake_etcd_keys(l->etcd, "/p/r/"), 180);
+	assert_int_equal(fake_etcd_keys(l->etcd, "/p/a/"), CONFIGS);
+	assert_null(fake_etcd_read(l->etcd, "/p/c/part"));
+	fleet_status(l->engine.fleet, &after);
+	assert_int_equal(after.changes, before.changes + 1);
 }
 
 int
@@ -214,6 +242,8 @@ main(void)
 			test_changes_too_many_for_one_transaction_are_halved, leader_setup,
 			leader_teardown),
 		cmocka_unit_test_setup_teardown(test_change_too_large_by_itself_is_refused,
+			leader_setup, leader_teardown),
+		cmocka_unit_test_setup_teardown(test_changes_beyond_one_transaction_are_one_change,
 			leader_setup, leader_teardown),
 	};
 

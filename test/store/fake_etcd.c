@@ -536,6 +536,9 @@ fake_etcd_serve(struct fake_etcd *e, struct fake_conn *c, const char *path, cons
 	assert(q != NULL);
 	if (how == FAKE_LOSE_REQUEST) {
 		c->mute = true;
+	} else if (how == FAKE_NO_SPACE) {
+		send_answer(c, NULL,
+			"{\"error\":\"etcdserver: mvcc: database space exceeded\",\"code\":8}");
 	} else if (strcmp(path, "/v3/watch") == 0) {
 		watch_begin(e, c, q);
 	} else {

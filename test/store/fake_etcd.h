@@ -28,6 +28,7 @@ enum fake_how {
 	FAKE_LOSE_ANSWER, /**< executed, and never answered */
 	FAKE_LOSE_REQUEST, /**< neither executed nor answered */
 	FAKE_TRICKLE, /**< the answer comes in parts, one each 50 ms */
+	FAKE_NO_SPACE, /**< refused, because etcd's quota is exceeded */
 };
 /** Treat the next @p times requests to @p path whose body names @p key (NULL: any) like this. */
 void fake_etcd_next(struct fake_etcd *e, const char *path, const char *key, enum fake_how how,

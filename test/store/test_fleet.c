@@ -402,6 +402,179 @@ test_request_of_the_time_of_a_load_is_executed(void **state)
 	fleet_settle(a->fleet, &r, 1, true);
 }
 
+/* --- changes of more records than one transaction of etcd's takes --- */
+
+#define LARGE 1000
+
+/* Put records 1 to `num`, all with this text, and remove record 5000, if it is there. */
+static int
+commit_large(struct appliance *a, uint32_t num, const char *text, struct error *err)
+{
+	struct store_txn *t = store_begin(a->store.s);
+	uint32_t rid;
+
+	assert_non_null(t);
+	for (rid = 1; rid <= num; rid++)
+		assert_int_equal(store_put(t, 1, rid, text, (uint16_t)strlen(text)), 0);
+	store_del(t, 1, 5000);
+	return store_commit(t, err);
+}
+
+/* All or nothing of it: a reader who sees the first record sees the last, and not what is gone. */
+static bool
+sees_whole_changes(struct appliance *a, const char *text)
+{
+	bool first = has_record(a, 1, text);
+
+	return has_record(a, LARGE, text) == first && has_record(a, LARGE / 2, text) == first &&
+		(!first || !has_record(a, 5000, "gone"));
+}
+
+/* One transaction of it, and the last one, are executed and not answered at first. */
+static void
+test_large_change_is_seen_as_a_whole(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+	unsigned int before = fake_etcd_count(s->etcd, "/v3/kv/txn");
+
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000190", FAKE_LOSE_ANSWER, 1);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/01000003e8", FAKE_LOSE_ANSWER, 1);
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, follows(b) && has_record(b, 5000, "gone"));
+	assert_int_equal(commit_large(a, LARGE, "large", NULL), 0);
+	assert_true(fake_etcd_count(s->etcd, "/v3/kv/txn") > before + LARGE / 128);
+	do {
+		assert_true(sees_whole_changes(a, "large"));
+		assert_true(sees_whole_changes(b, "large"));
+		until(s, true);
+		run_writers(s);
+	} while (!has_record(b, 1, "large"));
+	assert_int_equal(records_of(b), LARGE);
+	assert_null(fake_etcd_read(s->etcd, "/p/c/part"));
+	/* the same from the copies on disk, and from etcd as a whole */
+	until(s, follows(b));
+	appliance_stop(b);
+	b = appliance_start(s, 1);
+	assert_int_equal(records_of(b), LARGE);
+	until(s, records_of(appliance_start(s, 2)) == 0);
+	until(s, records_of(&s->at[2]) == LARGE);
+	/* and changes go on */
+	until(s, commit_record(a, 5001, "next", NULL) == 0);
+	until(s, has_record(b, 5001, "next") && has_record(&s->at[2], 5001, "next"));
+}
+
+/* True if a request has come to the leader; it goes back. */
+static bool
+fleet_take_any(struct appliance *a)
+{
+	struct fleet_request *r;
+
+	if (fleet_take(a->fleet, &r, 1) == 0)
+		return false;
+	fleet_settle(a->fleet, &r, 1, true);
+	return true;
+}
+
+/* Parts of a change, as a leader leaves them that dies: one removal, a new record, another text. */
+static void
+leave_parts(struct site *s)
+{
+	fake_etcd_write(s->etcd, "/p/c/part", "0123456789abcdef");
+	fake_etcd_write(s->etcd, "/p/r/0100001388", NULL); /* 5000 */
+	fake_etcd_write(s->etcd, "/p/r/0100000007", "part");
+	fake_etcd_write(s->etcd, "/p/c/part", "0123456789abcdef");
+	fake_etcd_write(s->etcd, "/p/r/0100000009", "part");
+}
+
+static bool
+has_what_was_before(struct appliance *a)
+{
+	return has_record(a, 7, "seven") && has_record(a, 5000, "gone") &&
+		!has_record(a, 9, "part");
+}
+
+static void
+test_next_leader_undoes_the_parts_of_a_large_change(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1), *c;
+	uint64_t lease;
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, commit_record(a, 7, "seven", NULL) == 0);
+	until(s, follows(b) && records_of(b) == 2);
+	lease = fake_etcd_lease_of(s->etcd, "/p/c/leader");
+	fake_etcd_next(s->etcd, "/v3/lease/revoke", NULL, FAKE_LOSE_REQUEST, 10);
+	appliance_stop(a);
+	leave_parts(s);
+	/* an appliance without a copy that comes meanwhile reads the state before */
+	c = appliance_start(s, 2);
+	until(s, fleet_status_of(c).loads == 1 && records_of(c) == 2);
+	assert_true(has_what_was_before(c));
+	fake_etcd_end_lease(s->etcd, lease);
+	until(s, fleet_leads(b->fleet) || fleet_leads(c->fleet));
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/r/"), 2);
+	assert_string_equal(fake_etcd_read(s->etcd, "/p/r/0100000007"), "seven");
+	assert_null(fake_etcd_read(s->etcd, "/p/c/part"));
+	a = fleet_leads(b->fleet) ? b : c;
+	until(s, commit_record(a, 8, "eight", NULL) == 0);
+	until(s, records_of(b) == 3 && records_of(c) == 3);
+	assert_true(has_what_was_before(b) && has_what_was_before(c));
+	assert_non_null(strstr(log_of(s), "undoes a large change"));
+}
+
+/* The leader lives: it undoes the parts itself, and then the change can be made. */
+static void
+test_leader_undoes_a_large_change_that_stopped(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, follows(b) && records_of(b) == 1);
+	/* etcd's quota ends before the fourth part, which has record 400 */
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000190", FAKE_NO_SPACE, 1);
+	assert_int_equal(commit_large(a, LARGE, "large", NULL), -ENOSPC);
+	until(s, fake_etcd_read(s->etcd, "/p/c/part") == NULL);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/r/"), 1);
+	assert_true(has_record(a, 5000, "gone") && has_record(b, 5000, "gone"));
+	/* whoever leads then */
+	until(s,
+		commit_large(a, LARGE, "again", NULL) == 0 ||
+			commit_large(b, LARGE, "again", NULL) == 0);
+	until(s, has_record(a, 1, "again") && has_record(b, 1, "again"));
+	assert_int_equal(records_of(b), LARGE);
+}
+
+/* A follower that stops between parts gets all of them when it is back. */
+static void
+test_restart_between_parts_loses_none(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, commit_record(a, 7, "seven", NULL) == 0);
+	until(s, follows(b) && records_of(b) == 2);
+	leave_parts(s);
+	fake_etcd_write(s->etcd, "/p/q/behind", "the parts"); /* the watch has brought them */
+	until(s, fleet_take_any(a));
+	run_writers(s);
+	assert_true(has_what_was_before(a) && has_what_was_before(b));
+	appliance_stop(b);
+	b = appliance_start(s, 1);
+	until(s, fleet_status_of(b).watching);
+	assert_true(has_what_was_before(b));
+	fake_etcd_write(s->etcd, "/p/c/change", "0123456789abcdef");
+	until(s, has_record(b, 9, "part"));
+	assert_true(has_record(b, 7, "part"));
+	assert_int_equal(records_of(b), 2);
+	until(s, has_record(a, 9, "part"));
+	assert_int_equal(fleet_status_of(b).loads, 0);
+}
+
 /* --- an etcd that was emptied, and other mistakes --- */
 
 static void
@@ -821,6 +994,10 @@ main(void)
 		SITE_TEST(test_copy_that_is_full_loses_nothing),
 		SITE_TEST(test_compacted_history_is_read_as_a_whole),
 		SITE_TEST(test_request_of_the_time_of_a_load_is_executed),
+		SITE_TEST(test_large_change_is_seen_as_a_whole),
+		SITE_TEST(test_next_leader_undoes_the_parts_of_a_large_change),
+		SITE_TEST(test_leader_undoes_a_large_change_that_stopped),
+		SITE_TEST(test_restart_between_parts_loses_none),
 		SITE_TEST(test_silent_watch_is_started_again_under_steady_writes),
 		SITE_TEST(test_watch_that_keeps_up_is_left_alone),
 		SITE_TEST(test_lease_of_answers_is_renewed),

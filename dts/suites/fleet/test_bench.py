@@ -27,4 +27,4 @@ def test_rows_with_aims():
 
 def test_no_such_case():
     r = bench('lagg')
-    assert r.returncode == 2 and "no case 'lagg'; there are: gap lag queries start" in r.stderr, r
+    assert r.returncode == 2 and "no case 'lagg'; there are: gap lag queries bulk start" in r.stderr, r

@@ -3,13 +3,17 @@
 """Appliances that share the database in etcd: what one acknowledges, all have; who dies is
 replaced; etcd may go away and come back."""
 
+import base64
+import json
 import os
 import re
+import subprocess
 import threading
 import time
 
 import guide
 from fleet import LEASE, caught_up, put, records, status, until, write_import
+from polca import CTL_PROGRAM
 
 TEST_SECONDS = 120
 
@@ -91,14 +95,75 @@ def test_set_by_mad_is_answered_by_its_status(fleet, etcd):
         assert services(p) == 2
 
 
-def test_change_beyond_one_transaction_is_refused_as_a_whole(fleet):
-    leader, = fleet.start('a')
-    fleet.leader()
-    r = leader.ctl('sa', 'import', write_import(leader, *range(1, 128)), check=False)
-    assert r.returncode != 0 and 'max_txn_ops' in r.stderr, r
-    assert records(leader) == {}
-    assert put(leader, *range(1, 127))
-    assert len(records(leader)) == 126
+LARGE = 20000  # records: some 160 transactions
+
+
+class Watcher(threading.Thread):
+    """Asks an appliance for the records of a large change, again and again: how many there are."""
+
+    def __init__(self, polca):
+        super().__init__(daemon=True)
+        self.polca, self.stop, self.seen = polca, False, set()
+
+    def run(self):
+        while not self.stop:
+            r = self.polca.ctl('sa', 'table', 'node', 'node_desc=large', '--json', check=False)
+            if r.returncode == 0:
+                self.seen.add(len(json.loads(r.stdout)['records']))
+
+
+def test_large_import_is_seen_as_a_whole(fleet):
+    """Many transactions of etcd's, and one change of the database."""
+    fleet.start('a', 'b')
+    leader = fleet.leader()
+    follower = next(p for p in fleet.alive() if p is not leader)
+    assert put(leader, *range(1, 100), text='small')
+    until('the follower has it', lambda: len(records(follower)) == 99)
+    watchers = [Watcher(p) for p in (leader, follower)]
+    for w in watchers:
+        w.start()
+    until('they look', lambda: all(w.seen for w in watchers))
+    assert put(leader, *range(1, LARGE + 1), text='large')
+    for p in (leader, follower):
+        until('%s has all' % p.name, lambda: len(records(p)) == LARGE)
+    for w in watchers:
+        until('it has seen the change', lambda: LARGE in w.seen)
+        w.stop = True
+        w.join()
+        assert w.seen == {0, LARGE}
+    assert status(leader)['changes_failed'] < 5
+    follower.kill()
+    follower.start()
+    assert len(records(follower)) == LARGE
+
+
+def test_leader_is_killed_within_a_large_import(fleet, etcd):
+    """All of it or nothing, at all appliances; it can be made again."""
+    fleet.start('a', 'b')
+    leader = fleet.leader()
+    follower = next(p for p in fleet.alive() if p is not leader)
+    assert put(leader, *range(1, 100), text='small')
+    until('the follower has it', lambda: len(records(follower)) == 99)
+    path = write_import(leader, *range(1, LARGE + 1), text='large')
+    importing = subprocess.Popen([CTL_PROGRAM, '-s', leader.socket, 'sa', 'import', path],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def keys(prefix):
+        r = etcd.call('/v3/kv/range', {'key': base64.b64encode(prefix + b'/').decode(), 'count_only': True,
+                                       'range_end': base64.b64encode(prefix + b'0').decode()})
+        return int(r.get('count', 0))
+    until('some parts', lambda: keys(b'/polca/r') > 1000)
+    leader.kill()
+    importing.wait()
+    until('another one leads', lambda: status(follower)['leads'])
+    assert records(follower) == {i: 'small' for i in range(1, 100)}
+    assert keys(b'/polca/r') < 1000 and 'undoes a large change' in follower.tail()
+    leader.start()
+    until('it is back', lambda: caught_up(leader))
+    assert records(leader) == records(follower)
+    assert put(follower, *range(1, LARGE + 1), text='again')
+    for p in (leader, follower):
+        until('%s has all' % p.name, lambda: len(records(p)) == LARGE)
 
 
 class Writer(threading.Thread):

@@ -70,7 +70,7 @@ choose_ops(const struct store_op *ops, size_t n, struct change *c, struct error 
 	return 0;
 }
 
-/* How many records from c->sent on fit into a transaction with so many other operations and bytes. */
+/* How many records from c->sent on fit into a transaction with so many others and bytes. */
 static size_t
 count_fitting(const struct fleet *f, const struct change *c, size_t others, size_t bytes)
 {

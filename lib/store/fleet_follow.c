@@ -207,6 +207,7 @@ fleet_take_watched(void *arg, const struct etcd_watched *w)
 	const struct etcd_kv *change = NULL;
 	struct fleet *f = arg;
 	const struct copy_position before = f->position;
+	const struct fleet_gather gathered = f->gather;
 	size_t i;
 	int rc;
 
@@ -236,6 +237,7 @@ fleet_take_watched(void *arg, const struct etcd_watched *w)
 		rc = take_records(f);
 	if (rc != 0) {
 		f->position = before; /* the next watch brings it again */
+		fleet_gather_back(f, &gathered);
 		return rc;
 	}
 	fleet_take_requests(f, &w->events);

@@ -68,35 +68,63 @@ is_record_key(const struct fleet *f, const char *key)
 	return strncmp(key, f->key.records, strlen(f->key.records)) == 0;
 }
 
+/* What the events of a revision say about the change that they belong to. */
+struct revision_kind {
+	bool change; /* it is complete */
+	bool part;
+	bool undone;
+};
+
+static struct revision_kind
+revision_kind_of(const struct fleet *f, const struct etcd_kv *kv, size_t n)
+{
+	struct revision_kind k = { .change = false };
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (strcmp(kv[i].key, f->key.change) == 0)
+			k.change = true;
+		else if (strcmp(kv[i].key, f->key.part) == 0)
+			*(kv[i].gone ? &k.undone : &k.part) = true;
+	}
+	return k;
+}
+
 int
 fleet_gather(struct fleet *f, const struct etcd_kv *kv, size_t n)
 {
+	const struct revision_kind kind = revision_kind_of(f, kv, n);
 	struct fleet_gather *g = &f->gather;
-	bool change = false, part = false, undone = false;
 	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < n && rc == 0; i++) {
+	if (!kind.change && !kind.part && !g->open)
+		return 0; /* no appliance writes records alone */
+	for (i = 0; i < n && rc == 0; i++)
 		if (is_record_key(f, kv[i].key))
 			rc = gather_record(f, g, &kv[i]);
-		else if (strcmp(kv[i].key, f->key.change) == 0)
-			change = true;
-		else if (strcmp(kv[i].key, f->key.part) == 0)
-			*(kv[i].gone ? &undone : &part) = true;
-	}
 	if (rc != 0)
 		return rc;
-	if (change) {
+	if (kind.change) {
 		g->complete = g->n;
 		g->complete_revision = kv[0].mod_revision;
 	}
-	if (part)
-		g->open = true;
-	if (change || undone)
-		g->open = false;
-	if (!g->open) /* undone, or not written by an appliance */
+	g->open = (g->open || kind.part) && !kind.change && !kind.undone;
+	if (!g->open)
 		g->n = g->complete;
 	return 0;
+}
+
+void
+fleet_gather_back(struct fleet *f, const struct fleet_gather *before)
+{
+	struct fleet_gather *g = &f->gather;
+
+	g->n = before->n;
+	g->used = before->used;
+	g->complete = before->complete;
+	g->complete_revision = before->complete_revision;
+	g->open = before->open;
 }
 
 void
@@ -239,6 +267,9 @@ fleet_undo_parts(struct fleet *f, struct error *err)
 
 	if (!f->gather.open)
 		return 0;
+	if (f->copy_stopped)
+		return error_set(err, ENODATA,
+			"a large change is to be undone, and the copy on disk is too old for that: another appliance must lead");
 	FLEET_LOG(NOTICE, "%s undoes a large change that its leader did not complete: %zu records",
 		f->config.name, f->gather.n);
 	rc = undo_prepare(f, &u, err);

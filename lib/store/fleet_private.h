@@ -211,6 +211,8 @@ void fleet_note_position(struct fleet *f, uint64_t revision);
 /* fleet_parts.c: changes of several transactions */
 /* The events of one revision, in order. @retval -EBADMSG, -ENOMEM: the watch must bring it again */
 int fleet_gather(struct fleet *f, const struct etcd_kv *kv, size_t n);
+/* After an error: as it was before a message, which the watch brings again. */
+void fleet_gather_back(struct fleet *f, const struct fleet_gather *before);
 /* The first @p n records were handed over. */
 void fleet_gather_drop(struct fleet *f, size_t n);
 void fleet_gather_free(struct fleet *f);

@@ -26,6 +26,13 @@
 
 /* --- who leads --- */
 
+/* Parts of a large change can be undone by a copy that has all that was before them. */
+static bool
+may_lead(const struct fleet *f)
+{
+	return !f->gather.open || !f->copy_stopped;
+}
+
 /*
  * Changes may come once everything before our election has been handed to the store's writer: the
  * watch has brought the leader's key itself.
@@ -42,6 +49,8 @@ take_lead(struct fleet *f)
 		fleet_prepare_notices(f, &err) != 0) {
 		FLEET_LOG(WARNING, "%s cannot lead yet: %s", f->config.name, err.text);
 		f->lead_at = etcd_now_ms() + AWAY_MS;
+		if (!may_lead(f))
+			f->campaigned = 0; /* compete() removes the key */
 		return;
 	}
 	__atomic_store_n(&f->lead, f->campaigned, __ATOMIC_RELEASE);
@@ -96,7 +105,7 @@ compete(struct fleet *f, struct error *err)
 	if (f->campaigned != 0)
 		return 0;
 	if (f->leader_created == 0)
-		return campaign(f, err);
+		return may_lead(f) ? campaign(f, err) : 0;
 	if (strcmp(f->status.leader, f->config.name) == 0)
 		return remove_old_lead(f, err);
 	return 0;

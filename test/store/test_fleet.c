@@ -548,6 +548,52 @@ test_leader_undoes_a_large_change_that_stopped(void **state)
 	assert_int_equal(records_of(b), LARGE);
 }
 
+/* A copy that is full does not have what was before the parts: such an appliance does not lead. */
+static void
+test_appliance_that_cannot_undo_does_not_lead(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1), *c;
+	uint64_t lease;
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, commit_record(a, 7, "old", NULL) == 0);
+	until(s, follows(b) && records_of(b) == 2);
+	b->fleet->copy_stopped = true; /* as a full disk does; the thread only reads it then */
+	until(s, commit_record(a, 7, "seven", NULL) == 0);
+	until(s, has_record(b, 7, "seven"));
+	lease = fake_etcd_lease_of(s->etcd, "/p/c/leader");
+	fake_etcd_next(s->etcd, "/v3/lease/revoke", NULL, FAKE_LOSE_REQUEST, 10);
+	appliance_stop(a);
+	leave_parts(s);
+	fake_etcd_end_lease(s->etcd, lease);
+	until(s, fleet_status_of(b).leader[0] == '\0');
+	assert_false(fleet_leads(b->fleet));
+	c = appliance_start(s, 2);
+	until(s, fleet_leads(c->fleet));
+	assert_string_equal(fake_etcd_read(s->etcd, "/p/r/0100000007"), "seven");
+	assert_string_equal(fake_etcd_read(s->etcd, "/p/r/0100001388"), "gone");
+	assert_true(has_what_was_before(b));
+}
+
+/* What people write beside the fleet is no change, whatever it is, and ends no watch. */
+static void
+test_foreign_keys_are_no_change(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0);
+	uint64_t starts;
+
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	starts = fleet_status_of(a).watch_starts;
+	fake_etcd_write(s->etcd, "/p/r/nonsense", "x");
+	fake_etcd_write(s->etcd, "/p/r/0100000002", "by hand");
+	until(s, commit_record(a, 3, "three", NULL) == 0);
+	until(s, follows(a));
+	assert_int_equal(fleet_status_of(a).watch_starts, starts);
+	assert_int_equal(records_of(a), 2);
+}
+
 /* A follower that stops between parts gets all of them when it is back. */
 static void
 test_restart_between_parts_loses_none(void **state)
@@ -998,6 +1044,8 @@ main(void)
 		SITE_TEST(test_next_leader_undoes_the_parts_of_a_large_change),
 		SITE_TEST(test_leader_undoes_a_large_change_that_stopped),
 		SITE_TEST(test_restart_between_parts_loses_none),
+		SITE_TEST(test_appliance_that_cannot_undo_does_not_lead),
+		SITE_TEST(test_foreign_keys_are_no_change),
 		SITE_TEST(test_silent_watch_is_started_again_under_steady_writes),
 		SITE_TEST(test_watch_that_keeps_up_is_left_alone),
 		SITE_TEST(test_lease_of_answers_is_renewed),

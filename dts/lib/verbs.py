@@ -19,11 +19,11 @@ PROBE = os.path.join(BUILD, 'test/verbs/verbs_probe')
 
 
 def listens(pid, tcp_port):
-    """True if this process listens on the TCP port."""
+    """True if this process, in whatever network namespace, listens on the TCP port."""
     own = {os.readlink(os.path.join('/proc/%d/fd' % pid, fd)) for fd in os.listdir('/proc/%d/fd' % pid)
            if os.path.islink(os.path.join('/proc/%d/fd' % pid, fd))}
     for table in ('tcp', 'tcp6'):
-        with open('/proc/net/' + table) as f:
+        with open('/proc/%d/net/%s' % (pid, table)) as f:
             for row in f.read().splitlines()[1:]:
                 column = row.split()
                 if int(column[1].split(':')[1], 16) == tcp_port and column[3] == '0A' and \

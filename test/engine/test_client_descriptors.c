@@ -18,11 +18,10 @@
 #include <event2/event.h>
 
 #include "../open_descriptors.h"
+#include "../passing.h"
 #include "client_node.h"
 #include "engine/rdmacm.h"
 #include "verbs/private.h"
-
-#define PASSED_MAX 2
 
 static struct engine *e;
 static struct program program; /* its worker's wake pipe stays */
@@ -155,53 +154,18 @@ descriptors_connect(void)
 static int
 descriptors_reply(int fd, int *fds, unsigned int *num_fds)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int) * VERBS_FDS_MAX)];
-		struct cmsghdr align;
-	} control;
 	struct ring_reply reply;
-	struct iovec iov = { &reply, sizeof(reply) };
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *h;
 
-	*num_fds = 0;
 	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
-	if (recvmsg(fd, &m, MSG_DONTWAIT) <= 0)
-		return -1;
-	h = CMSG_FIRSTHDR(&m);
-	if (h != NULL) {
-		*num_fds = (unsigned int)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(fds, CMSG_DATA(h), *num_fds * sizeof(int));
-	}
-	return reply.error;
+	return passing_receive(fd, &reply, sizeof(reply), fds, num_fds, MSG_DONTWAIT) > 0
+		? reply.error
+		: -1;
 }
 
 static void
 descriptors_send(int fd, const void *request, size_t size, const int *fds, unsigned int num_fds)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int) * PASSED_MAX)];
-		struct cmsghdr align;
-	} control = { { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)request, size };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *h;
-
-	if (num_fds > 0) {
-		m.msg_control = &control;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * num_fds);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int) * num_fds);
-		memcpy(CMSG_DATA(h), fds, sizeof(int) * num_fds);
-	}
-	assert_int_equal(sendmsg(fd, &m, MSG_NOSIGNAL), (ssize_t)size);
+	assert_int_equal(passing_send(fd, request, size, fds, num_fds, 0), (ssize_t)size);
 }
 
 #define HEADER     offsetof(struct ring_request, hello)
@@ -216,7 +180,7 @@ static const struct ring_request hello = {
 static int
 descriptors_hello(int fd, int mirror)
 {
-	int fds[VERBS_FDS_MAX];
+	int fds[PASSING_MAX];
 	unsigned int num_fds, i;
 
 	descriptors_send(fd, &hello, WITH(hello), &mirror, mirror >= 0);
@@ -234,7 +198,7 @@ expect_none_stays(bool opened, const struct ring_request *request, size_t size, 
 	unsigned int num_passed, int error)
 {
 	unsigned int before = open_descriptors(), num_fds, i;
-	int fd = descriptors_connect(), fds[VERBS_FDS_MAX];
+	int fd = descriptors_connect(), fds[PASSING_MAX];
 
 	if (opened)
 		close(descriptors_hello(fd, -1));
@@ -255,7 +219,7 @@ test_passed_descriptors(void **state)
 				  unknown = { .code = RING_REQUESTS };
 	const struct ring_request channel = { .code = RING_CHANNEL_CREATE };
 	struct ring_request cm_open = hello, wrong = hello;
-	int passed[PASSED_MAX] = { open("/dev/null", O_RDWR), memfd_create("passed", 0) };
+	int passed[] = { open("/dev/null", O_RDWR), memfd_create("passed", 0) };
 
 	(void)state;
 	cm_open.code = RING_CM_OPEN;
@@ -286,8 +250,8 @@ test_passed_memory(void **state)
 {
 	struct ring_request pd = { .code = RING_PD_ALLOC };
 	struct ring_request mr = { .code = RING_MR_REGISTER, .mr = { .length = 4096 } };
-	int passed[PASSED_MAX] = { memfd_create("passed", 0), open("/dev/null", O_RDWR) };
-	int fd = descriptors_connect(), fds[VERBS_FDS_MAX];
+	int passed[] = { memfd_create("passed", 0), open("/dev/null", O_RDWR) };
+	int fd = descriptors_connect(), fds[PASSING_MAX];
 	static const uint8_t page[4096];
 	unsigned int before, num_fds;
 
@@ -319,7 +283,7 @@ test_shared_mirror(void **state)
 {
 	unsigned int before = open_descriptors(), num_fds;
 	int a = descriptors_connect(), b = descriptors_connect();
-	int mirror = descriptors_hello(a, -1), fds[VERBS_FDS_MAX];
+	int mirror = descriptors_hello(a, -1), fds[PASSING_MAX];
 
 	(void)state;
 	close(descriptors_hello(b, mirror));

@@ -23,6 +23,7 @@
 
 #include <cmocka.h>
 
+#include "../passing.h"
 #include "fake_polca.h"
 
 #define PAGE         ((size_t)4096)
@@ -50,46 +51,24 @@ fake_check(bool good, const char *what)
 static ssize_t
 fake_receive(struct fake_session *s, struct ring_request *req)
 {
-	char control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { req, sizeof(*req) };
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(s->client, &m, MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-	int fd;
+	int fds[PASSING_MAX];
+	unsigned int num_fds;
+	ssize_t n = passing_receive(s->client, req, sizeof(*req), fds, &num_fds, 0);
 
-	if (h != NULL && h->cmsg_type == SCM_RIGHTS) {
-		memcpy(&fd, CMSG_DATA(h), sizeof(fd));
-		close(fd);
-		s->seen->descriptors++;
-	}
+	s->seen->descriptors += num_fds;
+	while (num_fds > 0)
+		close(fds[--num_fds]);
 	return n;
 }
 
 static void
 fake_reply(const struct fake_session *s, const struct ring_reply *reply, const int *fds,
-	size_t num_fds)
+	unsigned int num_fds)
 {
-	char control[CMSG_SPACE(sizeof(int) * FDS_MAX)] = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)reply, sizeof(*reply) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *h;
-
-	if (num_fds > 0) {
-		m.msg_control = control;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * num_fds);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int) * num_fds);
-		memcpy(CMSG_DATA(h), fds, sizeof(int) * num_fds);
-	}
-	fake_check(sendmsg(s->client, &m, MSG_NOSIGNAL) == sizeof(*reply), "sendmsg");
-	for (size_t i = 0; i < num_fds; i++)
+	fake_check(passing_send(s->client, reply, sizeof(*reply), fds, num_fds, 0) ==
+			sizeof(*reply),
+		"sendmsg");
+	for (unsigned int i = 0; i < num_fds; i++)
 		if (fds[i] != s->mirror)
 			close(fds[i]);
 }
@@ -103,7 +82,7 @@ fake_memfd(const char *name, off_t bytes)
 	return fd;
 }
 
-static size_t
+static unsigned int
 fake_hello(struct fake_session *s, const struct ring_request *req, struct ring_reply *reply,
 	int *fds)
 {
@@ -123,7 +102,7 @@ fake_hello(struct fake_session *s, const struct ring_request *req, struct ring_r
 }
 
 /* @return how many descriptors go with the reply */
-static size_t
+static unsigned int
 fake_answer(struct fake_session *s, const struct ring_request *req, struct ring_reply *reply,
 	int *fds)
 {
@@ -166,7 +145,7 @@ fake_serve(int listener, struct fake_session *s, enum fake_end end)
 	fake_check(s->client >= 0, "accept");
 	while (fake_receive(s, &req) > 0) {
 		struct ring_reply reply = { 0 };
-		size_t num_fds;
+		unsigned int num_fds;
 
 		fake_check(req.code < RING_REQUESTS, "code");
 		s->seen->requests[req.code]++;

@@ -9,6 +9,7 @@
 
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <event2/event.h>
 #include <rte_log.h>
@@ -120,6 +121,8 @@ bool verbs_request(struct verbs_session *session, const struct ring_request *req
 bool verbs_request_finish(struct verbs_session *session, struct verbs_answer *answer);
 
 /* range.c */
+/** How long a request waits for a look at the program; tests wait for less. */
+extern struct timeval verbs_range_deadline;
 /** At HELLO: the program may name memory by its addresses later, if polca may look at it. */
 void verbs_range_prepare(struct verbs_session *session);
 /** Begin to open the file at the addresses of the sender. @return 0: session->range is there */

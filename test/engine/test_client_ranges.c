@@ -154,7 +154,7 @@ ranges_result(int fd)
 }
 
 static void
-expect_refused(int fd, int error, const char *why)
+expect_range_refused(int fd, int error, const char *why)
 {
 	assert_int_equal(ranges_result(fd), error);
 	if (strstr(reply.text, why) == NULL)
@@ -203,12 +203,12 @@ test_what_is_found_is_refused(void **state)
 
 	(void)state;
 	look.fd = -EACCES;
-	expect_refused(fd, EACCES, "addr: as the test wants");
+	expect_range_refused(fd, EACCES, "addr: as the test wants");
 	look.fd = null;
-	expect_refused(fd, EINVAL, "file: ");
+	expect_range_refused(fd, EINVAL, "file: ");
 	look.fd = file;
 	assert_int_equal(ftruncate(file, OFFSET), 0);
-	expect_refused(fd, EINVAL, "are not in the file");
+	expect_range_refused(fd, EINVAL, "are not in the file");
 	eventually(open_descriptors() == before);
 	close(null);
 	close(fd);
@@ -222,15 +222,15 @@ test_without_the_capabilities(void **state)
 
 	(void)state;
 	look.permitted = false;
-	expect_refused(fd, EPERM, "not permitted");
+	expect_range_refused(fd, EPERM, "not permitted");
 	close(fd);
 	fd = ranges_program();
 	look.permitted = true; /* too late: its directory was not opened */
-	expect_refused(fd, EPERM, "was not to be seen at HELLO");
+	expect_range_refused(fd, EPERM, "was not to be seen at HELLO");
 	close(fd);
 	look.seen = false;
 	fd = ranges_program();
-	expect_refused(fd, EPERM, "was not to be seen at HELLO");
+	expect_range_refused(fd, EPERM, "was not to be seen at HELLO");
 	close(fd);
 	assert_true(program_server_is_free());
 }
@@ -249,7 +249,7 @@ test_request_that_does_not_wait_for_hello(void **state)
 	while (num_fds > 0)
 		close(fds[--num_fds]);
 	assert_int_equal(ranges_hear(fd), 0);
-	expect_refused(fd, EPERM, "did not wait for its answer");
+	expect_range_refused(fd, EPERM, "did not wait for its answer");
 	close(fd);
 	assert_true(program_server_is_free());
 }

@@ -46,6 +46,7 @@ struct verbs_session {
 	uid_t uid;
 	pid_t pid; /* of who has connected */
 	pid_t sender; /* of the request that is served; 0: the kernel does not say */
+	uint64_t features; /* that both sides know; 0 before HELLO */
 	int process; /* its directory in /proc, opened at HELLO; -1: none */
 	struct verbs_range *range; /* not NULL: a request waits for it */
 	void (*answer_later)(struct verbs_session *session); /* it has ended, or is late */

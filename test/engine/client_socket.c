@@ -13,7 +13,7 @@ struct verbs_server program_server;
 
 const struct ring_request program_hello = {
 	.code = RING_HELLO,
-	.hello = { .magic = RING_MAGIC, .major = RING_MAJOR },
+	.hello = { .magic = RING_MAGIC, .major = RING_MAJOR, .features = RING_FEATURES },
 };
 
 void
@@ -86,17 +86,23 @@ program_ask(int fd, const void *request, size_t size, struct ring_reply *reply)
 }
 
 int
-program_greet(int fd, int mirror)
+program_greet_with(int fd, const struct ring_request *hello, int mirror)
 {
 	int fds[PASSING_MAX];
 	struct ring_reply reply;
 	unsigned int num_fds, i;
 
-	program_say(fd, &program_hello, REQUEST_WITH(hello), &mirror, mirror >= 0);
+	program_say(fd, hello, REQUEST_WITH(hello), &mirror, mirror >= 0);
 	assert_int_equal(program_hear(fd, &reply, fds, &num_fds), 0);
 	assert_int_equal(num_fds, RING_HELLO_FDS);
 	for (i = 0; i < num_fds; i++)
 		if (i != 1)
 			close(fds[i]);
 	return fds[1];
+}
+
+int
+program_greet(int fd, int mirror)
+{
+	return program_greet_with(fd, &program_hello, mirror);
 }

@@ -17,7 +17,7 @@
 #define REQUEST_WITH(body) (REQUEST_EMPTY + sizeof(((struct ring_request *)0)->body))
 
 extern struct verbs_server program_server;
-extern const struct ring_request program_hello; /* with no features; for port 0 */
+extern const struct ring_request program_hello; /* with all features; for port 0 */
 
 /* An engine that runs no worker thread; limits are those of client_node.h. */
 void program_server_start(struct engine *e);
@@ -36,5 +36,6 @@ int program_hear(int fd, struct ring_reply *reply, int *fds, unsigned int *num_f
 int program_ask(int fd, const void *request, size_t size, struct ring_reply *reply);
 /* HELLO, with a mirror unless that is -1. @return the program's mirror */
 int program_greet(int fd, int mirror);
+int program_greet_with(int fd, const struct ring_request *hello, int mirror);
 
 #endif

@@ -249,6 +249,7 @@ template_of(struct ring_request *r, uint32_t code, uint8_t flags)
 	case RING_CM_OPEN:
 		r->hello.magic = RING_MAGIC;
 		r->hello.major = RING_MAJOR;
+		r->hello.features = RING_FEATURES;
 		break;
 	case RING_MR_REGISTER:
 		r->mr.iova = REGION_AT;

@@ -33,6 +33,7 @@
 struct fake_session {
 	struct fake_seen *seen;
 	uint64_t features;
+	uint32_t minor;
 	int client;
 	int mirror;
 	uint64_t last_region; /* address */
@@ -94,9 +95,11 @@ fake_hello(struct fake_session *s, const struct ring_request *req, struct ring_r
 	fake_check(pipe2(&fds[3], O_CLOEXEC) == 0, "pipe");
 	reply->hello = (struct ring_hello_reply){
 		.major = RING_MAJOR,
+		.minor = s->minor,
 		.features = s->features & req->hello.features,
 		.geometry = { 4 * PAGE, PAGE, 2 * PAGE, 3 * PAGE, 1, 1 },
 		.limits = { .max_mr = 8, .max_pd = 8 },
+		.version = FAKE_VERSION,
 	};
 	return RING_HELLO_FDS;
 }
@@ -113,6 +116,7 @@ fake_answer(struct fake_session *s, const struct ring_request *req, struct ring_
 		fake_check(pipe2(fds, O_CLOEXEC) == 0, "pipe");
 		return RING_CHANNEL_FDS;
 	case RING_MR_REGISTER:
+	case RING_MR_REGISTER_RANGE:
 		s->last_region = req->mr.addr;
 		reply->mr.key = 0x100;
 		return 0;
@@ -177,7 +181,11 @@ fake_polca_start(struct fake_polca *f, uint64_t features, enum fake_end end)
 	f->pid = fork();
 	assert_true(f->pid >= 0);
 	if (f->pid == 0) {
-		struct fake_session s = { .seen = f->seen, .features = features };
+		struct fake_session s = {
+			.seen = f->seen,
+			.features = features,
+			.minor = f->minor,
+		};
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		fake_serve(listener, &s, end);

@@ -291,7 +291,7 @@ def test_request_that_does_not_wait_for_hello(service):
     m = Mapping(1, READ_WRITE, ANONYMOUS)
     ctypes.memset(m.address, 1, PAGE)
     service.proc.send_signal(signal.SIGSTOP)
-    s.sock.send(struct.pack('<IIQIIQII', 0, 0, MAGIC, 1, 0, 0, 0, 0))
+    s.sock.send(struct.pack('<IIQIIQII', 0, 0, MAGIC, 1, 0, 7, 0, 0))
     s.sock.send(struct.pack('<II', REQUESTS['pd_alloc'][0], 0))
     service.proc.send_signal(signal.SIGCONT)
     for _ in range(2):

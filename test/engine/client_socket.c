@@ -25,6 +25,13 @@ program_server_start(struct engine *e)
 	LIST_INIT(&program_server.closing);
 }
 
+void
+program_server_stop(void)
+{
+	assert_true(program_server_is_free());
+	verbs_closing_forget(&program_server);
+}
+
 int
 program_dial_as(uid_t uid)
 {

@@ -21,6 +21,8 @@ extern const struct ring_request program_hello; /* with all features; for port 0
 
 /* An engine that runs no worker thread; limits are those of client_node.h. */
 void program_server_start(struct engine *e);
+/* No program is connected any more. */
+void program_server_stop(void);
 /* Connect as a program of this process' user, or of another. @return the program's end */
 int program_dial(void);
 int program_dial_as(uid_t uid);

@@ -43,6 +43,7 @@ static int
 descriptors_teardown(void **state)
 {
 	(void)state;
+	program_server_stop();
 	program_close(&program);
 	engine_destroy(e);
 	return 0;

@@ -102,6 +102,7 @@ ranges_teardown(void **state)
 {
 	(void)state;
 	close(file);
+	program_server_stop();
 	program_close(&program);
 	engine_destroy(e);
 	return 0;

@@ -70,6 +70,7 @@ versions_teardown(void **state)
 {
 	(void)state;
 	close(file);
+	program_server_stop();
 	engine_destroy(e);
 	return 0;
 }

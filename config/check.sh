@@ -17,7 +17,7 @@
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-CHECKS="format names includes cycles citations documents spelling shell python commits tidy units"
+CHECKS="format names includes provider cycles citations documents spelling shell python commits tidy units"
 KNOWN="$CHECKS cppcheck"
 
 # clang-tidy and the unit suites are bounded so that all checks together end within two minutes.
@@ -105,6 +105,18 @@ check_format() {
 check_names() { /usr/bin/python3 test/check_source.py names; }
 
 check_includes() { /usr/bin/python3 test/check_source.py includes; }
+
+# Programs without DPDK load it: it is compiled and linked without DPDK's headers and libraries, and so is each header
+# of lib/ring that it uses. (node.c is a library of its own.)
+check_provider() {
+    local made status=0 flags=(-D_GNU_SOURCE -Wall -Werror -Ilib -Iprovider)
+    made=$(mktemp)
+    tracked 'lib/ring/*.h' | xargs -r -n 1 cc "${flags[@]}" -fsyntax-only -x c || status=1
+    tracked 'provider/*.c' ':!provider/node.c' |
+        xargs -r cc "${flags[@]}" -shared -fPIC -Wl,-z,defs -o "$made" -Wl,--no-as-needed -libverbs || status=1
+    rm -f "$made"
+    return $status
+}
 
 check_cycles() { /usr/bin/python3 test/check_cycles.py; }
 

@@ -13,13 +13,13 @@ PACKAGES_BUILD="gcc meson ninja-build pkg-config libdpdk-dev libnuma-dev libjans
     libevent-dev zlib1g-dev liblmdb-dev libseccomp-dev libcap-ng-dev libibverbs-dev python3"
 # Further packages to build and run the tests. Only test.sh may install these: the `fresh` step proves that
 # the programs need none of them.
-PACKAGES_TEST="libcmocka-dev clang libclang-rt-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
+PACKAGES_TEST="libcmocka-dev clang lld libclang-rt-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
     iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libopensm-dev
     infiniband-diags opensm valgrind debootstrap dpdk-dev stress-ng git prometheus
     shellcheck clang-format clang-tidy cppcheck codespell flake8 libjemalloc2 libtcmalloc-minimal4"
 # Packages that only the functional suites need.
-PACKAGES_DTS="ibutils ibsim-utils ibverbs-utils perftest python3-pyverbs rdmacm-utils iperf qperf fio zsh fish
-    tmux strace etcd-server nftables"
+PACKAGES_DTS="ibutils ibsim-utils ibverbs-utils perftest python3-pyverbs rdmacm-utils iperf iperf3 qperf fio zsh fish
+    tmux strace etcd-server nftables openssl"
 # What building and checking Debian packages takes on top of PACKAGES_BUILD.
 PACKAGES_DEB="debhelper dpkg-dev fakeroot lintian"
 # The three programs, as ninja's targets.

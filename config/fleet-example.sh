@@ -77,7 +77,7 @@ start_etcd() {
     launch etcd "$n" etcd --name "etcd$n" --data-dir "$DIR/$n/etcd" \
         --listen-client-urls "http://$(address "$n"):2379" --advertise-client-urls "http://$(address "$n"):2379" \
         --listen-peer-urls "http://$(address "$n"):2380" --initial-advertise-peer-urls "http://$(address "$n"):2380" \
-        --initial-cluster "$cluster"
+        --initial-cluster "$cluster" --auto-compaction-mode periodic --auto-compaction-retention 10m
 }
 
 start_polca() {
@@ -91,8 +91,8 @@ start_polca() {
   "sa": { "enabled": true, "path": "$DIR/$n/sa" },
   "fleet": { "endpoints": [$endpoints], "name": "polca$n", "lease_s": 2 },
   "ports": [
-    { "name": "port0", "back_to_back": "port1", "addresses": ["192.0.2.1/24"] },
-    { "name": "port1", "back_to_back": "port0", "addresses": ["192.0.2.2/24"] }
+    { "name": "port0", "back_to_back": "port1", "mac": "02:00:00:00:0$n:00", "addresses": ["192.0.2.$n/24"] },
+    { "name": "port1", "back_to_back": "port0", "mac": "02:00:00:00:0$n:01", "addresses": ["192.0.2.1$n/24"] }
   ]
 }
 JSON

@@ -70,7 +70,8 @@ inside() {
     unshare --mount --pid --fork --kill-child --propagation private bash -c '
         root=$1 dir=$2
         shift 2
-        mount --rbind /dev "$root/dev" && mount -t proc proc "$root/proc" &&
+        # "ip netns exec" changes how / propagates, so / has to be a mount
+        mount --bind "$root" "$root" && mount --rbind /dev "$root/dev" && mount -t proc proc "$root/proc" &&
             mount --rbind /sys "$root/sys" && mount -t tmpfs tmpfs "$root/run" || exit 1
         exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
             CI="${CI:-}" bash -c "cd \"\$0\" && exec \"\$@\"" "$dir" "$@"' - "$COPY" "$SOURCE" "$@"

@@ -32,6 +32,11 @@ polca_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *c
 	}
 	req.cq.cqe = (uint32_t)cqe;
 	req.cq.channel = channel != NULL ? channel_slot(c, channel->fd, &back) : RING_NONE;
+	if (channel != NULL && req.cq.channel == RING_NONE) { /* another context's */
+		free(cq);
+		errno = EINVAL;
+		return NULL;
+	}
 	object_begin(c, &cq->object, &cq->ibv, back);
 	req.cq.cookie = cq->object.cookie;
 	rc = POLCA_CALL(c, RING_CQ_CREATE, &req, cq, &reply);
@@ -134,7 +139,11 @@ polca_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 
 	if (__atomic_load_n(&shared->armed, __ATOMIC_RELAXED) < arm)
 		__atomic_store_n(&shared->armed, arm, __ATOMIC_RELAXED);
-	/* store, then let the poll load */
+	/*
+	 * Store .armed, then let the caller's next poll load the ring's index. The worker
+	 * (client_cq_event()) stores the index, then loads .armed. Acquire and release cannot order
+	 * a store before a later load.
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (polca_is_dead(context_of(ibv->context)))
 		event_wake(&((struct polca_cq *)ibv)->object);

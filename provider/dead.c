@@ -109,14 +109,21 @@ watcher(void *arg)
 	move_thread_is_quiet();
 	sem_post(&watcher_ready);
 	for (;;) {
-		if (epoll_wait(epoll, &ev, 1, -1) != 1)
-			continue;
+		if (epoll_wait(epoll, &ev, 1, -1) != 1) {
+			if (errno == EINTR)
+				continue;
+			break; /* the program has closed the descriptor */
+		}
 		pthread_mutex_lock(&death_lock);
 		c = context_after(ev.data.u64 - 1);
 		if (c != NULL && c->id == ev.data.u64)
 			context_bury(c);
 		pthread_mutex_unlock(&death_lock);
 	}
+	pthread_mutex_lock(&death_lock);
+	watcher_epoll = -1;
+	watcher_runs = false;
+	pthread_mutex_unlock(&death_lock);
 	return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -96,14 +97,49 @@ parse_line(const char *line, struct mapping *m)
 	return true;
 }
 
-/* A list that answers for an address stays open: each registration asks twice. */
+/* A list that answers for an address stays open. */
 struct kept_list {
 	int fd;
-	pid_t pid; /* a child of fork() has another list */
 	ino_t inode;
 	dev_t device;
 };
 static struct kept_list *kept;
+
+/*
+ * A page with a byte that is set in the process that keeps the list: the kernel clears it in a
+ * child, however that is made, which has another list.
+ */
+static char *kept_here;
+
+/* Make the page, without a mark. @return NULL: not possible */
+static char *
+make_mark_page(void)
+{
+	char *page = __atomic_load_n(&kept_here, __ATOMIC_ACQUIRE), *none = NULL;
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (page == NULL) {
+		page = (char *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (page == MAP_FAILED)
+			return NULL;
+		if (syscall(SYS_madvise, page, size, MADV_WIPEONFORK) != 0 ||
+			!__atomic_compare_exchange_n(&kept_here, &none, page, false,
+				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			syscall(SYS_munmap, page, size);
+			return NULL;
+		}
+	}
+	return page;
+}
+
+static bool
+is_marked(void)
+{
+	const char *page = __atomic_load_n(&kept_here, __ATOMIC_ACQUIRE);
+
+	return page != NULL && __atomic_load_n(page, __ATOMIC_ACQUIRE) != 0;
+}
 
 /* False if the program has closed it, also if it has another file in its place. */
 static bool
@@ -123,21 +159,27 @@ mappings_forget_parent(void)
 	kept = NULL;
 }
 
-/* Not freed: another thread may read it. */
+/*
+ * Not freed: another thread may read it. The mark comes last: until then a child of fork() has the
+ * list of its parent, which no thread of the child may take for its own.
+ */
 static bool
 keep_list(int fd, struct kept_list *before)
 {
 	struct kept_list *k = malloc(sizeof(*k));
+	char *page = make_mark_page();
 	struct stat st;
 
-	if (k == NULL || fstat(fd, &st) != 0) {
+	if (k == NULL || fstat(fd, &st) != 0 || page == NULL) {
 		free(k);
 		return false;
 	}
-	*k = (struct kept_list){ fd, getpid(), st.st_ino, st.st_dev };
+	*k = (struct kept_list){ fd, st.st_ino, st.st_dev };
 	if (__atomic_compare_exchange_n(&kept, &before, k, false, __ATOMIC_ACQ_REL,
-		    __ATOMIC_RELAXED))
+		    __ATOMIC_RELAXED)) {
+		__atomic_store_n(page, 1, __ATOMIC_RELEASE);
 		return true;
+	}
 	free(k);
 	return false;
 }
@@ -149,7 +191,7 @@ mappings_open(struct mappings *l)
 	struct mapping m;
 
 	l->text = NULL;
-	l->keep = !read_text && kept_is_open(k) && k->pid == getpid();
+	l->keep = !read_text && is_marked() && kept_is_open(k);
 	if (l->keep) {
 		l->fd = k->fd;
 		return 0;

@@ -19,6 +19,8 @@
 #define ACCESS_FLAGS                                                                               \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+/* They change nothing here: the kind of pages behind a region, and the order of writes on a bus. */
+#define ACCESS_HINTS (IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
 
 static void
 region_unlist(struct polca_mr *mr)
@@ -94,8 +96,6 @@ region_share(struct polca_context *c, struct polca_mr *mr, const struct ring_mr 
 	uint64_t offset;
 	int rc, fd;
 
-	if ((c->hello.features & RING_FEATURE_SHARED) == 0)
-		return ENOENT; /* the mirror refuses it by name */
 	fd = share_open(c->mirror_fd, mr->addr, mr->length, &offset);
 	if (fd < 0 && fd != -EACCES)
 		return -fd;
@@ -116,12 +116,14 @@ region_share(struct polca_context *c, struct polca_mr *mr, const struct ring_mr 
 	return 0;
 }
 
+/* @param hold  what it returns is returned */
 static int
-region_register(struct polca_context *c, struct polca_mr *mr, const struct ring_mr *ask)
+region_register(struct polca_context *c, struct polca_mr *mr, const struct ring_mr *ask,
+	int (*hold)(int mirror_fd, uintptr_t addr, size_t length))
 {
 	struct ring_request req = { .mr = *ask };
 	struct ring_reply reply;
-	int rc = mirror_hold(c->mirror_fd, mr->addr, mr->length);
+	int rc = hold(c->mirror_fd, mr->addr, mr->length);
 
 	if (rc != 0)
 		return rc;
@@ -135,6 +137,21 @@ region_register(struct polca_context *c, struct polca_mr *mr, const struct ring_
 	return 0;
 }
 
+/* Memory that is shared in parts only is refused by the mirror, by name. @return errno value */
+static int
+region_make(struct polca_context *c, struct polca_mr *mr, const struct ring_mr *ask)
+{
+	int rc;
+
+	if ((c->hello.features & RING_FEATURE_SHARED) == 0)
+		return region_register(c, mr, ask, mirror_hold);
+	rc = region_register(c, mr, ask, mirror_hold_unless_shared);
+	if (rc != MIRROR_SHARED)
+		return rc;
+	rc = region_share(c, mr, ask);
+	return rc == ENOENT ? region_register(c, mr, ask, mirror_hold) : rc;
+}
+
 struct ibv_mr *
 polca_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
@@ -145,16 +162,19 @@ polca_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int ac
 		.pd = ((struct polca_pd *)pd)->slot,
 		.access = (uint32_t)access & ACCESS_FLAGS,
 	};
-	struct polca_mr *mr = calloc(1, sizeof(*mr));
+	struct polca_mr *mr;
 	int rc;
 
+	if ((access & ~(ACCESS_FLAGS | ACCESS_HINTS)) != 0) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
 		return NULL;
 	mr->addr = (uintptr_t)addr;
 	mr->length = length;
-	rc = region_share(context_of(pd->context), mr, &ask);
-	if (rc == ENOENT)
-		rc = region_register(context_of(pd->context), mr, &ask);
+	rc = region_make(context_of(pd->context), mr, &ask);
 	if (rc != 0) {
 		free(mr);
 		errno = rc;

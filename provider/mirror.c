@@ -55,11 +55,17 @@ page_size(void)
 /* --- mirrors --- */
 
 static bool
+same_mirror(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+static bool
 is_mirror(int fd, const struct stat *mirror)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && st.st_ino == mirror->st_ino && st.st_dev == mirror->st_dev;
+	return fstat(fd, &st) == 0 && same_mirror(&st, mirror);
 }
 
 /* Its descriptor; -1 if the program has closed it, also if another file has the number now. */
@@ -80,11 +86,11 @@ mirror_close(const struct held_mirror *m)
 
 /* @return NULL: no region uses this mirror */
 static struct held_mirror *
-mirror_find(int fd)
+mirror_find(const struct stat *st)
 {
 	struct held_mirror *m = mirrors;
 
-	while (m != NULL && !is_mirror(fd, &m->stat))
+	while (m != NULL && !same_mirror(st, &m->stat))
 		m = m->next;
 	return m;
 }
@@ -102,22 +108,19 @@ mirror_open(struct held_mirror *m, int fd)
 static int
 mirror_use(int fd, struct held_mirror **used)
 {
-	struct held_mirror *m = mirror_find(fd), *made = NULL;
-	int rc;
+	struct held_mirror *m;
+	struct stat st;
 
+	if (fstat(fd, &st) != 0)
+		return errno;
+	m = mirror_find(&st);
 	if (m == NULL) {
-		m = made = malloc(sizeof(*m));
+		m = malloc(sizeof(*m));
 		if (m == NULL)
 			return ENOMEM;
-		*m = (struct held_mirror){ .next = mirrors, .file = -1 };
+		*m = (struct held_mirror){ .next = mirrors, .file = -1, .stat = st };
+		mirrors = m;
 	}
-	rc = fstat(fd, &m->stat) == 0 ? mirror_open(m, fd) : errno;
-	if (rc != 0) {
-		free(made);
-		return rc;
-	}
-	if (made != NULL)
-		mirrors = made;
 	m->users++;
 	*used = m;
 	return 0;
@@ -142,19 +145,22 @@ mirror_leave(struct held_mirror *m)
 enum mapping_kind {
 	MAPPING_PRIVATE, /* pages of this process alone, writable: anonymous, or static data */
 	MAPPING_MIRROR, /* in the mirror already */
+	MAPPING_SHARED, /* in another file, which polca may map, too (share.c) */
 	MAPPING_OTHER,
 };
 
-/* @param why  of MAPPING_OTHER */
+/* @param why  of the last two */
 static enum mapping_kind
 mapping_kind_of(const struct mapping *m, const struct stat *mirror, const char **why)
 {
 	if (m->inode == mirror->st_ino && m->device == mirror->st_dev && m->offset == m->from)
 		return MAPPING_MIRROR;
+	if (m->shared && (m->protection & PROT_READ) != 0 && (m->protection & PROT_WRITE) != 0) {
+		*why = "shared, and shared memory is registered only as a whole, without other memory";
+		return MAPPING_SHARED;
+	}
 	if ((m->protection & PROT_READ) == 0 || (m->protection & PROT_WRITE) == 0)
 		*why = "not for reading and writing";
-	else if (m->shared)
-		*why = "shared, and shared memory is registered only as a whole, without other memory";
 	else if (mapping_is_huge(m))
 		*why = "private, of huge pages, which cannot be moved: map them MAP_SHARED";
 	else if (m->inode != 0 || m->name[0] == '\0' || strcmp(m->name, "[heap]") == 0 ||
@@ -200,6 +206,7 @@ struct part {
 struct parts {
 	struct part *part;
 	unsigned int num, room;
+	bool unless_shared; /* MIRROR_SHARED, if a range begins in MAPPING_SHARED */
 };
 
 static bool
@@ -235,7 +242,9 @@ parts_find_private(struct mappings *list, const struct stat *mirror, uintptr_t f
 
 	while (at < to && mappings_next(list, at, &m) && m.from <= at) {
 		kind = mapping_kind_of(&m, mirror, &why);
-		if (kind == MAPPING_OTHER) {
+		if (kind == MAPPING_SHARED && at == from && parts->unless_shared)
+			return MIRROR_SHARED;
+		if (kind == MAPPING_OTHER || kind == MAPPING_SHARED) {
 			say_mapping_refused(from, to, &m, why);
 			return EFAULT;
 		}
@@ -319,15 +328,22 @@ parts_find(parts_fn fn, const struct held_mirror *mirror, uintptr_t from, uintpt
 
 /* --- pages --- */
 
+/* @param fd  of a device, should the program have closed the mirror's own */
 static int
-move_in(const struct held_mirror *mirror, uintptr_t from, uintptr_t to)
+move_in(struct held_mirror *mirror, int fd, uintptr_t from, uintptr_t to, bool unless_shared)
 {
-	struct parts parts = { NULL, 0, 0 };
+	struct parts parts = { NULL, 0, 0, unless_shared };
 	const struct part *p;
 	int rc = parts_find(parts_find_private, mirror, from, to, &parts);
+	size_t i;
 
-	for (p = parts.part; rc == 0 && p < parts.part + parts.num; p++)
+	/* the kernel is asked whether it is still the mirror's when pages are written to it */
+	if (rc == 0 && (parts.num > 0 || mirror->file < 0))
+		rc = mirror_open(mirror, fd);
+	for (i = 0; rc == 0 && i < parts.num; i++) {
+		p = &parts.part[i];
 		rc = move_pages_to(mirror->file, p->from, p->to - p->from, p->protection);
+	}
 	free(parts.part);
 	return rc;
 }
@@ -361,16 +377,16 @@ part_move_out(int file, const struct part *p)
 static int
 move_out(const struct held_mirror *mirror, uintptr_t from, uintptr_t to)
 {
-	struct parts parts = { NULL, 0, 0 };
-	const struct part *p;
+	struct parts parts = { NULL, 0, 0, false };
 	int rc = parts_find(parts_find_in_place, mirror, from, to, &parts);
 	int file = mirror_file(mirror);
 	bool in_place = rc == 0;
+	size_t i;
 
 	if (rc == ENOENT)
 		rc = parts_find(parts_find_mirror, mirror, from, to, &parts);
-	for (p = parts.part; rc == 0 && p < parts.part + parts.num; p++)
-		rc = part_move_out(file, p);
+	for (i = 0; rc == 0 && i < parts.num; i++)
+		rc = part_move_out(file, &parts.part[i]);
 	if (rc == 0 && !in_place) /* what the program has unmapped */
 		punch(file, from, to);
 	free(parts.part);
@@ -474,12 +490,15 @@ static void
 fork_leave_mirror(const struct held_mirror *mirror)
 {
 	static const char text[] = "polca: a child of fork() has no memory for pages of its own\n";
-	struct parts parts = { NULL, 0, 0 };
+	struct parts parts = { NULL, 0, 0, false };
 	const struct part *p;
 	int rc = parts_find(parts_find_mirror, mirror, 0, UINTPTR_MAX, &parts);
+	size_t i;
 
-	for (p = parts.part; rc == 0 && p < parts.part + parts.num; p++)
+	for (i = 0; rc == 0 && i < parts.num; i++) {
+		p = &parts.part[i];
 		rc = move_pages_to(-1, p->from, p->to - p->from, p->protection);
+	}
 	free(parts.part);
 	if (rc == 0)
 		return;
@@ -507,6 +526,28 @@ static void __attribute__((constructor)) mirror_watch_forks(void)
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
+/* The stack of this thread; 0, 0: not asked for yet, or the first thread's. */
+static __thread uintptr_t stack_from, stack_to;
+static __thread bool stack_known;
+
+static void
+learn_own_stack(void)
+{
+	pthread_attr_t attr;
+	size_t size = 0;
+	void *at = NULL;
+
+	/* the first thread's has a mapping that says so, and to ask for it here is slow */
+	stack_known = gettid() == getpid();
+	if (stack_known || pthread_getattr_np(pthread_self(), &attr) != 0)
+		return;
+	pthread_attr_getstack(&attr, &at, &size);
+	pthread_attr_destroy(&attr);
+	stack_from = (uintptr_t)at;
+	stack_to = stack_from + size;
+	stack_known = true;
+}
+
 /*
  * The pages would move, but a child of fork() begins on the very stack that it shares with its
  * parent.
@@ -514,20 +555,13 @@ static void __attribute__((constructor)) mirror_watch_forks(void)
 static bool
 is_own_stack(uintptr_t from, uintptr_t to)
 {
-	pthread_attr_t attr;
-	size_t size = 0;
-	void *at = NULL;
-
-	/* the first thread's has a mapping that says so, and to ask for it here is slow */
-	if (gettid() == getpid() || pthread_getattr_np(pthread_self(), &attr) != 0)
-		return false;
-	pthread_attr_getstack(&attr, &at, &size);
-	pthread_attr_destroy(&attr);
-	return from < (uintptr_t)at + size && to > (uintptr_t)at;
+	if (!stack_known)
+		learn_own_stack();
+	return from < stack_to && to > stack_from;
 }
 
-int
-mirror_hold(int mirror_fd, uintptr_t addr, size_t length)
+static int
+hold_range(int mirror_fd, uintptr_t addr, size_t length, bool unless_shared)
 {
 	struct held_region *r = malloc(sizeof(*r));
 	uintptr_t page = page_size(), from = addr & ~(page - 1);
@@ -551,7 +585,11 @@ mirror_hold(int mirror_fd, uintptr_t addr, size_t length)
 	rc = mirror_use(mirror_fd, &r->mirror);
 	if (rc != 0) {
 		free(r);
-	} else if ((rc = move_in(r->mirror, from, to)) != 0) {
+	} else if ((rc = move_in(r->mirror, mirror_fd, from, to, unless_shared)) == ENOENT ||
+		rc == MIRROR_SHARED) {
+		mirror_leave(r->mirror); /* nothing has moved */
+		free(r);
+	} else if (rc != 0) {
 		region_end(r);
 	} else {
 		r->next = regions;
@@ -562,9 +600,21 @@ mirror_hold(int mirror_fd, uintptr_t addr, size_t length)
 		say_refused(from, to,
 			"other threads of this program may write to it, and userfaultfd, which holds "
 			"them off, is not permitted here, or not possible: for static data");
-	else if (rc != 0 && rc != EFAULT)
+	else if (rc != 0 && rc != EFAULT && rc != MIRROR_SHARED)
 		say_refused(from, to, strerror(rc));
 	return rc;
+}
+
+int
+mirror_hold(int mirror_fd, uintptr_t addr, size_t length)
+{
+	return hold_range(mirror_fd, addr, length, false);
+}
+
+int
+mirror_hold_unless_shared(int mirror_fd, uintptr_t addr, size_t length)
+{
+	return hold_range(mirror_fd, addr, length, true);
 }
 
 void
@@ -573,17 +623,18 @@ mirror_release(int mirror_fd, uintptr_t addr, size_t length)
 	uintptr_t page = page_size();
 	uintptr_t from = addr & ~(page - 1), to = (addr + length + page - 1) & ~(page - 1);
 	struct held_region **p = &regions, *gone;
-	struct held_mirror *mirror;
+	struct held_mirror *mirror = NULL;
+	struct stat st;
 
 	pthread_mutex_lock(&regions_lock);
-	mirror = mirror_find(mirror_fd);
-	if (mirror != NULL)
-		mirror_open(mirror, mirror_fd);
+	if (fstat(mirror_fd, &st) == 0)
+		mirror = mirror_find(&st);
 	while (*p != NULL && ((*p)->mirror != mirror || (*p)->from != from || (*p)->to != to))
 		p = &(*p)->next;
 	gone = *p;
 	if (gone != NULL) {
 		*p = gone->next;
+		mirror_open(mirror, mirror_fd);
 		unmoved_retry();
 		region_end(gone);
 	}

@@ -18,6 +18,10 @@
 
 /** @return errno value; EFAULT: a line on standard error names the mapping that cannot be moved */
 int mirror_hold(int mirror_fd, uintptr_t addr, size_t length);
+#define MIRROR_SHARED (-1) /**< no errno value */
+
+/** The same, but MIRROR_SHARED, without a line, if another file shares the memory at @p addr. */
+int mirror_hold_unless_shared(int mirror_fd, uintptr_t addr, size_t length);
 void mirror_release(int mirror_fd, uintptr_t addr, size_t length);
 
 #endif

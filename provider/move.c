@@ -3,10 +3,13 @@
  */
 
 /*
- * Moving pages. New pages are mapped aside and filled in; the old ones are write-protected by
- * userfaultfd; their bytes are copied; and one mremap() puts the new pages, with their page
- * tables, in the place of the old ones. Who has written meanwhile waits, tries again, and finds
- * the new page.
+ * Moving pages. The old ones are write-protected by userfaultfd; their bytes are copied to new
+ * pages; and one system call puts the new pages in the place of the old ones. Who has written
+ * meanwhile waits, tries again, and finds the new page.
+ *
+ * Pages of a file are made by a write to it, and then one mmap() replaces the old mapping. Others,
+ * and those with a memory policy, which only a mapping can set, are mapped aside before the copy,
+ * and one mremap() moves them, with their page tables.
  *
  * In the guarded section: no heap, no stdio, no signal handler, and no page that holds this
  * thread's stack, or the thread would wait for itself. All memory calls are system calls proper:
@@ -38,7 +41,14 @@
 #define HUGE_PAGE ((uintptr_t)2 << 20)
 #define STEP      (2 * HUGE_PAGE) /* bounds how long a writer waits */
 
+/* Of Linux 6.4; Debian 12's headers do not have it. */
+#ifndef UFFD_FEATURE_WP_UNPOPULATED
+#define UFFD_FEATURE_WP_UNPOPULATED (1 << 13)
+#endif
+
 static int guard_fd = -1;
+static bool guard_holds_absent; /* pages that are not there yet, too */
+static bool old_kernel; /* do not ask for that */
 static unsigned int quiet_threads; /* atomic */
 static __thread bool quiet;
 
@@ -87,14 +97,23 @@ raw_write(int file, uintptr_t addr, size_t length)
 /* --- the guard --- */
 
 static bool
-guard_handshake(int fd)
+guard_agree(int fd, uint64_t features)
 {
 	struct uffdio_api api = {
 		.api = UFFD_API,
-		.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
+		.features =
+			features | UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
 	};
 
 	return ioctl(fd, UFFDIO_API, &api) == 0;
+}
+
+/* A kernel that refuses a feature can be asked again without it. */
+static bool
+guard_handshake(int fd)
+{
+	guard_holds_absent = !old_kernel && guard_agree(fd, UFFD_FEATURE_WP_UNPOPULATED);
+	return guard_holds_absent || guard_agree(fd, 0);
 }
 
 /* Who may open the device need not be privileged. */
@@ -149,6 +168,13 @@ move_forget_guard(void)
 }
 
 void
+move_as_old_kernel(bool on)
+{
+	move_forget_guard();
+	old_kernel = on;
+}
+
+void
 move_thread_is_quiet(void)
 {
 	quiet = true;
@@ -171,10 +197,20 @@ others_may_write(void)
 	return stat("/proc/self/task", &st) != 0 || st.st_nlink > 2 + own;
 }
 
+/*
+ * True if the guard is to be raised. Once it is open, to raise it takes no longer than to count the
+ * threads.
+ */
+static bool
+guard_is_due(void)
+{
+	return guard_fd >= 0 ? !__libc_single_threaded : others_may_write();
+}
+
 bool
 move_is_safe(void)
 {
-	return !others_may_write() || guard_open() == 0;
+	return !guard_is_due() || guard_open() == 0;
 }
 
 static bool
@@ -207,15 +243,7 @@ guard_lower(uintptr_t addr, size_t length, bool moved)
 	ioctl(guard_fd, UFFDIO_WAKE, &range);
 }
 
-/* --- one step --- */
-
-/* New pages; if there can be huge ones, at a place that agrees with the address modulo one. */
-struct aside {
-	char *map;
-	size_t map_length;
-	char *pages;
-	bool by_write; /* they are made by a write to their file */
-};
+/* --- one step: by a write to the file --- */
 
 /* The mirror is larger than any limit: a write would end the program (SIGXFSZ). */
 static bool
@@ -226,6 +254,32 @@ writes_are_limited(void)
 	return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 ||
 		limit.rlim_cur != RLIM_INFINITY;
 }
+
+/*
+ * The pages are mapped many at a time, which the kernel does only for reading, and as the mapping
+ * is shared, for writing as well. Those for which that fails are mapped when they are used.
+ */
+static int
+replace_by_file(int file, uintptr_t addr, size_t length, int protection)
+{
+	int rc = raw_write(file, addr, length);
+
+	if (rc != 0)
+		return rc;
+	return raw_mmap((void *)addr, length, protection, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
+		       file, (off_t)addr) == (void *)addr
+		? 0
+		: errno;
+}
+
+/* --- one step: pages aside --- */
+
+/* New pages; if there can be huge ones, at a place that agrees with the address modulo one. */
+struct aside {
+	char *map;
+	size_t map_length;
+	char *pages;
+};
 
 static bool
 aside_reserve(struct aside *a, uintptr_t addr, size_t length)
@@ -262,9 +316,7 @@ aside_map(struct aside *a, int file, uintptr_t addr, size_t length, const struct
 		if (a->map == NULL)
 			a->map = pages;
 		keep_policy(keep, pages, length);
-		a->by_write = file >= 0 && !writes_are_limited();
-		if (!a->by_write)
-			rc = raw_populate(pages, length, MADV_POPULATE_WRITE);
+		rc = raw_populate(pages, length, MADV_POPULATE_WRITE);
 	}
 	if (rc != 0 && a->map != NULL)
 		raw_munmap(a->map, a->map_length);
@@ -287,52 +339,54 @@ aside_unmap(const struct aside *a, size_t length, bool moved)
 		raw_munmap(a->pages + length, after);
 }
 
-/*
- * Fill the new pages. Those of a file are then mapped many at a time, which the kernel does only
- * for reading, and as the mapping is shared, for writing as well.
- */
 static int
-aside_fill(const struct aside *a, int file, uintptr_t addr, size_t length)
+replace_by_aside(const struct aside *a, uintptr_t addr, size_t length)
 {
-	int rc;
-
-	if (!a->by_write) {
-		memcpy(a->pages, (const void *)addr, length);
-		return 0;
-	}
-	rc = raw_write(file, addr, length);
-	return rc != 0 ? rc : raw_populate(a->pages, length, MADV_POPULATE_READ);
+	memcpy(a->pages, (const void *)addr, length);
+	return raw_replace(a->pages, length, (void *)addr) ? 0 : errno;
 }
 
-static int
-move_step(int file, uintptr_t addr, size_t length, const struct keep *keep, bool guarded)
-{
-	struct aside aside = { NULL, 0, NULL, false };
-	sigset_t all, before;
-	bool moved = false;
-	int rc;
+/* How the pages of a range move. */
+struct move {
+	struct keep keep;
+	int file; /* -1: they become private */
+	bool by_write; /* to the file */
+	bool guarded; /* other threads must be held off */
+};
 
-	rc = raw_populate((void *)addr, length, MADV_POPULATE_WRITE);
-	if (rc == 0)
-		rc = aside_map(&aside, file, addr, length, keep);
+static int
+move_step(const struct move *m, uintptr_t addr, size_t length)
+{
+	struct aside aside = { NULL, 0, NULL };
+	sigset_t all, before;
+	int rc = 0;
+
+	/*
+	 * pwrite() reads a page that is not there as zeros, or fails; memcpy() would end the
+	 * program. The guard of kernels before 6.4 holds for pages that are there.
+	 */
+	if (!m->by_write || (m->guarded && !guard_holds_absent))
+		rc = raw_populate((void *)addr, length, MADV_POPULATE_WRITE);
+	if (rc == 0 && !m->by_write)
+		rc = aside_map(&aside, m->file, addr, length, &m->keep);
 	if (rc != 0)
 		return rc;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (guarded && !guard_raise(addr, length))
+	/* static data cannot be guarded, and need not be once the other threads have ended */
+	if (m->guarded && !guard_raise(addr, length) && others_may_write())
 		rc = EPERM;
+	else if (m->by_write)
+		rc = replace_by_file(m->file, addr, length, m->keep.protection);
 	else
-		rc = aside_fill(&aside, file, addr, length);
-	if (rc == 0) {
-		moved = raw_replace(aside.pages, length, (void *)addr);
-		rc = moved ? 0 : errno;
-	}
-	if (guarded)
-		guard_lower(addr, length, moved);
+		rc = replace_by_aside(&aside, addr, length);
+	if (m->guarded)
+		guard_lower(addr, length, rc == 0);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	aside_unmap(&aside, length, moved);
-	if (moved)
-		keep_lock(keep, (void *)addr, length);
+	if (!m->by_write)
+		aside_unmap(&aside, length, rc == 0);
+	if (rc == 0)
+		keep_lock(&m->keep, (void *)addr, length);
 	return rc;
 }
 
@@ -340,18 +394,19 @@ move_step(int file, uintptr_t addr, size_t length, const struct keep *keep, bool
 static int
 move_here(int file, uintptr_t addr, size_t length, int protection, bool guarded)
 {
+	struct move m = { .file = file, .guarded = guarded };
 	uintptr_t end = addr + length, next;
-	struct keep keep;
 	int rc = guarded ? guard_open() : 0;
 
 	if (rc != 0)
 		return rc;
-	keep_read(&keep, addr, protection);
+	keep_read(&m.keep, addr, protection);
+	m.by_write = file >= 0 && !m.keep.has_policy && !writes_are_limited();
 	for (; addr < end && rc == 0; addr = next) {
 		next = (addr + STEP) & ~(HUGE_PAGE - 1);
 		if (next > end)
 			next = end;
-		rc = move_step(file, addr, next - addr, &keep, guarded);
+		rc = move_step(&m, addr, next - addr);
 	}
 	return rc;
 }
@@ -396,7 +451,7 @@ move_job_main(void *arg)
 	/* nothing writes to the sleeper's stack any more, neither itself nor the kernel for it */
 	while (!__atomic_load_n(&j->sleeps, __ATOMIC_ACQUIRE) || !is_asleep(j->sleeper))
 		sched_yield();
-	j->rc = move_here(j->file, j->addr, j->length, j->protection, others_may_write());
+	j->rc = move_here(j->file, j->addr, j->length, j->protection, guard_is_due());
 	return NULL;
 }
 
@@ -439,5 +494,5 @@ move_pages_to(int file, uintptr_t addr, size_t length, int protection)
 	/* this thread's stack, with room for the calls below; no region is on the provider's own */
 	if (!quiet && here + HUGE_PAGE / 32 > addr && here < addr + length + HUGE_PAGE / 8)
 		return move_by_another_thread(file, addr, length, protection);
-	return move_here(file, addr, length, protection, others_may_write());
+	return move_here(file, addr, length, protection, guard_is_due());
 }

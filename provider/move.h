@@ -30,5 +30,7 @@ void move_thread_is_quiet(void);
 bool move_is_safe(void);
 /** In a forked child, which has one thread and none of its parent's guards. */
 void move_forget_guard(void);
+/** For tests: guard as kernels before 6.4 do. */
+void move_as_old_kernel(bool on);
 
 #endif

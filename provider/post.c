@@ -54,7 +54,7 @@ polca_ring_bell(const struct polca_queue *q)
 /* --- receive --- */
 
 int
-polca_post_receives(struct polca_queue *q, struct ring_end *ring, uint32_t max_sge,
+polca_post_receives(struct polca_queue *q, struct ring_end *ring, uint32_t max_sge, uint32_t most,
 	struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	uint32_t first = ring->index;
@@ -63,9 +63,10 @@ polca_post_receives(struct polca_queue *q, struct ring_end *ring, uint32_t max_s
 	for (; wr != NULL; wr = wr->next) {
 		struct ring_receive *wqe = ring_next_free(ring);
 
-		if ((uint32_t)wr->num_sge > max_sge)
+		if ((uint32_t)wr->num_sge > max_sge ||
+			wqe_list_length(wr->sg_list, (size_t)wr->num_sge) > WQE_MESSAGE_MAX)
 			rc = EINVAL;
-		else if (!ring_has_room(ring))
+		else if (ring->index - first == most || !ring_has_room(ring))
 			rc = ENOMEM;
 		if (rc != 0) {
 			*bad = wr;
@@ -73,7 +74,7 @@ polca_post_receives(struct polca_queue *q, struct ring_end *ring, uint32_t max_s
 		}
 		wqe->wr_id = wr->wr_id;
 		wqe->num_sge = (uint32_t)wr->num_sge;
-		memcpy(wqe + 1, wr->sg_list, (size_t)wr->num_sge * sizeof(struct ring_sge));
+		wqe_copy_list(wqe + 1, wr->sg_list, (size_t)wr->num_sge);
 		ring->index++;
 	}
 	if (ring->index != first) {
@@ -95,7 +96,8 @@ polca_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 		return EINVAL;
 	}
 	pthread_spin_lock(&qp->receive_lock);
-	rc = polca_post_receives(&qp->queue, &qp->receive, qp->caps.max_recv_sge, wr, bad);
+	rc = polca_post_receives(&qp->queue, &qp->receive, qp->caps.max_recv_sge,
+		requests_room(&qp->receive, &qp->receive_done, qp->caps.max_recv_wr), wr, bad);
 	pthread_spin_unlock(&qp->receive_lock);
 	return rc;
 }
@@ -113,6 +115,7 @@ fill_send(struct polca_qp *qp, const struct ibv_send_wr *wr)
 		return rc;
 	if ((wr->send_flags & IBV_SEND_INLINE) == 0)
 		return wqe_set_sges(qp, wqe, wr->sg_list, (unsigned int)wr->num_sge);
+	rc = (uint32_t)wr->num_sge > qp->caps.max_send_sge ? EINVAL : wqe_begin_inline(wqe);
 	for (i = 0; i < wr->num_sge && rc == 0; i++)
 		rc = wqe_add_inline(qp, wqe, (const void *)(uintptr_t)wr->sg_list[i].addr,
 			wr->sg_list[i].length);

@@ -144,12 +144,21 @@ struct polca_qp {
 	struct polca_mw *wr_windows;
 	struct ibv_qp_init_attr init;
 	struct polca_object object;
-	/* under the locks of the two CQs: the oldest request that is not known to be complete */
+	/* under the locks of the two CQs: the oldest request that is outstanding */
 	uint32_t send_done;
 	uint32_t receive_done;
 	struct polca_user send_user;
 	struct polca_user receive_user;
 };
+
+/** Requests that a queue takes until more of its completions are polled. */
+static inline uint32_t
+requests_room(const struct ring_end *ring, const uint32_t *done, uint32_t max_wr)
+{
+	uint32_t outstanding = ring->index - __atomic_load_n(done, __ATOMIC_ACQUIRE);
+
+	return outstanding < max_wr ? max_wr - outstanding : 0;
+}
 
 static inline struct polca_context *
 context_of(struct ibv_context *context)
@@ -249,7 +258,7 @@ ssize_t event_read(int fd, void *buf, size_t count);
 /** Enter a new queue pair in the tables of its CQs, and take it out again. */
 void users_add(struct polca_qp *qp);
 void users_remove(struct polca_qp *qp);
-/** After RESET nothing is outstanding. */
+/** After RESET nothing is outstanding, and what was completed before is no longer in the CQs. */
 void users_reset(struct polca_qp *qp);
 /** A completion is polled: its request is no longer outstanding. The caller holds the CQ's lock. */
 void retire(struct polca_cq *cq, const struct ring_completion *completion);
@@ -300,9 +309,13 @@ int polca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind
 int polca_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /** The queue's head is published: tell the worker, and end its sleep. */
 void polca_ring_bell(const struct polca_queue *q);
-/** Fill a receive queue, and ring once. The caller holds the queue's lock. */
+/**
+ * Fill a receive queue, and ring once. The caller holds the queue's lock.
+ *
+ * @param most  requests that the queue takes
+ */
 int polca_post_receives(struct polca_queue *q, struct ring_end *ring, uint32_t max_sge,
-	struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+	uint32_t most, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* --- wr.c --- */
 /** ibv_qp_create_send_ops_flags that ibv_wr_* can do. */

@@ -3,10 +3,9 @@
  */
 
 /*
- * Which requests are outstanding. A ring's entry stays as it was posted until the program posts
- * into its place, which it does not while the request may still be outstanding. So it is enough to
- * count what completions say is done; if polca dies, what lies between that and the newest
- * request is flushed, from the entries themselves.
+ * Which requests are outstanding: those whose completion the program has not polled, and of those
+ * that are not signaled, that of a later one. A queue takes no more than it was made for, so their
+ * entries in the ring stay as they were posted. If polca dies, they are flushed from there.
  *
  * A CQ has a table of its queue pairs. It is changed and read under the CQ's lock.
  */
@@ -68,6 +67,22 @@ users_remove(struct polca_qp *qp)
 		user_remove(ibv->recv_cq, &qp->receive_user);
 }
 
+/* Take a queue pair's completions out of the CQ; those of others stay, in their order. */
+static void
+completions_remove(struct polca_cq *cq, uint32_t qpn)
+{
+	uint32_t i = ring_ready(&cq->ring), to = cq->ring.index + i;
+	const struct ring_completion *completion;
+
+	while (i-- > 0) {
+		completion = ring_entry(&cq->ring, cq->ring.index + i);
+		if (completion->qp_num != qpn)
+			*(struct ring_completion *)ring_entry(&cq->ring, --to) = *completion;
+	}
+	__atomic_store_n(&cq->ring.index, to, __ATOMIC_RELAXED);
+	ring_publish(&cq->ring);
+}
+
 void
 users_reset(struct polca_qp *qp)
 {
@@ -75,9 +90,11 @@ users_reset(struct polca_qp *qp)
 	struct polca_cq *receive = (struct polca_cq *)qp->verbs.qp.recv_cq;
 
 	pthread_spin_lock(&send->lock);
+	completions_remove(send, qp->verbs.qp.qp_num);
 	qp->send_done = qp->send.index;
 	pthread_spin_unlock(&send->lock);
 	pthread_spin_lock(&receive->lock);
+	completions_remove(receive, qp->verbs.qp.qp_num);
 	qp->receive_done = qp->receive.index;
 	pthread_spin_unlock(&receive->lock);
 }
@@ -85,43 +102,57 @@ users_reset(struct polca_qp *qp)
 /* --- completions --- */
 
 static bool
-send_is_signaled(const struct polca_qp *qp, uint32_t index)
+send_is_signaled(const struct polca_qp *qp, const struct ring_send *wqe)
 {
-	const struct ring_send *wqe = ring_entry(&qp->send, index);
-
 	return qp->sq_sig_all || (wqe->flags & IBV_SEND_SIGNALED) != 0;
 }
 
-/* Requests that may be outstanding; a program that never asks for completions has a ring full. */
+/* Of those that were posted: a batch of ibv_wr_* that is being made has entries, too. */
 static uint32_t
-requests_left(const struct ring_end *ring, uint32_t *done)
+requests_left(const struct ring_end *ring, const uint32_t *done)
 {
-	uint32_t index = __atomic_load_n(&ring->index, __ATOMIC_RELAXED);
-
-	if (index - *done > ring->mask + 1)
-		*done = index - (ring->mask + 1);
-	return index - *done;
+	return __atomic_load_n(ring->own, __ATOMIC_ACQUIRE) - *done;
 }
 
-/* A completion also ends the requests before it, which had none of their own. */
+/* The places of the oldest @p n requests are free; what was read of them was read before. */
+static void
+requests_end(uint32_t *done, uint32_t n)
+{
+	__atomic_store_n(done, *done + n, __ATOMIC_RELEASE);
+}
+
+/*
+ * A completion also ends the requests before it, which had none of their own: the first signaled
+ * request at the latest is its own. One that failed has a completion in any case; if several have
+ * its wr_id, the last of them counts, since a request that is never ended would fill its place for
+ * good. A completion whose wr_id is no outstanding request's ends nothing.
+ */
 static void
 retire_send(struct polca_qp *qp, const struct ring_completion *completion)
 {
-	uint32_t left = requests_left(&qp->send, &qp->send_done), i = 0;
+	bool failed = completion->status != IBV_WC_SUCCESS;
+	uint32_t left = requests_left(&qp->send, &qp->send_done), end = 0, i;
 	const struct ring_send *wqe;
+	bool signaled = false;
 
-	if (completion->status == IBV_WC_SUCCESS) {
-		while (i < left && !send_is_signaled(qp, qp->send_done + i))
-			i++;
-	} else { /* a failed request has a completion in any case */
-		for (; i < left; i++) {
-			wqe = ring_entry(&qp->send, qp->send_done + i);
-			if (wqe->wr_id == completion->wr_id)
-				break;
-		}
+	for (i = 0; i < left && !signaled; i++) {
+		wqe = ring_entry(&qp->send, qp->send_done + i);
+		signaled = send_is_signaled(qp, wqe);
+		if (wqe->wr_id == completion->wr_id && (signaled || failed))
+			end = i + 1;
 	}
-	if (i < left)
-		qp->send_done += i + 1;
+	if (end > 0)
+		requests_end(&qp->send_done, end);
+}
+
+/* Receives complete in order. */
+static void
+retire_receive(struct polca_qp *qp, const struct ring_completion *completion)
+{
+	const struct ring_receive *wqe = ring_entry(&qp->receive, qp->receive_done);
+
+	if (requests_left(&qp->receive, &qp->receive_done) > 0 && wqe->wr_id == completion->wr_id)
+		requests_end(&qp->receive_done, 1);
 }
 
 void
@@ -140,8 +171,8 @@ retire(struct polca_cq *cq, const struct ring_completion *completion)
 	}
 	if ((completion->opcode & IBV_WC_RECV) == 0)
 		retire_send(qp, completion);
-	else if (qp->receive.entries != NULL && requests_left(&qp->receive, &qp->receive_done) > 0)
-		qp->receive_done++;
+	else if (qp->receive.entries != NULL)
+		retire_receive(qp, completion);
 }
 
 /* --- without polca --- */
@@ -175,20 +206,23 @@ flush_one(const struct polca_qp *qp, uint64_t wr_id, enum ibv_wc_opcode opcode, 
 	wc->qp_num = qp->verbs.qp.qp_num;
 }
 
+/*
+ * Without the queue's lock, which the same thread may hold: ibv_wr_start() has taken it. What is
+ * flushed was published, and stays as it is until it has ended.
+ */
 static int
 flush_sends(struct polca_qp *qp, int num, struct ibv_wc *wc)
 {
 	const struct ring_send *wqe;
 	int n = 0;
 
-	pthread_spin_lock(&qp->send_lock);
 	while (n < num && requests_left(&qp->send, &qp->send_done) > 0) {
-		wqe = ring_entry(&qp->send, qp->send_done++);
+		wqe = ring_entry(&qp->send, qp->send_done);
 		flush_one(qp, wqe->wr_id, completion_opcode(wqe->opcode), &wc[n++]);
+		requests_end(&qp->send_done, 1);
 	}
 	/* there is room again for what the program goes on to post */
 	__atomic_store_n(&qp->queue.shared->send_tail, qp->send_done, __ATOMIC_RELEASE);
-	pthread_spin_unlock(&qp->send_lock);
 	return n;
 }
 
@@ -200,13 +234,12 @@ flush_receives(struct polca_qp *qp, int num, struct ibv_wc *wc)
 
 	if (qp->receive.entries == NULL)
 		return 0;
-	pthread_spin_lock(&qp->receive_lock);
 	while (n < num && requests_left(&qp->receive, &qp->receive_done) > 0) {
-		wqe = ring_entry(&qp->receive, qp->receive_done++);
+		wqe = ring_entry(&qp->receive, qp->receive_done);
 		flush_one(qp, wqe->wr_id, IBV_WC_RECV, &wc[n++]);
+		requests_end(&qp->receive_done, 1);
 	}
 	__atomic_store_n(&qp->queue.shared->receive_tail, qp->receive_done, __ATOMIC_RELEASE);
-	pthread_spin_unlock(&qp->receive_lock);
 	return n;
 }
 

@@ -98,7 +98,8 @@ polca_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv
 	int rc;
 
 	pthread_spin_lock(&srq->lock);
-	rc = polca_post_receives(&srq->queue, &srq->receive, srq->attr.max_sge, wr, bad);
+	rc = polca_post_receives(&srq->queue, &srq->receive, srq->attr.max_sge, UINT32_MAX, wr,
+		bad);
 	pthread_spin_unlock(&srq->lock);
 	return rc;
 }

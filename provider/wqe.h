@@ -8,7 +8,8 @@
 /**
  * @file
  * A send request as an entry of a ring, for both ways to post: ibv_post_send() and ibv_wr_*. What
- * lib/rc would refuse is refused here, as the caller can still be told.
+ * lib/rc would refuse for its form is refused here, where the caller can still be told: polca moves
+ * the queue pair of such an entry to ERR.
  */
 
 #include <arpa/inet.h>
@@ -21,6 +22,19 @@ _Static_assert(sizeof(struct ibv_sge) == sizeof(struct ring_sge) &&
 		offsetof(struct ibv_sge, length) == offsetof(struct ring_sge, length) &&
 		offsetof(struct ibv_sge, lkey) == offsetof(struct ring_sge, lkey),
 	"entries of a scatter/gather list are copied as they are");
+
+#define WQE_MESSAGE_MAX (UINT64_C(1) << 31) /* bytes (IBA) */
+
+/* Bytes of a scatter/gather list. */
+static inline uint64_t
+wqe_list_length(const struct ibv_sge *list, size_t num)
+{
+	uint64_t length = 0;
+
+	for (size_t i = 0; i < num; i++)
+		length += list[i].length;
+	return length;
+}
 
 /*
  * The bind names the window's key before and after it. Binds are executed in the order of posts, so
@@ -77,7 +91,7 @@ wqe_fill_operation(struct ring_send *wqe, const struct ibv_send_wr *wr)
 	case IBV_WR_BIND_MW:
 		return wqe_fill_bind(wqe, wr);
 	default:
-		return EOPNOTSUPP;
+		return EINVAL;
 	}
 }
 
@@ -87,12 +101,13 @@ wqe_begin(struct polca_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct ring_send *wqe = ring_next_free(&qp->send);
 
-	if (!ring_has_room(&qp->send))
+	if (requests_room(&qp->send, &qp->send_done, qp->caps.max_send_wr) == 0 ||
+		!ring_has_room(&qp->send))
 		return ENOMEM;
 	wqe->wr_id = wr->wr_id;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)(wr->send_flags &
-		(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE));
+		(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED));
 	wqe->inline_len = 0;
 	wqe->num_sge = 0;
 	return wqe_fill_operation(wqe, wr);
@@ -105,13 +120,38 @@ wqe_has_no_data(const struct ring_send *wqe)
 	return wqe->opcode == IBV_WR_BIND_MW || wqe->opcode == IBV_WR_LOCAL_INV;
 }
 
+static inline bool
+wqe_is_atomic(const struct ring_send *wqe)
+{
+	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* An empty list may be NULL, which memcpy() does not allow. */
+static inline void
+wqe_copy_list(void *to, const struct ibv_sge *list, size_t num)
+{
+	if (num > 0)
+		memcpy(to, list, num * sizeof(struct ring_sge));
+}
+
+/* The entry's data are its own bytes, of which it has none yet. @return errno value */
+static inline int
+wqe_begin_inline(struct ring_send *wqe)
+{
+	if (wqe->opcode == IBV_WR_RDMA_READ || wqe_is_atomic(wqe))
+		return EINVAL;
+	wqe->flags |= IBV_SEND_INLINE;
+	wqe->num_sge = 0;
+	wqe->inline_len = 0;
+	return 0;
+}
+
 /* Add bytes to those that are in the entry already. @return errno value */
 static inline int
 wqe_add_inline(const struct polca_qp *qp, struct ring_send *wqe, const void *from, size_t length)
 {
-	if (wqe->opcode == IBV_WR_RDMA_READ || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
-		length > qp->caps.max_inline_data - wqe->inline_len)
+	if (length > qp->caps.max_inline_data - wqe->inline_len)
 		return EINVAL;
 	memcpy((uint8_t *)(wqe + 1) + wqe->inline_len, from, length);
 	wqe->inline_len += (uint32_t)length;
@@ -123,10 +163,16 @@ static inline int
 wqe_set_sges(const struct polca_qp *qp, struct ring_send *wqe, const struct ibv_sge *list,
 	size_t num)
 {
+	uint64_t length;
+
 	if (num > qp->caps.max_send_sge)
 		return EINVAL;
+	length = wqe_list_length(list, num);
+	if (length > WQE_MESSAGE_MAX || (wqe_is_atomic(wqe) && length != sizeof(uint64_t)))
+		return EINVAL;
+	wqe->flags &= (uint8_t)~IBV_SEND_INLINE;
 	wqe->num_sge = (uint8_t)num;
-	memcpy(wqe + 1, list, num * sizeof(struct ring_sge));
+	wqe_copy_list(wqe + 1, list, num);
 	return 0;
 }
 

@@ -28,6 +28,17 @@ wr_start(struct ibv_qp_ex *ibv)
 	qp->wr_error = ibv->qp_base.state < IBV_QPS_RTS ? EINVAL : 0;
 }
 
+/* No more data follow for the operation that was begun last: an Atomic has what it returns. */
+static inline void
+wr_finish_last(struct polca_qp *qp)
+{
+	const struct ring_send *wqe = ring_entry(&qp->send, qp->send.index - 1);
+
+	if (qp->wr_error == 0 && qp->send.index != qp->wr_first && wqe_is_atomic(wqe) &&
+		wqe->num_sge == 0)
+		qp->wr_error = EINVAL;
+}
+
 /* Nothing of the batch is posted: windows have the keys that they had before it. */
 static void
 wr_take_back(struct polca_qp *qp)
@@ -54,8 +65,10 @@ static int
 wr_complete(struct ibv_qp_ex *ibv)
 {
 	struct polca_qp *qp = qp_of(ibv);
-	int rc = qp->wr_error;
+	int rc;
 
+	wr_finish_last(qp);
+	rc = qp->wr_error;
 	if (rc != 0) {
 		wr_take_back(qp);
 	} else if (qp->send.index != qp->wr_first) {
@@ -82,6 +95,7 @@ wr_begin(struct ibv_qp_ex *ibv, struct ibv_send_wr wr)
 {
 	struct polca_qp *qp = qp_of(ibv);
 
+	wr_finish_last(qp);
 	if (qp->wr_error != 0)
 		return;
 	wr.wr_id = ibv->wr_id;
@@ -201,7 +215,6 @@ wr_set_sge_list(struct ibv_qp_ex *ibv, size_t num, const struct ibv_sge *list)
 
 	if (wqe == NULL)
 		return;
-	wqe->flags &= (uint8_t)~IBV_SEND_INLINE;
 	qp->wr_error = wqe_set_sges(qp, wqe, list, num);
 }
 
@@ -221,7 +234,7 @@ wr_set_inline_data_list(struct ibv_qp_ex *ibv, size_t num, const struct ibv_data
 
 	if (wqe == NULL)
 		return;
-	wqe->flags |= IBV_SEND_INLINE;
+	qp->wr_error = wqe_begin_inline(wqe);
 	for (size_t i = 0; i < num && qp->wr_error == 0; i++)
 		qp->wr_error = wqe_add_inline(qp, wqe, list[i].addr, list[i].length);
 }

@@ -17,14 +17,16 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # The files in each circle of a room, the largest first. A room that is not here has no circle. A number
-# only ever gets smaller.
+# only ever gets smaller, and has its reason here.
 LIMITS = {
+    # worker.c dispatches packets; those of a QP that moves here wait in rehome.c, which dispatches them when the
+    # move ends, in the middle of a receive as well. rehome_choose.c counts in the receive what handed-off packets
+    # would gain by a move, and offers it to rehome.c.
     "engine": (3,),
-    "live": (4,),
-    "pma": (4,),
-    "rc": (4, 2),
-    "svc": (3,),
-    "table": (2,),
+    # A device frees its workers (worker.c), they free their QPs (qp.c), and these return their slots to the
+    # device's directory (qp_directory.c).
+    # A request that fails (refusals.c) still takes and retires the receive WQE that it names (responder.c).
+    "rc": (3, 2),
 }
 
 # Not a field and not a tag

@@ -19,6 +19,7 @@ sys.dont_write_bytecode = True
 
 import draw  # noqa: E402
 import guide  # noqa: E402
+import uncovered  # noqa: E402
 
 DOCUMENTS = ('README.md', 'docs/operator-guide.md', 'docs/connect.md', 'docs/services.md',
              'docs/benchmark.md', 'docs/compatibility.md', 'docs/fleet.md')
@@ -40,8 +41,8 @@ MEMIF = 'dts/suites/bench/test_memif.py::'
 RUN = (
     ('README.md', 'Two commands', 'config/quickstart.sh', 'config/fresh.sh'),
     ('README.md', 'Two commands', 'config/test.sh', '.ci/run'),
-    ('README.md', 'A first session', 'build/app/polca-run', VERBS + 'test_readme'),
-    ('README.md', 'A first session', 'export POLCA_VERBS_SOCKET', VERBS + 'test_readme'),
+    ('README.md', 'Verbs programs of this host', 'build/app/polca-run', VERBS + 'test_readme'),
+    ('README.md', 'Verbs programs of this host', '', TYPED + 'test_readme_verbs_programs'),
     ('README.md', 'A first session', '', TYPED + 'test_readme_first_session'),
     ('README.md', 'On a real NIC', 'sudo config/setup-host.sh', METAL),
     ('README.md', 'On a real NIC', 'sudo build/app/polca/polca', METAL),
@@ -319,20 +320,6 @@ def bad_map():
             yield '%s: section "%s": there is no %s/%s' % (path, title, folder, name)
 
 
-def bad_coverage(path):
-    """The functions with lines that no test runs, by file, are where the document says."""
-    file, source = '', ''
-    for number, line in enumerate(text_of(path).split('\n'), 1):
-        if heading := re.match(r'## (lib/\S+)$', line):
-            file = heading.group(1)
-            source = text_of(file) if os.path.exists(os.path.join(ROOT, file)) else ''
-            if not source:
-                yield '%s:%d: there is no %s' % (path, number, file)
-        elif row := re.match(r'\| `(\w+)` \| \d+ \| ', line):
-            if source and not re.search(r'^%s\([^;{}]*\)\n\{' % row.group(1), source, re.M):
-                yield '%s:%d: %s does not define %s()' % (path, number, file, row.group(1))
-
-
 def main():
     wrong, used = [], set()
     files = tracked()
@@ -346,7 +333,7 @@ def main():
               for row in RUN + NOT_RUN + NO_COMMANDS if row not in used]
     wrong += bad_tests()
     wrong += bad_map()
-    wrong += bad_coverage('docs/coverage.md')
+    wrong += uncovered.wrong_rows()
     known = known_names()
     for path in NAMED:
         wrong += bad_names(path, known)

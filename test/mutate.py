@@ -11,6 +11,10 @@ folder run, then, if they pass, a short simulation (not with --units). A mutant 
 fails, crashes or hangs; it survives if everything passes. A survivor is a rule without a test, or a
 change without effect.
 
+A test hangs if it needs far more CPU time than before. As a slow machine can do that, too, the test
+then runs once more without the change: if that needs more than a quarter of a limit, nothing is
+known about the mutant, and it does not count.
+
 The step fails if the share of killed mutants is below the floor.
 
 200 mutants of the protocol's four largest rooms, against their unit tests alone (some hours):
@@ -23,10 +27,12 @@ import concurrent.futures
 import functools
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -44,9 +50,14 @@ FOLDERS = ("rc", "wire", "mem", "mad", "cm", "sa")
 SKIP_FILES = ("names.c", "verbs_names.c", "print.c", "prefetch.c", "check.c")
 SKIP_LINES = re.compile(r"^\s*#|assert|ASSERT|prefetch|RTE_SET_USED|snprintf|printf|_log\b|\bfree\(|\bcase\b")
 FLOOR = 0.85  # share of the built and tested mutants; seed 1 had 80 of 89 when this was written
+NO_VERDICT = ("not compiled", "not judged")
 LEAST = 40  # a smaller sample is not significant
-SIM_SEEDS = 60
+SIMULATION = ["build/test/polca-sim", "--seeds", "60", "--jobs", "1"]
+SIMULATION_TARGETS = ["test/polca-sim"]
 BUILD_LIMIT = 600
+CPU_LEAST = 10  # a test may take so many seconds of CPU time ...
+CPU_TIMES = 10  # ... and so many times what it took before
+WALL_TIMES = 10  # and so many times that limit in real time: for tests that sleep for ever
 MEMORY_LIMIT = 8 << 30
 NOT_COPIED = ("build", "build-*", ".git", "__pycache__")
 SETUP = ("-Dtests=true",)
@@ -142,6 +153,22 @@ def in_order(mutants, seed):
     return sorted(mutants, key=place)
 
 
+def cpu_limit(seconds):
+    """For a test that took so many seconds of CPU time."""
+    return math.ceil(CPU_LEAST + CPU_TIMES * seconds)
+
+
+class Done:
+    """What a command did: its exit status (None: it was ended by a limit), output, and seconds of real and CPU time."""
+
+    def __init__(self, status, output, wall, cpu):
+        self.status, self.output, self.wall, self.cpu = status, output, wall, cpu
+
+    def quick(self, limit):
+        """True if it needed less than a quarter of both limits."""
+        return self.status is not None and self.cpu < limit / 4 and self.wall < limit * WALL_TIMES / 4
+
+
 class Processes:
     """The running commands, to end all of them."""
 
@@ -150,29 +177,35 @@ class Processes:
         self.running = set()
         self.stopped = False
 
-    def run(self, argv, limit, cwd, keep=False):
-        """@return exit status and output; status None when the limit is over"""
+    def run(self, argv, cwd, wall, cpu=None, keep=False):
+        """@param wall, cpu  limits of real time and of CPU time, in seconds. @return Done"""
         with tempfile.TemporaryFile() as out:
             with self.lock:
                 if self.stopped:
                     raise Stopped
+                begin = time.monotonic()
                 p = subprocess.Popen(argv, cwd=cwd, stdin=subprocess.DEVNULL, start_new_session=True,
                                      stdout=out if keep else subprocess.DEVNULL, stderr=subprocess.STDOUT,
-                                     preexec_fn=bounded)
+                                     preexec_fn=lambda: bounded(cpu))
                 self.running.add(p)
             try:
-                status = p.wait(limit)
-            except subprocess.TimeoutExpired:
-                status = None
+                in_time = ends_within(p, wall)
             finally:
                 kill_group(p)
-                p.wait()
+                _, status, usage = os.wait4(p.pid, 0)
+                p.returncode = os.waitstatus_to_exitcode(status)
                 with self.lock:
                     self.running.discard(p)
             if self.stopped:
                 raise Stopped
+            used = usage.ru_utime + usage.ru_stime
+            # The process that reached its limit may be a child of this command, which then ends as it likes. The
+            # kernel checks limits by a coarser clock, and may be early.
+            if cpu is not None and used > cpu / 2:
+                in_time = False
             out.seek(0)
-            return status, out.read().decode(errors="replace")
+            return Done(p.returncode if in_time else None, out.read().decode(errors="replace"),
+                        time.monotonic() - begin, used)
 
     def stop(self):
         with self.lock:
@@ -181,8 +214,18 @@ class Processes:
                 kill_group(p)
 
 
-def bounded():
+def ends_within(p, seconds):
+    fd = os.pidfd_open(p.pid)
+    try:
+        return bool(select.select([fd], [], [], seconds)[0])
+    finally:
+        os.close(fd)
+
+
+def bounded(cpu):
     os.nice(10)
+    if cpu is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -200,7 +243,7 @@ class Copy:
     def __init__(self, folder, processes, units):
         self.folder, self.processes, self.units = folder, processes, units
         self.build = folder / "build"
-        self.tests = {}  # folder of lib -> [(argv, seconds that it takes)]
+        self.tests = {}  # folder of lib -> [(argv, seconds of CPU time that it takes)]
         self.targets = {}  # folder of lib -> what ninja builds for them
         self.dirty = None  # the file to put back
 
@@ -209,18 +252,20 @@ class Copy:
         return os.path.relpath(self.build / word, self.build)
 
     def command(self, argv, what, cwd="."):
-        status, out = self.processes.run(argv, BUILD_LIMIT, self.folder / cwd, keep=True)
-        if status != 0:
-            sys.exit(f"{what} failed without any mutant (status {status}):\n{out[-3000:]}")
-        return out
+        done = self.processes.run(argv, self.folder / cwd, BUILD_LIMIT, keep=True)
+        if done.status != 0:
+            sys.exit(f"{what} failed without any mutant (status {done.status}):\n{done.output[-3000:]}")
+        return done
+
+    def introspect(self, what):
+        return json.loads(self.command(["meson", "introspect", "build", what], "meson introspect").output)
 
     def prepare(self, folders):
         """Copy, build, and run every test once: a test that fails without a mutant is useless."""
         shutil.copytree(ROOT, self.folder, ignore=shutil.ignore_patterns(*NOT_COPIED), dirs_exist_ok=True)
         self.command(["meson", "setup", "build", *SETUP], "meson setup")
-        tests = json.loads(self.command(["meson", "introspect", "build", "--tests"], "meson introspect"))
-        files = {t["id"]: [os.path.relpath(f, self.build) for f in t["filename"]] for t in json.loads(
-            self.command(["meson", "introspect", "build", "--targets"], "meson introspect"))}
+        tests = self.introspect("--tests")
+        files = {t["id"]: [os.path.relpath(f, self.build) for f in t["filename"]] for t in self.introspect("--targets")}
         for folder in folders:
             mine = [t for t in tests if any(s.endswith("unit") for s in t["suite"]) and
                     any(self.relative(w).removeprefix("../").startswith(f"test/{folder}/") for w in t["cmd"])]
@@ -228,57 +273,76 @@ class Copy:
             self.targets[folder] = sorted({f for t in mine for d in t["depends"] for f in files.get(d, ())} |
                                           {w for w in words if w.startswith("test/")})
             self.tests[folder] = [(t["cmd"], 0) for t in mine]
-        self.command(["ninja", "-C", "build", *([] if self.units else ["test/polca-sim"]),
+        self.command(["ninja", "-C", "build", *([] if self.units else SIMULATION_TARGETS),
                       *sorted({t for ts in self.targets.values() for t in ts})], "the build")
         for folder, tests in self.tests.items():
-            timed = []
-            for argv, _ in tests:
-                begin = time.monotonic()
-                self.command(argv, f"test {' '.join(argv)}", "build")
-                timed.append((argv, time.monotonic() - begin))
+            timed = [(argv, self.command(argv, f"test {' '.join(argv)}", "build").cpu) for argv, _ in tests]
             self.tests[folder] = sorted(timed, key=lambda t: t[1])
         if self.units:
             return
-        begin = time.monotonic()
-        if self.simulation_fails(BUILD_LIMIT):
+        done = self.processes.run(SIMULATION, self.folder, BUILD_LIMIT, keep=True)
+        if done.status is None or simulation_failure(done):
             sys.exit("the simulation fails without any mutant")
-        self.sim_seconds = time.monotonic() - begin
+        self.sim_seconds = done.cpu
 
-    def simulation_fails(self, limit):
-        """Decide by the output: the exit status also reports that few seeds cannot reach
-        everything."""
-        status, out = self.processes.run(
-            ["build/test/polca-sim", "--seeds", str(SIM_SEEDS), "--jobs", "1"], limit, self.folder, keep=True)
-        if status is None:
-            return "simulation hangs"
-        bad = re.search(r"^seed \d+.*|^job \d+ died", out, re.M)
-        return bad.group(0)[:100] if bad else None
-
-    def judge(self, mutant):
-        """@return (verdict, the test that decided)"""
-        name, number, column, old, new = mutant
-        target = self.folder / name
-        if self.dirty and self.dirty != name:
+    def restore(self):
+        """Put back the file that was changed last."""
+        if self.dirty:
             (self.folder / self.dirty).write_text(original(self.dirty))
+        self.dirty = None
+
+    def change(self, mutant):
+        name, number, column, old, new = mutant
+        self.restore()
         self.dirty = name
         lines = original(name).split("\n")
         line = lines[number]
         lines[number] = line[:column] + new + line[column + len(old):]
-        target.write_text("\n".join(lines))
-        folder = name.split("/")[1]
-        if self.processes.run(["ninja", "-C", "build", *self.targets[folder]], BUILD_LIMIT, self.folder)[0] != 0:
+        (self.folder / name).write_text("\n".join(lines))
+
+    def builds(self, targets):
+        return self.processes.run(["ninja", "-C", "build", *targets], self.folder, BUILD_LIMIT).status == 0
+
+    def judge(self, mutant):
+        """@return (verdict, the test that decided)"""
+        folder = mutant[0].split("/")[1]
+        self.change(mutant)
+        if not self.builds(self.targets[folder]):
             return "not compiled", ""
         for argv, seconds in self.tests[folder]:
-            status, _ = self.processes.run(argv, 10 + 10 * seconds, self.build)
-            if status != 0:
-                name = next(pathlib.Path(w).name for w in argv if "/test/" in w)
-                return "killed", f"{name}{' hangs' if status is None else ''}"
+            done = self.limited(argv, "build", seconds)
+            name = next(pathlib.Path(w).name for w in argv if "/test/" in w)
+            if done.status is None:
+                return self.judge_late(name, self.targets[folder], argv, "build", seconds)
+            if done.status != 0:
+                return "killed", name
         if self.units:
             return "survived", ""
-        if self.processes.run(["ninja", "-C", "build", "test/polca-sim"], BUILD_LIMIT, self.folder)[0] != 0:
+        if not self.builds(SIMULATION_TARGETS):
             return "not compiled", ""
-        why = self.simulation_fails(10 + 10 * self.sim_seconds)
+        done = self.limited(SIMULATION, ".", self.sim_seconds)
+        if done.status is None:
+            return self.judge_late("simulation", SIMULATION_TARGETS, SIMULATION, ".", self.sim_seconds)
+        why = simulation_failure(done)
         return ("killed", f"simulation: {why}") if why else ("survived", "")
+
+    def limited(self, argv, cwd, seconds):
+        """Run a test that took so many seconds of CPU time without a mutant."""
+        limit = cpu_limit(seconds)
+        return self.processes.run(argv, self.folder / cwd, limit * WALL_TIMES, limit, keep=argv is SIMULATION)
+
+    def judge_late(self, name, targets, argv, cwd, seconds):
+        """A test with a mutant reached a limit: does it without the mutant, on this machine, now?"""
+        self.restore()
+        if self.builds(targets) and self.limited(argv, cwd, seconds).quick(cpu_limit(seconds)):
+            return "killed", f"{name} hangs"
+        return "not judged", f"{name} is slow without it, too"
+
+
+def simulation_failure(done):
+    """Decide by the output: the exit status also reports that few seeds cannot reach everything."""
+    bad = re.search(r"^seed \d+.*|^job \d+ died", done.output, re.M)
+    return bad.group(0)[:100] if bad else None
 
 
 def show(mutant):
@@ -327,12 +391,16 @@ class Run:
             except Stopped:
                 return
             with self.lock:
-                self.most += verdict == "not compiled"
+                self.most += verdict in NO_VERDICT
                 self.results.append((mutant, verdict))
                 print(f"{verdict:12} {show(mutant)[:140]}{'   by ' + who if who else ''}", file=self.log, flush=True)
 
     def count(self, verdict, folder=""):
         return sum(v == verdict and m[0].startswith(f"lib/{folder}") for m, v in self.results)
+
+    def count_without(self):
+        """The mutants that nothing is known about."""
+        return sum(self.count(v) for v in NO_VERDICT)
 
 
 def report(run, total, seed):
@@ -342,13 +410,14 @@ def report(run, total, seed):
         print("\nsurvivors:")
     for m in survivors:
         print(f"  {show(m)}")
-    print(f"\n{'folder':12} {'killed':>7} {'survived':>9} {'not compiled':>13} {'score':>6}")
+    print(f"\n{'folder':12} {'killed':>7} {'survived':>9} {'not compiled':>13} {'not judged':>11} {'score':>6}")
     for name in (*FOLDERS, ""):
         folder = f"{name}/" if name else ""
         killed, survived = run.count("killed", folder), run.count("survived", folder)
         if killed + survived:
             print(f"{'lib/' + name if name else 'together':12} {killed:7} {survived:9} "
-                  f"{run.count('not compiled', folder):13} {killed / (killed + survived):6.0%}")
+                  f"{run.count('not compiled', folder):13} {run.count('not judged', folder):11} "
+                  f"{killed / (killed + survived):6.0%}")
     print(f"a sample of {len(run.results)} of {total} mutants, seed {seed}")
     judged = run.count("killed") + run.count("survived")
     return (run.count("killed") / judged if judged else 0), judged
@@ -415,7 +484,7 @@ def main():
         pool.shutdown(wait=True)
         shutil.rmtree(scratch, ignore_errors=True)
     score, judged = report(run, len(mutants), a.seed)
-    if judged < min(LEAST, a.mutants) and judged < len(mutants) - run.count("not compiled"):
+    if judged < min(LEAST, a.mutants) and judged < len(mutants) - run.count_without():
         sys.exit(f"only {judged} mutants were judged: at least {LEAST} make a sample; give it more --minutes")
     if not a.files and not a.again and judged >= LEAST and score < FLOOR:
         sys.exit(f"{score:.1%} were killed, the floor is {FLOOR:.0%}: write tests for the survivors above")

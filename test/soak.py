@@ -6,10 +6,11 @@
 polca runs with its built-in configuration: two ports joined inside the process. Nine clients use
 it through the control socket at the same time: data of every operation in both directions,
 connections to rping, echo and rstream, objects created and destroyed under traffic, SA queries,
-pings, invalid requests, polca-ctl, and clients that are killed while they wait. Every minute all
-of them pause. Then every received packet must have one verdict, memory and descriptors must be
-as after the warm-up, and no object may be left. At the end polca must have logged no error and
-stop with status 0.
+pings, invalid requests, polca-ctl, and clients that are killed while they wait. Three more run
+unmodified programs on the verbs socket: ibv_rc_pingpong, rping, and both of them killed at any
+moment. Every minute all of them pause. Then every received packet must have one verdict, memory
+and descriptors must be as after the warm-up, and no object and no program's device may be left. At
+the end polca must have logged no error and stop with status 0.
 """
 import argparse
 import collections
@@ -27,22 +28,28 @@ import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "config"))
+sys.path.append(str(ROOT / "dts" / "lib"))
 sys.dont_write_bytecode = True
 import quickstart  # noqa: E402
+import time_limit  # noqa: E402
+import verbs  # noqa: E402
 from interruptible import interruptible  # noqa: E402
 from quickstart import Control, End, Failed  # noqa: E402
+from rdmacm import pair_until_listening  # noqa: E402
 
 # Growth since the end of the warm-up that does not count as a leak.
 RSS_LIMIT_KB = 16384  # malloc keeps freed memory: this varies by up to half of the limit
 FD_LIMIT = 0
-WARM_UP = 30  # seconds until every pool and buffer has been used
+WARM_UP = 30  # seconds until every pool and buffer has been used, and every client has done a turn
 SETTLE = 60  # seconds in which the packets under way must end
 # Services of ended connections are listed for a minute, after TIMEWAIT.
 SETTLE_LAST = 150
 LISTS = {"qp": ("qp_list", "qps"), "cq": ("cq_list", "cqs"), "srq": ("srq_list", "srqs"),
-         "mr": ("mr_list", "regions"), "mw": ("mw_list", "windows")}
+         "mr": ("mr_list", "regions"), "mw": ("mw_list", "windows"), "pd": ("pd_list", "domains"),
+         "client": ("client_list", "clients")}
 LISTS_LAST = {**LISTS, "connection": ("cm_list", "connections"), "service": ("service_list", "services")}
 PORT_RSTREAM, PORT_ECHO = 7471, 7
+PORT_PROGRAMS = 7500  # and the following ones, a client each
 ADDRESSES = ("192.0.2.1", "192.0.2.2")
 ADDRESSES6 = ("2001:db8::1", "2001:db8::2")
 
@@ -89,13 +96,15 @@ class Client:
         self.soak = soak
         self.random = random.Random(soak.seed * 1000 + number)
         self.call = Control(soak.socket)
+        self.call.sock.settimeout(time_limit.limit(120))  # five pings that are lost take 100 s
         self.turns = 0
 
-    def until(self, condition, what, seconds=60):
+    def until(self, condition, what):
+        seconds = time_limit.limit(60)
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                raise Failed(f"{what}: not within {seconds} s")
+                raise Failed(f"{what}: not within {seconds:.0f} s")
             time.sleep(0.02)
 
 
@@ -305,7 +314,82 @@ class Killed(Client):
         p.wait()
 
 
-CLIENTS = (Traffic, Connections, Connections, Objects, Queries, Pings, Hostile, CommandLine, Killed)
+class Programs(Client):
+    """Programs that know nothing of polca, on its verbs socket."""
+
+    def __init__(self, soak, number):
+        super().__init__(soak, number)
+        self.cm_port = PORT_PROGRAMS + number
+
+    def turn(self):
+        with tempfile.TemporaryDirectory(dir=self.soak.folder) as output:
+            programs = verbs.Programs(self.soak.verbs, output, run=self.soak.run_program)
+            try:
+                self.use(programs)
+            finally:
+                programs.close()
+
+    @staticmethod
+    def tcp_port():
+        """One that is free, for the exchange of a pingpong's two ends."""
+        with socket.create_server(("", 0)) as s:
+            return s.getsockname()[1]
+
+    def pingpong(self, count):
+        sleeps = ["-e"] if self.random.random() < 0.5 else []
+        return ["ibv_rc_pingpong", "-g", "0", "-c", "-n", count, "-s", self.random.randint(1, 20000), *sleeps]
+
+    def rping(self, count):
+        """The server's command line and the client's."""
+        to = self.random.choice(self.random.choice((ADDRESSES, ADDRESSES6)))
+        both = ["-V", "-C", count, "-S", self.random.randint(64, 20000), "-a", to, "-p", self.cm_port]
+        return ["rping", "-s", *both], ["rping", "-c", *both]
+
+
+class Pingpongs(Programs):
+    def use(self, programs):
+        programs.pair(self.tcp_port(), *self.pingpong(self.random.randint(1, 200)))
+
+
+class Rpings(Programs):
+    def use(self, programs):
+        pair_until_listening(programs, *self.rping(self.random.randint(1, 30)))
+
+
+class Crashes(Programs):
+    """Both ends of a connection are killed: before there is one, or under traffic."""
+
+    ENDLESS = 10 ** 8
+
+    def use(self, programs):
+        if self.random.random() < 0.5:
+            serve, connect = self.rping(self.ENDLESS)
+            server = programs.spawn(*serve)
+            self.until(lambda: self.completed(server) is not None, "rping's server")
+            client = programs.spawn(*connect)
+        else:
+            port, argv = self.tcp_port(), self.pingpong(self.ENDLESS)
+            server = programs.spawn(*argv, "-d", "polca0", "-p", port)
+            server.wait_listening(port)
+            client = programs.spawn(*argv, "-d", "polca1", "-p", port, "localhost")
+        least = self.random.choice((0, 1, 20))
+        self.until(lambda: client.proc.poll() is not None or self.busy(server, client, least), "a program that works")
+        for job in self.random.sample((server, client), 2):
+            job.kill()
+            self.until(lambda job=job: self.completed(job) is None, "the end of a killed program")
+
+    def completed(self, job):
+        """The work requests that were completed for a program; None: polca knows of no such program."""
+        rows = [r["completed"] for r in self.call("client_list")["clients"] if r["pid"] == job.proc.pid]
+        return max(rows, default=None)
+
+    def busy(self, server, client, least):
+        done = self.completed(server), self.completed(client)
+        return None not in done and min(done) >= least
+
+
+CLIENTS = (Traffic, Connections, Connections, Objects, Queries, Pings, Hostile, CommandLine, Killed, Pingpongs,
+           Rpings, Crashes)
 
 
 # --- the process and its checks ---
@@ -315,7 +399,9 @@ class Soak:
     def __init__(self, programs, folder, seed):
         self.folder, self.seed = folder, seed
         self.ctl = str(programs / "polca-ctl" / "polca-ctl")
+        self.run_program = str(programs / "polca-run" / "polca-run")
         self.socket = str(folder / "polca.sock")
+        self.verbs = str(folder / "verbs.sock")
         os.environ["RUNTIME_DIRECTORY"] = str(folder)  # DPDK's files are removed with the folder
         self.polca, self.call = quickstart.start(programs / "polca" / "polca", folder)
         self.gate = Gate()
@@ -393,8 +479,9 @@ class Soak:
 
     def look(self, minute, last=False):
         """Pause all clients, check, print a row, continue."""
-        if not self.gate.close(SETTLE):
-            self.failures.append(f"a client did not end its turn within {SETTLE} s")
+        settle = time_limit.limit(SETTLE)
+        if not self.gate.close(settle):
+            self.failures.append(f"a client did not end its turn within {settle:.0f} s")
         self.settle(self.packets_without_verdict, "packets without a verdict, or with two", SETTLE)
         self.settle(lambda: self.leftover(LISTS), "objects left over", SETTLE)
         if last:
@@ -433,7 +520,7 @@ class Soak:
         looks = [warm] + [warm + 60 * i for i in range(1, int(minutes) + 1)]
         for number, at in enumerate(looks):
             next_line = 10
-            while time.monotonic() - begin < at and not self.failures:
+            while not self.failures and (time.monotonic() - begin < at or 0 in self.turns().values()):
                 if self.polca.poll() is not None:
                     raise Failed(f"polca ended with status {self.polca.returncode}")
                 time.sleep(0.2)

@@ -124,6 +124,20 @@ class Checks(unittest.TestCase):
         self.write("lib/attic/old.c", "")
         self.fails("includes", "lib/attic has no place")
 
+    def test_provider(self):
+        self.passes("provider")
+        function = "int\nopen_one(void)\n{\n\treturn RING;\n}\n"
+        ours = '#include "ring/small.h"\n#include <infiniband/verbs.h>\n\n' + function
+        self.write("lib/ring/small.h", "#include <stdint.h>\n#define RING 1\n")
+        self.write("provider/device.c", ours)
+        self.passes("provider")
+        foreign = "int rte_lcores(void);\n\n\treturn rte_lcores()"
+        self.write("provider/device.c", ours.replace("return RING", foreign))
+        self.fails("provider", "rte_lcores")
+        self.write("provider/device.c", ours)
+        self.write("lib/ring/small.h", "#include <rte_common.h>\n")
+        self.fails("provider", "lib/ring/small.h:1")
+
     def test_cycles(self):
         limits = (self.tree / "test/check_cycles.py").read_text()
         self.write("test/check_cycles.py", limits.replace("LIMITS = {", 'LIMITS = {"wire": (6,),', 1))

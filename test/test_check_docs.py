@@ -109,17 +109,6 @@ class Documents(unittest.TestCase):
                          ['page.md: section "lib/rc: a map" does not name lib/rc/b.c',
                           'page.md: section "lib/rc: a map": there is no lib/rc/c.c'])
 
-    def test_functions_that_have_moved(self):
-        os.mkdir(os.path.join(self.tree.name, 'lib'))
-        self.write('lib/a.c', 'static int\nhere(int a,\n\tint b)\n{\n\tgone(a);\n}\n\nint gone(int);\n')
-        table = '\n| Function | Lines | Why |\n|---|---|---|\n'
-        self.write('page.md', '## lib/a.c\n' + table + '| `here` | 2 | a race |\n')
-        self.assertEqual(list(check_docs.bad_coverage('page.md')), [])
-        self.write('page.md', '## lib/a.c\n' + table + '| `gone` | 2 | a race |\n\n## lib/b.c\n' + table +
-                   '| `there` | 1 | a race |\n')
-        self.assertEqual(list(check_docs.bad_coverage('page.md')),
-                         ['page.md:5: lib/a.c does not define gone()', 'page.md:7: there is no lib/b.c'])
-
     def test_tests_that_are_not_there(self):
         self.write('suite.py', 'def test_here(): pass\n')
         self.write('script.sh', 'program --option\n')

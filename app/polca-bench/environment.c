@@ -67,5 +67,5 @@ report_environment(struct report *r, const struct bench_options *o)
 	report_fact(r, "lcores", "%s", bench_eal_lcores());
 	report_fact(r, "memory", "%lu MiB, %s", bench_eal_bytes() >> 20,
 		bench_eal_huge() ? "hugepages" : "no hugepages");
-	report_fact(r, "icrc", "%s, %s", o->icrc ? "made and checked" : "off", crc32_kernel());
+	report_fact(r, "icrc", "%s, %s", o->icrc ? "made and checked" : "off", crc_kernel->name);
 }

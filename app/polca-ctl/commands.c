@@ -26,7 +26,7 @@
 #define DEST_HELP                                                                                  \
 	"the peer's address, or on a native InfiniBand port its LID as lid:N or N (also as --dlid; an address and a LID together select a GRH)"
 #define TARGET "to or hedge_ms port class_version "
-#define KEYS   "sm_key timeout_ms resp_time pkey_index sgid_index dlid dmac worker "
+#define KEYS   "sm_key timeout_ms resp_time pkey_index sgid_index dlid dmac worker tid "
 #define PATH   "sgid_index traffic_class flow_label hop_limit sl dlid dmac "
 #define QUEUES                                                                                     \
 	"pd send_cq recv_cq srq max_send_wr max_recv_wr max_send_sge max_recv_sge max_inline_data sq_sig_all qp_access_flags "
@@ -133,7 +133,7 @@ static const struct own {
 	{ "every", NULL, "integer", "0 to 86400", "60",
 		"with --follow: seconds between two sweeps if no change is reported, as in a subnet whose SM is elsewhere; 0: sweep only after a reported change" },
 	{ "or", NULL, "string", "addresses, lid:N or N, with commas between them", NULL,
-		"more SAs of the same database, as those of a fleet: the next one is asked if one has failed, is busy, or (questions, not changes) has not answered in --hedge-ms" },
+		"more SAs of the same database, as those of a fleet: the next one is asked if one has failed, is busy, or (questions, not changes) has not answered in --hedge-ms; a change keeps its TransactionID, so that a fleet makes it once" },
 	{ "hedge_ms", NULL, "integer", "1 to 60000", "200",
 		"with --or: milliseconds until the next one is asked, too" },
 	{ "oneline", NULL, "boolean", "true or false", NULL, "print each record on one line" },

@@ -150,7 +150,7 @@ static int
 start_query(struct query *q, json_t *params)
 {
 	const char *op = method_text(params, "op");
-	struct sa_several s = { q->o, q->c, q->words, &stop_signal, .hedge = true };
+	struct sa_several s = { q->o, q->c, q->words, &stop_signal, false };
 	json_t *result = NULL;
 	int rc;
 
@@ -161,8 +161,8 @@ start_query(struct query *q, json_t *params)
 		json_decref(result);
 		return rc;
 	}
-	if (strcmp(op, "set") == 0 || strcmp(op, "delete") == 0 || strncmp(op, "config_", 7) == 0)
-		s.hedge = false;
+	s.change = strcmp(op, "set") == 0 || strcmp(op, "delete") == 0 ||
+		strncmp(op, "config_", 7) == 0;
 	return sa_ask_several(&s, params, &q->number);
 }
 

@@ -3,9 +3,11 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "clock.h"
 #include "dest.h"
@@ -143,7 +145,7 @@ look_ms(const struct round *r)
 
 	if (r->running > 1)
 		return LOOK_TWO_MS;
-	if (r->begun == r->num || !r->s->hedge || r->next_ms > now + LOOK_MS)
+	if (r->begun == r->num || r->s->change || r->next_ms > now + LOOK_MS)
 		return LOOK_MS;
 	return r->next_ms > now ? (unsigned int)(r->next_ms - now) : 0;
 }
@@ -156,7 +158,7 @@ first_answer(struct round *r, unsigned int hedge_ms)
 
 	while (*r->s->stop == 0) {
 		if (r->begun < r->num &&
-			(r->running == 0 || (r->s->hedge && round_now_ms() >= r->next_ms)))
+			(r->running == 0 || (!r->s->change && round_now_ms() >= r->next_ms)))
 			ask_next(r, hedge_ms);
 		else if (r->running == 0)
 			break;
@@ -203,6 +205,25 @@ add_others(struct round *r, char *list)
 	return rc;
 }
 
+/*
+ * Choose the change's TID. An SA that was passed over may execute the request later; a fleet
+ * recognises it as the one that another SA has executed, by the TID.
+ */
+static int
+choose_one_tid(const struct sa_several *s, json_t *params)
+{
+	char text[2 + 16 + 1];
+	uint64_t tid;
+
+	if (!s->change || json_object_get(params, "tid") != NULL)
+		return 0;
+	if (getrandom(&tid, sizeof(tid), 0) != (ssize_t)sizeof(tid))
+		return usage_error("%s: no random TransactionID", s->words);
+	snprintf(text, sizeof(text), "0x%016" PRIx64, tid);
+	json_object_set_new(params, "tid", json_string(text));
+	return 0;
+}
+
 int
 sa_ask_several(const struct sa_several *s, json_t *params, json_int_t *number)
 {
@@ -221,6 +242,8 @@ sa_ask_several(const struct sa_several *s, json_t *params, json_int_t *number)
 		rc = usage_error("%s: --hedge-ms: allowed: 1 to 60000", s->words);
 	else
 		rc = list[0] != '\0' ? add_others(&r, list) : 0;
+	if (rc == 0)
+		rc = choose_one_tid(s, params);
 	if (rc != 0)
 		goto out;
 	first = first_answer(&r, (unsigned int)hedge_ms);

@@ -26,10 +26,10 @@ struct sa_several {
 	const char *words; /**< the command */
 	const volatile sig_atomic_t *stop; /**< a signal to end the program, or 0 */
 	/**
-	 * Whether the next one is asked while the one before may still answer: two answers to a
-	 * question do no harm, two changes may.
+	 * A change is asked of one SA at a time, and of all with the same TID: a fleet makes it
+	 * once. Two answers to a question do no harm.
 	 */
-	bool hedge;
+	bool change;
 };
 
 /**

@@ -121,14 +121,15 @@ static bool
 prepare_environment(const char *socket)
 {
 	static const char suffix[] = "-rdmav34.so";
-	char tree[PATH_MAX], merged[PATH_MAX], library[PATH_MAX];
+	char given[PATH_MAX], tree[PATH_MAX], merged[PATH_MAX], library[PATH_MAX];
 	bool beside = kernel_has_rdma();
 	struct stat st;
 	int rc;
 
-	snprintf(tree, sizeof(tree), "%s.sys", socket);
-	if (access(tree, R_OK | X_OK) != 0) {
-		fprintf(stderr, "polca-run: %s: %s; is polca running, with verbs enabled?\n", tree,
+	snprintf(given, sizeof(given), "%s.sys", socket);
+	/* absolute: the program may look from another directory, and merged trees link to it */
+	if (access(given, R_OK | X_OK) != 0 || realpath(given, tree) == NULL) {
+		fprintf(stderr, "polca-run: %s: %s; is polca running, with verbs enabled?\n", given,
 			strerror(errno));
 		return false;
 	}

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fnv.h"
 #include "merge.h"
 
 #define KERNEL "/sys"
@@ -142,17 +143,6 @@ merge_class(const char *tree, const char *class, const char *merged)
 	return rc;
 }
 
-/* FNV-1a: the trees of several sockets differ in their names, which must stay short. */
-static uint64_t
-hash_of(const char *text)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-	for (; *text != '\0'; text++)
-		h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return h;
-}
-
 /*
  * Where this user's files live until the host starts again. After su(1), the variable may be
  * another's.
@@ -178,7 +168,8 @@ merge_trees(const char *tree, char *merged, size_t size)
 	int rc;
 
 	user_directory(top, sizeof(top));
-	snprintf(merged, size, "%s/%016" PRIx64, top, hash_of(tree));
+	/* the trees of several sockets differ in their names, which must stay short */
+	snprintf(merged, size, "%s/%016" PRIx64, top, fnv_add(FNV_START, tree, strlen(tree)));
 	snprintf(path, sizeof(path), "%.2000s/class", merged);
 	rc = make_own_directory(top);
 	if (rc == 0)

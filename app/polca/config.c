@@ -96,6 +96,8 @@ read_text(const char *path, size_t *len)
 	if (n < 0 && errno != 0) {
 		free(text);
 		text = NULL;
+	} else if (n < 0 && text != NULL) {
+		text[0] = '\0'; /* an empty file: getdelim() has a buffer, and put nothing there */
 	}
 	*len = n > 0 ? (size_t)n : 0;
 	fclose(f);

@@ -65,6 +65,10 @@ config_check_fleet(const struct config *c, struct config_errors *errs)
 	const struct fleet_config *f = &c->engine.sa.fleet;
 	unsigned int i;
 
+	if (f->num_endpoints == 0 &&
+		(f->name[0] != '\0' || f->user[0] != '\0' || f->ca_file[0] != '\0'))
+		config_error(errs,
+			"fleet.endpoints: none given, and without them there is no fleet; name etcd's members, or remove \"fleet\"");
 	for (i = 0; i < f->num_endpoints; i++)
 		check_endpoint(f->endpoint[i].url, i, errs);
 	if (f->num_endpoints > 0 && !c->engine.sa.enabled)

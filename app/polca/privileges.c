@@ -218,7 +218,7 @@ print_capabilities(uint64_t set, char *text, size_t size)
 				capng_capability_to_name(cap));
 }
 
-/* The other threads lose all capabilities with root's user ID; this one keeps some. */
+/* This thread keeps some capabilities. The others lose theirs with root's user ID. */
 static int
 become(const struct passwd *pw, uint64_t keep, struct error *err)
 {
@@ -288,6 +288,8 @@ privileges_drop(const struct config *c, struct engine *e, const struct verbs_ser
 		ret = give_up_root(c, e, pw, &keep, err);
 	if (ret == 0 && !stays_root && apply_capabilities(keep, idle) != 0)
 		ret = error_set(err, EPERM, "capabilities cannot be given up: %s", strerror(errno));
+	if (ret == 0 && !stays_root)
+		ret = privileges_drop_others(err);
 	if (ret == 0)
 		ret = system_calls_restrict(c->seccomp, needs, ports, err);
 	if (ret != 0)

@@ -46,6 +46,15 @@ struct link_needs {
 	bool loads_bpf;
 };
 
+/* --- privileges_threads.c --- */
+
+/**
+ * All other threads give up all capabilities.
+ *
+ * @retval -EPERM  one does not within two seconds
+ */
+int privileges_drop_others(struct error *err);
+
 /* --- system_calls.c --- */
 
 /**

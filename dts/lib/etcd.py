@@ -9,12 +9,14 @@ import shutil
 import ssl
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 import time_limit
 
 PROGRAM = shutil.which('etcd') or '/usr/bin/etcd'
 CLIENT_PORT, PEER_PORT = 23790, 23890
+NO_TOKEN = 400, 401, 403  # without a token, with one that is not known, the same with TLS
 
 
 # where a member of etcd runs: a namespace, and an address that the others reach
@@ -29,7 +31,7 @@ class Etcd:
         self.dir, self.tls = directory, tls
         self.places = places or [Place(ns, '127.0.0.1')] * members
         self.options = list(options)
-        self.token = None  # of etcd's authentication
+        self.user = self.token = None  # name and password, if etcd wants them, and what it gave for them
         self.names = ['e%d' % i for i in range(len(self.places))]
         self.procs = [None] * len(self.places)
         os.makedirs(directory, exist_ok=True)
@@ -71,12 +73,12 @@ class Etcd:
         self.wait()
         return self
 
-    def wait(self, timeout=60):
-        """Until a linearizable read succeeds at one of them."""
+    def wait(self, timeout=60, member=None):
+        """Until a linearizable read succeeds at one of them, or at this member."""
         end = time_limit.end(timeout)
         while True:
             try:
-                return self.call('/v3/kv/range', {'key': 'eA=='})
+                return self.call('/v3/kv/range', {'key': 'eA=='}, member)
             except OSError:
                 assert time.monotonic() < end, 'no etcd'
                 time.sleep(0.05)
@@ -94,16 +96,26 @@ class Etcd:
             self.kill(i)
 
     def call(self, path, body, member=None):
-        """One request to the gateway; JSON in and out."""
+        """One request to the gateway; JSON in and out. A member that has restarted does not know the token."""
         i = self.alive()[0] if member is None else member
-        return self.places[i].ns.call(self._request, self.url(i) + path, json.dumps(body).encode())
+        try:
+            return self._call(i, path, body, self.token)
+        except urllib.error.HTTPError as e:
+            if self.user is None or e.code not in NO_TOKEN:
+                raise
+        self.token = self._call(i, '/v3/auth/authenticate', self.user, None)['token']
+        return self._call(i, path, body, self.token)
 
-    def _request(self, url, body):
+    def _call(self, i, path, body, token):
+        return self.places[i].ns.call(self._request, self.url(i) + path, json.dumps(body).encode(), token)
+
+    def _request(self, url, body, token):
         tls = None
         if self.tls:
             tls = ssl.create_default_context(cafile=self.tls['ca'])
-            tls.load_cert_chain(self.tls['cert'], self.tls['key'])
-        headers = {'Authorization': self.token} if self.token else {}
+            key, cert = self.tls['client']
+            tls.load_cert_chain(cert, key)
+        headers = {'Authorization': token} if token else {}
         with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=5,
                                     context=tls) as reply:
             return json.loads(reply.readline())

@@ -2,12 +2,14 @@
 # Copyright(c) 2026 Polca contributors
 """Appliances that share the database in etcd."""
 
+import base64
 import json
 import os
 import time
 
 import mad
 import time_limit
+from ibports import ib_port
 from polca import Polca, port
 from roce import Station
 from sapeer import Gsi
@@ -36,6 +38,19 @@ class Fleet:
     def __init__(self, directory, ns, etcd, **fleet):
         self.dir, self.ns, self.etcd, self.fleet = directory, ns, etcd, fleet
         self.nodes = {}
+
+    def native_nodes(self, settings):
+        """Appliances a, b, c with a native port each: settings(i) of the ith, whose other end is interface si<i>."""
+        for i, name in enumerate('abc'):
+            d = os.path.join(self.dir, name)
+            os.makedirs(d)
+            self.ns.veth('pi%d' % i, 'si%d' % i)
+            p = ib_port('port0', 'pi%d' % i, active=True, **settings(i))
+            self.nodes[name] = Polca(
+                d, [dict(p, device='net_af_packet%d,iface=pi%d,framecnt=512' % (i, i))], ns=self.ns, name=name,
+                sa=dict(path=os.path.join(d, 'db'), map_mb=64),
+                fleet=dict(endpoints=self.etcd.urls(), name=name, lease_s=LEASE))
+        return self.start('a', 'b', 'c')
 
     def node(self, name, **more):
         if name not in self.nodes:
@@ -99,6 +114,13 @@ def records(polca):
 def num_own_ports(polca):
     rows = json.loads(polca.ctl('sa', 'export', '-').stdout)['records']
     return sum(r['record'] == 'NodeRecord' and int(r['lid'], 0) >= OWN_LIDS for r in rows)
+
+
+def staged(etcd):
+    """Number of keys on the stage."""
+    r = etcd.call('/v3/kv/range', {'key': base64.b64encode(b'/polca/s/').decode(),
+                                   'range_end': base64.b64encode(b'/polca/s0').decode(), 'count_only': True})
+    return int(r.get('count', 0))
 
 
 class Host:

@@ -17,6 +17,7 @@ credits in its ACKs (syndrome 31). It drops a packet with a damaged ICRC without
 import base64
 import itertools
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -238,6 +239,12 @@ class Verbs:
         return '' if r['same'] else 'byte %(at)d is 0x%(got)02x, not 0x%(want)02x' % r
 
 
+def rping_raced(status, output):
+    """rping closes the channel of its thread that reads events: this thread may then fail and end the process with
+    status 255, when all is done and the connection is closed (librdmacm/examples/rping.c: cm_thread)."""
+    return status == 255 and output.rstrip().endswith('rdma_get_cm_event: Bad file descriptor')
+
+
 class Guest:
     def __init__(self, directory, nic, ip='10.99.0.2/24', ip6='', mac='52:54:00:99:00:02',
                  mtu='', name='guest', tcp=True, listen=(), smp=2):
@@ -381,6 +388,17 @@ class Guest:
         if r.status:
             raise GuestError('guest %s: %r gave %d: %s' % (
                 self.name, command, r.status, r.output))
+        return r.output
+
+    def rping(self, command, timeout=30):
+        """rping's client, with -C COUNT, must exchange them all; returns its output with the option -v."""
+        command += ' -v'
+        r = self.run(command, timeout)
+        ended = r.status == 0 or rping_raced(r.status, r.output)
+        pings = re.findall(r'rdma-ping-(\d+): ', r.output)
+        count = int(re.search(r'-C (\d+)', command).group(1))
+        if not ended or pings != [str(i) for i in range(count)]:
+            raise GuestError('guest %s: %r gave %d: %s' % (self.name, command, r.status, r.output))
         return r.output
 
     def spawn(self, command, timeout=120):

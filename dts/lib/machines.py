@@ -127,7 +127,9 @@ class Machines:
                 self.all.append(Machine(i, self.hub))
             self.hub.bridge('br0', *('m%d' % i for i in range(number)))
             self.etcd = Etcd(os.path.join(directory, 'etcd'), places=[
-                Place(m.ns, m.address) for m in self.all], options=('--max-txn-ops', '128'))
+                Place(m.ns, m.address) for m in self.all], options=(
+                    '--max-txn-ops', '128', '--auto-compaction-mode', 'periodic',
+                    '--auto-compaction-retention', '10m'))
             self.etcd.start()
             for m in self.all:
                 m.relay = Relay(m.ns, [self.etcd.client(i) for i in range(number)])

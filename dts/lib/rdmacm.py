@@ -12,8 +12,10 @@ import time
 
 import time_limit
 
-# what the programs say when nobody listens yet: REJ 8, its errno, or perftest's or fio's word for the event
-REFUSED = re.compile(r'error:? 8\b|refused|event bl blka 8\b|is RDMA_CM_EVENT_REJECTED', re.I)
+# what the programs say when nobody listens yet: REJ 8, its errno, or perftest's or fio's word for the event;
+# riostream may poll for the connection, and then says only that it has none
+REFUSED = re.compile(r'error:? 8\b|refused|event bl blka 8\b|is RDMA_CM_EVENT_REJECTED|'
+                     r'rpoll: Transport endpoint is not connected', re.I)
 # librspreload then tries the kernel's TCP, which has no such address here; iperf goes on, and succeeds with nothing
 PRELOAD_REFUSED = 'connect failed: Network is unreachable'
 # What perftest's client says when the server, which has talked to it, does not yet listen for the test's own

@@ -57,8 +57,8 @@ class Stranger:
         code, size = REQUESTS[name]
         return self.ask(struct.pack('<II', code, 0) + body.ljust(size, b'\0'), **kw)
 
-    def hello(self, magic=MAGIC, major=1, port=0, **kw):
-        return self.request('hello', struct.pack('<QIIQII', magic, major, 0, 0, port, 0), **kw)
+    def hello(self, magic=MAGIC, major=1, port=0, features=7, **kw):
+        return self.request('hello', struct.pack('<QIIQII', magic, major, 0, features, port, 0), **kw)
 
     def close(self):
         self.sock.close()

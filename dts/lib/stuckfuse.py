@@ -8,7 +8,7 @@ import os
 import struct
 import threading
 
-LOOKUP, GETATTR, OPEN, INIT = 1, 3, 14, 26
+LOOKUP, GETATTR, OPEN, FLUSH, INIT = 1, 3, 14, 25, 26
 ROOT, FILE = 1, 2
 SIZE = 1 << 20
 ANSWERED = (INIT, LOOKUP, GETATTR, OPEN)

@@ -5,11 +5,20 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/apart.h"
 
+/*
+ * It interrupts a system call, and does nothing else. A standard signal: several are one for a
+ * thread that does not take them, and by default it is ignored.
+ */
+#define HURRY SIGURG
+
 struct apart {
 	unsigned int users; /* atomic: the thread, and who has begun it */
+	pid_t thread; /* atomic; 0: it has not begun yet */
 	void (*work)(void *arg);
 	void *arg;
 };
@@ -26,14 +35,22 @@ apart_main(void *arg)
 {
 	struct apart *a = arg;
 
+	__atomic_store_n(&a->thread, gettid(), __ATOMIC_RELEASE);
 	a->work(a->arg);
 	apart_leave(a);
 	return NULL;
 }
 
+static void
+hurried(int sig)
+{
+	(void)sig;
+}
+
 static bool
 apart_start(struct apart *a)
 {
+	const struct sigaction hurry = { .sa_handler = hurried }; /* no SA_RESTART */
 	sigset_t all, before;
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -42,7 +59,9 @@ apart_start(struct apart *a)
 	if (pthread_attr_init(&attr) != 0)
 		return false;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigaction(HURRY, &hurry, NULL);
 	sigfillset(&all); /* signals are the control thread's */
+	sigdelset(&all, HURRY);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	started = pthread_create(&thread, &attr, apart_main, a) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -71,6 +90,15 @@ apart_ended(struct apart *a)
 		return false;
 	free(a);
 	return true;
+}
+
+void
+apart_hurry(const struct apart *a)
+{
+	pid_t thread = __atomic_load_n(&a->thread, __ATOMIC_ACQUIRE);
+
+	if (thread != 0)
+		syscall(SYS_tgkill, getpid(), thread, HURRY);
 }
 
 void

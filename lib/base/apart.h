@@ -19,6 +19,11 @@ struct apart;
 struct apart *apart_begin(void (*work)(void *arg), void *arg);
 /** True if the work is done; then it is freed. */
 bool apart_ended(struct apart *a);
+/**
+ * Interrupt what the thread waits for, if the kernel allows that, as it does with a socket that
+ * lingers. It may begin to wait just after: repeat it until the work is done.
+ */
+void apart_hurry(const struct apart *a);
 /** Nobody will ask any more: it is freed when the work is done. */
 void apart_forget(struct apart *a);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/capability.h"
 #include "base/close_apart.h"
 
 struct to_close {
@@ -28,6 +29,7 @@ close_apart_work(void *arg)
 {
 	struct to_close *c = arg;
 
+	capabilities_drop(); /* it may last */
 	close_all(c->fds, c->num);
 	free(c);
 }

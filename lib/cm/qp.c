@@ -153,14 +153,14 @@ uint8_t
 cm_qp_arm(struct cm_conn *c, const struct cm_path *path, uint8_t ack_timeout)
 {
 	const struct qp_attr attr = {
-		.alt_av = path->av,
-		.alt_neighbour = path->neighbour,
-		.alt_pkey_index = path->pkey_index,
-		.alt_pkey = path->pkey,
-		.alt_port = path->av.port,
-		.alt_sgid_index = path->sgid_index,
-		.alt_src_path_bits = path->src_path_bits,
-		.alt_timeout = ack_timeout,
+		.alt.av = path->av,
+		.alt.neighbour = path->neighbour,
+		.alt.pkey_index = path->pkey_index,
+		.alt.pkey = path->pkey,
+		.alt.port = path->av.port,
+		.alt.sgid_index = path->sgid_index,
+		.alt.src_path_bits = path->src_path_bits,
+		.alt.timeout = ack_timeout,
 		.path_mig_state = MIG_REARM,
 	};
 	int ret;

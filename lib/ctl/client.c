@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+#include <rte_debug.h>
 #include <rte_log.h>
 
 #include "base/close_apart.h"
@@ -79,8 +81,10 @@ client_free(struct client *cl)
 struct client *
 client_create(int fd, struct event_base *base, const struct ctl_limits *limits, uint64_t now)
 {
-	struct client *cl = calloc(1, sizeof(*cl));
+	struct client *cl;
 
+	RTE_ASSERT(fd >= 0 && base != NULL && limits != NULL);
+	cl = calloc(1, sizeof(*cl));
 	if (cl == NULL)
 		return NULL;
 	cl->fd = fd;
@@ -425,6 +429,19 @@ next_want(const struct client *cl, unsigned int done)
 	return more && done == CALLS_A_TURN ? CLIENT_NOW : CLIENT_IDLE;
 }
 
+/* For the end of a turn: what client.h claims. Release builds contain none of it. */
+static void
+ctl_client_check(const struct client *cl)
+{
+	RTE_ASSERT(cl->fd >= 0 && cl->scanned <= evbuffer_get_length(cl->in));
+	RTE_ASSERT(cl->answered == NULL || rpc_can_undo(cl->answered));
+	/* a call that is under way is neither done nor the last that was answered */
+	RTE_ASSERT(cl->call == NULL || (!cl->call->done && cl->waiting != 0));
+	RTE_ASSERT(cl->call == NULL || cl->call != cl->answered);
+	RTE_ASSERT(cl->passed_fd < 0 || !cl->read_only);
+	RTE_SET_USED(cl);
+}
+
 enum client_want
 client_run(struct client *cl, struct rpc_state *state, uint64_t now)
 {
@@ -446,5 +463,6 @@ client_run(struct client *cl, struct rpc_state *state, uint64_t now)
 		client_refuse(cl, RPC_INVALID_REQUEST, "the request's line did not end in time");
 	if (set_interest(cl, wanted_events(cl)) != 0)
 		return CLIENT_CLOSE;
+	ctl_client_check(cl);
 	return next_want(cl, done);
 }

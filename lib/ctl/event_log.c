@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include <rte_debug.h>
+
 #include "ctl/event_log.h"
 
 #define FILL_BURST 64
@@ -83,6 +85,7 @@ event_log_at(const struct event_log *log, uint64_t seq)
 {
 	unsigned int i = seq % EVENT_LOG_SIZE;
 
+	RTE_ASSERT(seq >= event_log_first(log) && seq < event_log_end(log));
 	return log->ring[i].lost ? NULL : &log->ring[i].event;
 }
 

@@ -15,12 +15,14 @@
 #define FLEET_FIELDS(FIELD)                                                                        \
 	FIELD(leads, TABLE_BOOL, "leads", "this appliance does, and takes changes")                \
 	FIELD(connected, TABLE_BOOL, "connected", "etcd answered the last request")                \
+	FIELD(full, TABLE_BOOL, "etcd_full", "etcd has no room, and takes no change")              \
 	FIELD(watching, TABLE_BOOL, "watching", "changes of others arrive")                        \
 	FIELD(copy_ok, TABLE_BOOL, "copy_ok", "the copy on disk follows them")                     \
 	FIELD(revision, TABLE_UINT, "revision", "of the last change that queries see")             \
 	FIELD(latest, TABLE_UINT, "latest_revision",                                               \
 		"of the last change in etcd, at the last look")                                    \
-	FIELD(silent_ms, TABLE_UINT, "", "since etcd's last answer to a look")                     \
+	FIELD(silent_ms, TABLE_UINT, "silent_ms",                                                  \
+		"since etcd's last answer to a look, or the start")                                \
 	FIELD(leader_changes, TABLE_UINT, "leader_changes_total",                                  \
 		"times that an appliance took the lead, since the start")                          \
 	FIELD(disconnects, TABLE_UINT, "disconnects_total", "times that etcd went away")           \

@@ -18,6 +18,7 @@ struct client_row {
 #define CLIENT(field, ...) ROW_NAMED(struct client_row, #field, info.field, TABLE_UINT, __VA_ARGS__)
 
 static const struct table_row client_rows[] = {
+	CLIENT(id, "a number of its own, which no later one gets"),
 	CLIENT(pid, "of the process, as polca sees it"),
 	ROW(struct client_row, user, TABLE_STRING, "its user; a number, if it has no name"),
 	ROW(struct client_row, command, TABLE_STRING, "its name; null: it cannot be read",
@@ -65,6 +66,27 @@ next_client(struct rpc_call *call, uint64_t *cursor, void *to)
 	if (row->info.command[0] != '\0')
 		row->command = arena_printf(&call->arena, "%s", row->info.command);
 	return 1;
+}
+
+struct client_rehome_args {
+	uint64_t id;
+	uint32_t worker;
+};
+
+static const struct table_row client_rehome_params[] = {
+	ROW(struct client_rehome_args, id, TABLE_UINT, "of the client, as client_list shows it",
+		.flags = TABLE_REQUIRED),
+	ROW(struct client_rehome_args, worker, TABLE_UINT, "worker that is to serve it",
+		.flags = TABLE_REQUIRED, .max = RC_WORKERS_MAX - 1),
+	ROW_END,
+};
+
+static int
+client_rehome(struct rpc_call *call)
+{
+	const struct client_rehome_args *a = call->args;
+
+	return engine_client_rehome(call->e, a->id, a->worker, &call->err);
 }
 
 /* --- users --- */
@@ -122,6 +144,9 @@ const struct rpc_method methods_client[] = {
 	{ "client_list", page_list, params_page, sizeof(struct page_args),
 		"List programs that use the ports by libibverbs: a row for each device that one has open.",
 		"polca-ctl client list", PAGES(client_list_results, next_client) },
+	{ "client_rehome", client_rehome, client_rehome_params, sizeof(struct client_rehome_args),
+		"Move a program's device, with all its queue pairs, completion queues and shared receive queues, to another worker, in mid-traffic. The program notices nothing.",
+		"polca-ctl client rehome 3 --worker 1" },
 	{ "client_users", page_list, params_page, sizeof(struct page_args),
 		"List users whose programs use the ports by libibverbs: what they have, and may have.",
 		"polca-ctl client users", PAGES(client_users_results, next_client_user) },

@@ -29,6 +29,9 @@ static const struct table_row fleet_etcd_rows[] = {
 	ETCD(answers, TABLE_BOOL, "at the last look"),
 	ETCD(leader, TABLE_BOOL, "of etcd's members"),
 	ETCD(version, TABLE_CHARS),
+	ETCD(db_bytes, TABLE_UINT, "of its database's file, which etcd's quota bounds"),
+	ETCD(db_used, TABLE_UINT, "of these: what a defragmentation leaves"),
+	ETCD(alarms, TABLE_CHARS, "that it has raised, such as NOSPACE: it has no room"),
 	ROW_END,
 };
 
@@ -51,6 +54,9 @@ static const struct table_row fleet_status_results[] = {
 	FLEET("leader", leader, TABLE_CHARS, "empty: nobody leads"),
 	ROW_NAMED(struct fleet_reply, "cluster", s.cluster, TABLE_UINT, "etcd's cluster ID",
 		.digits = 16, .bit = FLEET_ENABLED),
+	FLEET("etcd_state", state_name, TABLE_STRING,
+		"answers; full (it has no room); away; refuses (a certificate, a password or rights of this appliance); not asked (what is wrong is here); left alone (this appliance takes no part); not followed (what it sends cannot be used)"),
+	FLEET("reason", reason, TABLE_CHARS, "of the state, if etcd does not serve this appliance"),
 #define FLEET_ROW(field, t, metric, help) FLEET(#field, field, t, help),
 	FLEET_FIELDS(FLEET_ROW)
 #undef FLEET_ROW

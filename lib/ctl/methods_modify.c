@@ -81,10 +81,11 @@ wait_next_hop(struct rpc_call *call, uint32_t qpn)
 }
 
 /* clang-format off */
-#define ATTR(S, field, t, mask, ...)                                                               \
-	{ .name = #field, .type = t, .bit = mask, .offset = offsetof(S, attr.field),              \
+#define ATTR_NAMED(S, text, field, t, mask, ...)                                                   \
+	{ .name = text, .type = t, .bit = mask, .offset = offsetof(S, attr.field),                 \
 		.size = sizeof(((S *)0)->attr.field), __VA_ARGS__ }
 /* clang-format on */
+#define ATTR(S, field, t, mask, ...) ATTR_NAMED(S, #field, field, t, mask, __VA_ARGS__)
 
 /* What both methods say of the same attribute. */
 #define HELP_PATH_MTU     "payload bytes of a packet: 256, 512, 1024, 2048 or 4096"
@@ -120,6 +121,9 @@ static const struct table_row params_ah[] = { AH_ROWS(0),
 #define ALT_AH (1u << 31) /* in .mask, beyond the verbs' own bits */
 
 #define M(field, t, mask, ...) ATTR(struct qp_modify_args, field, t, QP_ATTR_##mask, __VA_ARGS__)
+#define ALT(field, t, ...)                                                                         \
+	ATTR_NAMED(struct qp_modify_args, "alt_" #field, alt.field, t, QP_ATTR_ALT_PATH,           \
+		__VA_ARGS__)
 
 static const struct table_row qp_modify_params[] = {
 	ROW(struct qp_modify_args, qp_num, TABLE_UINT, "the queue pair", .flags = TABLE_REQUIRED,
@@ -147,10 +151,9 @@ static const struct table_row qp_modify_params[] = {
 	ROW(struct qp_modify_args, alt_ah_attr, TABLE_OBJECT,
 		"alternate path: where its packets go after a migration",
 		.bit = QP_ATTR_ALT_PATH | ALT_AH, .fields = params_ah),
-	M(alt_pkey_index, TABLE_UINT, ALT_PATH,
-		"with alt_ah_attr: index in that port's P_Key table", .def_text = "0"),
-	M(alt_timeout, TABLE_UINT, ALT_PATH, "with alt_ah_attr: Local ACK Timeout there", .max = 31,
-		.def = 14),
+	ALT(pkey_index, TABLE_UINT, "with alt_ah_attr: index in that port's P_Key table",
+		.def_text = "0"),
+	ALT(timeout, TABLE_UINT, "with alt_ah_attr: Local ACK Timeout there", .max = 31, .def = 14),
 	M(path_mig_state, TABLE_ENUM, PATH_MIG_STATE,
 		"REARM: use the alternate path when retries run out or the peer does; MIGRATED: now",
 		.words = words_mig_state),

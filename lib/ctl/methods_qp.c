@@ -207,8 +207,8 @@ struct qp_show_reply {
 #define QP_ALTERNATE  0x2
 
 static const struct table_row alternate_ah[] = {
-	ROW_INCLUDE(struct qp_attr, alt_av, rows_ah),
-	ROW_NAMED(struct qp_attr, "port", alt_port, TABLE_UINT),
+	ROW_INCLUDE(struct qp_attr, alt.av, rows_ah),
+	ROW_NAMED(struct qp_attr, "port", alt.port, TABLE_UINT),
 	ROW_END,
 };
 
@@ -222,8 +222,8 @@ static const struct table_row qp_show_results[] = {
 	SHOWN("alt_ah_attr", info.attr, TABLE_OBJECT,
 		"this and what follows: when an alternate path is loaded", .fields = alternate_ah,
 		.bit = QP_ALTERNATE),
-	SHOWN("alt_pkey_index", info.attr.alt_pkey_index, TABLE_UINT, .bit = QP_ALTERNATE),
-	SHOWN("alt_timeout", info.attr.alt_timeout, TABLE_UINT, .bit = QP_ALTERNATE),
+	SHOWN("alt_pkey_index", info.attr.alt.pkey_index, TABLE_UINT, .bit = QP_ALTERNATE),
+	SHOWN("alt_timeout", info.attr.alt.timeout, TABLE_UINT, .bit = QP_ALTERNATE),
 	SHOWN("counters", counters, TABLE_COUNTS, "as stats_get"),
 	ROW_END,
 };

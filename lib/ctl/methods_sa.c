@@ -32,6 +32,7 @@ struct sa_query_args {
 	uint32_t end_rid;
 	uint64_t sm_key;
 	uint64_t sa_key;
+	uint64_t tid;
 	uint8_t resp_time;
 	uint16_t pkey_index;
 	uint32_t timeout_ms;
@@ -45,6 +46,7 @@ struct sa_query_args {
 #define SA_SM_KEY    (AH_LAST << 6)
 #define SA_WORKER    (AH_LAST << 7)
 #define SA_RESP_TIME (AH_LAST << 8)
+#define SA_TID       (AH_LAST << 9)
 
 static const struct table_word words_op[] = {
 	{ "get", SA_OP_GET },
@@ -117,8 +119,11 @@ static const struct table_row query_params[] = {
 	AH_ROW(offsetof(struct sa_query_args, ah), dmac, TABLE_MAC,
 		.help = "MAC address of the next hop", .bit = AH_DMAC,
 		.def_text = "found by ARP or IPv6 ND"),
-	ROW(struct sa_query_args, worker, TABLE_UINT, "worker that asks", .bit = SA_WORKER,
-		.max = RC_WORKERS_MAX - 1, .def_text = "each in turn"),
+	ROW(struct sa_query_args, worker, TABLE_UINT, "worker that asks; not with tid",
+		.bit = SA_WORKER, .max = RC_WORKERS_MAX - 1, .def_text = "each in turn"),
+	ROW(struct sa_query_args, tid, TABLE_UINT,
+		"TransactionID: a change with the same one that is repeated at another appliance of a fleet, from the same address, has one effect. Others must not be able to guess it",
+		.bit = SA_TID, .def_text = "a random one"),
 	ROW_END,
 };
 
@@ -227,6 +232,12 @@ query_of_args(struct rpc_call *call, const struct sa_query_args *a, struct sa_qu
 		return error_set(&call->err, EINVAL, "records: %s",
 			a->records == NULL ? "missing: what to configure"
 					   : "only config_... has them");
+	if (query_given(a, SA_TID) && query_given(a, SA_WORKER))
+		return error_set(&call->err, EINVAL,
+			"worker: got %u, not allowed with tid, which decides the worker that asks",
+			a->worker);
+	q->keep_tid = query_given(a, SA_TID);
+	q->tid = a->tid;
 	q->resp_time = query_given(a, SA_RESP_TIME) ? a->resp_time : SA_RESP_TIME_ASK;
 	q->sa_key = a->sa_key;
 	q->by_rid = query_given(a, SA_RID);
@@ -392,6 +403,8 @@ explain(const struct engine_sa_progress *p)
 		return "timeout_ms has passed";
 	if (p->end == MAD_END_REFUSED && p->error == -ENOBUFS)
 		return "more records than sa.query_mb has room for: ask for fewer, or raise it";
+	if (p->end == MAD_END_REFUSED && p->error == -EEXIST)
+		return SA_TID_IN_USE;
 	return p->end == MAD_END_STATUS ? explain_status(p->status) : words[p->end];
 }
 

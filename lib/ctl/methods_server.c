@@ -40,7 +40,7 @@ version_get(struct rpc_call *call)
 {
 	struct version_reply *reply = call->reply;
 
-	*reply = (struct version_reply){ POLCA_VERSION, rte_version(), getpid(), crc32_kernel() };
+	*reply = (struct version_reply){ POLCA_VERSION, rte_version(), getpid(), crc_kernel->name };
 	return 0;
 }
 
@@ -154,6 +154,14 @@ event_object(enum event_type type)
 		return EVENT_OF_WORKER;
 	case EVENT_SM_SMP:
 		return EVENT_OF_SMP;
+	case EVENT_FLEET_LEADS:
+	case EVENT_FLEET_FOLLOWS:
+	case EVENT_FLEET_CONNECTED:
+	case EVENT_FLEET_AWAY:
+	case EVENT_FLEET_FULL:
+	case EVENT_FLEET_ROOM:
+	case EVENT_FLEET_REFUSED:
+		return 0; /* of the appliance as a whole */
 	default:
 		return EVENT_OF_PORT;
 	}
@@ -169,7 +177,8 @@ static const struct table_row event_rows[] = {
 	ROW(struct event_row, seq, TABLE_UINT),
 	ROW(struct event_row, time, TABLE_STRING, "UTC"),
 	ROW(struct event_row, event, TABLE_STRING),
-	ABOUT("qp_num", EVENT_OF_QP, .help = "this, or one of the next five: what it is about"),
+	ABOUT("qp_num", EVENT_OF_QP,
+		.help = "this, or one of the next five: what it is about, unless it is FLEET_..."),
 	ABOUT("cq", EVENT_OF_CQ),
 	ABOUT("srq", EVENT_OF_SRQ),
 	ROW(struct event_row, port, TABLE_UINT, .bit = EVENT_OF_PORT, .help = "also of QP_ERROR"),

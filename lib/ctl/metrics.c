@@ -379,9 +379,28 @@ client_metrics(struct metrics *m, const struct engine *e)
 /* --- the fleet --- */
 
 static void
+fleet_etcd_metrics(struct metrics *m, const struct fleet_etcd_member *etcd)
+{
+	char labels[FLEET_TEXT_MAX + 16];
+
+	snprintf(labels, sizeof(labels), "endpoint=\"%s\"", etcd->url);
+	metric_add(m, "polca_fleet_etcd_answers", "a member of etcd has answered", labels,
+		etcd->answers);
+	metric_add(m, "polca_fleet_etcd_db_bytes",
+		"of its database's file, which etcd's quota bounds", labels,
+		(double)etcd->db_bytes);
+	metric_add(m, "polca_fleet_etcd_db_used_bytes",
+		"of its database's file: what a defragmentation leaves", labels,
+		(double)etcd->db_used);
+	metric_add(m, "polca_fleet_etcd_alarm", "it has raised an alarm", labels,
+		etcd->alarms[0] != '\0');
+}
+
+static void
 fleet_metrics(struct metrics *m, struct engine *e)
 {
 	struct fleet_status s;
+	unsigned int i;
 
 	if (!engine_fleet_status(e, &s))
 		return;
@@ -391,6 +410,8 @@ fleet_metrics(struct metrics *m, struct engine *e)
 		metric_add(m, "polca_fleet_" metric, help, "", (double)s.field);
 	FLEET_FIELDS(FLEET_METRIC)
 #undef FLEET_METRIC
+	for (i = 0; i < s.num_etcd; i++)
+		fleet_etcd_metrics(m, &s.etcd[i]);
 }
 
 /* --- all of it --- */

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rte_debug.h>
+
 #include "base/close_apart.h"
 #include "base/file_kind.h"
 #include "ctl/event_log.h"
@@ -207,6 +209,7 @@ rpc_open(struct rpc_state *s, const char *line, size_t len, int *fd, uint64_t no
 	json_error_t error;
 	char text[320];
 
+	RTE_ASSERT(s->engine != NULL && line != NULL && fd != NULL);
 	if (too_deep(line, len)) {
 		snprintf(text, sizeof(text), "more than %d brackets open at once", RPC_DEPTH_MAX);
 		return rpc_refuse(RPC_INVALID_REQUEST, text);
@@ -285,6 +288,7 @@ rpc_step(struct rpc_call *call, uint64_t now)
 	call->now = now;
 	call->until = UINT64_MAX;
 	rc = call->method->handler(call);
+	RTE_ASSERT(rc <= 0 || rc == RPC_AGAIN || rc == RPC_WAIT);
 	if (rc > 0)
 		return rc;
 	call->done = true;
@@ -330,6 +334,7 @@ rpc_reply(const struct rpc_call *call, size_t max, size_t *len)
 {
 	char *text;
 
+	RTE_ASSERT(call->done && (call->code != 0 || call->result != NULL));
 	if (call->id == NULL)
 		return NULL;
 	if (call->code != 0)
@@ -354,6 +359,7 @@ rpc_can_undo(const struct rpc_call *call)
 void
 rpc_undo(struct rpc_call *call)
 {
+	RTE_ASSERT(rpc_can_undo(call));
 	call->method->abandon(call);
 }
 

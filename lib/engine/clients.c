@@ -116,8 +116,9 @@ client_free_memory(struct verbs_client *c)
 	for (i = 0; i < CLIENT_PIPE_ENDS; i++)
 		if (c->event_pipe[i] >= 0)
 			close(c->event_pipe[i]);
-	if (c->wake_fd >= 0)
-		close(c->wake_fd);
+	for (i = 0; i < RTE_DIM(c->wake); i++)
+		if (c->wake[i] >= 0)
+			close(c->wake[i]);
 	if (c->mirror_fd >= 0)
 		close(c->mirror_fd);
 	client_segment_destroy(&c->segment);
@@ -138,7 +139,7 @@ static int
 client_find_mirror(const struct engine *e, int passed, struct error *err)
 {
 	const struct verbs_client *c;
-	struct stat st, own;
+	struct stat st;
 	int fd;
 
 	/* not asked what it is: that would wait for a file system that the program serves */
@@ -147,8 +148,7 @@ client_find_mirror(const struct engine *e, int passed, struct error *err)
 	if (fstat(passed, &st) != 0)
 		return error_set(err, errno, "mirror: %s", strerror(errno));
 	for (c = e->verbs_clients; c != NULL; c = c->next_client) {
-		if (fstat(c->mirror_fd, &own) != 0 || own.st_ino != st.st_ino ||
-			own.st_dev != st.st_dev)
+		if (c->mirror.st_ino != st.st_ino || c->mirror.st_dev != st.st_dev)
 			continue;
 		fd = fcntl(c->mirror_fd, F_DUPFD_CLOEXEC, 0);
 		return fd >= 0 ? fd : error_set(err, errno, "mirror: %s", strerror(errno));
@@ -173,6 +173,8 @@ client_set_up(struct verbs_client *c, int mirror, struct error *err)
 		mirror < 0 ? mem_mirror_create(err) : client_find_mirror(c->engine, mirror, err);
 	if (c->mirror_fd < 0)
 		return c->mirror_fd;
+	if (fstat(c->mirror_fd, &c->mirror) != 0)
+		return error_set(err, errno, "mirror: %s", strerror(errno));
 	rc = client_pipe(c->event_pipe, err);
 	if (rc != 0)
 		return rc;
@@ -183,11 +185,8 @@ client_set_up(struct verbs_client *c, int mirror, struct error *err)
 		.mask = g->num_queues - 1,
 	};
 	c->worker = (unsigned int)choose_worker(c->engine, -1, err);
-	rc = client_wake_open(c->engine->worker[c->worker], err);
-	if (rc != 0)
-		return rc;
-	c->wake_fd = client_open_again(c->engine->worker[c->worker]->wake_pipe[1], err);
-	return c->wake_fd < 0 ? c->wake_fd : client_attach(c, err);
+	rc = client_wake_join(c->engine->worker[c->worker], c, err);
+	return rc != 0 ? rc : client_attach(c, err);
 }
 
 int
@@ -211,7 +210,7 @@ engine_client_create(struct engine *e, unsigned int port, const struct verbs_cli
 	TAILQ_INIT(&c->waiting);
 	TAILQ_INIT(&c->due);
 	rc_share_init(&c->share);
-	c->segment.fd = c->mirror_fd = c->wake_fd = -1;
+	c->segment.fd = c->mirror_fd = c->wake[0] = c->wake[1] = -1;
 	for (i = 0; i < CLIENT_PIPE_ENDS; i++)
 		c->event_pipe[i] = -1;
 	rc = client_set_up(c, mirror, err);
@@ -259,6 +258,7 @@ void
 engine_client_destroy(struct verbs_client *c)
 {
 	client_unlist(c);
+	client_wake_leave(c->engine->worker[c->worker], c);
 	engine_call(c->engine, c->worker, client_detach_here, c);
 	client_queues_destroy(c);
 	client_cqs_destroy(c);
@@ -298,7 +298,7 @@ engine_client_hello(const struct verbs_client *c, struct ring_hello_reply *reply
 	reply->max_mw = RTE_MIN(RTE_MIN(c->limits.max_mw, user->max_mw), config->max_mw);
 	fds[0] = c->segment.fd;
 	fds[1] = c->mirror_fd;
-	fds[2] = c->wake_fd;
+	fds[2] = c->wake[1];
 	fds[3] = c->event_pipe[CLIENT_PIPE_READ];
 	fds[4] = c->event_pipe[CLIENT_PIPE_PROGRAM];
 }

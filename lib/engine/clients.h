@@ -11,7 +11,8 @@
  * its objects, and the segment through which it posts and polls (lib/ring).
  *
  * A client belongs to one worker, which takes its doorbells, posts into lib/rc and writes its
- * completions. Its queue pairs stay on that worker, so each ring has one producer and one consumer.
+ * completions. All its queue pairs are on that worker, so each ring has one producer and one
+ * consumer; it moves to another worker with all of them (clients_move.h).
  *
  * Called by lib/verbs on the control thread. Objects are named by slots of the client's own
  * tables. All functions return 0, or a negative errno with an explanation in @p err.

@@ -74,7 +74,11 @@ client_cq_event(struct client_cq *cq, bool more)
 	ssize_t n;
 
 	cq->solicited = solicited && more;
-	/* publish, then look: the client arms, and then polls */
+	/*
+	 * Store the ring's index, then load .armed. The client (polca_req_notify_cq()) stores
+	 * .armed, then loads the index. Acquire and release cannot order a store before a later
+	 * load.
+	 */
 	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
 	armed = __atomic_load_n(&cq->shared->armed, __ATOMIC_RELAXED);
 	if (armed == 0 || (armed == RING_ARMED_SOLICITED && !solicited))
@@ -106,14 +110,40 @@ client_cq_copy(struct rc_dev *dev, struct client_cq *cq, uint32_t max, unsigned 
 			cq->ring.index++;
 		}
 		done += n > 0 ? (uint32_t)n : 0;
-	} while (n == COMPLETIONS_A_COPY);
+		/* a CQ that has moved may give fewer than it has, where a fence was in the way */
+	} while (n == COMPLETIONS_A_COPY || (unlikely(cq->has_moved) && n > 0));
 	if (done > 0) {
 		client_count(&cq->client->completed, done);
 		ring_publish(&cq->ring);
 		ring_prefetch_free(&cq->ring);
 	}
+	/* all rings of the CQ are empty, and no fence is left */
+	if (unlikely(cq->has_moved) && n == 0 && room > 0)
+		cq->has_moved = false;
 	*copied += done;
 	return n >= 0 && (uint32_t)n == room;
+}
+
+/* Copy, and tell the program. @return true: there may be more */
+static bool
+client_cq_serve(struct worker *w, struct client_cq *cq, uint32_t max, unsigned int *copied,
+	unsigned int *work)
+{
+	unsigned int before = *copied;
+	bool more = client_cq_copy(w->dev, cq, max, copied);
+
+	*work += 1;
+	if (*copied > before && cq->event_fd >= 0)
+		*work += client_cq_event(cq, more);
+	return more;
+}
+
+void
+client_cq_empty(struct worker *w, struct client_cq *cq)
+{
+	unsigned int copied = 0, work = 0;
+
+	client_cq_serve(w, cq, UINT32_MAX, &copied, &work);
 }
 
 /* A client's turn: each of its listed CQs once at most. @return work, of which copies *copied */
@@ -122,22 +152,18 @@ client_complete(struct worker *w, struct verbs_client *c, unsigned int *copied)
 {
 	const struct client_cq *last = TAILQ_LAST(&c->due, client_due);
 	uint32_t max = client_share_of(w, c)->completions;
-	unsigned int done = 0, before, work = 0;
+	unsigned int done = 0, work = 0;
 	struct client_cq *cq;
 	bool more;
 
 	do {
 		cq = TAILQ_FIRST(&c->due);
-		before = done;
-		more = client_cq_copy(w->dev, cq, max - done, &done);
+		more = client_cq_serve(w, cq, max - done, &done, &work);
 		TAILQ_REMOVE(&c->due, cq, due_link);
 		if (unlikely(more))
 			TAILQ_INSERT_TAIL(&c->due, cq, due_link);
 		else
 			cq->listed = false;
-		work++;
-		if (done > before && cq->event_fd >= 0)
-			work += client_cq_event(cq, more);
 	} while (cq != last && done < max && work < max);
 	*copied += done;
 	return work + done;

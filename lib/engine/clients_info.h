@@ -61,6 +61,19 @@ bool engine_client_next(const struct engine *e, uint64_t *cursor, struct engine_
 /** @param cursor  uid of the user before, plus 1; 0: none. @return false: there is none more */
 bool engine_client_user_next(const struct engine *e, uint64_t *cursor,
 	struct engine_client_user *user);
+/**
+ * Move the client with all its objects to another worker, under traffic as well.
+ *
+ * @param id  engine_client_info.id
+ * @retval -EAGAIN  completions from before earlier moves wait to be polled
+ * @retval -EBUSY   other queue pairs are moving: try again
+ * @retval -EINVAL  no such worker
+ * @retval -EMFILE, -ENFILE  no descriptor for the first client of that worker
+ * @retval -ENOENT  no such client
+ * @retval -ENOMEM  no memory for the move, or for a CQ's completions on that worker
+ * @retval -ENOSPC  the kernel watches no more pipes for this user (fs.epoll.max_user_watches)
+ */
+int engine_client_rehome(struct engine *e, uint64_t id, unsigned int worker, struct error *err);
 void engine_clients_counters(const struct engine *e, struct clients_counters *counters);
 
 #endif

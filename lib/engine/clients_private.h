@@ -12,6 +12,7 @@
  */
 
 #include <sys/queue.h>
+#include <sys/stat.h>
 
 #include "engine/clients.h"
 #include "engine/verbs_private.h"
@@ -80,6 +81,7 @@ struct client_cq {
 	uint32_t cqn;
 	bool listed; /* in the client's list .due */
 	bool solicited; /* a solicited or failed completion came since the last event */
+	bool has_moved; /* several workers have written to it: see client_cq_copy() */
 	TAILQ_ENTRY(client_cq) due_link;
 	int event_fd; /* writing end of the completion channel's pipe; -1: none */
 	uint64_t cookie;
@@ -144,13 +146,21 @@ struct verbs_client {
 	uint64_t id;
 	struct client_owner owner;
 	uint64_t refused; /* requests, by a limit */
+	uint64_t active_before; /* .posted and .completed at the last look of clients_balance() */
+	uint64_t rests_until; /* TSC: it does not move by itself before */
+	unsigned int rest; /* seconds, after its last move by itself; 0: it never did */
+	unsigned int moved_from; /* by that move: the worker, and the load that it had */
+	uint64_t load_before;
+	bool move_unjudged; /* whether it was of use is not known yet */
+	bool stay_logged; /* that it could not move */
 	struct engine *engine;
 	unsigned int worker;
 	uint16_t port;
 	struct verbs_client_limits limits;
 	struct client_segment segment;
 	int mirror_fd;
-	int wake_fd; /* a writing end of the worker's wake pipe, for this program alone */
+	struct stat mirror; /* of that file: it never changes */
+	int wake[2]; /* a pipe: the program writes to end the sleep of its worker */
 	int event_pipe[CLIENT_PIPE_ENDS]; /* asynchronous events */
 	struct engine_client_use use;
 	uint32_t *pd; /* by slot; CLIENT_FREE */
@@ -241,6 +251,10 @@ int client_allow(const struct verbs_client *c, enum client_limit what, uint64_t 
 int client_allow_mr(const struct verbs_client *c, uint64_t bytes, uint64_t *max_bytes,
 	struct error *err);
 
+/* --- clients_complete.c --- */
+/** On its worker, at once: copy as many completions as the program's ring has room for. */
+void client_cq_empty(struct worker *w, struct client_cq *cq);
+
 /* --- clients_info.c --- */
 /** The client goes: keep what it has counted. */
 void client_count_end(const struct verbs_client *c);
@@ -252,6 +266,19 @@ void client_count_end(const struct verbs_client *c);
  */
 int client_open_again(int fd, struct error *err);
 int client_pipe(int ends[CLIENT_PIPE_ENDS], struct error *err);
+
+/* --- clients_sleep.c: the client's wake pipe ends its worker's sleep --- */
+/** Control thread. */
+int client_wake_join(struct worker *w, struct verbs_client *c, struct error *err);
+/**
+ * From now on it does not. Worker @p w, which then reads it no more; or the control thread, after
+ * whose call the worker may still read it, until it has run a command.
+ */
+void client_wake_leave(struct worker *w, struct verbs_client *c);
+/** Control thread, before a move to worker @p w: take what could be refused later. */
+int client_wake_prepare(struct worker *w, struct verbs_client *c, struct error *err);
+/** Worker @p w, after client_wake_prepare(): now the pipe ends its sleep. */
+void client_wake_accept(struct worker *w, struct verbs_client *c);
 
 /* --- clients.c --- */
 /** True if the QP is of a device that this program has opened. */

@@ -45,18 +45,21 @@ client_caps_check(const struct verbs_client *c, const struct ring_caps *caps, st
 	return 0;
 }
 
-/* The caps a QP gets: at least one request in each queue, and the inline bytes that fit anyway. */
+/*
+ * The caps a QP gets: the requests that its rings hold, as far as the limit allows, at least one of
+ * each kind, and the inline bytes that fit anyway.
+ */
 static struct ring_caps
-client_caps(const struct ring_caps *asked, bool srq, uint32_t max_inline)
+client_caps(const struct ring_caps *asked, bool srq, const struct rc_limits *l)
 {
 	struct ring_caps caps = *asked;
 	uint32_t fits;
 
-	caps.max_send_wr = RTE_MAX(caps.max_send_wr, 1u);
+	caps.max_send_wr = RTE_MIN(ring_entries(caps.max_send_wr), l->max_qp_wr);
 	caps.max_send_sge = RTE_MAX(caps.max_send_sge, 1u);
 	fits = ring_send_stride(caps.max_send_sge, caps.max_inline_data) - sizeof(struct ring_send);
-	caps.max_inline_data = RTE_MIN(fits, max_inline);
-	caps.max_recv_wr = srq ? 0 : RTE_MAX(caps.max_recv_wr, 1u);
+	caps.max_inline_data = RTE_MIN(fits, l->max_inline);
+	caps.max_recv_wr = srq ? 0 : RTE_MIN(ring_entries(caps.max_recv_wr), l->max_qp_wr);
 	caps.max_recv_sge = srq ? 0 : RTE_MAX(caps.max_recv_sge, 1u);
 	return caps;
 }
@@ -100,7 +103,7 @@ client_qp_make(struct verbs_client *c, struct client_queue *q, const struct ring
 	if (rc != 0)
 		return rc;
 	q->cookie = req->cookie;
-	q->caps = client_caps(&req->caps, q->srq != NULL, c->engine->config.limits.max_inline);
+	q->caps = client_caps(&req->caps, q->srq != NULL, &c->engine->config.limits);
 	init.cap = (struct qp_cap){
 		.max_send_wr = q->caps.max_send_wr,
 		.max_recv_wr = q->caps.max_recv_wr,

@@ -105,20 +105,26 @@ client_look_rung(const struct client_look *l)
 	return (__atomic_load_n(l->bell, __ATOMIC_RELAXED) ^ l->silent) & RING_PHASE;
 }
 
+void
+client_turns_hear(struct worker *w, struct verbs_client *c)
+{
+	struct client_look *l = &w->clients.looks[c->look];
+
+	c->takes_turns = true;
+	TAILQ_INSERT_TAIL(&w->clients.turns, c, turn_link);
+	l->bell = &no_bell;
+	l->silent = 0;
+}
+
 static void __rte_noinline
 client_turns_begin(struct worker *w, uint32_t at)
 {
-	struct client_look *l = &w->clients.looks[at];
+	const struct client_look *l = &w->clients.looks[at];
 	uint32_t i;
 
-	for (i = 0; i < CLIENT_LOOKS_AT_ONCE; i++, l++) {
-		if (client_look_rung(l) == 0)
-			continue;
-		l->client->takes_turns = true;
-		TAILQ_INSERT_TAIL(&w->clients.turns, l->client, turn_link);
-		l->bell = &no_bell;
-		l->silent = 0;
-	}
+	for (i = 0; i < CLIENT_LOOKS_AT_ONCE; i++, l++)
+		if (client_look_rung(l) != 0)
+			client_turns_hear(w, l->client);
 }
 
 void
@@ -127,6 +133,7 @@ client_turns_look(struct worker *w)
 	struct worker_clients *wc = &w->clients;
 	uint32_t n = RTE_ALIGN_CEIL(wc->num_looks / CLIENT_LOOK_TURNS, CLIENT_LOOKS_AT_ONCE);
 	uint32_t at = wc->next_look, i, j, rung;
+	const struct client_look *l;
 
 	if (wc->little_turns > 0)
 		wc->little_turns--;
@@ -134,9 +141,10 @@ client_turns_look(struct worker *w)
 		if (at >= wc->num_looks)
 			at = 0;
 		rung = 0;
+		l = &wc->looks[at];
 #pragma GCC unroll 8
 		for (j = 0; j < CLIENT_LOOKS_AT_ONCE; j++)
-			rung |= client_look_rung(&wc->looks[at + j]);
+			rung |= client_look_rung(&l[j]);
 		if (unlikely(rung != 0))
 			client_turns_begin(w, at);
 		at += CLIENT_LOOKS_AT_ONCE;

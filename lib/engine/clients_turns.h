@@ -65,6 +65,8 @@ int client_turns_reserve(struct worker *w, struct client_look **looks, uint32_t 
 /** @return the memory of the looks before, to free */
 struct client_look *client_turns_join(struct worker *w, struct verbs_client *c,
 	struct client_look *looks, uint32_t num);
+/** It has its turns now, whether it has rung or not. */
+void client_turns_hear(struct worker *w, struct verbs_client *c);
 void client_turns_leave(struct worker *w, struct verbs_client *c);
 /** Put those that have rung on the list of turns. */
 void client_turns_look(struct worker *w);

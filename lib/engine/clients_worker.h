@@ -23,7 +23,7 @@ void client_cq_completed(void *worker, uint32_t cqn, bool solicited);
 unsigned int clients_complete(struct worker *w);
 
 /* clients_sleep.c */
-/** Control thread, before the worker's first client: make the pipe that ends its sleep. */
+/** Control thread, before the worker's first client: make what ends its sleep. */
 int client_wake_open(struct worker *w, struct error *err);
 void client_wake_close(struct worker *w);
 /** A worker with clients: sleep for @p ts at most, until somebody wakes it. */

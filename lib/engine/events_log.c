@@ -160,6 +160,27 @@ engine_event_text(const struct engine *e, const struct event *ev, char *buf, siz
 				? "a request of its peer was refused for its key, range or rights"
 				: "a request of its peer was invalid");
 		return RTE_LOG_DEBUG; /* QP_ERROR's line says more */
+	case EVENT_FLEET_LEADS:
+	case EVENT_FLEET_FOLLOWS:
+		snprintf(buf, size, "this appliance leads its fleet%s",
+			ev->type == EVENT_FLEET_LEADS ? "" : " no more");
+		return RTE_LOG_DEBUG; /* lib/store logs these */
+	case EVENT_FLEET_CONNECTED:
+	case EVENT_FLEET_AWAY:
+		snprintf(buf, size, "etcd %s",
+			ev->type == EVENT_FLEET_CONNECTED ? "answers"
+							  : "does not answer: changes are refused");
+		return RTE_LOG_DEBUG;
+	case EVENT_FLEET_REFUSED:
+		snprintf(buf, size, "etcd refuses this appliance: changes are refused");
+		return RTE_LOG_DEBUG;
+	case EVENT_FLEET_FULL:
+	case EVENT_FLEET_ROOM:
+		snprintf(buf, size, "etcd has %s",
+			ev->type == EVENT_FLEET_ROOM
+				? "room again"
+				: "no room (its quota is exceeded): changes are refused");
+		return RTE_LOG_DEBUG;
 	default:
 		snprintf(buf, size, "%s of 0x%x", name, ev->element);
 		return RTE_LOG_DEBUG;

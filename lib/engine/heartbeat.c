@@ -25,10 +25,12 @@ engine_watch(struct engine *e)
 	subnet_watch(e);
 	own_ports_follow(e);
 	leader_addresses_follow(e);
-	own_wish_follow(e);
+	fleet_events_follow(e);
+	own_ports_fleet_follow(e);
 	reconnect_watch(e);
 	events_log_watch(e);
 	lost_memory_watch(e);
+	clients_balance(e, rte_get_tsc_cycles());
 	for (i = 0; i < e->num_workers && e->running; i++) {
 		struct worker *w = e->worker[i];
 		uint64_t age = heartbeat_age_us(e, w);

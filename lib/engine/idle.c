@@ -55,7 +55,7 @@ worker_sleep(struct worker *w, uint32_t us)
 
 	/* release: who sees IDLE_PIPE also sees the pipe */
 	__atomic_store_n(&w->asleep, how, __ATOMIC_RELEASE);
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see above */
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* stored .asleep, then load the rings */
 	if (rte_ring_empty(w->commands) && handoff_depth(w) == 0 && !rehome_has_mail(w) &&
 		(w->written == NULL || rte_ring_empty(w->written)) &&
 		__atomic_load_n(&w->stop, __ATOMIC_RELAXED) == 0) {
@@ -76,7 +76,8 @@ idle_wake(struct worker *w)
 {
 	uint32_t how;
 
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see worker_sleep() */
+	/* stored a ring's tail, then load .asleep: see worker_sleep() */
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&w->asleep, __ATOMIC_RELAXED) == IDLE_AWAKE)
 		return;
 	how = __atomic_exchange_n(&w->asleep, IDLE_AWAKE, __ATOMIC_SEQ_CST);

@@ -59,7 +59,7 @@ search_qps(struct engine *e, struct neighbour_search *s)
 		if (!engine_qp_next(e, &s->cursor, &info))
 			return true;
 		link_neighbour_use(&s->used, info.attr.neighbour);
-		link_neighbour_use(&s->used, info.attr.alt_neighbour);
+		link_neighbour_use(&s->used, info.attr.alt.neighbour);
 	}
 	return false;
 }

@@ -228,13 +228,22 @@ own_ports_store(struct engine *e, struct error *err)
 }
 
 size_t
-own_ports_request(struct engine *e, uint8_t *bytes)
+own_ports_request(struct engine *e, const struct sa_change *native, size_t num_native,
+	uint8_t *bytes)
 {
 	struct filler f = own_ports_fill(e);
+	struct sa_change *all = NULL;
 	size_t len = 0;
 
 	if (f.changes != NULL)
-		len = owned_put(fleet_name(e->fleet), f.changes, f.num, bytes);
-	free(f.changes);
+		all = reallocarray(f.changes, f.num + num_native + 1, sizeof(*all));
+	if (all == NULL) {
+		free(f.changes);
+		return 0;
+	}
+	if (num_native > 0)
+		memcpy(all + f.num, native, num_native * sizeof(*all));
+	len = owned_put(fleet_name(e->fleet), all, f.num + num_native, f.num, bytes);
+	free(all);
 	return len;
 }

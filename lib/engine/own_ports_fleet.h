@@ -8,23 +8,19 @@
 /**
  * @file
  * Records of an appliance's own RoCE ports in a fleet: they belong to it, and go when its lease
- * does (sa/owned.h, docs/fleet.md).
+ * does (sa/owned.h, own_wish.h, docs/fleet.md). All functions are for the control thread.
  */
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <stddef.h>
 
 struct engine;
-struct sa_write;
-struct store_forward;
+struct sa_change;
 
-int own_wish_create(struct engine *e);
-void own_wish_destroy(struct engine *e);
-/** Control thread: look whether the ports have changed. */
-void own_wish_follow(struct engine *e);
-/** Store's thread: ask for what is due. @return true if there was work */
-bool own_wish_run(struct engine *e, struct store_forward *forward, uint64_t lease_now);
-/** Store's thread: a change has its status. @return true: it was asked for here */
-bool own_wish_handed_back(struct engine *e, const struct sa_write *write);
+/** The records of our native IB ports. @param records  taken, to be freed */
+void own_ports_fleet_native(struct engine *e, struct sa_change *records, size_t n);
+/** Look whether the ports have changed. */
+void own_ports_fleet_follow(struct engine *e);
+/** After the store's thread has ended. */
+void own_ports_fleet_destroy(struct engine *e);
 
 #endif

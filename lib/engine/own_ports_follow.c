@@ -5,7 +5,8 @@
 /*
  * Records of our own native IB ports in our own SA. They are copies of the attributes of the port's
  * subnet management agent, and are updated whenever subnet management changes a port. Old records
- * of a port are found by its GUID, whatever LID they have. A port without LID has no records.
+ * of a port are found by its GUID, whatever LID they have. A port without LID has no records. In a
+ * fleet the leader stores them (own_ports_fleet.c).
  */
 
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 #include <rte_cycles.h>
 
+#include "engine/own_ports_fleet.h"
 #include "engine/subnet.h"
 #include "engine/verbs_mad.h"
 #include "sa/tables.h"
@@ -20,7 +22,7 @@
 
 #define OWN_RECORDS 16 /* most records of a port: see own_rows */
 #define OWN_CHANGES 64 /* most changes for a port: records put and removed */
-#define RETRY_MS    1000 /* after a failure: another appliance leads, or the store is full */
+#define RETRY_MS    1000 /* after a failure: the store is full */
 
 /* Number of blocks of an attribute that are in use. */
 static unsigned int
@@ -281,6 +283,12 @@ follow_change_all(struct engine *e, void *arg)
 	return result;
 }
 
+static void
+follow_again(struct engine *e)
+{
+	e->own_following.retry_at = rte_get_tsc_cycles() + e->hz / 1000 * RETRY_MS;
+}
+
 /* The task has ended. What failed is tried again, and logged once until it succeeds. */
 static void
 follow_end(struct engine *e)
@@ -295,9 +303,31 @@ follow_end(struct engine *e)
 				f->ports->own[i].port.name, f->ports->own[i].err.text);
 	if (f->task.result == 0 && f->retry_at != 0)
 		ENGINE_LOG(NOTICE, "the SA's records of our ports are up to date again");
-	f->retry_at = f->task.result == 0 ? 0 : rte_get_tsc_cycles() + e->hz / 1000 * RETRY_MS;
+	f->retry_at = 0;
+	if (f->task.result != 0)
+		follow_again(e);
 	free(f->ports);
 	f->ports = NULL;
+}
+
+/* In a fleet the records belong to this appliance, and the leader stores them. */
+static void
+follow_in_fleet(struct engine *e, const struct own_ports *ports)
+{
+	struct sa_change *records = calloc(ports->n * OWN_RECORDS + 1, sizeof(*records));
+	unsigned int i;
+	size_t n = 0;
+
+	if (records == NULL) {
+		follow_again(e);
+		return;
+	}
+	for (i = 0; i < ports->n; i++) {
+		memcpy(records + n, ports->own[i].put, ports->own[i].num_put * sizeof(*records));
+		n += ports->own[i].num_put;
+	}
+	own_ports_fleet_native(e, records, n);
+	e->own_following.retry_at = 0;
 }
 
 static void
@@ -307,11 +337,18 @@ follow_begin(struct engine *e)
 	unsigned int port, n = link_num_ports(e->link);
 	struct own_ports *ports = calloc(1, sizeof(*ports) + n * sizeof(ports->own[0]));
 
-	if (ports == NULL)
+	if (ports == NULL) {
+		follow_again(e);
 		return;
+	}
 	for (port = 0; port < n; port++)
 		if (engine_sma_managed(e, port))
 			follow_read_port(e, link_port_attr(e->link, port), &ports->own[ports->n++]);
+	if (e->own_wish != NULL) {
+		follow_in_fleet(e, ports);
+		free(ports);
+		return;
+	}
 	f->ports = ports;
 	f->task = (struct store_task){ .fn = follow_change_all, .arg = ports };
 	store_thread_post(e, &f->task);

@@ -15,9 +15,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cap-ng.h>
 #include <event2/event.h>
 
+#include "base/capability.h"
 #include "engine/perftest.h"
 
 #define ANSWERS_A_TURN 8 /* each makes workers run a command */
@@ -134,14 +134,6 @@ perftest_call(struct perftest_sockets *t, int (*fn)(struct perftest_sockets *t, 
 	return job.result;
 }
 
-/* Capabilities belong to threads: the control thread keeps what the links need. */
-static int
-drop_capabilities(void)
-{
-	capng_clear(CAPNG_SELECT_CAPS);
-	return capng_apply(CAPNG_SELECT_CAPS) == 0 ? 1 : -EPERM;
-}
-
 static void *
 perftest_main(void *sockets)
 {
@@ -149,7 +141,9 @@ perftest_main(void *sockets)
 	int ready;
 
 	prctl(PR_SET_NAME, "polca-perftest");
-	ready = drop_capabilities();
+	ready = capabilities_drop(); /* the control thread keeps what the links need */
+	if (ready == 0)
+		ready = 1;
 	pthread_mutex_lock(&t->lock);
 	t->ready = ready;
 	pthread_cond_signal(&t->changed);

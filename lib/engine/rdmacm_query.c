@@ -14,9 +14,10 @@
 #include "engine/rdmacm_private.h"
 #include "wire/bytes.h"
 
-#define DEVICE_PORT     1 /* each port of polca is a device of one port */
-#define NO_INDEX        UINT32_MAX
-#define MIN_RNR_TIMER   12 /* 0.64 ms (a choice): the kernel's 0 means 655 ms */
+#define DEVICE_PORT 1 /* each port of polca is a device of one port */
+#define NO_INDEX    UINT32_MAX
+/* 655 ms, as cm_init_qp_rtr_attr() of Linux: few RNR retries must outlast a slow program */
+#define MIN_RNR_TIMER   0
 #define OPTION_VALUE(c) ((const uint8_t *)(c)->body + sizeof(struct rdma_ucm_set_option))
 
 static const struct port_attr *

@@ -12,6 +12,7 @@
 
 #include <rte_ring_elem.h>
 
+#include "engine/clients_move.h"
 #include "engine/worker.h"
 
 enum move_what {
@@ -24,8 +25,10 @@ enum move_what {
 
 struct move_message {
 	uint32_t what;
-	uint32_t qpn;
+	uint32_t qpn; /* CLIENT: the client that moves */
 };
+
+#define CLIENT 0 /* QP0 never moves */
 
 /*
  * Most messages from A to B at a time: for each place of A's an OFFER, and the TAKE of the move
@@ -79,26 +82,43 @@ find_arriving(const struct worker *w, uint32_t qpn)
 
 /* --- the old owner --- */
 
-int
-rehome_offer(struct worker *w, uint32_t qpn, unsigned int to, struct error *err)
+/* @return false: no place is free, or the QP is moving already */
+static bool
+rehome_begin(struct worker *w, uint32_t qpn, unsigned int to)
 {
 	struct rehome *r = &w->rehome;
 	struct leaving *l = r->leaving;
-	int ret = rc_qp_movable(w->rc, qpn, to, err);
 
-	if (ret != 0)
-		return ret;
 	RTE_ASSERT(to != w->id && r->num_leaving <= REHOME_OUT);
 	if (r->num_leaving == REHOME_OUT || find_leaving(w, qpn) != NULL)
-		return error_set(err, EBUSY,
-			"qp: 0x%06x, or %u others of worker %u, are moving: try again", qpn,
-			REHOME_OUT, w->id);
+		return false;
 	while (l->step != LEAVING_FREE)
 		l++;
 	*l = (struct leaving){ .qpn = qpn, .step = LEAVING_OFFERED, .to = (uint16_t)to };
 	r->num_leaving++;
 	rehome_post(w, to, MOVE_OFFER, qpn);
-	return 0;
+	return true;
+}
+
+int
+rehome_offer(struct worker *w, uint32_t qpn, unsigned int to, struct error *err)
+{
+	int ret = rc_qp_movable(w->rc, qpn, to, err);
+
+	if (ret == 0 && !rehome_begin(w, qpn, to))
+		return error_set(err, EBUSY,
+			"qp: 0x%06x, or %u others of worker %u, are moving: try again", qpn,
+			REHOME_OUT, w->id);
+	return ret;
+}
+
+int
+rehome_offer_client(struct worker *w, unsigned int to, struct error *err)
+{
+	if (rehome_begin(w, CLIENT, to))
+		return 0;
+	return error_set(err, EBUSY, "client: %u queue pairs of worker %u are moving: try again",
+		REHOME_OUT, w->id);
 }
 
 bool
@@ -122,6 +142,19 @@ rehome_ready(struct worker *w, struct leaving *l)
 	l->target = w->taken[l->to] + rte_ring_count(w->in[l->to]);
 }
 
+/* This fails if the QP was destroyed, or cannot move now. */
+static int
+rehome_export(struct worker *w, uint32_t qpn, unsigned int to)
+{
+	int ret;
+
+	if (qpn == CLIENT)
+		return client_move_give(w);
+	ret = rc_qp_export(w->rc, qpn, to, NULL);
+	w->stats.rehomed_out += ret == 0;
+	return ret;
+}
+
 void
 rehome_give(struct worker *w)
 {
@@ -133,13 +166,10 @@ rehome_give(struct worker *w)
 
 		if (l->step != LEAVING_READY || w->taken[l->to] < l->target)
 			continue;
-		/* this fails if the QP was destroyed, or cannot move now */
-		if (rc_qp_export(w->rc, l->qpn, l->to, NULL) == 0) {
+		if (rehome_export(w, l->qpn, l->to) == 0)
 			rehome_post(w, l->to, MOVE_TAKE, l->qpn);
-			w->stats.rehomed_out++;
-		} else {
+		else
 			rehome_post(w, l->to, MOVE_CANCEL, l->qpn);
-		}
 		rehome_stays(w, l);
 	}
 }
@@ -149,8 +179,14 @@ rehome_give(struct worker *w)
 static void
 rehome_offered(struct worker *w, unsigned int from, uint32_t qpn)
 {
-	struct arriving *a = rehome_place_of(w, 0);
+	struct arriving *a;
 
+	if (qpn == CLIENT) {
+		client_move_begin(w);
+		rehome_post(w, from, MOVE_READY, qpn);
+		return;
+	}
+	a = rehome_place_of(w, 0);
 	if (a == NULL) {
 		rehome_post(w, from, MOVE_REFUSED, qpn);
 		return;
@@ -177,7 +213,7 @@ rehome_park(struct worker *w, struct packet *pkt)
 	struct arriving *a = find_arriving(w, pkt->dest_qpn);
 
 	if (likely(a == NULL))
-		return false;
+		return client_move_park(w, pkt);
 	rehome_park_at(w, a, pkt);
 	return true;
 }
@@ -198,6 +234,26 @@ rehome_unpark(struct worker *w, struct arriving *a, uint64_t now)
 		n = RTE_MIN(num - i, (unsigned int)LINK_BURST);
 		worker_sort(w, pkts + i, n, now);
 	}
+}
+
+/* @param given  false: the client stays where it was */
+static void
+rehome_client_end(struct worker *w, bool given, uint64_t now)
+{
+	struct client_move *m = w->rehome.client;
+	unsigned int i, n;
+
+	if (given)
+		client_move_take(w);
+	w->rehome.client = NULL;
+	w->rehome.num_arriving--;
+	w->rehome.parked -= m->num_parked;
+	for (i = 0; i < m->num_parked; i += n) {
+		n = RTE_MIN(m->num_parked - i, (unsigned int)LINK_BURST);
+		worker_sort(w, m->parked + i, n, now);
+	}
+	/* after this store the control thread frees *m */
+	__atomic_store_n(&m->done, 1, __ATOMIC_RELEASE);
 }
 
 void
@@ -240,11 +296,18 @@ rehome_read_message(struct worker *w, unsigned int from, const struct move_messa
 		rehome_stays(w, l);
 		break;
 	case MOVE_TAKE:
+		if (m->qpn == CLIENT) {
+			rehome_client_end(w, true, now);
+			break;
+		}
 		rehome_import(w, from, m->qpn);
 		rehome_unpark(w, a, now);
 		break;
 	case MOVE_CANCEL:
-		rehome_unpark(w, a, now);
+		if (m->qpn == CLIENT)
+			rehome_client_end(w, false, now);
+		else
+			rehome_unpark(w, a, now);
 		break;
 	}
 }
@@ -280,7 +343,6 @@ bool
 rehome_stray(struct worker *w, struct packet *pkt, uint64_t now, enum verdict *v)
 {
 	int to = rc_owner(w->dev, pkt->dest_qpn);
-	struct arriving *a;
 
 	if (to < 0)
 		return false;
@@ -294,11 +356,7 @@ rehome_stray(struct worker *w, struct packet *pkt, uint64_t now, enum verdict *v
 		if (*v != VERDICT_QPN_UNKNOWN)
 			return false;
 	}
-	a = find_arriving(w, pkt->dest_qpn);
-	if (a == NULL)
-		return false;
-	rehome_park_at(w, a, pkt);
-	return true;
+	return rehome_park(w, pkt);
 }
 
 /* --- life --- */

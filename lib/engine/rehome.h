@@ -18,6 +18,9 @@
  * So packets from B's queues, because of which the QP moves, keep their order and none is lost.
  * Packets that other workers hand to A in the meantime are forwarded to B.
  *
+ * A client of the verbs socket moves with all its QPs by the same messages, with QPN 0
+ * (clients_move.h).
+ *
  * Messages carry the QPN with its generation. They are never dropped: the ring of each ordered pair
  * of workers has room for the most messages that can be outstanding.
  */
@@ -37,7 +40,7 @@ enum leaving_step {
 };
 
 struct leaving {
-	uint32_t qpn;
+	uint32_t qpn; /* 0: a client moves */
 	uint8_t step; /* enum leaving_step */
 	uint16_t to;
 	uint64_t target; /* value of worker.taken[to] from which the QP may leave */
@@ -65,6 +68,7 @@ struct handed {
 #define REHOME_REST_TICKS WORKER_TICK_HZ /* least time between two moves of a QP */
 
 struct rte_ring;
+struct client_move;
 
 struct rehome {
 	bool enabled; /* QPs move automatically; engine_qp_rehome() works without */
@@ -75,6 +79,7 @@ struct rehome {
 	struct rte_ring *mail[LINK_WORKERS_MAX]; /* from each worker; NULL for itself */
 	struct leaving leaving[REHOME_OUT];
 	struct arriving *arriving; /* [REHOME_IN] */
+	struct client_move *client; /* that moves to this worker; NULL: none */
 	/* rehome_choose.c */
 	struct handed *handed; /* by QP slot */
 	uint32_t handed_mask;
@@ -84,6 +89,17 @@ struct rehome {
 	uint64_t tick_time;
 	uint64_t tick_busy;
 };
+
+/* clang-format off */
+#define REHOME_SHARE(n) ((n) - (n) / 8) /* seven eighths: "nearly all" of n */
+/* clang-format on */
+#define REHOME_LOAD_ONE 256 /* worker_stats.load of a worker that is always busy */
+
+static inline bool
+rehome_is_busy(uint64_t load)
+{
+	return load >= REHOME_SHARE(REHOME_LOAD_ONE);
+}
 
 static inline struct handed *
 rehome_entry(const struct rehome *r, uint32_t qpn)
@@ -103,6 +119,8 @@ void rehome_destroy(struct engine *e);
  * @retval -EBUSY  the QP is moving already, REHOME_OUT others are, or see rc_qp_movable()
  */
 int rehome_offer(struct worker *w, uint32_t qpn, unsigned int to, struct error *err);
+/** Start the move of a client of this worker, engine.client_move. @retval -EBUSY */
+int rehome_offer_client(struct worker *w, unsigned int to, struct error *err);
 bool rehome_is_leaving(const struct worker *w, uint32_t qpn);
 /** True if this worker owns the QP but has not imported it yet. Reads waiting messages first. */
 bool rehome_is_arriving(struct worker *w, uint32_t qpn);

@@ -12,12 +12,8 @@
 
 #include "engine/worker.h"
 
-#define ENOUGH 64 /* packets to count before a QP may move */
-/* clang-format off */
-#define SHARE(n)     ((n) - (n) / 8) /* seven eighths: "nearly all" of n */
-/* clang-format on */
+#define ENOUGH      64 /* packets to count before a QP may move */
 #define STALE_TICKS WORKER_TICK_HZ /* a count that took longer is discarded */
-#define LOAD_ONE    256 /* a worker that is always busy */
 
 static uint32_t
 rehome_received(const struct worker *w, uint32_t qpn)
@@ -77,7 +73,8 @@ measure_load(struct worker *w, uint64_t now)
 {
 	struct rehome *r = &w->rehome;
 	uint64_t busy = w->stats.busy_cycles - r->tick_busy, time = now - r->tick_time;
-	uint64_t load = time == 0 ? 0 : RTE_MIN(busy * LOAD_ONE / time, (uint64_t)LOAD_ONE);
+	uint64_t load =
+		time == 0 ? 0 : RTE_MIN(busy * REHOME_LOAD_ONE / time, (uint64_t)REHOME_LOAD_ONE);
 
 	r->tick_busy = w->stats.busy_cycles;
 	r->tick_time = now;
@@ -93,7 +90,7 @@ rehome_has_time(const struct worker *w, unsigned int to)
 {
 	uint64_t load = relaxed(&w->engine->worker[to]->stats.load);
 
-	return load < SHARE(LOAD_ONE) || load / 2 < w->stats.load;
+	return !rehome_is_busy(load) || load / 2 < w->stats.load;
 }
 
 /*
@@ -116,7 +113,7 @@ rehome_consider(struct worker *w, uint32_t qpn, uint64_t now)
 	if (h->qpn != qpn || h->count < ENOUGH)
 		return; /* the QP has just moved, or another QP has the entry */
 	total = rehome_received(w, qpn) - h->base;
-	if (w->rehome.tick - h->tick < STALE_TICKS && h->count >= SHARE(total) &&
+	if (w->rehome.tick - h->tick < STALE_TICKS && h->count >= REHOME_SHARE(total) &&
 		(int32_t)(w->rehome.tick - h->rest) >= 0 && rehome_has_time(w, h->from) &&
 		rehome_by_chance(now))
 		rehome_offer(w, qpn, h->from, NULL);

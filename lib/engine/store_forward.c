@@ -16,81 +16,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_cycles.h>
+#include <rte_common.h>
+#include <rte_random.h>
 
-#include "engine/store_forward.h"
-#include "engine/worker.h"
-#include "sa/forward.h"
+#include "engine/store_forward_private.h"
 
 #define WAIT_MS       20000 /* for an answer: the least lifetime of a transaction */
+#define IMPORT_MS     300000 /* for an import, which takes etcd long */
 #define LAST_WAIT_MS  1000 /* for one that is on its way */
 #define ASK_AGAIN_MS  5000
 #define ASK_FAILED_MS 500
-#define SERVE_WAIT_MS 50 /* after a refused transaction */
 #define ASK_BYTES_MAX (512u << 10) /* in one transaction */
 
-_Static_assert(FORWARD_ID_LEN < FLEET_ID_MAX, "room for an ID");
-
-/* A change that waits for its answer. */
-struct forwarded {
-	TAILQ_ENTRY(forwarded) next;
-	char id[FLEET_ID_MAX];
-	struct sa_write *write;
-	uint64_t ask_at; /* TSC */
-	uint64_t end;
-	bool executed; /* its time is over, and it could not be taken back */
-	size_t len;
-	uint8_t request[];
-};
-
-struct store_forward {
-	struct engine *engine;
-	void (*hand_back)(void *arg, struct sa_write *write);
-	void *arg;
-	TAILQ_HEAD(, forwarded) waiting;
-	unsigned int num_waiting;
-	/* the leader's work for others */
-	uint64_t serve_at;
-	unsigned int serve_max; /* requests in the next transaction */
-	struct sa_write serving[FLEET_REQUEST_BATCH];
-	/* the transaction in progress */
-	struct sa_write *write[FLEET_REQUEST_BATCH];
-	struct fleet_message message[FLEET_REQUEST_BATCH];
-	unsigned int num;
-	uint8_t answer[FLEET_REQUEST_BATCH][FORWARD_ANSWER_MAX];
-	uint8_t request[FORWARD_REQUEST_MAX];
-};
-
-static uint64_t
-after_ms(const struct store_forward *sf, uint64_t ms)
-{
-	return rte_get_tsc_cycles() + sf->engine->hz / 1000 * ms;
-}
-
-/* etcd limits the operations of a transaction; each request takes up to three. */
-static unsigned int
-batch_max(const struct store_forward *sf)
-{
-	unsigned int most = (unsigned int)store_max_ops(sf->engine->store) / 3;
-
-	return RTE_MIN(RTE_MAX(most, 1u), (unsigned int)FLEET_REQUEST_BATCH);
-}
+#define NO_ROOM_TEXT "etcd has no room: its quota (--quota-backend-bytes) is exceeded"
 
 /* --- the table of waiting changes --- */
+
+/* A large Config's parts: how many there will be, and where. */
+static void
+forwarded_plan_parts(struct store_forward *sf, const struct sa_write *write, struct staged_head *h)
+{
+	snprintf(h->owner, sizeof(h->owner), "%s", fleet_name(sf->side.fleet));
+	h->id = rte_rand();
+	staged_count_config(write, h);
+}
 
 static struct forwarded *
 forwarded_new(struct store_forward *sf, struct sa_write *write)
 {
+	bool large = write->kind == WRITE_CONFIG && write->data_len > FORWARD_CONFIG_MAX;
+	struct staged_head staged = { .parts = 0 };
 	char id[FORWARD_ID_LEN + 1];
-	size_t len = forward_put_request(write, sf->request, id);
-	struct forwarded *w = len != 0 ? malloc(sizeof(*w) + len) : NULL;
+	struct forwarded *w;
+	size_t len;
 
+	if (large)
+		forwarded_plan_parts(sf, write, &staged);
+	len = forward_put_request(write, large ? &staged : NULL, sf->request, id);
+	w = len != 0 ? malloc(sizeof(*w) + len) : NULL;
 	if (w == NULL)
 		return NULL;
 	memset(w, 0, sizeof(*w));
 	memcpy(w->id, id, sizeof(id));
 	w->write = write;
-	w->end = after_ms(sf, WAIT_MS);
+	w->staged = staged;
+	w->lease = write->stage_lease;
+	w->end = forward_after_ms(sf, write->kind == WRITE_IMPORT ? IMPORT_MS : WAIT_MS);
 	w->len = len;
 	memcpy(w->request, sf->request, len);
 	return w;
@@ -100,7 +71,7 @@ static void
 wait_for_answer(struct store_forward *sf, struct forwarded *w)
 {
 	TAILQ_INSERT_TAIL(&sf->waiting, w, next);
-	fleet_expect(sf->engine->fleet, ++sf->num_waiting);
+	fleet_expect(sf->side.fleet, ++sf->num_waiting);
 }
 
 static void
@@ -110,58 +81,35 @@ give_back(struct store_forward *sf, struct sa_write *write, uint16_t status)
 	sf->hand_back(sf->arg, write);
 }
 
+/* An import that no leader has executed, and none will: say why. */
+static void
+import_not_made(struct sa_write *write, const char *why)
+{
+	if (write->kind != WRITE_IMPORT)
+		return;
+	write->not_made = true;
+	snprintf((char *)write->rec, STAGED_TEXT_MAX, "%s", why);
+}
+
+static void
+wait_is_refused(struct store_forward *sf, struct forwarded *w)
+{
+	give_back(sf, w->write, SA_STATUS_NO_RESOURCES);
+	free(w);
+}
+
 static void
 wait_ends(struct store_forward *sf, struct forwarded *w, uint16_t status)
 {
 	TAILQ_REMOVE(&sf->waiting, w, next);
-	fleet_expect(sf->engine->fleet, --sf->num_waiting);
+	fleet_expect(sf->side.fleet, --sf->num_waiting);
+	if (w->stages)
+		fleet_stage_end(sf->side.fleet, w->staged.id);
 	give_back(sf, w->write, status);
 	free(w);
 }
 
-/* --- transactions --- */
-
-static void
-transaction_add(struct store_forward *sf, struct sa_write *write, const char *id, uint64_t created)
-{
-	sf->write[sf->num] = write;
-	sf->message[sf->num] = (struct fleet_message){ .id = id, .created = created };
-	sf->num++;
-}
-
-static int
-transaction_settled(void *arg, bool unchanged)
-{
-	struct store_forward *sf = arg;
-	unsigned int i;
-
-	for (i = 0; i < sf->num; i++) {
-		sf->message[i].bytes = sf->answer[i];
-		sf->message[i].len = forward_put_answer(sf->write[i], sf->answer[i]);
-	}
-	fleet_answers(sf->engine->fleet, sf->message, sf->num);
-	return unchanged ? fleet_write_answers(sf->engine->fleet, NULL) : 0;
-}
-
-static int
-transaction_execute(struct store_forward *sf, uint64_t lease_now)
-{
-	struct sa_settle settle = { transaction_settled, sf };
-	int rc = sa_write_settle(sf->engine->sa, sf->write, sf->num, lease_now, &settle);
-
-	fleet_answers(sf->engine->fleet, NULL, 0);
-	sf->num = 0;
-	return rc;
-}
-
 /* --- changes of this appliance's clients --- */
-
-/* True if trying again does not help. */
-static bool
-is_final(int rc)
-{
-	return rc == -E2BIG || rc == -ENOSPC || rc == -ENOMEM;
-}
 
 /* The change as its client asked for it: an attempt leaves in it what it found. */
 static void
@@ -182,11 +130,12 @@ static void
 execute_own(struct store_forward *sf, struct forwarded **list, unsigned int n, uint64_t lease_now)
 {
 	unsigned int i;
+	bool final;
 	int rc;
 
 	for (i = 0; i < n; i++)
-		transaction_add(sf, list[i]->write, list[i]->id, 0);
-	rc = transaction_execute(sf, lease_now);
+		forward_transaction_add(sf, list[i]->write, list[i]->id, 0);
+	rc = forward_transaction_execute(sf, lease_now);
 	if (rc == -E2BIG && n > 1) {
 		for (i = 0; i < n; i++)
 			forwarded_reset(sf, list[i]);
@@ -195,7 +144,10 @@ execute_own(struct store_forward *sf, struct forwarded **list, unsigned int n, u
 		return;
 	}
 	for (i = 0; i < n; i++) {
-		if (rc != 0 && !is_final(rc)) {
+		/* a trap waits for room, as is_hopeless() says */
+		final = forward_is_final(rc) &&
+			(rc != -ENOSPC || list[i]->write->kind != WRITE_NOTICE);
+		if (rc != 0 && !final && !list[i]->write->only_now) {
 			wait_for_answer(sf, list[i]);
 			continue;
 		}
@@ -216,26 +168,39 @@ is_among(struct forwarded **list, unsigned int n, const char *id)
 	return false;
 }
 
-/* Without etcd a client is refused at once; a trap, whose issuer cannot ask again, waits. */
+/* True if no change can be made: the client is refused at once. */
 static bool
-may_wait(const struct store_forward *sf, const struct sa_write *write)
+is_hopeless(const struct store_forward *sf, const struct sa_write *write)
 {
-	return fleet_connected(sf->engine->fleet) || write->kind == WRITE_NOTICE;
+	return (!fleet_connected(sf->side.fleet) || fleet_is_full(sf->side.fleet)) &&
+		write->kind != WRITE_NOTICE; /* a trap waits: its issuer cannot ask again */
+}
+
+static void
+refuse_at_once(struct store_forward *sf, struct sa_write *write)
+{
+	import_not_made(write,
+		!fleet_connected(sf->side.fleet) ? "etcd does not answer: no change is possible"
+			: fleet_is_full(sf->side.fleet) ? NO_ROOM_TEXT
+							: "no memory for a change");
+	give_back(sf, write, SA_STATUS_NO_RESOURCES);
 }
 
 static void
 batch_part(struct store_forward *sf, struct sa_write **writes, unsigned int n, uint64_t lease_now)
 {
 	struct forwarded *own[FLEET_REQUEST_BATCH], *w;
-	bool leads = fleet_leads(sf->engine->fleet);
+	bool leads = fleet_leads(sf->side.fleet);
 	unsigned int i, num = 0;
 
 	for (i = 0; i < n; i++) {
-		w = may_wait(sf, writes[i]) ? forwarded_new(sf, writes[i]) : NULL;
+		w = is_hopeless(sf, writes[i]) ? NULL : forwarded_new(sf, writes[i]);
 		if (w == NULL)
-			give_back(sf, writes[i], SA_STATUS_NO_RESOURCES);
-		else if (leads && !is_among(own, num, w->id))
+			refuse_at_once(sf, writes[i]);
+		else if (leads && writes[i]->kind != WRITE_IMPORT && !is_among(own, num, w->id))
 			own[num++] = w;
+		else if (writes[i]->only_now)
+			wait_is_refused(sf, w);
 		else
 			wait_for_answer(sf, w);
 	}
@@ -250,9 +215,62 @@ store_forward_batch(struct store_forward *sf, struct sa_write **writes, unsigned
 	unsigned int i, part;
 
 	for (i = 0; i < n; i += part) {
-		part = RTE_MIN(n - i, batch_max(sf));
+		part = RTE_MIN(n - i, forward_batch_max(sf));
 		batch_part(sf, writes + i, part, lease_now);
 	}
+}
+
+/*
+ * Parts go with their lease, and a request has the lease of its parts. If it has ended before the
+ * request was put, nobody has seen them: they are staged again, by the import's thread if they are
+ * an import's.
+ */
+static bool
+restage_due(struct store_forward *sf)
+{
+	uint64_t lease = fleet_lease(sf->side.fleet);
+	struct forwarded *w;
+
+	TAILQ_FOREACH(w, &sf->waiting, next)
+		if (lease != 0 && w->lease != 0 && w->lease != lease && !w->executed)
+			break;
+	if (w == NULL)
+		return false;
+	w->lease = 0;
+	w->parts_put = 0;
+	w->ask_at = 0;
+	if (w->write->kind == WRITE_IMPORT && w->asked == 0) {
+		w->write->unstaged = true;
+		wait_ends(sf, w, MAD_STATUS_BUSY);
+	}
+	return true;
+}
+
+/* A request follows its parts, of which one is put at a time: others are served in between. */
+static bool
+stage_due(struct store_forward *sf)
+{
+	struct forwarded *w;
+	int rc = 0;
+
+	TAILQ_FOREACH(w, &sf->waiting, next)
+		if (w->parts_put < w->staged.parts && w->ask_at <= sf->side.cycles())
+			break;
+	if (w == NULL)
+		return false;
+	if (w->parts_put == 0)
+		w->lease = fleet_lease(sf->side.fleet);
+	if (!w->stages)
+		rc = fleet_stage_begin(sf->side.fleet, NULL);
+	w->stages |= rc == 0;
+	if (rc == 0)
+		rc = fleet_stage_put(sf->side.fleet, w->staged.id, w->parts_put, sf->part,
+			staged_config_part(w->write, w->parts_put, sf->part), NULL);
+	if (rc == 0)
+		w->parts_put++;
+	else
+		w->ask_at = forward_after_ms(sf, ASK_FAILED_MS);
+	return true;
 }
 
 /* Put requests into etcd whose time has come. */
@@ -260,26 +278,50 @@ static bool
 ask_due(struct store_forward *sf)
 {
 	struct forwarded *list[FLEET_REQUEST_BATCH], *w;
-	uint64_t now = rte_get_tsc_cycles();
+	uint64_t now = sf->side.cycles();
 	unsigned int i, n = 0;
 	size_t bytes = 0;
 	int rc;
 
 	TAILQ_FOREACH(w, &sf->waiting, next) {
-		if (w->ask_at > now || w->executed || is_among(list, n, w->id))
+		if (w->ask_at > now || w->executed || w->parts_put < w->staged.parts ||
+			is_among(list, n, w->id) || fleet_is_answered(sf->side.fleet, w->id))
 			continue;
-		if (n == batch_max(sf) || bytes + w->len > ASK_BYTES_MAX)
+		if (n == forward_batch_max(sf) || bytes + w->len > ASK_BYTES_MAX)
 			break;
-		sf->message[n] = (struct fleet_message){ w->id, 0, w->request, w->len };
+		sf->message[n] = (struct fleet_message){ .id = w->id,
+			.bytes = w->request,
+			.len = w->len,
+			.lease = w->lease };
 		list[n++] = w;
 		bytes += w->len;
 	}
 	if (n == 0)
 		return false;
-	rc = fleet_ask(sf->engine->fleet, sf->message, n, NULL);
-	for (i = 0; i < n; i++)
-		list[i]->ask_at = after_ms(sf, rc == 0 ? ASK_AGAIN_MS : ASK_FAILED_MS);
+	rc = fleet_ask(sf->side.fleet, sf->message, n, NULL);
+	for (i = 0; i < n; i++) {
+		list[i]->ask_at = forward_after_ms(sf, rc == 0 ? ASK_AGAIN_MS : ASK_FAILED_MS);
+		list[i]->asked += rc != -ENOENT && rc != -ENOTCONN && rc != -ENOSPC;
+	}
 	return true;
+}
+
+/* Etcd has no room for the answer: the request is taken back, if it can be. */
+static bool
+is_over_for_room(const struct store_forward *sf, const struct forwarded *w)
+{
+	return fleet_is_full(sf->side.fleet) && w->write->kind != WRITE_NOTICE && !w->executed &&
+		w->withdraw_at <= sf->side.cycles();
+}
+
+/* A request is not in etcd, and was put there once at most: nobody has executed it, or will. */
+static void
+wait_ends_unmade(struct store_forward *sf, struct forwarded *w, bool full)
+{
+	if (w->asked <= 1)
+		import_not_made(w->write,
+			full ? NO_ROOM_TEXT : "no appliance has executed it in time; try again");
+	wait_ends(sf, w, full ? SA_STATUS_NO_RESOURCES : MAD_STATUS_BUSY);
 }
 
 /* The client does not wait any longer for one of them. */
@@ -287,23 +329,52 @@ static bool
 end_due(struct store_forward *sf)
 {
 	struct forwarded *w;
+	bool full = false;
 	int rc;
 
-	TAILQ_FOREACH(w, &sf->waiting, next)
-		if (w->end <= rte_get_tsc_cycles())
+	TAILQ_FOREACH(w, &sf->waiting, next) {
+		full = is_over_for_room(sf, w);
+		if (full || w->end <= sf->side.cycles())
 			break;
+	}
 	if (w == NULL)
 		return false;
-	rc = w->executed ? 1 : fleet_withdraw(sf->engine->fleet, w->id, NULL);
-	if (rc < 0) {
-		wait_ends(sf, w, SA_STATUS_NO_RESOURCES);
-	} else if (rc > 0) {
+	if (w->executed) {
 		wait_ends(sf, w, MAD_STATUS_BUSY);
-	} else {
+		return true;
+	}
+	rc = full && w->asked == 0 ? 1 : fleet_withdraw(sf->side.fleet, w->id, NULL);
+	if (rc > 0) {
+		wait_ends_unmade(sf, w, full);
+	} else if (rc == 0) {
 		w->executed = true;
-		w->end = after_ms(sf, LAST_WAIT_MS);
+		w->end = forward_after_ms(sf, LAST_WAIT_MS);
+	} else if (w->end <= sf->side.cycles()) {
+		wait_ends(sf, w, SA_STATUS_NO_RESOURCES);
+	} else { /* it may be in etcd, and executed when there is room */
+		w->withdraw_at = forward_after_ms(sf, ASK_FAILED_MS);
 	}
 	return true;
+}
+
+/*
+ * An import's parts go with its answer. If the request may have been put twice, that they have gone
+ * does not say that it was not made: perhaps its first answer has ended.
+ */
+static void
+import_doubt(const struct forwarded *w)
+{
+	if (w->write->kind == WRITE_IMPORT && w->write->status == SA_STATUS_NO_RECORDS &&
+		w->asked > 1)
+		w->write->rec[0] = '\0'; /* without a reason it is not known */
+}
+
+/* Ask once more, with all parts again: they may have gone with this appliance's earlier lease. */
+static void
+forwarded_again(struct forwarded *w)
+{
+	w->ask_at = 0;
+	w->parts_put = 0;
 }
 
 static void
@@ -314,15 +385,17 @@ take_one_news(struct store_forward *sf, const struct fleet_news *news)
 	for (w = TAILQ_FIRST(&sf->waiting); w != NULL; w = more) {
 		more = TAILQ_NEXT(w, next);
 		if (news->kind == FLEET_MISSED)
-			w->ask_at = 0;
+			forwarded_again(w);
 		else if (strcmp(w->id, news->id) != 0)
 			continue;
 		else if (news->kind == FLEET_GONE)
-			w->ask_at = 0;
-		else if (forward_get_answer(w->write, news->bytes, news->len) == 0)
-			wait_ends(sf, w, w->write->status);
-		else
+			forwarded_again(w);
+		else if (forward_get_answer(w->write, news->bytes, news->len) != 0)
 			wait_ends(sf, w, SA_STATUS_NO_RESOURCES);
+		else {
+			import_doubt(w);
+			wait_ends(sf, w, w->write->status);
+		}
 	}
 }
 
@@ -332,77 +405,12 @@ take_news(struct store_forward *sf)
 	struct fleet_news *news;
 	bool any = false;
 
-	while ((news = fleet_news(sf->engine->fleet)) != NULL) {
+	while ((news = fleet_news(sf->side.fleet)) != NULL) {
 		take_one_news(sf, news);
 		free(news);
 		any = true;
 	}
 	return any;
-}
-
-/* --- the leader: changes of other appliances' clients --- */
-
-/* Answer a request that is not executed. */
-static void
-refuse(struct store_forward *sf, struct fleet_request *r)
-{
-	struct sa_write none = { .status = SA_STATUS_NO_RESOURCES };
-	int rc;
-
-	sf->write[0] = &none;
-	sf->message[0] = (struct fleet_message){ .id = r->id, .created = r->created };
-	sf->num = 1;
-	fleet_keep_notice(sf->engine->fleet, NULL, 0);
-	rc = transaction_settled(sf, true);
-	fleet_settle(sf->engine->fleet, &r, 1, rc == 0);
-	if (rc != 0)
-		sf->serve_at = after_ms(sf, SERVE_WAIT_MS);
-	fleet_answers(sf->engine->fleet, NULL, 0);
-	sf->num = 0;
-}
-
-static void
-serve_failed(struct store_forward *sf, struct fleet_request **list, unsigned int n, int rc)
-{
-	if (n == 1 && is_final(rc)) {
-		refuse(sf, list[0]);
-		return;
-	}
-	/* one may have been withdrawn and keep the others from being executed */
-	sf->serve_max = rc == -E2BIG ? n / 2 : 1;
-	if (rc != -E2BIG)
-		sf->serve_at = after_ms(sf, SERVE_WAIT_MS);
-	fleet_settle(sf->engine->fleet, list, n, false);
-}
-
-static bool
-serve_others(struct store_forward *sf, uint64_t lease_now)
-{
-	struct fleet_request *list[FLEET_REQUEST_BATCH];
-	unsigned int i, n, good = 0;
-	int rc;
-
-	if (rte_get_tsc_cycles() < sf->serve_at)
-		return false;
-	n = fleet_take(sf->engine->fleet, list, sf->serve_max);
-	for (i = 0; i < n; i++) {
-		if (forward_get_request(&sf->serving[good], list[i]->bytes, list[i]->len) == 0)
-			list[good++] = list[i];
-		else
-			refuse(sf, list[i]);
-	}
-	if (good == 0)
-		return n > 0;
-	for (i = 0; i < good; i++)
-		transaction_add(sf, &sf->serving[i], list[i]->id, list[i]->created);
-	rc = transaction_execute(sf, lease_now);
-	if (rc != 0) {
-		serve_failed(sf, list, good, rc);
-		return true;
-	}
-	fleet_settle(sf->engine->fleet, list, good, true);
-	sf->serve_max = RTE_MIN(2 * sf->serve_max, batch_max(sf));
-	return true;
 }
 
 /* --- the store's thread --- */
@@ -412,7 +420,9 @@ store_forward_run(struct store_forward *sf, uint64_t lease_now)
 {
 	bool work = take_news(sf);
 
-	work |= serve_others(sf, lease_now);
+	work |= forward_serve_others(sf, lease_now);
+	work |= restage_due(sf);
+	work |= stage_due(sf);
 	work |= ask_due(sf);
 	work |= end_due(sf);
 	return work;
@@ -426,14 +436,14 @@ store_forward_stop(struct store_forward *sf)
 }
 
 struct store_forward *
-store_forward_create(struct engine *e, void (*hand_back)(void *arg, struct sa_write *write),
-	void *arg)
+store_forward_create(const struct store_fleet *side,
+	void (*hand_back)(void *arg, struct sa_write *write), void *arg)
 {
 	struct store_forward *sf = calloc(1, sizeof(*sf));
 
 	if (sf == NULL)
 		return NULL;
-	sf->engine = e;
+	sf->side = *side;
 	sf->hand_back = hand_back;
 	sf->arg = arg;
 	sf->serve_max = 1;

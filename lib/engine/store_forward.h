@@ -14,12 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct engine;
 struct sa_write;
+struct store_fleet;
 struct store_forward;
 
 /** @param hand_back  gets changes that have their status, on the store's thread */
-struct store_forward *store_forward_create(struct engine *e,
+struct store_forward *store_forward_create(const struct store_fleet *side,
 	void (*hand_back)(void *arg, struct sa_write *write), void *arg);
 void store_forward_destroy(struct store_forward *sf);
 /**

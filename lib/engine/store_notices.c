@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include <rte_cycles.h>
-
 #include "base/siphash.h"
+#include "engine/store_fleet.h"
 #include "engine/store_notices.h"
 #include "engine/worker.h"
 #include "sa/forward.h"
@@ -31,7 +30,7 @@ struct telling {
 };
 
 struct store_notices {
-	struct engine *engine;
+	struct store_fleet side;
 	uint64_t lead; /* fleet_lead() at the last look */
 	uint64_t number; /* of the next event */
 	uint64_t forget_at; /* TSC */
@@ -49,7 +48,7 @@ keep_notice(void *arg, const struct sa_event *events, unsigned int n)
 
 	if (n > 0)
 		len = forward_put_events(events, n, sn->kept);
-	return fleet_keep_notice(sn->engine->fleet, sn->kept, len);
+	return fleet_keep_notice(sn->side.fleet, sn->kept, len);
 }
 
 static void
@@ -66,15 +65,15 @@ telling_ends(struct store_notices *sn, struct telling *t)
 static void
 look_who_leads(struct store_notices *sn)
 {
-	uint64_t lead = fleet_lead(sn->engine->fleet);
+	uint64_t lead = fleet_lead(sn->side.fleet);
 	struct telling *t;
 
 	if (lead == sn->lead)
 		return;
 	sn->lead = lead;
-	sa_events_forget(sn->engine->sa, sn->number);
+	sa_events_forget(sn->side.sa, sn->number);
 	while ((t = TAILQ_FIRST(&sn->telling)) != NULL) {
-		fleet_notice_untold(sn->engine->fleet, t->notice);
+		fleet_notice_untold(sn->side.fleet, t->notice);
 		telling_ends(sn, t);
 	}
 }
@@ -85,7 +84,7 @@ look_who_leads(struct store_notices *sn)
 static bool
 begin_telling(struct store_notices *sn)
 {
-	struct fleet *f = sn->engine->fleet;
+	struct fleet *f = sn->side.fleet;
 	struct telling *t = calloc(1, sizeof(*t));
 	int num;
 
@@ -120,7 +119,7 @@ post_next_event(struct store_notices *sn)
 
 	e->number = t->first + t->posted;
 	e->secret = siphash_words(t->notice->id, &word, 1);
-	sa_event_post(sn->engine->sa, e);
+	sa_event_post(sn->side.sa, e);
 	if (++t->posted == t->num)
 		sn->posting = NULL;
 }
@@ -132,13 +131,13 @@ post_events_of_notices(struct store_notices *sn)
 
 	if (sn->lead == 0)
 		return false;
-	while (sa_events_room(sn->engine->sa) > 0 && (sn->posting != NULL || begin_telling(sn))) {
+	while (sa_events_room(sn->side.sa) > 0 && (sn->posting != NULL || begin_telling(sn))) {
 		any = true;
 		if (sn->posting != NULL)
 			post_next_event(sn);
 	}
 	if (any)
-		idle_wake(sn->engine->worker[0]);
+		sn->side.wake_reporter(sn->side.arg);
 	return any;
 }
 
@@ -151,14 +150,14 @@ take_told(struct store_notices *sn)
 	uint64_t number;
 	bool any = false;
 
-	while ((number = sa_event_told(sn->engine->sa)) != 0) {
+	while ((number = sa_event_told(sn->side.sa)) != 0) {
 		any = true;
 		TAILQ_FOREACH(t, &sn->telling, next)
 			if (number - t->first < t->num)
 				break;
 		if (t == NULL || ++t->told < t->num)
 			continue;
-		fleet_notice_told(sn->engine->fleet, t->notice);
+		fleet_notice_told(sn->side.fleet, t->notice);
 		telling_ends(sn, t);
 	}
 	return any;
@@ -167,14 +166,14 @@ take_told(struct store_notices *sn)
 static bool
 forget_told(struct store_notices *sn)
 {
-	uint64_t now = rte_get_tsc_cycles();
+	uint64_t now = sn->side.cycles();
 	int rc;
 
 	if (now < sn->forget_at)
 		return false;
-	rc = fleet_forget_notices(sn->engine->fleet, NULL);
+	rc = fleet_forget_notices(sn->side.fleet, NULL);
 	if (rc < 0)
-		sn->forget_at = now + sn->engine->hz / 1000 * FORGET_WAIT_MS;
+		sn->forget_at = now + sn->side.hz / 1000 * FORGET_WAIT_MS;
 	return rc > 0;
 }
 
@@ -191,16 +190,16 @@ store_notices_run(struct store_notices *sn)
 }
 
 struct store_notices *
-store_notices_create(struct engine *e)
+store_notices_create(const struct store_fleet *side)
 {
 	struct store_notices *sn = calloc(1, sizeof(*sn));
 
 	if (sn == NULL)
 		return NULL;
-	sn->engine = e;
+	sn->side = *side;
 	sn->number = 1;
 	TAILQ_INIT(&sn->telling);
-	sa_keep_events(e->sa, &(struct sa_keeper){ keep_notice, sn });
+	sa_keep_events(side->sa, &(struct sa_keeper){ keep_notice, sn });
 	return sn;
 }
 

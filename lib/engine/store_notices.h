@@ -13,10 +13,10 @@
 
 #include <stdbool.h>
 
-struct engine;
+struct store_fleet;
 struct store_notices;
 
-struct store_notices *store_notices_create(struct engine *e);
+struct store_notices *store_notices_create(const struct store_fleet *side);
 void store_notices_destroy(struct store_notices *sn);
 /** What etcd and worker 0 have brought. @return true if there was work */
 bool store_notices_run(struct store_notices *sn);

@@ -18,8 +18,12 @@
 #include <unistd.h>
 
 #include <rte_cycles.h>
+#include <rte_random.h>
 
+#include "base/capability.h"
 #include "engine/own_ports_fleet.h"
+#include "engine/own_wish.h"
+#include "engine/store_fleet.h"
 #include "engine/store_forward.h"
 #include "engine/store_notices.h"
 #include "engine/worker.h"
@@ -48,6 +52,9 @@ struct store_thread {
 	struct sa_write *batch[BATCH_MAX];
 	struct store_forward *forward; /* NULL: no fleet */
 	struct store_notices *notices; /* NULL: no fleet */
+	struct sa_write *forwarded; /* a change of this appliance's own; NULL: none */
+	void (*answered)(void *arg);
+	void *answered_arg;
 	bool follow_failed; /* and this was logged */
 	uint64_t expire; /* TSC, when due */
 	uint64_t reclaim;
@@ -69,10 +76,15 @@ lease_seconds(struct store_thread *t)
 
 /* --- sleeping --- */
 
+/*
+ * As in idle.c: a waker stores work (.job, .task, .stop, .news or a ring's tail), then loads
+ * .asleep; the thread stores .asleep, then loads these. The two fences guarantee that one of
+ * them sees what the other did; acquire and release cannot order a store before a later load.
+ */
 static void
 store_thread_wake(struct store_thread *t)
 {
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see idle.c */
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* stored work, then load .asleep */
 	if (__atomic_load_n(&t->asleep, __ATOMIC_RELAXED) == 0)
 		return;
 	__atomic_store_n(&t->asleep, 0, __ATOMIC_SEQ_CST);
@@ -105,7 +117,7 @@ store_thread_sleep(struct store_thread *t)
 		ts.tv_nsec = RTE_MIN(ts.tv_nsec,
 			(long)((t->reclaim - now) * 1000 / (t->engine->hz / 1000000 + 1)));
 	__atomic_store_n(&t->asleep, 1, __ATOMIC_RELAXED);
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see idle.c */
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* stored .asleep, then load work */
 	if (!store_thread_has_work(t))
 		syscall(SYS_futex, &t->asleep, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
 	__atomic_store_n(&t->asleep, 0, __ATOMIC_RELAXED);
@@ -154,8 +166,13 @@ store_thread_hand_back(void *arg, struct sa_write *write)
 	struct store_thread *t = arg;
 	struct worker *w;
 
-	if (own_wish_handed_back(t->engine, write))
+	if (own_wish_handed_back(t->engine->own_wish, write))
 		return;
+	if (write == t->forwarded) {
+		t->forwarded = NULL;
+		t->answered(t->answered_arg);
+		return;
+	}
 	w = t->engine->worker[sa_write_worker(write)];
 	/* full only for a moment: the ring is as large as the number of outstanding changes */
 	while (rte_ring_sp_enqueue(w->written, write) != 0)
@@ -231,11 +248,23 @@ store_thread_run_forward(struct store_thread *t)
 
 	if (t->forward == NULL)
 		return false;
-	work = own_wish_run(t->engine, t->forward, lease_seconds(t));
+	work = own_wish_run(t->engine->own_wish, t->forward, lease_seconds(t));
 	work |= store_forward_run(t->forward, lease_seconds(t));
 	if (work)
 		store_thread_wake_workers(t);
 	return store_notices_run(t->notices) || work;
+}
+
+void
+store_thread_forward(struct engine *e, struct sa_write *write, void (*answered)(void *arg),
+	void *arg)
+{
+	struct store_thread *t = e->store_thread;
+
+	t->forwarded = write;
+	t->answered = answered;
+	t->answered_arg = arg;
+	store_forward_batch(t->forward, &write, 1, lease_seconds(t));
 }
 
 /* --- calls of the control thread --- */
@@ -343,6 +372,8 @@ store_main(void *arg)
 	bool work;
 
 	prctl(PR_SET_NAME, "polca-store");
+	if (geteuid() != 0) /* of the database's files, root may be no owner */
+		capabilities_drop();
 	sigfillset(&all); /* signals are the control thread's */
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	while (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) == 0) {
@@ -363,6 +394,45 @@ store_main(void *arg)
 	return NULL;
 }
 
+static uint64_t
+store_thread_cycles(void)
+{
+	return rte_get_tsc_cycles();
+}
+
+static void
+store_thread_wake_reporter(void *arg)
+{
+	struct engine *e = arg;
+
+	idle_wake(e->worker[0]);
+}
+
+static int
+store_thread_join_fleet(struct store_thread *t)
+{
+	struct engine *e = t->engine;
+	const struct store_fleet side = {
+		.fleet = e->fleet,
+		.sa = e->sa,
+		.store = e->store,
+		.max_import = (uint64_t)e->config.sa.max_import_mb << 20,
+		.hz = e->hz,
+		.cycles = store_thread_cycles,
+		.random = rte_rand,
+		.reader = e->num_workers,
+		.wake_reporter = store_thread_wake_reporter,
+		.arg = e,
+	};
+
+	t->forward = store_forward_create(&side, store_thread_hand_back, t);
+	t->notices = store_notices_create(&side);
+	e->own_wish = own_wish_create(&side);
+	if (t->forward == NULL || t->notices == NULL || e->own_wish == NULL)
+		return -ENOMEM;
+	return 0;
+}
+
 int
 store_thread_create(struct engine *e, struct error *err)
 {
@@ -378,12 +448,8 @@ store_thread_create(struct engine *e, struct error *err)
 	t->engine = e;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->job_done, NULL);
-	if (e->fleet != NULL) {
-		t->forward = store_forward_create(e, store_thread_hand_back, t);
-		t->notices = store_notices_create(e);
-		if (t->forward == NULL || t->notices == NULL || own_wish_create(e) != 0)
-			return error_set(err, ENOMEM, "no memory for changes in the fleet");
-	}
+	if (e->fleet != NULL && store_thread_join_fleet(t) != 0)
+		return error_set(err, ENOMEM, "no memory for changes in the fleet");
 	for (i = 0; i < e->num_workers; i++) {
 		t->in[i] = engine_ring("writes", sizeof(void *),
 			rte_align32pow2(e->config.sa.server.max_writes + 1), SOCKET_ID_ANY,
@@ -425,6 +491,8 @@ store_thread_stop(struct engine *e)
 	if (t == NULL || !t->started)
 		return;
 	__atomic_store_n(&t->stop, 1, __ATOMIC_SEQ_CST);
+	if (e->fleet != NULL)
+		fleet_end_long_work(e->fleet);
 	store_thread_wake(t);
 	pthread_join(t->thread, NULL);
 	t->started = false;
@@ -445,7 +513,7 @@ store_thread_destroy(struct engine *e)
 		engine_ring_free(t->in[i]);
 	store_forward_destroy(t->forward);
 	store_notices_destroy(t->notices);
-	own_wish_destroy(e);
+	own_ports_fleet_destroy(e);
 	pthread_cond_destroy(&t->job_done);
 	pthread_mutex_destroy(&t->lock);
 	mem_free(e->alloc, t);

@@ -90,8 +90,8 @@ int engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *at
 	struct error *err);
 /**
  * @param ah  required when mask has QP_ATTR_AV; attr->av is filled from it
- * @param alt_ah  required when mask has QP_ATTR_ALT_PATH; attr->alt_av and alt_port are filled from
- *  it; the caller sets attr->alt_pkey_index and alt_timeout
+ * @param alt_ah  required when mask has QP_ATTR_ALT_PATH; attr->alt.av and alt.port are filled from
+ *  it; the caller sets attr->alt.pkey_index and alt.timeout
  */
 int engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
 	const struct engine_ah *ah, const struct engine_ah *alt_ah, uint32_t mask,

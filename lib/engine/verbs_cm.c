@@ -13,6 +13,7 @@
 
 #include <rte_cycles.h>
 
+#include "base/atomic.h"
 #include "engine/connections.h"
 #include "engine/verbs_private.h"
 
@@ -32,6 +33,11 @@ enum step {
 };
 
 struct attempt {
+	/*
+	 * Atomic, written by the worker; 0: no connection, or the attempt was forgotten. When the
+	 * connection of an earlier attempt in this place ends, its worker reads this field alone.
+	 */
+	cm_id id;
 	/* used by the control thread only */
 	bool used;
 	bool timed_out;
@@ -50,7 +56,6 @@ struct attempt {
 	int error;
 	struct error why;
 	/* written by the worker until .done */
-	cm_id id; /* 0: no connection, or the attempt was forgotten */
 	bool established;
 	struct cm_info info;
 	uint8_t private_data[CM_PRIVATE_MAX];
@@ -71,9 +76,9 @@ attempt_note_outcome(void *user, const struct cm_info *info, const uint8_t *priv
 	uint8_t len, bool was_established)
 {
 	struct attempt *a = user;
-	struct engine *e = a->engine;
+	struct engine *e;
 
-	if (__atomic_load_n(&a->id, __ATOMIC_RELAXED) != info->id || a->done != 0)
+	if (RELAXED_GET(a->id) != info->id || a->done != 0)
 		return;
 	a->established = was_established;
 	a->info = *info;
@@ -81,8 +86,9 @@ attempt_note_outcome(void *user, const struct cm_info *info, const uint8_t *priv
 	if (a->private_len > 0)
 		memcpy(a->private_data, private_data, a->private_len);
 	a->ended = rte_get_tsc_cycles();
+	e = a->engine;
 	/* after the store the control thread may give the place to the next request */
-	__atomic_store_n(&a->done, 1, __ATOMIC_RELEASE);
+	RELEASE_SET(a->done, 1);
 	wakeup_send(e);
 }
 
@@ -125,7 +131,7 @@ connect_here(struct worker *w, void *arg)
 	else
 		ret = cm_connect(w->cm, &a->connect, now, &id, &a->why);
 	if (ret == 0)
-		__atomic_store_n(&a->id, id, __ATOMIC_RELAXED);
+		RELAXED_SET(a->id, id);
 	return ret;
 }
 
@@ -145,7 +151,7 @@ let_go_here(struct worker *w, void *arg)
 	struct attempt *a = arg;
 
 	RTE_SET_USED(w);
-	__atomic_store_n(&a->id, 0, __ATOMIC_RELAXED);
+	RELAXED_SET(a->id, 0);
 	return 0;
 }
 
@@ -154,7 +160,7 @@ let_go_here(struct worker *w, void *arg)
 static bool
 attempt_is_done(const struct attempt *a)
 {
-	return __atomic_load_n(&a->done, __ATOMIC_ACQUIRE) != 0;
+	return ACQUIRE_GET(a->done) != 0;
 }
 
 static uint32_t
@@ -184,6 +190,17 @@ attempt_forget(struct engine *e, struct attempt *a)
 		engine_call(e, a->worker, let_go_here, a);
 	a->used = false;
 	a->generation++;
+}
+
+/* All but the ID, which attempt_forget() has cleared, and the generation. */
+static void
+attempt_clear(struct attempt *a)
+{
+	uint32_t generation = a->generation;
+
+	RTE_ASSERT(a->id == 0);
+	memset(&a->used, 0, sizeof(*a) - offsetof(struct attempt, used));
+	a->generation = generation;
 }
 
 static struct attempt *
@@ -428,7 +445,9 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 	a = attempt_place(e, err);
 	if (a == NULL)
 		return -ENOSPC;
-	*a = (struct attempt){ .generation = a->generation, .used = true, .engine = e };
+	attempt_clear(a);
+	a->used = true;
+	a->engine = e;
 	a->worker = (unsigned int)worker;
 	fill_attempt(e, c, a);
 	ret = attempt_begin(e, c, a);

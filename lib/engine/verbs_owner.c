@@ -51,6 +51,24 @@ call_qp_owner(struct engine *e, uint32_t qpn, worker_fn fn, void *arg, struct er
 	return ret;
 }
 
+/*
+ * A worker that has no free number for a queue pair, or is nearly always busy, gets new objects
+ * only if all others are so, too. A client may just have left the busy one to relieve it, and then
+ * it has the fewest queue pairs.
+ */
+static bool
+worker_is_better(const struct worker *w, const struct worker *than)
+{
+	bool full = rc_worker_full(w->rc);
+	bool busy = rehome_is_busy(relaxed(&w->stats.load));
+
+	if (full != rc_worker_full(than->rc))
+		return !full;
+	if (busy != rehome_is_busy(relaxed(&than->stats.load)))
+		return !busy;
+	return rc_worker_qps(w->rc) < rc_worker_qps(than->rc);
+}
+
 int
 choose_worker(struct engine *e, int asked, struct error *err)
 {
@@ -63,7 +81,7 @@ choose_worker(struct engine *e, int asked, struct error *err)
 		return asked;
 	}
 	for (i = 1; i < e->num_workers; i++)
-		if (rc_worker_qps(e->worker[i]->rc) < rc_worker_qps(e->worker[best]->rc))
+		if (worker_is_better(e->worker[i], e->worker[best]))
 			best = i;
 	return (int)best;
 }

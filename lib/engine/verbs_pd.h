@@ -7,7 +7,7 @@
 
 /** @file List of protection domains; the other verbs of domains are in verbs.h. */
 
-#include "mem/pd.h"
+#include "mem/mem.h"
 
 struct engine;
 

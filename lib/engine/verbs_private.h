@@ -48,6 +48,9 @@ int call_qp_owner(struct engine *e, uint32_t qpn, worker_fn fn, void *arg, struc
  */
 int choose_worker(struct engine *e, int asked, struct error *err);
 
+/** verbs_rehome.c: the workers do not run: do their part of a move. */
+void qp_move_without_workers(struct engine *e);
+
 /** verbs_qp.c: engine_qp_modify_paths() for a QP that anybody may own. */
 int qp_modify_any(struct engine *e, uint32_t qpn, struct qp_attr *attr, const struct engine_ah *ah,
 	const struct engine_ah *alt_ah, uint32_t mask, struct error *err);

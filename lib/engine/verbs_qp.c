@@ -173,13 +173,13 @@ resolve_alt(struct engine *e, const struct engine_ah *ah, uint16_t path_mtu, str
 		return error_set(err, EINVAL,
 			"alt_ah_attr.port: %s carries no more than %u, and path_mtu is %u",
 			port->name, port->active_mtu, path_mtu);
-	ret = resolve_pkey(port, "alt_", attr->alt_pkey_index, &attr->alt_pkey, err);
+	ret = resolve_pkey(port, "alt_", attr->alt.pkey_index, &attr->alt.pkey, err);
 	if (ret != 0)
 		return ret;
-	attr->alt_port = ah->port;
-	attr->alt_sgid_index = ah->sgid_index;
-	attr->alt_src_path_bits = ah->src_path_bits;
-	return ah_resolve(e, ah, &attr->alt_av, &attr->alt_neighbour, err);
+	attr->alt.port = ah->port;
+	attr->alt.sgid_index = ah->sgid_index;
+	attr->alt.src_path_bits = ah->src_path_bits;
+	return ah_resolve(e, ah, &attr->alt.av, &attr->alt.neighbour, err);
 }
 
 /* Look up everything that the worker cannot look up itself. */

@@ -39,8 +39,7 @@ qp_is_leaving_here(struct worker *w, void *arg)
 	return rehome_is_leaving(w, a->qpn);
 }
 
-/* The workers do not run: do their part of the move. */
-static void
+void
 qp_move_without_workers(struct engine *e)
 {
 	unsigned int i;

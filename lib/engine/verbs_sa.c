@@ -205,6 +205,23 @@ query_fill_peer(struct engine *e, const struct engine_sa_query *q, struct mad_pe
 	return ah_resolve(e, &ah, &to->av, &to->neighbour, err);
 }
 
+/* A TID that is given decides which worker gets the answer, so that one has to ask. */
+static unsigned int
+query_worker(struct engine *e, const struct engine_sa_query *ask, const struct mad_peer *to)
+{
+	uint8_t mad[MAD_LEN] = {
+		[MAD_OFF_CLASS] = MAD_CLASS_SUBN_ADM,
+		[MAD_OFF_CLASS_VERSION] = (uint8_t)ask->query.version,
+	};
+
+	if (ask->worker >= 0)
+		return (unsigned int)ask->worker;
+	if (!ask->query.keep_tid)
+		return e->queries.turn++ % e->num_workers;
+	put_be64(mad + MAD_OFF_TID, ask->query.tid);
+	return mad_call_worker(e->mad_hash_key, e->num_workers, to, mad);
+}
+
 int
 engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *id,
 	struct error *err)
@@ -235,10 +252,7 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *i
 	if (ret == 0) {
 		q->r.timeout = (uint64_t)ask->timeout_ms * (e->hz / 1000);
 		args.q = q;
-		ret = request_start(&q->r,
-			ask->worker >= 0 ? (unsigned int)ask->worker
-					 : e->queries.turn++ % e->num_workers,
-			query_ask_here, &args);
+		ret = request_start(&q->r, query_worker(e, ask, &query.to), query_ask_here, &args);
 	}
 	if (ret != 0)
 		request_forget(&e->queries, &q->r);

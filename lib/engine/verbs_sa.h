@@ -30,7 +30,7 @@ struct engine_sa_query {
 	const struct engine_ah *ah; /**< the SA's address; own: only .port counts */
 	uint16_t pkey_index;
 	uint32_t timeout_ms; /**< in all; 0: the protocol's timeouts and retries */
-	int worker; /**< -1: round robin */
+	int worker; /**< -1: round robin, or with .query.keep_tid the one that can ask */
 	bool monitoring; /**< who asks sees no keys, and no queries of others */
 };
 

@@ -18,6 +18,8 @@
 
 #include <rte_cycles.h>
 
+#include "base/capability.h"
+#include "engine/sa_import_fleet.h"
 #include "engine/verbs_private.h"
 
 struct sa_import {
@@ -74,6 +76,17 @@ import_apply(struct engine *e, void *arg)
 	return sa_replace(e->sa, i->replace, i->changes, i->num, &i->err);
 }
 
+/* In a fleet the leader makes it. */
+static int
+import_store(struct sa_import *i)
+{
+	struct engine *e = i->engine;
+
+	if (e->fleet != NULL && !fleet_leads(e->fleet))
+		return import_at_leader(e, i->replace, i->changes, i->num, &i->err);
+	return store_thread_call(e, import_apply, i);
+}
+
 /* One record of the file. */
 static int
 import_take_record(void *arg, const struct sa_change *change)
@@ -110,18 +123,21 @@ import_main(void *arg)
 {
 	struct sa_import *i = arg;
 
+	if (geteuid() != 0) /* as the store's thread: a parser needs none of the control thread's */
+		capabilities_drop();
 	if (i->fd >= 0)
 		i->result = import_read_file(i);
 	if (i->result == 0)
 		i->result = import_parse(i);
 	if (i->result == 0)
-		i->result = store_thread_call(i->engine, import_apply, i);
+		i->result = import_store(i);
 	i->ended = rte_get_tsc_cycles();
 	if (i->result == 0)
 		ENGINE_LOG(NOTICE, "SA: %zu record%s imported", i->num,
 			i->num == 1 ? " was" : "s were");
 	else
-		ENGINE_LOG(WARNING, "SA: an import failed, nothing has changed: %s", i->err.text);
+		ENGINE_LOG(WARNING, "SA: an import failed%s: %s",
+			i->result == -EINPROGRESS ? "" : ", nothing has changed", i->err.text);
 	__atomic_store_n(&i->done, 1, __ATOMIC_RELEASE);
 	wakeup_send(i->engine);
 	return NULL;
@@ -186,6 +202,8 @@ engine_sa_import_start(struct engine *e, const struct engine_sa_import *what, st
 			return error_set(err, ENOMEM, "no memory for an import");
 		e->import->fd = -1;
 	}
+	if (import_fleet_create(e) != 0)
+		return error_set(err, ENOMEM, "no memory for an import");
 	if (e->import->joinable && __atomic_load_n(&e->import->done, __ATOMIC_ACQUIRE) == 0)
 		return error_set(err, EBUSY, "another import is under way");
 	import_forget(e->import);
@@ -233,16 +251,19 @@ sa_import_finish(struct engine *e)
 
 	if (i == NULL || !i->joinable)
 		return;
+	import_fleet_stop(e);
 	pthread_join(i->thread, NULL);
+	import_fleet_stopped(e);
 	i->joinable = false;
 }
 
 void
 sa_import_destroy(struct engine *e)
 {
-	if (e->import == NULL)
-		return;
-	import_forget(e->import);
-	free(e->import);
-	e->import = NULL;
+	if (e->import != NULL) {
+		import_forget(e->import); /* joins its thread, which uses what goes next */
+		free(e->import);
+		e->import = NULL;
+	}
+	import_fleet_destroy(e);
 }

@@ -67,14 +67,14 @@ engine_await(struct engine *e)
 {
 	bool was = __atomic_exchange_n(&e->awaited, true, __ATOMIC_RELAXED);
 
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see the top */
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* stored .awaited, then load the state */
 	return !was;
 }
 
 void
 wakeup_send(struct engine *e)
 {
-	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load: see the top */
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST); /* stored the state, then load .awaited */
 	if (__atomic_load_n(&e->awaited, __ATOMIC_RELAXED) &&
 		__atomic_exchange_n(&e->awaited, false, __ATOMIC_RELAXED))
 		eventfd_write(e->wakeup_fd, 1);

@@ -207,7 +207,9 @@ struct worker {
 	pthread_mutex_t command_lock __rte_cache_aligned; /* one producer of commands at a time */
 	bool stalled;
 	bool wake_open;
-	int wake_pipe[2]; /* ends the sleep of a worker that has clients: clients_sleep.c */
+	/* end the sleep of a worker that has clients: clients_sleep.c */
+	int wake_pipe[2];
+	int wake_epoll; /* this pipe, and its clients' */
 	bool has_staged;
 	struct event_record staged; /* oldest event, dequeued to compare it with other workers' */
 } __rte_cache_aligned;
@@ -244,6 +246,13 @@ struct own_following {
 	uint64_t retry_at; /* TSC, after a failure; 0: the last one succeeded */
 };
 
+/* What the records of own ports in a fleet were last made from; control thread. */
+struct own_fleet_ports {
+	const struct port_attr *seen[LINK_PORTS_MAX];
+	struct sa_change *native; /* records of native IB ports */
+	size_t num_native;
+};
+
 struct store_thread;
 struct sm_inbox;
 struct sa_import;
@@ -252,6 +261,7 @@ struct perftest_sockets;
 struct service;
 struct verbs_client;
 struct client_cq;
+struct client_move;
 struct rdmacm;
 
 struct engine {
@@ -275,8 +285,12 @@ struct engine {
 	struct sa_walk walk[SA_WALKS];
 	struct own_seen own_seen[LINK_PORTS_MAX];
 	struct own_following own_following;
+	struct own_fleet_ports own_fleet_ports;
 	struct own_wish *own_wish; /* NULL: no fleet */
+	struct import_fleet *import_fleet; /* NULL: no fleet */
 	bool leader_addresses; /* the ports have them */
+	enum event_type fleet_etcd; /* the last event of its connection to etcd; 0: none */
+	bool fleet_leads, fleet_full; /* as the last events said */
 	struct neighbour_search neighbour_search; /* control thread only */
 	uint64_t mad_hash_key;
 	uint64_t cm_hash_key;
@@ -294,6 +308,9 @@ struct engine {
 	struct sm_inbox *sm_inbox;
 	struct event_base *base; /* the event loop of the control thread */
 	struct verbs_client *verbs_clients; /* all of them */
+	struct client_move *client_move; /* NULL: no client moves to another worker */
+	uint64_t balance_next; /* TSC: clients_balance() */
+	uint8_t busy_looks[LINK_WORKERS_MAX]; /* of it, in a row, that found the worker busy */
 	uint64_t last_client_id;
 	struct clients_counters clients_ended; /* .posted and .completed: of those that ended */
 	struct rdmacm *rdmacm; /* librdmacm's programs */
@@ -436,6 +453,14 @@ bool store_thread_submit(void *worker, struct sa_write *write);
  */
 int store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void *arg);
 /**
+ * On the store's thread, in a fleet: a change of this appliance's own, one at a time, goes the way
+ * of a client's.
+ *
+ * @param answered  called on the store's thread when the change has its status
+ */
+void store_thread_forward(struct engine *e, struct sa_write *write, void (*answered)(void *arg),
+	void *arg);
+/**
  * Run a task on the store's thread, before later calls, and do not wait for it; control thread, one
  * task at a time. While the engine does not run, it has ended when this returns.
  */
@@ -461,7 +486,8 @@ void sa_store_destroy(struct engine *e);
 /** Put this appliance's own RoCE ports into the database if it is empty. */
 int own_ports_store(struct engine *e, struct error *err);
 /** The same, as a request (sa/owned.h). @param bytes  OWNED_LEN_MAX bytes. @return length */
-size_t own_ports_request(struct engine *e, uint8_t *bytes);
+size_t own_ports_request(struct engine *e, const struct sa_change *native, size_t num_native,
+	uint8_t *bytes);
 
 /* own_ports_follow.c */
 /**
@@ -470,6 +496,10 @@ size_t own_ports_request(struct engine *e, uint8_t *bytes);
  */
 void own_ports_follow(struct engine *e);
 void own_ports_end(struct engine *e);
+
+/* fleet_events.c */
+/** Control thread: raise an event if this appliance leads now, or etcd is away, or no more. */
+void fleet_events_follow(struct engine *e);
 
 /* leader_addresses.c */
 /** Control thread: give ports their leader's addresses, or take them away. */
@@ -525,6 +555,8 @@ void events_put_link(void *worker, const struct link_news *news);
 
 /* clients_events.c: control thread; tell the program whose object an event is about */
 void clients_event(const struct engine *e, const struct event *ev);
+/* clients_balance.c: control thread, now and then: move a client away from a busy worker */
+void clients_balance(struct engine *e, uint64_t now);
 
 /* key_guessers.c: control thread; count an event, and pause its peer if there are too many */
 void key_guessers_count(struct engine *e, const struct event *ev);

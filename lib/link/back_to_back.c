@@ -8,30 +8,21 @@
  * one port to the other with its packet, so both use one pool.
  */
 
-#include <rte_errno.h>
 #include <rte_eth_ring.h>
 
 #include "link/private.h"
-
-static struct link_port *
-back_to_back_find_port(struct link *l, const char *name)
-{
-	struct link_port *p;
-
-	LINK_FOREACH_PORT(p, l)
-		if (strcmp(p->cfg.name, name) == 0)
-			return p;
-	return NULL;
-}
 
 /* Both ends name each other; one end alone is enough when the other names no device. */
 static int
 back_to_back_pair(struct link *l, struct link_port *a, struct error *err)
 {
-	struct link_port *b = back_to_back_find_port(l, a->cfg.back_to_back);
+	struct link_port *b;
 	const char *back;
 
-	if (b == NULL || b == a)
+	LINK_FOREACH_PORT(b, l)
+		if (strcmp(b->cfg.name, a->cfg.back_to_back) == 0)
+			break;
+	if (b == l->port + l->num_ports || b == a)
 		return port_error(a, err, EINVAL,
 			"back_to_back: got \"%s\", which is no other port", a->cfg.back_to_back);
 	back = b->cfg.back_to_back;

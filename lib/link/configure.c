@@ -7,13 +7,10 @@
  * by a table of drivers whose reports do not suffice.
  */
 
-#include <unistd.h>
-
 #include <linux/bpf.h>
 
 #include <rte_bus.h>
 #include <rte_dev.h>
-#include <rte_errno.h>
 #include <rte_version.h>
 
 #include "link/device.h"

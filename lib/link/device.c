@@ -7,29 +7,17 @@
  * with arguments, which is attached here and removed at the end.
  */
 
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_pci.h>
 
 #include "base/pci_address.h"
 #include "link/device.h"
 #include "link/device_cause.h"
 #include "link/interface.h"
-#include "link/memif.h"
 #include "link/private.h"
-
-/* PMDs that listen on a socket file and fail when an earlier run left one behind. */
-static const struct {
-	const char *driver; /* prefix of the device name */
-	const char *key; /* argument that names the file */
-} socket_users[] = {
-	{ "net_vhost", "iface" },
-	{ "eth_vhost", "iface" },
-	{ "net_memif", "socket" },
-};
 
 /*
  * Ask whether a process listens on a socket file. @return 0 or EPROTOTYPE: one does; ECONNREFUSED:
@@ -57,52 +45,24 @@ socket_refusal(const char *path)
 	return eno;
 }
 
-/* True if this end creates the socket file: a memif server, vhost without client=1. */
-static bool
-is_server(const char *args)
-{
-	return strncmp(args, "net_memif", 9) == 0 ? memif_is_server(args)
-						  : strstr(args, "client=1") == NULL;
-}
-
+/* PMDs that listen on a socket file fail when an earlier run left one behind. */
 static int
-clear_socket(const struct link_port *p, const char *args, struct error *err)
+clear_socket(const struct link_port *p, struct error *err)
 {
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	unsigned int i;
+	char path[256];
+	bool server;
 	int eno;
 
-	for (i = 0; i < RTE_DIM(socket_users); i++) {
-		if (strncmp(args, socket_users[i].driver, strlen(socket_users[i].driver)) != 0)
-			continue;
-		if (!arg_value(args, socket_users[i].key, path, sizeof(path)) || !is_server(args))
-			return 0;
-		eno = socket_refusal(path);
-		if (eno == 0 || eno == EPROTOTYPE) /* the driver would fail, and remove the file */
-			return port_error(p, err, EADDRINUSE, "another program listens on %s",
-				path);
-		if (eno == ECONNREFUSED) {
-			LINK_LOG(NOTICE, "%s: no process listens on this socket, removing it",
-				path);
-			unlink(path);
-		}
+	if (!device_socket(p->args, path, sizeof(path), &server) || !server)
 		return 0;
+	eno = socket_refusal(path);
+	if (eno == 0 || eno == EPROTOTYPE) /* the driver would fail, and remove the file */
+		return port_error(p, err, EADDRINUSE, "another program listens on %s", path);
+	if (eno == ECONNREFUSED) {
+		LINK_LOG(NOTICE, "%s: no process listens on this socket, removing it", path);
+		unlink(path);
 	}
 	return 0;
-}
-
-/*
- * For a device of EAL's --vdev: vhost opens its socket only later, when it is configured; memif has
- * already opened it.
- */
-static int
-clear_socket_of(const struct link_port *p, struct error *err)
-{
-	char args[512];
-
-	if (!device_args(p, args, sizeof(args)) || strstr(args, "net_memif") != NULL)
-		return 0;
-	return clear_socket(p, args, err);
 }
 
 /*
@@ -110,36 +70,35 @@ clear_socket_of(const struct link_port *p, struct error *err)
  * the MTU needs them. af_packet needs slots of a power of two, one per block.
  */
 static void
-device_fit_mtu(const struct link_port *p, char *args, size_t size)
+device_fit_mtu(struct link_port *p)
 {
 	uint32_t slot = rte_align32pow2(p->cfg.mtu + AF_PACKET_SLOT_HEADER);
 	uint32_t buffer = p->cfg.mtu + MEMIF_FRAME_HEADER;
-	size_t n = strlen(args);
+	size_t n = strlen(p->args), size = sizeof(p->args) - n;
 
-	if (strncmp(args, "net_af_packet", 13) == 0 && slot > BUFFER_DEFAULT &&
-		strstr(args, "framesz=") == NULL)
-		snprintf(args + n, size - n, ",framesz=%u,blocksz=%u", slot, RTE_MAX(slot, 4096u));
-	if (strncmp(args, "net_memif", 9) == 0 && buffer > BUFFER_DEFAULT &&
-		strstr(args, "bsize=") == NULL)
-		snprintf(args + n, size - n, ",bsize=%u", buffer);
+	if (strncmp(p->args, "net_af_packet", 13) == 0 && slot > BUFFER_DEFAULT &&
+		strstr(p->args, "framesz=") == NULL)
+		snprintf(p->args + n, size, ",framesz=%u,blocksz=%u", slot, RTE_MAX(slot, 4096u));
+	if (strncmp(p->args, "net_memif", 9) == 0 && buffer > BUFFER_DEFAULT &&
+		strstr(p->args, "bsize=") == NULL)
+		snprintf(p->args + n, size, ",bsize=%u", buffer);
 }
 
 static int
 device_plug(struct link_port *p, struct error *err)
 {
-	char args[sizeof(p->cfg.device) + 64];
 	char name[RTE_DEV_NAME_MAX_LEN];
-	int rc, level;
+	int rc, before;
 
-	snprintf(args, sizeof(args), "%s", p->cfg.device);
-	device_fit_mtu(p, args, sizeof(args));
-	rc = clear_socket(p, args, err);
+	snprintf(p->args, sizeof(p->args), "%s", p->cfg.device);
+	device_fit_mtu(p);
+	rc = clear_socket(p, err);
 	if (rc != 0)
 		return rc;
 	/* hide memif's warnings about secondary processes, which cannot exist here */
-	level = memif_log_level(RTE_LOG_ERR);
-	rc = rte_dev_probe(args);
-	memif_log_restore(level);
+	before = memif_log_lower(RTE_LOG_ERR);
+	rc = rte_dev_probe(p->args);
+	memif_log_restore(before);
 	if (rc != 0)
 		return device_error(p->cfg.name, p->cfg.device, rc, err);
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);
@@ -150,20 +109,34 @@ device_plug(struct link_port *p, struct error *err)
 	return 0;
 }
 
+/*
+ * A device of EAL's --vdev: vhost opens its socket only later, when it is configured; memif has
+ * already opened it.
+ */
+static int
+device_use(struct link_port *p, struct error *err)
+{
+	const struct rte_device *dev = device_info(p).device;
+	const struct rte_devargs *devargs = dev != NULL ? rte_dev_devargs(dev) : NULL;
+
+	if (devargs == NULL || devargs->args == NULL)
+		return 0;
+	snprintf(p->args, sizeof(p->args), "%s,%s", rte_dev_name(dev), devargs->args);
+	return strstr(p->args, "net_memif") == NULL ? clear_socket(p, err) : 0;
+}
+
 /* The device may be EAL's already, from its arguments. */
 static int
 device_find(struct link_port *p, struct error *err)
 {
-	char name[PCI_PRI_STR_SIZE];
+	char name[sizeof(p->cfg.device)];
 	struct rte_pci_addr addr;
 
-	if (rte_eth_dev_get_port_by_name(p->cfg.device, &p->ethdev) == 0)
-		return clear_socket_of(p, err);
-	if (pci_address_parse(p->cfg.device, &addr)) { /* 01:00.0 is short for 0000:01:00.0 */
+	snprintf(name, sizeof(name), "%s", p->cfg.device);
+	if (pci_address_parse(name, &addr)) /* 01:00.0 is short for 0000:01:00.0 */
 		rte_pci_device_name(&addr, name, sizeof(name));
-		if (rte_eth_dev_get_port_by_name(name, &p->ethdev) == 0)
-			return 0;
-	}
+	if (rte_eth_dev_get_port_by_name(name, &p->ethdev) == 0)
+		return device_use(p, err);
 	return device_plug(p, err);
 }
 
@@ -188,13 +161,11 @@ device_attach(struct link_port *p, struct error *err)
 void
 device_detach(struct link_port *p)
 {
-	struct rte_eth_dev_info info;
-	struct rte_device *dev = NULL;
+	struct rte_device *dev;
 
 	if (p->ethdev == RTE_MAX_ETHPORTS)
 		return;
-	if (rte_eth_dev_info_get(p->ethdev, &info) == 0)
-		dev = info.device;
+	dev = device_info(p).device;
 	if (p->opened)
 		device_close(p);
 	interface_restore(p);

@@ -4,15 +4,8 @@
 
 /* The arguments of a device, and what they say of a memif. */
 
-#include <stdlib.h>
-
-#include <rte_dev.h>
-#include <rte_devargs.h>
-#include <rte_errno.h>
-
 #include "link/device.h"
 #include "link/device_value.h"
-#include "link/memif.h"
 #include "link/private.h"
 
 bool
@@ -23,27 +16,14 @@ arg_value(const char *args, const char *key, char *value, size_t size)
 	return len > 0 && (size_t)len < size;
 }
 
-bool
-device_args(const struct link_port *p, char *args, size_t size)
+struct rte_eth_dev_info
+device_info(const struct link_port *p)
 {
-	const struct rte_devargs *devargs;
 	struct rte_eth_dev_info info;
 
-	if (rte_eth_dev_info_get(p->ethdev, &info) != 0 || info.device == NULL)
-		return false;
-	devargs = rte_dev_devargs(info.device);
-	if (devargs == NULL || devargs->args == NULL)
-		return false;
-	snprintf(args, size, "%s,%s", rte_dev_name(info.device), devargs->args);
-	return true;
-}
-
-bool
-device_arg(const struct link_port *p, const char *key, char *value, size_t size)
-{
-	char args[512];
-
-	return device_args(p, args, sizeof(args)) && arg_value(args, key, value, size);
+	if (rte_eth_dev_info_get(p->ethdev, &info) != 0)
+		memset(&info, 0, sizeof(info));
+	return info;
 }
 
 unsigned int
@@ -51,7 +31,7 @@ device_number(const struct link_port *p, const char *key, unsigned int otherwise
 {
 	char text[16];
 
-	return device_arg(p, key, text, sizeof(text)) ? (unsigned int)atoi(text) : otherwise;
+	return arg_value(p->args, key, text, sizeof(text)) ? (unsigned int)atoi(text) : otherwise;
 }
 
 const char *
@@ -66,19 +46,44 @@ device_is_memif(const struct link_port *p)
 	return strcmp(p->driver, "net_memif") == 0;
 }
 
-bool
+/* True if an argument of such a text has this value. */
+static bool
+arg_is(const char *args, const char *key, const char *want)
+{
+	char value[16];
+
+	return arg_value(args, key, value, sizeof(value)) && strcmp(value, want) == 0;
+}
+
+static bool
 memif_is_server(const char *args)
 {
-	char role[16];
+	return arg_is(args, "role", "server") || arg_is(args, "role", "master");
+}
 
-	return arg_value(args, "role", role, sizeof(role)) &&
-		(strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
+bool
+device_socket(const char *args, char *path, size_t size, bool *server)
+{
+	if (strncmp(args, "net_memif", 9) == 0) {
+		*server = memif_is_server(args);
+		if (device_value(args, "socket", path, size) < 0)
+			snprintf(path, size, "/run/memif.sock"); /* the driver's own choice */
+		return arg_is(args, "socket-abstract", "no");
+	}
+	*server = !arg_is(args, "client", "1");
+	return (strncmp(args, "net_vhost", 9) == 0 || strncmp(args, "eth_vhost", 9) == 0) &&
+		device_value(args, "iface", path, size) >= 0;
 }
 
 bool
 device_is_client(const struct link_port *p)
 {
-	char args[512];
+	return device_is_memif(p) && !memif_is_server(p->args);
+}
 
-	return device_is_memif(p) && device_args(p, args, sizeof(args)) && !memif_is_server(args);
+/* Mbufs that a lost server held with zero-copy would never come back. */
+bool
+device_reconnects(const struct link_port *p)
+{
+	return device_is_client(p) && !arg_is(p->args, "zero-copy", "yes");
 }

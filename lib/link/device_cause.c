@@ -3,18 +3,13 @@
  */
 
 #include <arpa/inet.h>
-#include <libgen.h>
-#include <linux/capability.h>
 #include <linux/ethtool.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
-#include <unistd.h>
 
+#include "base/capability.h"
 #include "base/installed.h"
 #include "base/pci_address.h"
 #include "base/plural.h"
@@ -22,7 +17,6 @@
 #include "link/device_cause.h"
 #include "link/device_value.h"
 #include "link/interface.h"
-#include "link/memif.h"
 #include "link/private.h"
 
 #ifndef AF_XDP
@@ -34,17 +28,6 @@
  * cause
  */
 typedef int cause_fn(const char *device, struct error *err);
-
-static bool
-has_capability(unsigned int capability)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { { 0 } };
-
-	if (syscall(SYS_capget, &header, data) != 0)
-		return true; /* not known */
-	return (data[capability / 32].effective & (1u << (capability % 32))) != 0;
-}
 
 static int
 no_interface(const char *device, struct error *err)
@@ -65,7 +48,7 @@ no_packet_socket(__rte_unused const char *device, struct error *err)
 {
 	char advice[256];
 
-	if (has_capability(CAP_NET_RAW) && has_capability(CAP_NET_ADMIN))
+	if (capabilities_effective(CAPABILITY(CAP_NET_RAW) | CAPABILITY(CAP_NET_ADMIN)))
 		return 0;
 	return error_set(err, EPERM,
 		"this user may not open packet sockets: run it as root, or with the "
@@ -115,8 +98,8 @@ no_xdp_socket(__rte_unused const char *device, struct error *err)
 	int fd;
 
 	/* libxdp looks up its program and maps by number, for which CAP_BPF is not enough */
-	if (!has_capability(CAP_NET_RAW) || !has_capability(CAP_NET_ADMIN) ||
-		!has_capability(CAP_SYS_ADMIN))
+	if (!capabilities_effective(CAPABILITY(CAP_NET_RAW) | CAPABILITY(CAP_NET_ADMIN) |
+		    CAPABILITY(CAP_SYS_ADMIN)))
 		return error_set(err, EPERM,
 			"this user may not load AF_XDP programs: run it as root, or "
 			"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_SYS_ADMIN%s",
@@ -183,7 +166,8 @@ no_tun(__rte_unused const char *device, struct error *err)
 {
 	if (access("/dev/net/tun", F_OK) != 0)
 		return error_set(err, ENOENT, "there is no /dev/net/tun: modprobe tun");
-	if (access("/dev/net/tun", R_OK | W_OK) == 0 && has_capability(CAP_NET_ADMIN))
+	if (access("/dev/net/tun", R_OK | W_OK) == 0 &&
+		capabilities_effective(CAPABILITY(CAP_NET_ADMIN)))
 		return 0;
 	return error_set(err, EPERM,
 		"this user may not make interfaces by /dev/net/tun: run it as root, or "
@@ -195,55 +179,41 @@ no_tun(__rte_unused const char *device, struct error *err)
  * directory.
  */
 static int
-no_socket_path(const char *path, bool make, struct error *err)
+no_socket(const char *device, struct error *err)
 {
-	char copy[256];
 	const char *dir;
+	char path[256];
 	struct stat st;
+	bool make, exists;
 
+	if (!device_socket(device, path, sizeof(path), &make))
+		return 0;
 	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		return error_set(err, ENAMETOOLONG,
 			"the path of its socket has %zu bytes, allowed up to %zu", strlen(path),
 			sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-	snprintf(copy, sizeof(copy), "%s", path);
-	dir = dirname(copy);
+	exists = stat(path, &st) == 0;
+	if (exists && !S_ISSOCK(st.st_mode))
+		return error_set(err, ENOTSOCK, "%.108s is no socket: name another path", path);
+	if (exists && access(path, R_OK | W_OK) != 0)
+		return error_set(err, EACCES, "this user may not use the socket %.108s: %m", path);
+	dir = dirname(path);
 	if (access(dir, F_OK) != 0)
 		return error_set(err, ENOENT,
 			"there is no directory %.80s for its socket: mkdir %.80s", dir, dir);
 	if (access(dir, make ? W_OK | X_OK : X_OK) != 0)
 		return error_set(err, EACCES,
-			"this user may not use the directory %.100s of its socket: %s", dir,
-			strerror(errno));
-	if (stat(path, &st) != 0)
-		return 0;
-	if (!S_ISSOCK(st.st_mode))
-		return error_set(err, ENOTSOCK, "%.108s is no socket: name another path", path);
-	if (access(path, R_OK | W_OK) != 0)
-		return error_set(err, EACCES, "this user may not use the socket %.108s: %s", path,
-			strerror(errno));
+			"this user may not use the directory %.100s of its socket: %m", dir);
 	return 0;
-}
-
-static int
-no_memif_socket(const char *device, struct error *err)
-{
-	char path[256] = "/run/memif.sock", abstract[8];
-
-	if (device_value(device, "socket-abstract", abstract, sizeof(abstract)) < 0 ||
-		strcmp(abstract, "no") != 0)
-		return 0;
-	device_value(device, "socket", path, sizeof(path));
-	return no_socket_path(path, memif_is_server(device), err);
 }
 
 static int
 no_vhost_socket(const char *device, struct error *err)
 {
-	char path[256], client[8] = "0";
+	char path[2];
 
-	device_value(device, "client", client, sizeof(client));
 	if (device_value(device, "iface", path, sizeof(path)) >= 0)
-		return no_socket_path(path, strcmp(client, "1") != 0, err);
+		return 0;
 	return error_set(err, EINVAL, "iface=PATH, its socket, is missing");
 }
 
@@ -251,15 +221,13 @@ static int
 no_vhost_user(const char *device, struct error *err)
 {
 	char path[256];
-	int eno;
 
 	if (device_value(device, "path", path, sizeof(path)) < 0)
 		return error_set(err, EINVAL,
 			"path= is missing: the socket of vhost, or /dev/vhost-net");
 	if (access(path, R_OK | W_OK) == 0)
 		return 0;
-	eno = errno;
-	return error_set(err, eno, "path %.108s: %s", path, strerror(eno));
+	return error_set(err, errno, "path %.108s: %m", path);
 }
 
 static const struct {
@@ -269,8 +237,8 @@ static const struct {
 	{ "net_af_packet", { no_interface, no_packet_socket, fanout_group_taken } },
 	{ "net_af_xdp", { no_interface, no_xdp_socket, no_xdp_queue, xdp_refused } },
 	{ "net_tap", { no_tun } },
-	{ "net_memif", { no_memif_socket } },
-	{ "net_vhost", { no_vhost_socket } },
+	{ "net_memif", { no_socket } },
+	{ "net_vhost", { no_vhost_socket, no_socket } },
 	{ "net_virtio_user", { no_vhost_user } },
 };
 

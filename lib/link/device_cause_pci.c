@@ -4,19 +4,15 @@
 
 /* Check a PCI device in sysfs: does it exist, which driver is bound to it, may we open it? */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <rte_common.h>
 #include <rte_pci.h>
 
 #include "base/installed.h"
 #include "base/pci_address.h"
 #include "link/device_cause.h"
+#include "link/private.h"
 
 /* DPDK drivers that work while the kernel's driver stays bound to the device. */
 static const struct {
@@ -35,7 +31,6 @@ static bool
 link_of(const char *dir, const char *name, char *value, size_t size)
 {
 	char path[PATH_MAX], target[PATH_MAX];
-	const char *slash;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -43,8 +38,7 @@ link_of(const char *dir, const char *name, char *value, size_t size)
 	if (n < 0)
 		return false;
 	target[n] = '\0';
-	slash = strrchr(target, '/');
-	return (size_t)snprintf(value, size, "%s", slash != NULL ? slash + 1 : target) < size;
+	return (size_t)snprintf(value, size, "%s", basename(target)) < size;
 }
 
 /* The container of VFIO: opening it is the only check that also sees a service's DeviceAllow. */
@@ -52,24 +46,22 @@ static int
 vfio_container_cause(const struct device_host *host, struct error *err)
 {
 	char path[PATH_MAX], advice[256];
-	int fd, eno;
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/vfio/vfio", host->dev);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	eno = fd < 0 ? errno : 0;
-	if (fd >= 0)
+	if (fd >= 0) {
 		close(fd);
-	if (eno == ENOENT)
-		return error_set(err, eno, "there is no %s: modprobe vfio-pci", path);
-	if (eno == EACCES || eno == EPERM)
-		return error_set(err, eno,
+		return 0;
+	}
+	if (errno == ENOENT)
+		return error_set(err, ENOENT, "there is no %s: modprobe vfio-pci", path);
+	if (errno == EACCES || errno == EPERM)
+		return error_set(err, EACCES,
 			"this user may not open %s: run it as root, chmod a+rw this file, or give its "
 			"service the drop-in vfio.conf%s",
 			path, drop_in_advice("vfio.conf", advice, sizeof(advice)));
-	if (eno != 0)
-		return error_set(err, eno, "%s cannot be opened: %s: modprobe vfio-pci", path,
-			strerror(eno));
-	return 0;
+	return error_set(err, errno, "%s cannot be opened: %m: modprobe vfio-pci", path);
 }
 
 static int

@@ -11,10 +11,8 @@
  */
 
 #include <rte_alarm.h>
-#include <rte_cycles.h>
 
 #include "link/device.h"
-#include "link/memif.h"
 #include "link/private.h"
 
 #define LOOK_US 100
@@ -50,18 +48,18 @@ interrupts_run(void (*fn)(void *arg), void *arg)
 static void
 device_stop_now(void *port)
 {
-	rte_eth_dev_stop(((const struct link_port *)port)->ethdev);
-}
-
-static void
-device_close_now(void *port)
-{
 	struct link_port *p = port;
 
 	if (p->started)
 		rte_eth_dev_stop(p->ethdev);
 	p->started = false;
-	rte_eth_dev_close(p->ethdev);
+}
+
+static void
+device_close_now(void *port)
+{
+	device_stop_now(port);
+	rte_eth_dev_close(((const struct link_port *)port)->ethdev);
 }
 
 static void
@@ -76,7 +74,8 @@ end_device(struct link_port *p, void (*fn)(void *port))
 void
 device_stop(struct link_port *p)
 {
-	end_device(p, device_stop_now);
+	if (p->started)
+		end_device(p, device_stop_now);
 }
 
 void

@@ -8,17 +8,11 @@
  */
 
 #include <ctype.h>
-#include <errno.h>
 #include <glob.h>
-#include <net/if.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <rte_common.h>
 
 #include "base/nearest.h"
 #include "link/device_cause.h"
+#include "link/private.h"
 
 /* part of the names of Debian's packages */
 #define ABI_MAJOR (RTE_VER_YEAR + (RTE_VER_MONTH >= 11))

@@ -104,7 +104,7 @@ icmp_answer(struct link_worker *w, struct rx_frame *f, const struct ip_family *k
 	return VERDICT_ICMP;
 }
 
-static enum verdict
+enum verdict
 icmp4_receive(struct link_worker *w, struct rx_frame *f)
 {
 	uint8_t *ip = f->l3, *icmp;
@@ -123,7 +123,7 @@ icmp4_receive(struct link_worker *w, struct rx_frame *f)
 	return icmp_answer(w, f, &ip_v4, icmp, len);
 }
 
-static enum verdict
+enum verdict
 icmp6_receive(struct link_worker *w, struct rx_frame *f)
 {
 	uint8_t *ip = f->l3, *icmp = ip + IPV6_LEN;
@@ -138,12 +138,6 @@ icmp6_receive(struct link_worker *w, struct rx_frame *f)
 	if (icmp[0] == ND_NS || icmp[0] == ND_NA)
 		return nd_receive(w, f, icmp, len);
 	return icmp_answer(w, f, &ip_v6, icmp, len);
-}
-
-enum verdict
-icmp_receive(struct link_worker *w, struct rx_frame *f, const struct ip_family *k)
-{
-	return k->version == 6 ? icmp6_receive(w, f) : icmp4_receive(w, f);
 }
 
 /* Any worker: log the messages that this worker has seen, at most once per WARN_S and port. */

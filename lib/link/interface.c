@@ -11,9 +11,6 @@
 
 #include <net/if_arp.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <rte_errno.h>
 
 #include "link/device.h"
 #include "link/interface.h"
@@ -139,22 +136,25 @@ interface_tell(struct link_port *p)
 	}
 }
 
+/* Others may have set flags since the changes were found: only ours are cleared. */
 static int
-restore_mac(const struct interface_state *was)
-{
-	struct ifreq req = { .ifr_hwaddr = was->hwaddr };
-
-	return interface_ioctl(was->name, SIOCSIFHWADDR, &req);
-}
-
-static int
-clear_flags(const char *name, unsigned short flags)
+interface_clear_flags(const char *name, unsigned short flags)
 {
 	struct ifreq req = { 0 };
 	int rc = interface_ioctl(name, SIOCGIFFLAGS, &req);
 
-	req.ifr_flags &= ~flags;
-	return rc == 0 ? interface_ioctl(name, SIOCSIFFLAGS, &req) : rc;
+	if (rc != 0)
+		return rc;
+	req.ifr_flags = (short)(req.ifr_flags & ~flags);
+	return interface_ioctl(name, SIOCSIFFLAGS, &req);
+}
+
+static int
+interface_set_mac(const struct interface_state *was)
+{
+	struct ifreq req = { .ifr_hwaddr = was->hwaddr };
+
+	return interface_ioctl(was->name, SIOCSIFHWADDR, &req);
 }
 
 static void
@@ -178,9 +178,10 @@ interface_restore_one(const struct link_port *p, const struct interface_state *w
 	if (c.mtu)
 		check_restored(p, was->name, "MTU", interface_mtu(was->name, was->mtu));
 	if (c.mac)
-		check_restored(p, was->name, "MAC address", restore_mac(was));
+		check_restored(p, was->name, "MAC address", interface_set_mac(was));
 	if (c.flags != 0)
-		check_restored(p, was->name, "promiscuous mode", clear_flags(was->name, c.flags));
+		check_restored(p, was->name, "promiscuous mode",
+			interface_clear_flags(was->name, c.flags));
 	return true;
 }
 
@@ -246,15 +247,14 @@ interface_note_one(const struct link_port *p, const char *name, bool temporary,
 void
 interface_note(struct link_port *p)
 {
-	struct rte_eth_dev_info info = { 0 };
+	struct rte_eth_dev_info info = device_info(p);
 	char name[IF_NAMESIZE] = "";
 
-	if (rte_eth_dev_info_get(p->ethdev, &info) == 0 && info.if_index != 0)
-		if_indextoname(info.if_index, name);
+	if_indextoname(info.if_index, name); /* none has index 0 */
 	interface_note_one(p, name,
 		info.driver_name != NULL && strcmp(info.driver_name, "net_tap") == 0,
 		&p->interface[0]);
 	name[0] = '\0';
-	device_arg(p, "remote", name, sizeof(name));
+	arg_value(p->args, "remote", name, sizeof(name));
 	interface_note_one(p, name, false, &p->interface[1]);
 }

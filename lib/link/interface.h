@@ -7,11 +7,7 @@
 
 /* Private to lib/link: the kernel's interface behind a device (struct interface_state). */
 
-#include <stdbool.h>
-
-struct ifreq;
-struct interface_state;
-struct link_port;
+#include "link/private.h"
 
 /* interface.c: ioctl() for an interface. @return 0, or -errno */
 int interface_ioctl(const char *name, unsigned long request, struct ifreq *req);

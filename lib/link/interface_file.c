@@ -16,16 +16,27 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <rte_eal.h>
 
 #include "link/interface.h"
 #include "link/private.h"
 
-#define TRIES      10
-#define RECORD_MAX 256
+#define TRIES  10
+#define RECORD UINT64_C(0x31746e6961636c70) /* another number for another struct record */
+
+/* The file's content. It is from another process, and perhaps from another version. */
+struct record {
+	uint64_t magic; /* RECORD */
+	uint32_t size; /* of this */
+	int32_t mtu;
+	int32_t set_mtu;
+	uint16_t flags;
+	uint16_t set_flags;
+	struct sockaddr hwaddr;
+	uint8_t set_mac[MAC_LEN];
+	uint8_t reserved[2];
+};
 
 static bool
 file_path(const struct interface_state *s, char path[PATH_MAX])
@@ -66,36 +77,41 @@ interface_file_open(struct interface_state *s)
 bool
 interface_file_read(const struct interface_state *now, struct interface_state *was)
 {
-	char text[RECORD_MAX], mac[24], set_mac[24];
-	ssize_t n;
+	uint8_t bytes[sizeof(struct record) + 1]; /* a longer one is another version's */
+	struct record r;
 
-	if (now->file < 0)
+	if (now->file < 0 || pread(now->file, bytes, sizeof(bytes), 0) != sizeof(r))
 		return false;
-	n = pread(now->file, text, sizeof(text) - 1, 0);
-	if (n <= 0)
+	memcpy(&r, bytes, sizeof(r));
+	if (r.magic != RECORD || r.size != sizeof(r))
 		return false;
-	text[n] = '\0';
-	*was = *now;
-	if (sscanf(text, "mtu %d %d flags %hx %hx mac %hu %23s %23s", &was->mtu, &was->set_mtu,
-		    &was->flags, &was->set_flags, &was->hwaddr.sa_family, mac, set_mac) != 7)
-		return false;
-	return rte_ether_unformat_addr(mac, (void *)was->hwaddr.sa_data) == 0 &&
-		rte_ether_unformat_addr(set_mac, (void *)was->set_mac) == 0;
+	*was = *now; /* it may have been renamed since */
+	was->mtu = r.mtu;
+	was->set_mtu = r.set_mtu;
+	was->flags = r.flags;
+	was->set_flags = r.set_flags;
+	was->hwaddr = r.hwaddr;
+	memcpy(was->set_mac, r.set_mac, sizeof(r.set_mac));
+	return true;
 }
 
 void
 interface_file_write(const struct interface_state *s)
 {
-	char text[RECORD_MAX], mac[RTE_ETHER_ADDR_FMT_SIZE], set_mac[RTE_ETHER_ADDR_FMT_SIZE];
-	int len;
+	struct record r = {
+		.magic = RECORD,
+		.size = sizeof(r),
+		.mtu = s->mtu,
+		.set_mtu = s->set_mtu,
+		.flags = s->flags,
+		.set_flags = s->set_flags,
+		.hwaddr = s->hwaddr,
+	};
 
 	if (s->file < 0)
 		return;
-	rte_ether_format_addr(mac, sizeof(mac), (const void *)s->hwaddr.sa_data);
-	rte_ether_format_addr(set_mac, sizeof(set_mac), (const void *)s->set_mac);
-	len = snprintf(text, sizeof(text), "mtu %d %d flags %hx %hx mac %hu %s %s\n", s->mtu,
-		s->set_mtu, s->flags, s->set_flags, s->hwaddr.sa_family, mac, set_mac);
-	if (pwrite(s->file, text, len, 0) != len || ftruncate(s->file, len) != 0)
+	memcpy(r.set_mac, s->set_mac, sizeof(r.set_mac));
+	if (pwrite(s->file, &r, sizeof(r), 0) != sizeof(r) || ftruncate(s->file, sizeof(r)) != 0)
 		LINK_LOG(WARNING, "%s: what it was could not be noted: %m", s->name);
 }
 

@@ -10,7 +10,7 @@
  * checked, because their packets never reach it.
  */
 
-#include <dirent.h>
+#include <glob.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
@@ -18,24 +18,15 @@
 
 #define TEXT_LEN 320
 
-/* An IPv4 or IPv6 address, or a mask of one. */
+/* An IPv4 or IPv6 address, or a mask of one; zero for other families. */
 static union gid
 gid_from_sockaddr(const struct sockaddr *sa)
 {
 	if (sa->sa_family == AF_INET)
 		return ip_gid(&ip_v4, (const void *)&((const struct sockaddr_in *)sa)->sin_addr);
-	return ip_gid(&ip_v6, (const void *)&((const struct sockaddr_in6 *)sa)->sin6_addr);
-}
-
-static bool
-same_address(const struct sockaddr *sa, const union gid *gid)
-{
-	union gid held;
-
-	if (sa->sa_family != (gid_is_ipv4(gid) ? AF_INET : AF_INET6))
-		return false;
-	held = gid_from_sockaddr(sa);
-	return gid_equal(&held, gid);
+	if (sa->sa_family == AF_INET6)
+		return ip_gid(&ip_v6, (const void *)&((const struct sockaddr_in6 *)sa)->sin6_addr);
+	return (union gid){ 0 };
 }
 
 static unsigned int
@@ -57,12 +48,14 @@ check_addresses(const struct link_port *p, const struct kernel_view *v, const ch
 	char text[TEXT_LEN], address[GID_STRLEN];
 	const struct ifaddrs *i;
 	const union gid *gid;
+	union gid held;
 	unsigned int a;
 
 	for (i = v->addresses; i != NULL; i = i->ifa_next)
 		for (a = 0; i->ifa_addr != NULL && a < p->cfg.num_addr; a++) {
 			gid = &p->cfg.addr[a].gid;
-			if (!same_address(i->ifa_addr, gid))
+			held = gid_from_sockaddr(i->ifa_addr);
+			if (!gid_equal(&held, gid))
 				continue;
 			/* a link-local address on another interface belongs to another link */
 			if (gid_is_link_local(gid) && strcmp(i->ifa_name, interface) != 0)
@@ -78,44 +71,42 @@ check_addresses(const struct link_port *p, const struct kernel_view *v, const ch
 		}
 }
 
-/* True if a device is soft-RoCE on the interface; only soft-RoCE devices have a file "parent". */
 static bool
-soft_roce_is_on(const char *sys, const char *device, const char *interface)
+first_word_is(const char *path, const char *want)
 {
-	char path[512], parent[IF_NAMESIZE];
+	char word[IF_NAMESIZE];
 	bool found;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/class/infiniband/%.64s/parent", sys, device);
 	f = fopen(path, "r");
 	if (f == NULL)
 		return false;
-	found = fscanf(f, "%15s", parent) == 1 && strcmp(parent, interface) == 0;
+	found = fscanf(f, "%15s", word) == 1 && strcmp(word, want) == 0;
 	fclose(f);
 	return found;
 }
 
+/* Only soft-RoCE devices have a file "parent": the interface that they are on. */
 static void
-check_soft_roce(const struct link_port *p, const struct kernel_view *v, const char *interface)
+check_soft_roce(const struct link_port *p, const struct kernel_view *v)
 {
-	char text[TEXT_LEN], path[256];
-	struct dirent *entry;
-	DIR *dir;
+	char text[TEXT_LEN], path[256], *device;
+	glob_t parents = { 0 };
+	size_t i;
 
-	snprintf(path, sizeof(path), "%s/class/infiniband", v->sys);
-	dir = opendir(path);
-	if (dir == NULL)
-		return;
-	while ((entry = readdir(dir)) != NULL) {
-		if (entry->d_name[0] == '.' || !soft_roce_is_on(v->sys, entry->d_name, interface))
+	snprintf(path, sizeof(path), "%s/class/infiniband/*/parent", v->sys);
+	glob(path, 0, NULL, &parents);
+	for (i = 0; i < parents.gl_pathc; i++) {
+		if (!first_word_is(parents.gl_pathv[i], v->interface))
 			continue;
+		device = basename(dirname(parents.gl_pathv[i]));
 		snprintf(text, sizeof(text),
 			"%s: the kernel's soft-RoCE device %.64s is on %s as well: "
 			"two answer RoCE there. Type: rdma link delete %.64s",
-			p->cfg.name, entry->d_name, interface, entry->d_name);
+			p->cfg.name, device, v->interface, device);
 		v->warn(text);
 	}
-	closedir(dir);
+	globfree(&parents);
 }
 
 /*
@@ -147,7 +138,7 @@ kernel_check(const struct link_port *p, const struct kernel_view *v)
 
 	if (p->cfg.ib || v->interface[0] == '\0')
 		return;
-	check_soft_roce(p, v, v->interface);
+	check_soft_roce(p, v);
 	snprintf(interface, sizeof(interface), "%.15s", v->interface);
 	if (p->cfg.vlan == PATH_NO_VLAN || find_vlan_interface(v, p->cfg.vlan, interface))
 		check_addresses(p, v, interface);

@@ -4,9 +4,6 @@
 
 /* LID routes: see lids.h for who may write what. */
 
-#include <rte_branch_prediction.h>
-#include <rte_malloc.h>
-
 #include "link/lids.h"
 #include "link/private.h"
 

@@ -13,10 +13,7 @@
  * relaxed load.
  */
 
-#include <stdint.h>
-
 #include "link/neigh.h"
-#include "port/port.h"
 
 #define LID_FIXED (UINT64_C(1) << 61) /* configured, not learned: packets do not change it */
 #define LID_HEARD (UINT64_C(1) << 60) /* heard since worker 0 last aged it */
@@ -28,8 +25,6 @@ struct lid_table {
 	uint32_t age_cursor;
 	uint64_t age_next;
 };
-
-struct link_port;
 
 int lids_create(struct link_port *p, struct error *err);
 /* Any worker: learn the route to an accepted packet's source LID. */

@@ -9,13 +9,8 @@
  * wait, but the program's own munmap() (unmap.c) waits on that thread for a grace period.
  */
 
-#include <unistd.h>
-
-#include <rte_cycles.h>
-#include <rte_rcu_qsbr.h>
-
 #include "base/fault.h"
-#include "link/memif.h"
+#include "link/device.h"
 #include "link/private.h"
 
 #define LOOK_US 20

@@ -7,9 +7,6 @@
  * neigh.h says which thread may write which field.
  */
 
-#include <rte_malloc.h>
-#include <rte_rcu_qsbr.h>
-
 #include "link/neigh.h"
 #include "link/private.h"
 
@@ -150,19 +147,6 @@ neigh_check(const struct neigh_table *t)
 	RTE_ASSERT(present == t->present);
 	RTE_ASSERT(present + t->num_free + t->num_leaving == t->count);
 }
-
-void
-neigh_entry_check(const struct neigh_table *t, uint32_t i)
-{
-	uint64_t word, claim;
-
-	RTE_ASSERT(i < ACQUIRE_GET(t->count));
-	word = RELAXED_GET(t->mac[i]);
-	claim = RELAXED_GET(t->entry[i].moving);
-	RTE_ASSERT(word == 0 || (word & NEIGH_VALID));
-	/* whoever claims an address is one other node */
-	RTE_ASSERT(claim == 0 || ((claim & NEIGH_VALID) && !(claim & NEIGH_SELF)));
-}
 #endif
 
 void
@@ -185,9 +169,7 @@ neigh_place(struct neigh_table *t)
 {
 	if (t->num_free == 0)
 		neigh_reclaim(t);
-	if (t->num_free > 0)
-		return t->free[t->num_free - 1];
-	return t->count;
+	return t->num_free > 0 ? t->free[t->num_free - 1] : t->count;
 }
 
 void
@@ -287,13 +269,16 @@ link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_neighbou
 	const struct neigh_table *t = l->neigh;
 	const struct neigh *n;
 	uint64_t word, confirmed, now;
+	uint32_t i;
 
-	while (*cursor < ACQUIRE_GET(t->count) && !neigh_is_present(&t->entry[*cursor]))
-		(*cursor)++;
-	if (*cursor >= ACQUIRE_GET(t->count))
-		return false;
-	n = &t->entry[*cursor];
-	word = RELAXED_GET(t->mac[*cursor]);
+	do {
+		i = *cursor;
+		if (i >= ACQUIRE_GET(t->count))
+			return false;
+		*cursor = i + 1;
+	} while (!neigh_is_present(&t->entry[i]));
+	n = &t->entry[i];
+	word = RELAXED_GET(t->mac[i]);
 	confirmed = RELAXED_GET(n->confirmed);
 	now = RELAXED_GET(t->now);
 	memset(info, 0, sizeof(*info));
@@ -303,6 +288,5 @@ link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_neighbou
 	put_mac(info->mac, word);
 	if (info->resolved && !n->permanent && now > confirmed)
 		info->age_ms = (now - confirmed) * 1000 / l->cfg.hz;
-	(*cursor)++;
 	return true;
 }

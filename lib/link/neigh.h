@@ -18,13 +18,9 @@
  * MAC only when the old one no longer answers (the field .moving).
  */
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include <rte_hash.h>
 
-#include "base/atomic.h"
-#include "link/link.h"
+#include "link/private.h"
 
 #define NEIGH_MAX LINK_NEIGHBOURS
 /* entries of all strangers: unresolved, and resolved or not */
@@ -88,8 +84,6 @@ struct neigh_table {
 	uint64_t mac[NEIGH_MAX];
 };
 
-struct link_port;
-
 /* @param rcu  whose readers are the workers; NULL: there are none */
 struct neigh_table *neigh_create(struct rte_rcu_qsbr *rcu);
 void neigh_destroy(struct neigh_table *t);
@@ -100,22 +94,13 @@ void neigh_reclaim(struct neigh_table *t);
 /* Control thread: count a refusal, and have unused entries looked for. */
 void neigh_refuse(struct neigh_table *t);
 /*
- * Builds with RTE_ENABLE_ASSERT end the program if an invariant fails.
- * neigh_check(), on the control thread: each place that was ever used is present, free, or leaving;
- * each present entry is found.
- * neigh_entry_check(), on any thread, after an entry was changed: its words are a node's MAC with
- * NEIGH_VALID, or nothing.
+ * Builds with RTE_ENABLE_ASSERT end the program if an invariant fails. On the control thread: each
+ * place that was ever used is present, free, or leaving; each present entry is found.
  */
 #ifdef RTE_ENABLE_ASSERT
 void neigh_check(const struct neigh_table *t);
-void neigh_entry_check(const struct neigh_table *t, uint32_t i);
 #else
 #define neigh_check(t) RTE_SET_USED(t)
-#define neigh_entry_check(t, i)                                                                    \
-	do {                                                                                       \
-		RTE_SET_USED(t);                                                                   \
-		RTE_SET_USED(i);                                                                   \
-	} while (0)
 #endif
 /*
  * Any worker: a node on the link announced its address and MAC; update its entry if there is one.
@@ -139,6 +124,21 @@ static inline bool
 neigh_is_resolved(const struct neigh_table *t, uint32_t i)
 {
 	return RELAXED_GET(t->mac[i]) & NEIGH_VALID;
+}
+
+/*
+ * The invariants of an entry, on any thread that has changed it: its words are the MAC of a node
+ * with NEIGH_VALID, or nothing, and whoever claims its address is one other node.
+ */
+static inline void
+neigh_entry_check(const struct neigh_table *t, uint32_t i)
+{
+	RTE_SET_USED(t);
+	RTE_SET_USED(i);
+	RTE_ASSERT(i < ACQUIRE_GET(t->count));
+	RTE_ASSERT(RELAXED_GET(t->mac[i]) == 0 || neigh_is_resolved(t, i));
+	RTE_ASSERT(RELAXED_GET(t->entry[i].moving) == 0 ||
+		(RELAXED_GET(t->entry[i].moving) & (NEIGH_VALID | NEIGH_SELF)) == NEIGH_VALID);
 }
 
 #endif

@@ -7,10 +7,6 @@
  * the control thread does this.
  */
 
-#include <stdlib.h>
-
-#include <rte_rcu_qsbr.h>
-
 #include "base/plural.h"
 #include "link/neigh.h"
 #include "link/private.h"

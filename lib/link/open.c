@@ -6,15 +6,11 @@
  * Open and close ports: check the configuration, set up pools and queues, start and stop devices.
  */
 
-#include <rte_errno.h>
-#include <rte_malloc.h>
-
 #include "base/pci_address.h"
 #include "link/device.h"
 #include "link/device_cause.h"
 #include "link/interface.h"
 #include "link/lids.h"
-#include "link/memif.h"
 #include "link/private.h"
 
 RTE_LOG_REGISTER(link_logtype, polca.link, INFO);
@@ -68,20 +64,6 @@ choose_mac(struct link_port *p)
 		admit_multicast(p);
 }
 
-/*
- * A memif client with zero-copy does not reconnect: mbufs that its lost server held would never
- * come back.
- */
-static bool
-reconnects(const struct link_port *p)
-{
-	char zero_copy[4];
-
-	return device_is_client(p) &&
-		(!device_arg(p, "zero-copy", zero_copy, sizeof(zero_copy)) ||
-			strcmp(zero_copy, "yes") != 0);
-}
-
 static int
 open_start_port(struct link *l, struct link_port *p, struct error *err)
 {
@@ -116,7 +98,7 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 		return port_error(p, err, rc == -1 ? ENODEV : -rc, "%s does not start: %s",
 			p->driver, device_strerror(rc));
 	p->started = true;
-	p->reconnects = reconnects(p);
+	p->reconnects = device_reconnects(p);
 	ring_full_find(l, p);
 	choose_mac(p);
 	ipv4 = port_first_address(p, true);
@@ -303,10 +285,8 @@ stop_port(struct link *l, struct link_port *p)
 	/*
 	 * memif is stopped when it is closed: a peer could connect in between, and use freed memory
 	 */
-	if (p->started && !device_is_memif(p)) {
+	if (!device_is_memif(p))
 		device_stop(p);
-		p->started = false;
-	}
 	for (w = 0; w < l->cfg.workers; w++)
 		mbuf_ring_free(p->tx_ring[w]);
 }

@@ -8,7 +8,6 @@
  */
 
 #include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_mbuf_pool_ops.h>
 #include <rte_memory.h>
 
@@ -68,11 +67,12 @@ make_pool(const struct link *l, const struct link_pool *pool, int numa_node)
 		pool->data_room + RTE_PKTMBUF_HEADROOM, numa_node);
 }
 
-/* A plugin that EAL loads at start has the driver of pools; nothing that is linked needs it. */
+/* False if the plugin with the driver of pools is missing: nothing that is linked needs it. */
 static bool
-driver_is_loaded(const char *name)
+pool_driver_is_there(void)
 {
-	unsigned int i;
+	const char *name = rte_mbuf_best_mempool_ops();
+	uint32_t i;
 
 	for (i = 0; i < rte_mempool_ops_table.num_ops; i++)
 		if (strcmp(rte_mempool_ops_table.ops[i].name, name) == 0)
@@ -83,15 +83,9 @@ driver_is_loaded(const char *name)
 int
 pool_create_all(struct link *l, struct error *err)
 {
-	const char *driver = rte_mbuf_best_mempool_ops();
 	struct link_pool *pool;
 	unsigned int i;
 
-	if (!driver_is_loaded(driver))
-		return error_set(err, ENOENT,
-			"DPDK has no mempool driver %s, which packet buffers need: install its plugin "
-			"librte_mempool_ring (Debian package librte-mempool-ring)",
-			driver);
 	for (i = 0; i < l->num_pools; i++) {
 		pool = &l->pool[i];
 		pool->mp = make_pool(l, pool, pool->numa_node);
@@ -99,6 +93,11 @@ pool_create_all(struct link *l, struct error *err)
 			pool->numa_node = SOCKET_ID_ANY;
 			pool->mp = make_pool(l, pool, SOCKET_ID_ANY);
 		}
+		if (pool->mp == NULL && !pool_driver_is_there())
+			return error_set(err, ENOENT,
+				"DPDK has no mempool driver %s, which packet buffers need: install its "
+				"plugin librte_mempool_ring (Debian package librte-mempool-ring)",
+				rte_mbuf_best_mempool_ops());
 		if (pool->mp == NULL)
 			return error_set(err, rte_errno,
 				"no memory for %u packet buffers of %u bytes (%s): more memory "

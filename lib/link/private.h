@@ -7,21 +7,30 @@
 
 /* Private to lib/link: declarations that its files share. */
 
+/* the system's headers for the whole folder */
 #include <errno.h>
+#include <libgen.h>
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <rte_common.h>
+#include <rte_cycles.h>
 #include <rte_debug.h>
+#include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_log.h>
+#include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 
 #include "base/atomic.h"
@@ -139,6 +148,7 @@ struct link_port {
 	bool back_to_back;
 	uint16_t peer; /* index of the other port of a pair */
 	struct interface_state interface[2]; /* the device's, and that of tap's remote= */
+	char args[512]; /* of the device, as EAL has it: "name,key=value,..."; "" for a pair */
 	char driver[32];
 	const struct driver_rule *driver_rule;
 	uint32_t frame_size; /* size of a buffer that the driver requires; 0: by MTU */
@@ -480,7 +490,8 @@ struct rx_frame {
  * answer into the frame's mbuf, they take it and set frame->mbuf to NULL.
  */
 enum verdict arp_receive(struct link_worker *w, struct rx_frame *f);
-enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f, const struct ip_family *k);
+enum verdict icmp4_receive(struct link_worker *w, struct rx_frame *f);
+enum verdict icmp6_receive(struct link_worker *w, struct rx_frame *f);
 enum verdict nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len);
 /*
  * A frame from our own MAC, sent by this host's kernel: note if it rejects port 4791 from our

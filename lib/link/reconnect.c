@@ -8,10 +8,7 @@
  * again, while no worker polls it, until the server is back.
  */
 
-#include <rte_cycles.h>
-
 #include "link/device.h"
-#include "link/memif.h"
 #include "link/private.h"
 
 #define RECONNECT_S 1
@@ -33,33 +30,29 @@ link_is_lost(struct link *l, unsigned int port, uint64_t now)
 }
 
 int
-memif_log_level(uint32_t most)
+memif_log_lower(int level)
 {
-	int type = rte_log_register("pmd.net.memif");
-	int before = type < 0 ? -1 : rte_log_get_level(type);
+	int type = rte_log_register("pmd.net.memif"), before = rte_log_get_level(type);
 
-	if (before > (int)most)
-		rte_log_set_level(type, most);
+	if (before > level)
+		rte_log_set_level(type, level);
 	return before;
 }
 
 void
-memif_log_restore(int level)
+memif_log_restore(int before)
 {
-	int type = rte_log_register("pmd.net.memif");
-
-	if (type >= 0 && level >= 0)
-		rte_log_set_level(type, level);
+	rte_log_set_level(rte_log_register("pmd.net.memif"), before);
 }
 
 /* The driver logs each failed attempt as an error: hide these, or they would fill the log. */
 static int
 start_quietly(uint16_t ethdev)
 {
-	int level = memif_log_level(RTE_LOG_CRIT);
+	int before = memif_log_lower(RTE_LOG_CRIT);
 	int rc = rte_eth_dev_start(ethdev);
 
-	memif_log_restore(level);
+	memif_log_restore(before);
 	return rc;
 }
 
@@ -95,21 +88,13 @@ say_waiting(const struct link *l, const struct link_port *p, const char *path)
 		LINK_LOG(NOTICE, "%s", text);
 }
 
-static void
-memif_socket(const struct link_port *p, char *path, size_t size)
-{
-	if (!device_arg(p, "socket", path, size))
-		snprintf(path, size, "/run/memif.sock"); /* the driver's own choice */
-}
-
 bool
 link_server_socket(const struct link *l, unsigned int port, char *path, size_t size)
 {
 	const struct link_port *p = &l->port[port];
+	bool server;
 
-	if (p->reconnects)
-		memif_socket(p, path, size);
-	return p->reconnects;
+	return p->reconnects && device_socket(p->args, path, size, &server);
 }
 
 /* A server that is just starting may reject a client, so the client tries again. */
@@ -118,19 +103,17 @@ memif_client_start(const struct link *l, struct link_port *p, struct error *err)
 {
 	char path[128];
 	uint64_t until = rte_get_tsc_cycles() + WAIT_S * rte_get_tsc_hz();
-	bool reached = false, told = false;
+	bool reached = false, told = false, server;
 	int rc;
 
-	memif_socket(p, path, sizeof(path));
+	device_socket(p->args, path, sizeof(path), &server);
 	while (rte_get_tsc_cycles() < until) {
 		p->started = start_quietly(p->ethdev) == 0;
 		reached |= p->started;
 		rc = await_connection(l, p);
 		if (rc == 0)
 			return 0;
-		if (p->started)
-			device_stop(p);
-		p->started = false;
+		device_stop(p);
 		if (rc == -EINTR)
 			return port_error(p, err, EINTR,
 				"stopped while it waited for the memif server at %s", path);
@@ -151,8 +134,7 @@ link_reconnect(struct link *l, unsigned int port, uint64_t now)
 	struct link_port *p = link_port_at(l, port);
 
 	p->reconnect_at = now + RECONNECT_S * l->cfg.hz;
-	if (p->started)
-		device_stop(p);
+	device_stop(p);
 	p->started = start_quietly(p->ethdev) == 0;
 	return p->started;
 }

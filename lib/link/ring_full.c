@@ -14,8 +14,8 @@
 #include <dirent.h>
 #include <linux/if_packet.h>
 #include <linux/if_xdp.h>
-#include <stdlib.h>
 
+#include "link/device.h"
 #include "link/private.h"
 
 uint64_t
@@ -49,11 +49,9 @@ is_bound_elsewhere(const struct link_port *p, int fd)
 {
 	struct sockaddr_ll at = { .sll_ifindex = 0 };
 	socklen_t len = sizeof(at);
-	struct rte_eth_dev_info info;
 
 	return getsockname(fd, (struct sockaddr *)&at, &len) == 0 && at.sll_family == AF_PACKET &&
-		rte_eth_dev_info_get(p->ethdev, &info) == 0 &&
-		(unsigned int)at.sll_ifindex != info.if_index;
+		(unsigned int)at.sll_ifindex != device_info(p).if_index;
 }
 
 /* True if the descriptor is a socket of this family that no other port has. */

@@ -12,10 +12,6 @@
  * simulation receives in the same way.
  */
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "base/common_case.h"
 #include "wire/bytes.h"
 #include "wire/layout.h"

@@ -11,8 +11,6 @@
  * published together with a later tick.
  */
 
-#include <rte_malloc.h>
-
 #include "link/interface.h"
 #include "link/lids.h"
 #include "link/private.h"

@@ -16,8 +16,6 @@
  * A native IB port has a second batch for VL15 (tx_vl15.c), which is always sent first.
  */
 
-#include <rte_branch_prediction.h>
-
 #include "base/common_case.h"
 #include "link/guard.h"
 #include "link/lids.h"

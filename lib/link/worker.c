@@ -6,8 +6,6 @@
  * A worker's share of the ports: its queues, batches, counters and timed work.
  */
 
-#include <rte_malloc.h>
-
 #include "link/lids.h"
 #include "link/private.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <rte_common.h>
+#include <rte_debug.h>
 
 #include "live/private.h"
 
@@ -135,6 +136,9 @@ live_build(const struct live_request *req, uint8_t mad[MAD_LEN], uint8_t *body)
 	const struct mode *m = &modes[req->mode];
 	bool many = req->mode == LIVE_MODE_ECHO && req->len > LIVE_AREA;
 
+	RTE_ASSERT(req->mode < RTE_DIM(modes));
+	RTE_ASSERT(req->mode != LIVE_MODE_ECHO || req->len == 0 || req->data != NULL);
+	RTE_ASSERT(!many || body != NULL);
 	memset(mad, 0, MAD_LEN);
 	mad[MAD_OFF_BASE_VERSION] = MAD_BASE_VERSION;
 	mad[MAD_OFF_CLASS] = m->mgmt_class;
@@ -188,6 +192,7 @@ live_check(const struct live_request *req, const uint8_t *mad, const uint8_t *da
 {
 	const struct mode *m = &modes[req->mode];
 
+	RTE_ASSERT(req->mode < RTE_DIM(modes));
 	memset(reply, 0, sizeof(*reply));
 	reply->error = check_header(m, mad);
 	if (reply->error == NULL)

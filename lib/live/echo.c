@@ -127,6 +127,7 @@ stream_release(void *arg)
 	s->body = NULL;
 	s->next_free = l->streams_free;
 	l->streams_free = s;
+	live_streams_check(l);
 }
 
 static enum mad_outcome
@@ -159,6 +160,7 @@ echo_answer_stream(struct live *l, struct mad_request *req, const struct type_ro
 		.release = stream_release,
 	};
 	echo_count(l, t, len - LIVE_HEADER);
+	live_streams_check(l);
 	return MAD_STREAM;
 }
 

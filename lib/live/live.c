@@ -3,10 +3,10 @@
  */
 
 /*
- * A worker's liveness agent: creation, clock, counters.
+ * A worker's liveness agent: creation, counters.
  */
 
-#include <rte_common.h>
+#include <rte_debug.h>
 
 #include "live/private.h"
 
@@ -27,8 +27,12 @@ live_destroy(struct live *l)
 struct live *
 live_create(const struct live_config *config)
 {
-	struct live *l = mem_zalloc(config->alloc, sizeof(*l), 64);
+	struct live *l;
 
+	RTE_ASSERT(config->mad != NULL && config->alloc != NULL && config->hz > 0);
+	RTE_ASSERT(config->port != NULL && (config->limits.rate == 0 || config->rng != NULL));
+	RTE_ASSERT(config->cpu != NULL || config->num_cpus == 0);
+	l = mem_zalloc(config->alloc, sizeof(*l), 64);
 	if (l == NULL)
 		return NULL;
 	l->config = *config;
@@ -39,30 +43,6 @@ live_create(const struct live_config *config)
 		return NULL;
 	}
 	return l;
-}
-
-/* --- the wall clock (liveness 2) --- */
-
-void
-live_set_clock(struct live *l, uint64_t now, uint32_t ms)
-{
-	l->clock_at = now;
-	l->clock_ms = ms % LIVE_MS_PER_DAY;
-	l->clock_set = true;
-}
-
-uint32_t
-live_stamp(const struct live *l, uint64_t now)
-{
-	uint64_t per_ms = RTE_MAX(l->config.hz / 1000, 1u), ago;
-
-	if (!l->clock_set)
-		return LIVE_STAMP_NONSTANDARD | (uint32_t)(now / per_ms);
-	if (now >= l->clock_at)
-		return (l->clock_ms + (now - l->clock_at) / per_ms) % LIVE_MS_PER_DAY;
-	/* a multi-packet request may have arrived before the clock was last set */
-	ago = (l->clock_at - now + per_ms - 1) / per_ms % LIVE_MS_PER_DAY;
-	return (uint32_t)(l->clock_ms + LIVE_MS_PER_DAY - ago) % LIVE_MS_PER_DAY;
 }
 
 const struct live_counters *

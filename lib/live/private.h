@@ -10,6 +10,8 @@
  * Private to lib/live: the agent's state, and the functions its files share.
  */
 
+#include <rte_common.h>
+
 #include "base/token_bucket.h"
 #include "live/live.h"
 #include "port/port.h"
@@ -43,7 +45,7 @@ struct live {
 	struct token_bucket *sources;
 	uint32_t source_mask;
 	uint64_t source_key;
-	/* live.c: the wall clock */
+	/* clock.c: the wall clock */
 	uint64_t clock_at;
 	uint32_t clock_ms;
 	bool clock_set;
@@ -62,10 +64,22 @@ struct live {
 
 /* Register the three classes. @retval negative errno */
 int live_serve_init(struct live *l);
+
+/* --- answer.c --- */
+
 /* Do not answer the request; count its packet as `verdict`. */
 enum mad_outcome live_silent(struct mad_request *req, enum verdict verdict);
 /* Answer with a status; but never answer a Send so, because that could start a loop. */
 enum mad_outcome live_status(struct mad_request *req, uint16_t status);
+
+/* --- check.c --- */
+
+/* Builds with RTE_ENABLE_ASSERT check the streams after each event; others contain none of it. */
+#ifdef RTE_ENABLE_ASSERT
+void live_streams_check(const struct live *l);
+#else
+#define live_streams_check(l) RTE_SET_USED(l)
+#endif
 
 /* --- source.c --- */
 

@@ -16,22 +16,6 @@
 #define CPI_OFF_CLASS_VERSION 1
 #define CPI_OFF_RESP_TIME     7
 
-enum mad_outcome
-live_silent(struct mad_request *req, enum verdict verdict)
-{
-	req->verdict = verdict;
-	return MAD_SILENT;
-}
-
-enum mad_outcome
-live_status(struct mad_request *req, uint16_t status)
-{
-	if (req->mad[MAD_OFF_METHOD] == MAD_SEND)
-		return live_silent(req, VERDICT_MAD_UNMATCHED);
-	put_be16(req->reply + MAD_OFF_STATUS, status);
-	return MAD_ANSWER;
-}
-
 static enum mad_outcome
 live_class_port_info(const struct live *l, struct mad_request *req)
 {

@@ -54,7 +54,7 @@ mad_pool_destroy(struct mad_worker *w)
 void
 mad_pool_memory(const struct mad_worker *w, uint64_t *used, uint64_t *total)
 {
-	*used = w->pool->used * MAD_CHUNK;
+	*used = RELAXED_GET(w->pool->used) * MAD_CHUNK;
 	*total = w->pool->chunks * MAD_CHUNK;
 }
 
@@ -107,7 +107,7 @@ chunk_give(struct mad_worker *w, uint8_t *chunk)
 {
 	memcpy(chunk, &w->pool->free, sizeof(w->pool->free));
 	w->pool->free = chunk;
-	w->pool->used--;
+	RELAXED_SET(w->pool->used, w->pool->used - 1);
 }
 
 void

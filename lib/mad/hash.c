@@ -83,6 +83,16 @@ mad_key_call(struct mad_key *key, const struct mad_peer *to, const uint8_t *mad)
 	key->requester = 1;
 }
 
+unsigned int
+mad_call_worker(uint64_t hash_key, unsigned int workers, const struct mad_peer *to,
+	const uint8_t *mad)
+{
+	struct mad_key key;
+
+	mad_key_call(&key, to, mad);
+	return mad_hash_worker(mad_hash(hash_key, &key), workers);
+}
+
 /* The performance management agent keeps one state for all requesters, so one worker owns it. */
 static bool
 is_for_pma(const uint8_t *mad)

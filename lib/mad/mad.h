@@ -320,7 +320,7 @@ struct mad_call {
 	const uint8_t *mad; /**< header and data; mad_call() writes the TID */
 	/**
 	 * Keep the MAD's own TID, as a repeated Trap must. Allowed for calls without answer,
-	 * calls to QP0 and Reports, or if the answer's key hashes to this worker.
+	 * calls to QP0 and Reports, or if this is mad_call_worker().
 	 */
 	bool keep_tid;
 	struct mad_source source; /**< data of a multi-packet request; .read NULL: none */
@@ -351,6 +351,14 @@ struct mad_call {
  * @retval -EEXIST  keep_tid, and an open call to the same peer has this TID
  */
 int mad_call(struct mad_worker *w, const struct mad_call *call, uint64_t now, mad_handle *h);
+/**
+ * The worker that a call with keep_tid must be made on, as its answer reaches this one. Not for
+ * QP0 and Reports.
+ *
+ * @param mad  class, class version and TID count
+ */
+unsigned int mad_call_worker(uint64_t hash_key, unsigned int workers, const struct mad_peer *to,
+	const uint8_t *mad);
 /** Ends the call; taker.done() is called from inside. @retval -ENOENT no such call is open */
 int mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now);
 

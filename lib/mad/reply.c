@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "mad/core.h"
+#include "wire/put.h"
 
 void
 mad_peer_of(struct mad_peer *peer, const struct mad_rx *rx)
@@ -51,17 +52,11 @@ mad_peer_of(struct mad_peer *peer, const struct mad_rx *rx)
 void
 mad_path_to(struct path *path, uint8_t transport[MAD_TRANSPORT_LEN], const struct mad_peer *to)
 {
-	struct wire_headers h = {
-		.opcode = UD_SEND_ONLY,
-		.pkey = to->pkey,
-		.dest_qpn = to->qpn,
-		.qkey = to->qkey,
-		.src_qpn = to->qpn == QPN_SMI ? QPN_SMI : QPN_GSI, /* QP0 sends only to QP0 */
-	};
+	uint32_t from = to->qpn == QPN_SMI ? QPN_SMI : QPN_GSI; /* QP0 sends only to QP0 */
 
-	path_init(path, &to->av, h.src_qpn, to->qpn);
+	path_init(path, &to->av, from, to->qpn);
 	path->neighbour = to->neighbour;
-	wire_build(transport, &h);
+	put_ud(transport, to->pkey, to->qpn, to->qkey, from);
 }
 
 void

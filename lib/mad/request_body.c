@@ -91,7 +91,7 @@ chunk_take(struct mad_session *s)
 		return NULL;
 	chunk = pool->free;
 	memcpy(&pool->free, chunk, sizeof(pool->free));
-	pool->used++;
+	RELAXED_SET(pool->used, pool->used + 1);
 	mad_peer_charge(s->peer, MAD_CHUNK);
 	return chunk;
 }

@@ -15,7 +15,7 @@ struct mad_pool {
 	uint8_t *memory;
 	uint8_t *free; /* list through the first word */
 	uint64_t chunks;
-	uint64_t used;
+	uint64_t used; /* atomic: mad_worker_memory() reads it on another thread */
 	/* by chunks of bodies that may give way: */
 	struct share_rank strangers;
 	struct share_rank prefixes;

@@ -276,7 +276,8 @@ put_single(const struct mad_session *s, uint8_t *mad)
 	mad_departs(s->w, s->agent, mad);
 }
 
-static void
+/* @return true if the session ended */
+static bool
 single_sent(struct mad_session *s)
 {
 	const struct mad_result ok = { .end = MAD_END_OK };
@@ -286,11 +287,10 @@ single_sent(struct mad_session *s)
 			s->rmpp.ack_due = mad_now(s) + mad_response_timeout(s);
 		s->rmpp.probe_due = mad_request_due(s, UINT64_MAX);
 		rmpp_arm(s);
-		return;
+		return false;
 	}
 	mad_count(s->w, answers, 1);
-	if (s->state == MAD_STATE_ANSWER)
-		mad_session_linger(s, &ok, MAD_LINGER * mad_response_timeout(s));
+	return s->state == MAD_STATE_ANSWER && mad_session_answer_sent(s, &ok);
 }
 
 static void
@@ -330,7 +330,7 @@ rmpp_send_other(struct mad_session *s, bool *gone)
 		put_single(s, mad);
 	mad_commit(s);
 	if (bit == RMPP_WORK_SINGLE)
-		single_sent(s);
+		*gone = single_sent(s);
 	else
 		control_sent(s, bit);
 	return 1;

@@ -256,6 +256,20 @@ mad_session_linger(struct mad_session *s, const struct mad_result *r, uint64_t d
 	mad_session_timer(s, mad_now(s) + duration);
 }
 
+bool
+mad_session_answer_sent(struct mad_session *s, const struct mad_result *r)
+{
+	uint16_t status = get_be16(s->mad + MAD_OFF_STATUS);
+	bool executed = status != MAD_STATUS_BUSY && status != SA_STATUS_NO_RESOURCES;
+
+	if (!executed && s->state == MAD_STATE_ANSWER && s->rx.last == 0) {
+		mad_session_end(s, r);
+		return true;
+	}
+	mad_session_linger(s, r, MAD_LINGER * mad_response_timeout(s));
+	return false;
+}
+
 void
 mad_session_answered(struct mad_session *s, const uint8_t *mad)
 {

@@ -43,6 +43,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_debug.h>
 
+#include "base/atomic.h"
 #include "base/hash_table.h"
 #include "base/share.h"
 #include "mad/mad.h"
@@ -398,6 +399,15 @@ void mad_session_end(struct mad_session *s, const struct mad_result *r);
  * repeats; then the core frees it without calling expire(). Lingering sessions are reclaimed first.
  */
 void mad_session_linger(struct mad_session *s, const struct mad_result *r, uint64_t duration);
+/*
+ * Responder: the answer in s->mad was sent. Linger for MAD_LINGER ResponseTimeouts, because a
+ * request must not be executed twice. BUSY and NO_RESOURCES say that it was not executed: end the
+ * session, so that a repeat is executed. A request of several packets lingers with any answer: a
+ * late segment must not look like another request.
+ *
+ * @return true if the session ended: s is freed
+ */
+bool mad_session_answer_sent(struct mad_session *s, const struct mad_result *r);
 /* Requester: end with OK or STATUS according to the answer's status. */
 void mad_session_answered(struct mad_session *s, const uint8_t *mad);
 /* Requester: true if the MAD's method answers our request. */
@@ -468,8 +478,7 @@ mad_ms(const struct mad_worker *w, uint64_t ms)
 	return (ms * w->config.hz + 999) / 1000;
 }
 
-#define mad_count(w, name, n)                                                                      \
-	__atomic_store_n(&(w)->counters.name, (w)->counters.name + (n), __ATOMIC_RELAXED)
+#define mad_count(w, name, n) RELAXED_SET((w)->counters.name, (w)->counters.name + (n))
 
 static inline void
 mad_count_refused(struct mad_worker *w, const struct mad_key *key)
@@ -484,7 +493,7 @@ mad_count_abort(struct mad_worker *w, unsigned int received, uint8_t rmpp_status
 {
 	uint64_t *c = &w->aborts[received][rmpp_status];
 
-	__atomic_store_n(c, *c + 1, __ATOMIC_RELAXED);
+	RELAXED_SET(*c, *c + 1);
 	if (received)
 		mad_count(w, abort_received, 1);
 	else

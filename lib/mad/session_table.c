@@ -409,7 +409,7 @@ mad_session_take(struct mad_worker *w, const struct mad_key *key, uint64_t hash,
 	}
 	s = container_of(LIST_FIRST(&t->free), struct mad_session, link);
 	hash_remove(&s->link);
-	t->used++;
+	RELAXED_SET(t->used, t->used + 1);
 	t->live[s->index / 64] |= UINT64_C(1) << s->index % 64;
 	session_clear(s);
 	s->state = MAD_STATE_REQUESTED;
@@ -452,7 +452,7 @@ mad_session_free(struct mad_session *s)
 	s->state = MAD_STATE_FREE;
 	s->generation++;
 	LIST_INSERT_HEAD(&t->free, &s->link, chain);
-	t->used--;
+	RELAXED_SET(t->used, t->used - 1);
 	t->live[s->index / 64] &= ~(UINT64_C(1) << s->index % 64);
 	if (s->peer != NULL) {
 		s->peer->sessions--;
@@ -464,7 +464,7 @@ mad_session_free(struct mad_session *s)
 uint32_t
 mad_table_used(const struct mad_worker *w)
 {
-	return w->table->used;
+	return RELAXED_GET(w->table->used);
 }
 
 size_t

@@ -28,7 +28,7 @@ struct mad_table {
 	uint64_t *live; /* a bit for each of .sessions, so that walks skip 64 at a time */
 	struct hash_chain free;
 	uint32_t size;
-	uint32_t used;
+	uint32_t used; /* atomic: mad_worker_memory() reads it on another thread */
 	struct mad_session_list linger; /* over all addresses, oldest first */
 	struct mad_peer_entry *peers;
 	struct hash_table by_address;

@@ -47,7 +47,7 @@ single_answer_sent(struct mad_session *s)
 	s->work &= ~MAD_WORK_ANSWER;
 	mad_count(s->w, answers, 1);
 	if (s->state == MAD_STATE_ANSWER)
-		mad_session_linger(s, &sent, MAD_LINGER * mad_response_timeout(s));
+		mad_session_answer_sent(s, &sent);
 }
 
 static unsigned int

@@ -108,7 +108,7 @@ answer_sent(struct mad_session *s)
 	if (s->key.requester || (!closing && !v1_executes(s)))
 		mad_session_end(s, &r);
 	else
-		mad_session_linger(s, &r, MAD_LINGER * mad_response_timeout(s));
+		mad_session_answer_sent(s, &r);
 }
 
 /* --- responder --- */

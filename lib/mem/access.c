@@ -7,8 +7,6 @@
  * row 7).
  */
 
-#include <rte_common.h>
-
 #include "mem/table.h"
 
 /* Decode the record's index from the key, and store it in *hint. NULL: outside the table. */
@@ -41,11 +39,12 @@ mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd
 	return MEM_BAD_KEY;
 }
 
-enum mem_verdict
-mem_access(const struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
-	uint64_t len, uint32_t access, uint8_t **host)
+struct mem_place
+mem_access_place(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
+	uint64_t va, uint64_t len, uint32_t access)
 {
-	uint32_t hint = key_index(&mem->keys, key);
+	struct mem_place place = { .host = NULL };
 
-	return mem_access_hint(mem, &hint, key, pd, qpn, va, len, access, host);
+	place.verdict = mem_access_hint(mem, hint, key, pd, qpn, va, len, access, &place.host);
+	return place;
 }

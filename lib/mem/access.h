@@ -112,6 +112,19 @@ mem_record_check(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_t
 	return likely(RELAXED_GET(r->id) == id);
 }
 
+/** Where an access goes: two registers. */
+struct mem_place {
+	uint8_t *host;
+	enum mem_verdict verdict;
+};
+
+/**
+ * mem_access_hint() by value: a pointer to a local of a function that checks an access would cost
+ * each packet a stack canary.
+ */
+struct mem_place mem_access_place(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd,
+	uint32_t qpn, uint64_t va, uint64_t len, uint32_t access);
+
 /**
  * mem_access_hint() with its most common case inline: the record at *hint carries the key and
  * allows the access.
@@ -121,6 +134,7 @@ mem_access_again(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t p
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
 {
 	const struct mem_records *r = mem_records(mem);
+	struct mem_place place;
 	enum mem_verdict v;
 
 	if (likely(COMMON_CASE(*hint < r->num)) &&
@@ -128,7 +142,9 @@ mem_access_again(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t p
 			host, &v)) &&
 		likely(v == MEM_OK))
 		return MEM_OK;
-	return mem_access_hint(mem, hint, key, pd, qpn, va, len, access, host);
+	place = mem_access_place(mem, hint, key, pd, qpn, va, len, access);
+	*host = place.host;
+	return place.verdict;
 }
 
 #endif

@@ -2,26 +2,18 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <linux/magic.h>
 #include <numa.h>
 #include <numaif.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "base/close_apart.h"
 #include "base/file_kind.h"
 #include "mem/backing.h"
-#include "mem/lost.h"
 #include "mem/mirror.h"
-#include "mem/shared.h"
 
 #define HUGEPAGE ((uint64_t)2 << 20)
 
@@ -29,21 +21,15 @@
 #define MAP_HUGE_2MB (21 << 26)
 #endif
 
-static bool
-round_up(uint64_t length, uint64_t page, size_t *rounded)
-{
-	if (length > SIZE_MAX - page)
-		return false;
-	*rounded = (length + page - 1) / page * page;
-	return true;
-}
-
 static int
 numa_check(int node, struct error *err)
 {
-	int last = numa_available() < 0 ? 0 : numa_max_node();
+	int last;
 
-	if (node < -1 || node > last)
+	if (node == -1)
+		return 0;
+	last = numa_available() < 0 ? 0 : numa_max_node();
+	if (node < 0 || node > last)
 		return error_set(err, EINVAL, "numa_node: got %d, this host has 0 to %d (-1: any)",
 			node, last);
 	return 0;
@@ -68,61 +54,99 @@ numa_prefer(void *map, size_t len, int node)
 	numa_free_nodemask(nodes);
 }
 
+/* True for the memory of a program, which may be in files in memory only. */
+static bool
+of_program(const struct mem_mr_attr *attr)
+{
+	return attr->backing == MEM_MIRROR || attr->backing == MEM_SHARED;
+}
+
+static int
+map_failed(const struct mem_mr_attr *attr, const char *step, struct error *err)
+{
+	if (attr->backing == MEM_ANONYMOUS)
+		return error_set(err, errno, "length: no memory for %" PRIu64 " bytes: %m",
+			attr->length);
+	return error_set(err, errno, "file: %s: %m", step);
+}
+
+/* Anonymous memory begins at its first byte, whatever `offset` says. */
+static uint64_t
+first_byte(const struct mem_mr_attr *attr)
+{
+	return attr->backing == MEM_ANONYMOUS ? 0 : attr->offset;
+}
+
 /*
- * Map b->map_len bytes, and fault in all pages now, so that no worker takes a page fault.
- *
- * @param advice  MADV_POPULATE_READ or _WRITE. @return 0, or a negative errno and the failed *step
+ * Choose the whole pages that hold the region's bytes. A program can remove pages that it has
+ * registered: our next access makes them again, and they are charged to us. So whole pages count,
+ * also huge ones of which a region has a byte.
  */
 static int
-map_pages(struct backing *b, const struct mem_mr_attr *attr, int flags, int fd, uint64_t offset,
-	int advice, const char **step)
+choose_pages(struct backing *b, const struct mem_mr_attr *attr, uint64_t page, struct error *err)
 {
-	int rc;
+	uint64_t offset = first_byte(attr);
+	int rc = numa_check(attr->numa_node, err);
 
-	*step = "mmap";
-	b->base = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, flags, fd, (off_t)offset);
-	if (b->base == MAP_FAILED)
-		return -errno;
-	numa_prefer(b->base, b->map_len, attr->numa_node);
-	*step = "cannot fault it in"; /* for example a sparse file on a full disk */
-	/* Kernels before 5.14 do not know the advice: their pages fault in at the first touch. */
-	if (madvise(b->base, b->map_len, advice) != 0 && errno != EINVAL) {
-		rc = -errno;
-		munmap(b->base, b->map_len);
+	if (rc != 0)
 		return rc;
+	if (offset > SIZE_MAX - page || attr->length > SIZE_MAX - page - offset) {
+		errno = ENOMEM;
+		return map_failed(attr, "mmap", err);
 	}
-	b->map = b->base;
+	b->from = offset / page * page;
+	b->map_len = (offset - b->from + attr->length + page - 1) / page * page;
+	if (attr->max_bytes != 0 && b->map_len > attr->max_bytes)
+		return error_set_limit(err, ENOMEM,
+			"length: got %zu in whole pages, allowed: %" PRIu64
+			" more (verbs.mr_mb, verbs.user_mr_mb)",
+			b->map_len, attr->max_bytes);
+	return 0;
+}
+
+/*
+ * Map the chosen pages, and fault them in now, so that no worker takes a page fault. The kernel
+ * ignores descriptor and offset of anonymous memory.
+ *
+ * @param advice  MADV_POPULATE_READ or _WRITE
+ */
+static int
+map_pages(struct backing *b, const struct mem_mr_attr *attr, int flags, int advice,
+	struct error *err)
+{
+	void *map = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, flags, attr->fd, (off_t)b->from);
+
+	if (map == MAP_FAILED)
+		return map_failed(attr, "mmap", err);
+	b->map = map;
+	numa_prefer(map, b->map_len, attr->numa_node);
+	/*
+	 * A page of another program that is not there would be made by our access, and be charged
+	 * to us. Of hugetlbfs nothing tells what is there; whoever maps its pages reserves them.
+	 */
+	if (of_program(attr) && !b->hugepages && !present_pages(attr->fd, b->from, map, b->map_len))
+		return error_set(err, EFAULT,
+			"file: not all pages from offset 0x%" PRIx64 " to 0x%" PRIx64 " are there",
+			b->from, b->from + b->map_len);
+	/*
+	 * This fails if a page is gone meanwhile, or for a sparse file on a full disk. Kernels
+	 * before 5.14 do not know the advice: their pages fault in at the first touch.
+	 */
+	if (madvise(map, b->map_len, advice) != 0 && errno != EINVAL)
+		return map_failed(attr, "cannot fault it in", err);
 	return 0;
 }
 
 static int
-map_anonymous(struct backing *b, const struct mem_mr_attr *attr, uint64_t page, int flags)
+open_anonymous(struct backing *b, const struct mem_mr_attr *attr, bool hugepages, struct error *err)
 {
-	const char *step;
+	int flags = hugepages ? MAP_HUGETLB | MAP_HUGE_2MB : 0;
+	int rc = choose_pages(b, attr, hugepages ? HUGEPAGE : (uint64_t)sysconf(_SC_PAGESIZE), err);
 
-	if (!round_up(attr->length, page, &b->map_len))
-		return -ENOMEM;
-	return map_pages(b, attr, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0, MADV_POPULATE_WRITE,
-		&step);
-}
-
-static int
-open_anonymous(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
-{
-	int rc;
-
-	rc = numa_check(attr->numa_node, err);
-	if (rc != 0)
-		return rc;
-	if (attr->hugepages && map_anonymous(b, attr, HUGEPAGE, MAP_HUGETLB | MAP_HUGE_2MB) == 0) {
-		b->hugepages = true;
-		return 0;
-	}
-	rc = map_anonymous(b, attr, (uint64_t)sysconf(_SC_PAGESIZE), 0);
-	if (rc != 0)
-		return error_set(err, -rc, "length: no memory for %" PRIu64 " bytes: %s",
-			attr->length, strerror(-rc));
-	return 0;
+	b->hugepages = hugepages;
+	return rc != 0
+		? rc
+		: map_pages(b, attr, MAP_PRIVATE | MAP_ANONYMOUS | flags, MADV_POPULATE_WRITE, err);
 }
 
 /*
@@ -152,58 +176,89 @@ file_is_served_by_program(const struct statx *st)
 	return served;
 }
 
+/* Touching a page past the end of a file raises SIGBUS. */
+static int
+check_place(const struct mem_mr_attr *attr, uint64_t size, struct error *err)
+{
+	if (attr->offset > size || attr->length > size - attr->offset)
+		return error_set(err, EINVAL,
+			"length: %" PRIu64 " bytes from offset %" PRIu64
+			" are not in the file, which has %" PRIu64,
+			attr->length, attr->offset, size);
+	return 0;
+}
+
+/*
+ * A file, and what a program may do with it, are not trusted. The memory of a program is in files
+ * in memory only: an access to others may wait for a disk, for another machine, or for the program
+ * itself (FUSE), and a worker must never wait. The file system of others is not even asked.
+ */
+static int
+check_file(const struct mem_mr_attr *attr, bool in_memory, bool writable, struct error *err)
+{
+	struct statx st;
+
+	if (of_program(attr) && !in_memory)
+		return error_set(err, EINVAL,
+			"file: not in memory; shared memory must be a memfd, or on tmpfs or hugetlbfs");
+	if (!writable && (of_program(attr) || (attr->access & MEM_ACCESS_LOCAL_WRITE) != 0))
+		return error_set(err, EACCES,
+			"file: not open for reading and writing, which LOCAL_WRITE and a program's "
+			"memory need");
+	if (file_known(attr->fd, &st) != 0)
+		return error_set(err, errno, "file: %m");
+	if (!in_memory && file_is_served_by_program(&st))
+		return error_set(err, EINVAL,
+			"file: a program serves its file system (FUSE), and could make this process "
+			"wait for its pages; allowed: files on disks and in memory");
+	return check_place(attr, st.stx_size, err);
+}
+
+/* Polca has made and sealed this file: only the place in it is a program's choice. */
+static int
+open_mirror(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
+{
+	int rc = check_place(attr, MEM_MIRROR_BYTES, err);
+
+	if (rc == 0)
+		rc = choose_pages(b, attr, (uint64_t)sysconf(_SC_PAGESIZE), err);
+	if (rc != 0 || mirror_map_share(b, attr->mirror->st_ino))
+		return rc;
+	rc = map_pages(b, attr, MAP_SHARED, MADV_POPULATE_WRITE, err);
+	return rc != 0 ? rc : mirror_map_add(b, attr->mirror->st_ino, err);
+}
+
 static int
 open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	bool writable = (fcntl(attr->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+	bool in_memory = fd_in_memory(attr->fd);
 	struct statfs fs;
-	const char *step;
-	struct statx st;
-	int rc;
+	int rc = check_file(attr, in_memory, writable, err);
 
-	rc = numa_check(attr->numa_node, err);
 	if (rc != 0)
 		return rc;
-	if (!writable && (attr->access & MEM_ACCESS_LOCAL_WRITE) != 0)
-		return error_set(err, EACCES,
-			"file: not open for reading and writing, which LOCAL_WRITE needs");
-	if (file_known(attr->fd, &st) != 0)
-		return error_set(err, errno, "file: %s", strerror(errno));
-	if (file_is_served_by_program(&st))
-		return error_set(err, EINVAL,
-			"file: a program serves its file system (FUSE), and could make this process "
-			"wait for its pages; allowed: files on disks and in memory");
-	/* only of files in memory: others' file systems may never answer */
-	if (fd_in_memory(attr->fd) && fstatfs(attr->fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC) {
+	if (in_memory && fstatfs(attr->fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC) {
 		page = (uint64_t)fs.f_bsize;
 		b->hugepages = true;
 	}
-	if (attr->offset % page != 0)
+	if (!of_program(attr) && attr->offset % page != 0)
 		return error_set(err, EINVAL,
 			"offset: got %" PRIu64 ", must be a multiple of the page size, %" PRIu64,
 			attr->offset, page);
-	/* Touching a page past the end of a file raises SIGBUS. */
-	if (attr->offset > st.stx_size || attr->length > st.stx_size - attr->offset)
-		return error_set(err, EINVAL,
-			"length: %" PRIu64 " bytes from offset %" PRIu64
-			" are not in the file, which has %" PRIu64,
-			attr->length, attr->offset, (uint64_t)st.stx_size);
-	if (!round_up(attr->length, page, &b->map_len))
-		return error_set(err, EINVAL, "length: got %" PRIu64, attr->length);
+	rc = choose_pages(b, attr, page, err);
+	if (rc != 0)
+		return rc;
 	/*
 	 * A read-only file is mapped privately: local stores go to a copy, the file is not changed.
 	 */
-	rc = map_pages(b, attr, writable ? MAP_SHARED : MAP_PRIVATE, attr->fd, attr->offset,
-		writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, &step);
+	rc = map_pages(b, attr, writable ? MAP_SHARED : MAP_PRIVATE,
+		writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, err);
 	if (rc != 0)
-		return error_set(err, -rc, "file: %s: %s", step, strerror(-rc));
+		return rc;
 	b->watched = lost_watch(b->map, b->map_len, page);
-	if (b->watched == 0) {
-		munmap(b->map, b->map_len);
-		return error_set_limit(err, ENOSPC, "path: too many regions of files");
-	}
-	return 0;
+	return b->watched != 0 ? 0 : error_set(err, ENOMEM, "file: no memory to watch its pages");
 }
 
 static int
@@ -221,15 +276,17 @@ open_any(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 {
 	switch (attr->backing) {
 	case MEM_ANONYMOUS:
-		return open_anonymous(b, attr, err);
+		if (attr->hugepages && open_anonymous(b, attr, true, NULL) == 0)
+			return 0;
+		backing_close(b);
+		return open_anonymous(b, attr, false, err);
+	case MEM_MIRROR:
+		return open_mirror(b, attr, err);
 	case MEM_FILE:
+	case MEM_SHARED:
 		return open_file(b, attr, err);
 	case MEM_EXTERNAL:
 		return open_external(b, attr, err);
-	case MEM_MIRROR:
-		return mirror_map(b, attr, err);
-	case MEM_SHARED:
-		return shared_map(b, attr, err);
 	}
 	return error_set(err, EINVAL, "backing: got %d", (int)attr->backing);
 }
@@ -250,9 +307,14 @@ backing_open(struct backing *b, const struct mem_mr_attr *attr, struct error *er
 
 	memset(b, 0, sizeof(*b));
 	rc = open_any(b, attr, err);
-	if (rc == 0)
-		b->numa_node = node_of(b->base);
-	return rc;
+	if (rc != 0) {
+		backing_close(b);
+		return rc;
+	}
+	if (b->map != NULL)
+		b->base = (uint8_t *)b->map + (first_byte(attr) - b->from);
+	b->numa_node = b->mirror != NULL ? mirror_map_node(b->mirror, node_of) : node_of(b->base);
+	return 0;
 }
 
 void

@@ -19,20 +19,6 @@ key_space_init(struct key_space *k, const struct rng *rng, uint32_t entries)
 		k->index_bits++;
 }
 
-uint32_t
-key_permute(const struct key_space *k, uint32_t plain)
-{
-	uint32_t left = plain >> 12, right = plain & 0xfff, tmp;
-	unsigned int i;
-
-	for (i = 0; i < KEY_ROUNDS; i++) {
-		tmp = right;
-		right = left ^ key_round(k, i, right);
-		left = tmp;
-	}
-	return left << 12 | right;
-}
-
 /* The low byte: a bijection of the wrap count that differs for each value of the upper bits. */
 static uint32_t
 low_byte(const struct key_space *k, uint32_t upper, uint32_t wrap)
@@ -48,7 +34,7 @@ low_byte(const struct key_space *k, uint32_t upper, uint32_t wrap)
 uint32_t
 key_make(const struct key_space *k, uint32_t index, uint32_t serial)
 {
-	uint32_t upper = key_permute(k, (serial << k->index_bits | index) & 0xffffff);
+	uint32_t upper = key_permute(k, (serial << k->index_bits | index) & 0xffffff, false);
 	uint32_t wrap = serial >> (KEY_BITS - k->index_bits);
 
 	return upper << 8 | low_byte(k, upper, wrap);

@@ -20,6 +20,7 @@
  * access also checks protection domain and rights.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/env.h"
@@ -39,28 +40,25 @@ struct key_space {
 void key_space_init(struct key_space *k, const struct rng *rng, uint32_t entries);
 /** Key number `serial` of a table index. */
 uint32_t key_make(const struct key_space *k, uint32_t index, uint32_t serial);
-/** The permutation, 24 bits to 24 bits. */
-uint32_t key_permute(const struct key_space *k, uint32_t plain);
-
 static inline uint32_t
 key_round(const struct key_space *k, unsigned int i, uint32_t half)
 {
 	return (uint32_t)(((half ^ k->mask[i]) * k->factor[i]) >> 52);
 }
 
-/** The inverse of key_permute(). */
+/** The permutation, 24 bits to 24 bits; @p back: its inverse. */
 static inline uint32_t
-key_unpermute(const struct key_space *k, uint32_t scrambled)
+key_permute(const struct key_space *k, uint32_t x, bool back)
 {
-	uint32_t left = scrambled >> 12, right = scrambled & 0xfff, tmp;
-	int i;
+	uint32_t left = x >> 12, right = x & 0xfff, tmp;
+	unsigned int i;
 
-	for (i = KEY_ROUNDS - 1; i >= 0; i--) {
-		tmp = left;
-		left = right ^ key_round(k, (unsigned int)i, left);
-		right = tmp;
+	for (i = 0; i < KEY_ROUNDS; i++) {
+		tmp = right;
+		right = left ^ key_round(k, back ? KEY_ROUNDS - 1 - i : i, right);
+		left = tmp;
 	}
-	return left << 12 | right;
+	return right << 12 | left; /* halves exchanged: the same rounds, backwards, undo it */
 }
 
 /**
@@ -70,7 +68,7 @@ key_unpermute(const struct key_space *k, uint32_t scrambled)
 static inline uint32_t
 key_index(const struct key_space *k, uint32_t key)
 {
-	return key_unpermute(k, key >> 8) & ((UINT32_C(1) << k->index_bits) - 1);
+	return key_permute(k, key >> 8, true) & ((UINT32_C(1) << k->index_bits) - 1);
 }
 
 #endif

@@ -11,7 +11,7 @@
 static void *
 mem_table_alloc(const struct mem *mem, uint32_t entries, size_t size)
 {
-	return mem_zalloc(mem->alloc, (entries > 0 ? entries : 1) * size, 64);
+	return mem_zalloc(mem->alloc, RTE_MAX(entries, 1u) * size, 64);
 }
 
 static bool
@@ -38,7 +38,7 @@ mem_create(const struct mem_config *config)
 
 	RTE_ASSERT(config->alloc != NULL && config->rng != NULL);
 	RTE_ASSERT((config->grace.start == NULL) == (config->grace.done == NULL));
-	if (config->max_pd == 0 || config->max_pd >= PD_FREE || config->max_mr == 0 ||
+	if (config->max_pd == 0 || config->max_pd >= COUNT_CLOSED || config->max_mr == 0 ||
 		config->max_mr > most || config->max_mw > most - config->max_mr)
 		return NULL;
 	mem = mem_zalloc(config->alloc, sizeof(*mem), 64);
@@ -59,16 +59,15 @@ mem_create(const struct mem_config *config)
 	mem->mw_states = mem_table_alloc(mem, mem->max_mw, sizeof(*mem->mw_states));
 	if (mem->records.record == NULL || mem->pd_refs == NULL || mem->mrs == NULL ||
 		mem->mws == NULL || mem->mw_states == NULL ||
-		!fifo_create(mem, &mem->free_pd, mem->max_pd) ||
 		!fifo_create(mem, &mem->free_mr, mem->max_mr) ||
 		!fifo_create(mem, &mem->free_mw, mem->max_mw)) {
 		mem_destroy(mem);
 		return NULL;
 	}
 	for (i = 0; i < mem->max_pd; i++)
-		mem->pd_refs[i] = PD_FREE;
+		mem->pd_refs[i] = COUNT_CLOSED;
 	for (i = 0; i < mem->max_mr; i++)
-		mem->mrs[i].windows = MR_NO_BIND;
+		mem->mrs[i].windows = COUNT_CLOSED;
 	return mem;
 }
 
@@ -83,7 +82,6 @@ mem_destroy(struct mem *mem)
 		backing_close(&mem->mrs[i].backing);
 	mem_free(mem->alloc, mem->free_mw.ring);
 	mem_free(mem->alloc, mem->free_mr.ring);
-	mem_free(mem->alloc, mem->free_pd.ring);
 	mem_free(mem->alloc, mem->mw_states);
 	mem_free(mem->alloc, mem->mws);
 	mem_free(mem->alloc, mem->mrs);

@@ -29,6 +29,8 @@
 #include "base/env.h"
 #include "base/error.h"
 
+struct stat;
+
 struct mem;
 
 /* access flags, as ibv_access_flags (rc-transport 11) */
@@ -73,6 +75,14 @@ int mem_pd_free(struct mem *mem, uint32_t pd, struct error *err);
 int mem_pd_hold(struct mem *mem, uint32_t pd);
 void mem_pd_release(struct mem *mem, uint32_t pd);
 
+struct mem_pd_info {
+	uint32_t pd;
+	uint32_t users; /**< regions, windows, QPs and SRQs in it */
+};
+
+/** Walk the domains: *cursor 0 starts. @retval false at the end */
+bool mem_pd_next(const struct mem *mem, uint64_t *cursor, struct mem_pd_info *info);
+
 /* --- memory regions: control thread --- */
 
 /** Where a region's bytes come from. */
@@ -83,7 +93,11 @@ enum mem_backing {
 	/** the caller's bytes at .base (a named memzone, a static buffer); not freed here */
 	MEM_EXTERNAL,
 	MEM_MIRROR, /**< memory of another program, by its mirror file (mirror.h) */
-	MEM_SHARED, /**< memory of another program, by a file that it has passed (shared.h) */
+	/**
+	 * memory that another program has mapped already: it passes a descriptor of the file in
+	 * memory (tmpfs, memfd, hugetlbfs), open for writing, which proves that it may write there
+	 */
+	MEM_SHARED,
 };
 
 struct mem_mr_attr {
@@ -98,6 +112,7 @@ struct mem_mr_attr {
 	int fd; /**< MEM_FILE, MEM_MIRROR, MEM_SHARED: its descriptor, which stays the caller's */
 	const char
 		*memzone; /**< MEM_EXTERNAL: name of the memzone at .base; mem does not read it */
+	const struct stat *mirror; /**< MEM_MIRROR: fstat() of .fd, which polca has made */
 	uint64_t offset; /**< MEM_FILE: page aligned; MEM_SHARED; MEM_MIRROR: address of byte 0 */
 	void *base; /**< MEM_EXTERNAL */
 	bool hugepages; /**< MEM_ANONYMOUS */
@@ -239,16 +254,11 @@ enum mem_verdict {
 /**
  * Check an access and translate its address.
  *
+ * @param hint    caches the key's table index, for a caller that uses the same key repeatedly; any
+ *   value at first
  * @param access  the one MEM_ACCESS_ right needed; 0: local read
  * @param len     > 0; callers skip the check for a zero-length access, which needs none
  * @param host    host address of va; valid until the worker's next quiescent state
- */
-enum mem_verdict mem_access(const struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn,
-	uint64_t va, uint64_t len, uint32_t access, uint8_t **host);
-/**
- * mem_access() for a caller that uses the same key repeatedly: *hint caches the key's table index.
- *
- * @param hint  initially 0; any value is correct, a wrong one only costs a lookup
  */
 enum mem_verdict mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd,
 	uint32_t qpn, uint64_t va, uint64_t len, uint32_t access, uint8_t **host);

@@ -13,9 +13,10 @@
  *
  * The program holds the file open and is not trusted. The file is sealed: it cannot shrink, so no
  * access raises SIGBUS. A program that punches holes reads and writes zeros there.
+ *
+ * A program that registers the same memory again, with another key, gets a region on the mapping
+ * that is there already. Control thread only.
  */
-
-#include <sys/stat.h>
 
 #include "mem/backing.h"
 
@@ -24,15 +25,13 @@
 
 /** Create a program's mirror. @return its descriptor, or a negative errno */
 int mem_mirror_create(struct error *err);
-/** Map the bytes from address @p attr->offset on, all of which must be in the mirror. */
-int mirror_map(struct backing *b, const struct mem_mr_attr *attr, struct error *err);
 
-/* --- mirror_maps.c --- */
-
-/** Use the mapping of these bytes of the mirror, if a region has it. */
-bool mirror_map_share(struct backing *b, const struct stat *mirror, uint64_t from, size_t len);
+/** Use the mapping of these pages of the mirror with this inode, if a region has it. */
+bool mirror_map_share(struct backing *b, uint64_t inode);
 /** The region has a new mapping, which others may use. @return -ENOMEM */
-int mirror_map_add(struct backing *b, const struct stat *mirror, uint64_t from);
+int mirror_map_add(struct backing *b, uint64_t inode, struct error *err);
+/** The NUMA node of its first page, of which @p node_of asks the kernel, once. */
+int mirror_map_node(struct mirror_map *m, int (*node_of)(void *addr));
 /** A region ends; its last one unmaps. */
 void mirror_map_leave(struct mirror_map *m);
 

@@ -7,11 +7,7 @@
  * (access.c).
  */
 
-#include <errno.h>
-#include <inttypes.h>
-
 #include "base/plural.h"
-#include "mem/lost.h"
 #include "mem/table.h"
 
 #define MR_ACCESS                                                                                  \
@@ -141,15 +137,15 @@ int
 mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 {
 	struct mem_mr *mr = mr_find(mem, key);
-	uint32_t index, windows = 0;
+	uint32_t index, windows;
 
 	if (mr == NULL)
 		return error_set(err, ENOENT, "mr: no memory region 0x%08x", key);
 	index = (uint32_t)(mr - mem->mrs);
 	if (mr->state == MR_LIVE) {
 		/* check and set in one step, so that no worker binds a window in between */
-		if (!__atomic_compare_exchange_n(&mr->windows, &windows, MR_NO_BIND, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		windows = count_close(&mr->windows);
+		if (windows != 0)
 			return error_set(err, EBUSY,
 				"mr: region 0x%08x has %u bound memory window%s", key, windows,
 				plural(windows));
@@ -164,25 +160,6 @@ mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 	mem_pd_release(mem, mr->info.pd);
 	index_put(&mem->free_mr, index);
 	return 0;
-}
-
-bool
-mr_hold(struct mem_mr *mr)
-{
-	uint32_t n = RELAXED_GET(mr->windows);
-
-	do {
-		if ((n & MR_NO_BIND) != 0)
-			return false;
-	} while (!__atomic_compare_exchange_n(&mr->windows, &n, n + 1, false, __ATOMIC_ACQ_REL,
-		__ATOMIC_RELAXED));
-	return true;
-}
-
-void
-mr_release(struct mem_mr *mr)
-{
-	__atomic_fetch_sub(&mr->windows, 1, __ATOMIC_RELEASE);
 }
 
 int

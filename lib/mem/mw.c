@@ -8,8 +8,6 @@
  * claim, two consumers use one window at the same time: the later operation fails, nothing waits.
  */
 
-#include <errno.h>
-
 #include "mem/table.h"
 
 /* The key's index in mws. The key may change until the window is claimed. */
@@ -65,7 +63,7 @@ static void
 mw_unbind(struct mem *mem, uint32_t i, uint32_t state)
 {
 	record_retract(mw_record(mem, i));
-	mr_release(&mem->mrs[mem->mws[i].mr_index]);
+	count_down(&mem->mrs[mem->mws[i].mr_index].windows);
 	if ((state & MW_BOUND_QP) != 0)
 		__atomic_fetch_sub(qp_bucket(mem, state & 0xffffff), 1, __ATOMIC_RELAXED);
 }
@@ -200,7 +198,7 @@ mw_prepare(struct mem *mem, uint32_t i, uint32_t state, const struct mem_bind *b
 	if (rc != 0)
 		return rc;
 	/* The record was valid just now, so the index is not reused before a grace period. */
-	return mr_hold(&mem->mrs[key_index(&mem->keys, b->mr_key)]) ? 0 : -ENOENT;
+	return count_up(&mem->mrs[key_index(&mem->keys, b->mr_key)].windows) ? 0 : -ENOENT;
 }
 
 /* Give a claimed window its new key and binding. @return its new state */
@@ -286,16 +284,14 @@ void
 mem_qp_gone(struct mem *mem, uint32_t qpn)
 {
 	uint32_t i, state = MW_BOUND_QP | qpn;
+	uint64_t none;
 
 	if (qpn >= MW_BOUND_QP || RELAXED_GET(*qp_bucket(mem, qpn)) == 0)
 		return;
-	for (i = 0; i < mem->max_mw; i++) {
-		if (RELAXED_GET(mem->mw_states[i]) != state ||
-			!mw_claim(mem, i, RELAXED_GET(mem->mws[i].key), state))
-			continue;
-		mw_unbind(mem, i, state);
-		mw_set_state(mem, i, MW_UNBOUND);
-	}
+	for (i = 0; i < mem->max_mw; i++)
+		if (RELAXED_GET(mem->mw_states[i]) == state)
+			mem_invalidate(mem, RELAXED_GET(mem->mws[i].key), mem->mws[i].pd, qpn,
+				&none);
 }
 
 static void

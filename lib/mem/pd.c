@@ -3,65 +3,61 @@
  */
 
 /*
- * Protection domains: a number and a reference count. Numbers start at 1, so that a zeroed
- * structure names no domain. The count is atomic because a worker may create a QP in a domain
- * while the control thread frees it.
+ * Protection domains: a number and a count of references, which is closed while the domain is free.
+ * Numbers start at 1, so that a zeroed structure names no domain. A worker may create a QP in a
+ * domain while the control thread frees it.
  */
 
-#include <errno.h>
-
-#include "mem/pd.h"
 #include "mem/table.h"
 
 static int
-pd_alloc(struct mem *mem, bool (*get)(struct index_fifo *, uint32_t *), uint32_t *pd,
-	struct error *err)
+pd_alloc(struct mem *mem, bool top, uint32_t *pd, struct error *err)
 {
-	uint32_t index;
+	uint32_t n, i;
 
-	if (!get(&mem->free_pd, &index))
-		return error_set_limit(err, ENOMEM,
-			"pd: all %u protection domains are in use (limits.max_pd)", mem->max_pd);
-	RELEASE_SET(mem->pd_refs[index], 0);
-	*pd = index + 1;
-	return 0;
+	for (n = 0; n < mem->max_pd; n++) {
+		i = top ? mem->max_pd - 1 - n : mem->pd_next++ % mem->max_pd;
+		if (RELAXED_GET(mem->pd_refs[i]) != COUNT_CLOSED)
+			continue;
+		RELEASE_SET(mem->pd_refs[i], 0);
+		*pd = i + 1;
+		return 0;
+	}
+	return error_set_limit(err, ENOMEM,
+		"pd: all %u protection domains are in use (limits.max_pd)", mem->max_pd);
 }
 
 int
 mem_pd_alloc(struct mem *mem, uint32_t *pd, struct error *err)
 {
-	return pd_alloc(mem, index_get, pd, err);
+	return pd_alloc(mem, false, pd, err);
 }
 
 int
 mem_pd_alloc_top(struct mem *mem, uint32_t *pd, struct error *err)
 {
-	return pd_alloc(mem, index_get_top, pd, err);
+	return pd_alloc(mem, true, pd, err);
 }
 
-/* The reference count of a domain; PD_FREE for a number out of range. */
+/* The reference count of a domain; NULL for a number out of range. */
 static uint32_t *
 pd_refs(struct mem *mem, uint32_t pd)
 {
-	static uint32_t none = PD_FREE;
-
-	return pd >= 1 && pd <= mem->max_pd ? &mem->pd_refs[pd - 1] : &none;
+	return pd >= 1 && pd <= mem->max_pd ? &mem->pd_refs[pd - 1] : NULL;
 }
 
 int
 mem_pd_free(struct mem *mem, uint32_t pd, struct error *err)
 {
-	uint32_t refs = 0;
+	uint32_t *count = pd_refs(mem, pd),
+		 refs = count != NULL ? count_close(count) : COUNT_CLOSED;
 
-	if (!__atomic_compare_exchange_n(pd_refs(mem, pd), &refs, PD_FREE, false, __ATOMIC_ACQ_REL,
-		    __ATOMIC_ACQUIRE)) {
-		if (refs == PD_FREE)
-			return error_set(err, ENOENT, "pd: no protection domain %u", pd);
+	if (refs == COUNT_CLOSED)
+		return error_set(err, ENOENT, "pd: no protection domain %u", pd);
+	if (refs != 0)
 		return error_set(err, EBUSY,
 			"pd: protection domain %u still has %u regions, windows, QPs or SRQs", pd,
 			refs);
-	}
-	index_put(&mem->free_pd, pd - 1);
 	return 0;
 }
 
@@ -72,7 +68,7 @@ mem_pd_next(const struct mem *mem, uint64_t *cursor, struct mem_pd_info *info)
 
 	while (*cursor < mem->max_pd) {
 		refs = RELAXED_GET(mem->pd_refs[(*cursor)++]);
-		if (refs == PD_FREE)
+		if (refs == COUNT_CLOSED)
 			continue;
 		*info = (struct mem_pd_info){ (uint32_t)*cursor, refs };
 		return true;
@@ -83,22 +79,17 @@ mem_pd_next(const struct mem *mem, uint64_t *cursor, struct mem_pd_info *info)
 int
 mem_pd_hold(struct mem *mem, uint32_t pd)
 {
-	uint32_t *refs = pd_refs(mem, pd);
-	uint32_t n = RELAXED_GET(*refs);
+	uint32_t *count = pd_refs(mem, pd);
 
-	do {
-		if (n == PD_FREE)
-			return -ENOENT;
-	} while (!__atomic_compare_exchange_n(refs, &n, n + 1, false, __ATOMIC_ACQ_REL,
-		__ATOMIC_RELAXED));
-	return 0;
+	return count != NULL && count_up(count) ? 0 : -ENOENT;
 }
 
 void
 mem_pd_release(struct mem *mem, uint32_t pd)
 {
-	uint32_t refs = __atomic_fetch_sub(pd_refs(mem, pd), 1, __ATOMIC_RELEASE);
+	uint32_t *count = pd_refs(mem, pd);
 
-	RTE_SET_USED(refs);
-	RTE_ASSERT(refs > 0 && refs != PD_FREE);
+	RTE_ASSERT(count != NULL);
+	if (count != NULL)
+		count_down(count);
 }

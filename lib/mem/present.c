@@ -2,12 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <errno.h>
-#include <inttypes.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "mem/present.h"
+#include "mem/backing.h"
 
 #define PRESENT_STEP 4096 /* pages asked for at a time */
 
@@ -54,19 +49,4 @@ present_pages(int fd, uint64_t offset, void *map, size_t length)
 				return false;
 	}
 	return true;
-}
-
-/*
- * A program can remove pages that it has registered. Our next access makes them again, and they are
- * charged to us: so whole pages count, also huge ones of which a region has a byte.
- */
-int
-present_check_bytes(const struct mem_mr_attr *attr, uint64_t bytes, struct error *err)
-{
-	if (attr->max_bytes == 0 || bytes <= attr->max_bytes)
-		return 0;
-	return error_set_limit(err, ENOMEM,
-		"length: got %" PRIu64 " in whole pages, allowed: %" PRIu64
-		" more (verbs.mr_mb, verbs.user_mr_mb)",
-		bytes, attr->max_bytes);
 }

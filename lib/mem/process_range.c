@@ -5,17 +5,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/capability.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/capability.h"
 #include "mem/process_range.h"
 
 /* --- capabilities --- */
@@ -25,44 +24,8 @@
  * the calls here has them effective, and only for these.
  */
 #define NEEDED                                                                                     \
-	(UINT64_C(1) << CAP_CHECKPOINT_RESTORE | UINT64_C(1) << CAP_SYS_PTRACE |                   \
-		UINT64_C(1) << CAP_DAC_READ_SEARCH)
-
-struct capabilities {
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-};
-
-static struct __user_cap_header_struct this_thread = { .version = _LINUX_CAPABILITY_VERSION_3 };
-
-static bool
-capabilities_read(struct capabilities *c)
-{
-	uint64_t permitted;
-
-	if (syscall(SYS_capget, &this_thread, c->data) != 0)
-		return false;
-	permitted = c->data[0].permitted | (uint64_t)c->data[1].permitted << 32;
-	return (permitted & NEEDED) == NEEDED;
-}
-
-static bool
-capabilities_raise(struct capabilities *before)
-{
-	struct capabilities raised;
-
-	if (!capabilities_read(before))
-		return false;
-	raised = *before;
-	raised.data[0].effective |= (uint32_t)NEEDED;
-	raised.data[1].effective |= (uint32_t)(NEEDED >> 32);
-	return syscall(SYS_capset, &this_thread, raised.data) == 0;
-}
-
-static void
-capabilities_restore(const struct capabilities *before)
-{
-	syscall(SYS_capset, &this_thread, before->data);
-}
+	(CAPABILITY(CAP_CHECKPOINT_RESTORE) | CAPABILITY(CAP_SYS_PTRACE) |                         \
+		CAPABILITY(CAP_DAC_READ_SEARCH))
 
 static int
 set_not_permitted(struct error *err)
@@ -76,12 +39,7 @@ set_not_permitted(struct error *err)
 bool
 process_range_permitted(struct error *err)
 {
-	struct capabilities c;
-
-	if (capabilities_read(&c))
-		return true;
-	set_not_permitted(err);
-	return false;
+	return capabilities_permitted(NEEDED) || set_not_permitted(err) == 0;
 }
 
 int
@@ -91,7 +49,7 @@ process_directory_open(pid_t pid)
 	char path[32];
 	int fd;
 
-	if (!capabilities_raise(&before))
+	if (!capabilities_raise(NEEDED, &before))
 		return -EPERM;
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -103,15 +61,16 @@ process_directory_open(pid_t pid)
 
 /* --- the list of mappings --- */
 
-struct listed_mapping {
-	uint64_t from, to, offset, inode;
-	dev_t device;
-	char perms[5];
-};
+/* The offset in its file that a mapping gives an address. */
+static uint64_t
+file_offset(const struct process_mapping *m, uint64_t addr)
+{
+	return m->offset + (addr - m->from);
+}
 
 /* The next mapping that ends after an address. @return false: there is none */
 static bool
-read_mapping(FILE *list, uint64_t at, char **line, size_t *size, struct listed_mapping *m)
+read_mapping(FILE *list, uint64_t at, char **line, size_t *size, struct process_mapping *m)
 {
 	unsigned int major_number, minor_number;
 
@@ -130,7 +89,7 @@ read_mapping(FILE *list, uint64_t at, char **line, size_t *size, struct listed_m
 
 /* The part of the range from `at` on is this mapping's, if it continues the file of the first. */
 static int
-check_mapping(const struct process_range *r, const struct listed_mapping *m, uint64_t at,
+check_mapping(const struct process_range *r, const struct process_mapping *m, uint64_t at,
 	struct error *err)
 {
 	if (m->from > at)
@@ -141,8 +100,8 @@ check_mapping(const struct process_range *r, const struct listed_mapping *m, uin
 			" must be shared, for reading and writing; it is %s",
 			at, m->perms);
 	if (at != r->addr &&
-		(m->device != r->device || m->inode != r->inode ||
-			m->offset != r->offset + (m->from - r->addr)))
+		(m->device != r->first.device || m->inode != r->first.inode ||
+			file_offset(m, at) != file_offset(&r->first, at)))
 		return error_set(err, EINVAL,
 			"addr: the bytes from 0x%" PRIx64
 			" on do not follow those before them in one file",
@@ -150,21 +109,11 @@ check_mapping(const struct process_range *r, const struct listed_mapping *m, uin
 	return 0;
 }
 
-static void
-take_first(struct process_range *r, const struct listed_mapping *m)
-{
-	r->from = m->from;
-	r->to = m->to;
-	r->offset = m->offset + (r->addr - m->from);
-	r->device = m->device;
-	r->inode = m->inode;
-}
-
 static int
 walk_mappings(struct process_range *r, FILE *list, struct error *err)
 {
 	uint64_t at = r->addr, end = r->addr + r->length;
-	struct listed_mapping m = { 0 };
+	struct process_mapping m = { 0 };
 	unsigned int num = 0;
 	char *line = NULL;
 	size_t size = 0;
@@ -180,7 +129,7 @@ walk_mappings(struct process_range *r, FILE *list, struct error *err)
 		else
 			rc = check_mapping(r, &m, at, err);
 		if (rc == 0 && at == r->addr)
-			take_first(r, &m);
+			r->first = m;
 	}
 	free(line);
 	return rc;
@@ -194,7 +143,7 @@ read_mappings(struct process_range *r, struct error *err)
 	FILE *list = copy >= 0 ? fdopen(copy, "r") : NULL;
 
 	if (list == NULL) {
-		rc = error_set(err, errno, "the program's mappings: %s", strerror(errno));
+		rc = error_set(err, errno, "the program's mappings: %m");
 		if (copy >= 0)
 			close(copy);
 		return rc;
@@ -214,7 +163,7 @@ check_owner(int process, uid_t uid, struct error *err)
 	struct stat st;
 
 	if (fstatat(process, "maps", &st, 0) != 0)
-		return error_set(err, errno, "the program: %s", strerror(errno));
+		return error_set(err, errno, "the program: %m");
 	if (st.st_uid != uid)
 		return error_set(err, EACCES,
 			"the program has changed its user, or hides its memory (PR_SET_DUMPABLE)");
@@ -241,7 +190,7 @@ process_range_find(struct process_range *r, int process, uid_t uid, uint64_t add
 	if (r->maps < 0 && errno == EACCES)
 		return set_not_permitted(err);
 	if (r->maps < 0)
-		return error_set(err, errno, "the program's mappings: %s", strerror(errno));
+		return error_set(err, errno, "the program's mappings: %m");
 	rc = check_owner(process, uid, err);
 	if (rc == 0)
 		rc = read_mappings(r, err);
@@ -265,14 +214,13 @@ name_mapped_file(const struct process_range *r, struct error *err)
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, r->from, r->to);
+	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, r->first.from, r->first.to);
 	fd = openat(r->process, path, O_PATH | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
 	if (errno == EPERM || errno == EACCES)
 		return set_not_permitted(err);
-	return error_set(err, errno, "addr: the mapping at 0x%" PRIx64 " has changed: %s", r->addr,
-		strerror(errno));
+	return error_set(err, errno, "addr: the mapping at 0x%" PRIx64 " has changed: %m", r->addr);
 }
 
 /*
@@ -286,7 +234,7 @@ check_mapped_file(int fd, uid_t uid, struct error *err)
 	struct stat st;
 
 	if (fstatfs(fd, &fs) != 0)
-		return error_set(err, errno, "file: %s", strerror(errno));
+		return error_set(err, errno, "file: %m");
 	if (fs.f_type != TMPFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC)
 		return error_set(err, EINVAL,
 			"file: not in memory; shared memory must be a memfd, or on tmpfs or hugetlbfs");
@@ -312,9 +260,8 @@ open_named_file(int name, uid_t uid, struct error *err)
 	if (fd >= 0)
 		return fd;
 	return error_set(err, errno,
-		"file: its mode does not let polca's user read and write it (%s): keep a "
-		"descriptor of it open",
-		strerror(errno));
+		"file: its mode does not let polca's user read and write it (%m): keep a "
+		"descriptor of it open");
 }
 
 int
@@ -337,11 +284,12 @@ process_range_confirm(const struct process_range *r, int fd, struct error *err)
 	int rc;
 
 	if (fstat(fd, &st) != 0)
-		return error_set(err, errno, "file: %s", strerror(errno));
+		return error_set(err, errno, "file: %m");
 	rc = read_mappings(&now, err);
 	if (rc != 0)
 		return rc;
-	if (now.device != st.st_dev || now.inode != st.st_ino || now.offset != r->offset)
+	if (now.first.device != st.st_dev || now.first.inode != st.st_ino ||
+		file_offset(&now.first, r->addr) != file_offset(&r->first, r->addr))
 		return error_set(err, EACCES,
 			"addr: the mapping at 0x%" PRIx64 " has changed meanwhile", r->addr);
 	return 0;
@@ -356,7 +304,7 @@ find_and_open(int process, uid_t uid, uint64_t addr, uint64_t length, uint64_t *
 
 	if (rc != 0)
 		return rc;
-	*offset = r.offset;
+	*offset = file_offset(&r.first, addr);
 	fd = process_range_open(&r, err);
 	rc = fd < 0 ? fd : process_range_confirm(&r, fd, err);
 	process_range_close(&r);
@@ -374,7 +322,7 @@ process_range_file(int process, uid_t uid, uint64_t addr, uint64_t length, uint6
 	struct capabilities before;
 	int fd;
 
-	if (!capabilities_raise(&before))
+	if (!capabilities_raise(NEEDED, &before))
 		return set_not_permitted(err);
 	fd = find_and_open(process, uid, addr, length, offset, err);
 	capabilities_restore(&before);

@@ -28,15 +28,19 @@
 
 #include "base/error.h"
 
+/** A line of the list. */
+struct process_mapping {
+	uint64_t from, to, offset, inode;
+	dev_t device;
+	char perms[5];
+};
+
 struct process_range {
 	int process; /**< directory of the process in /proc */
 	int maps; /**< its list of mappings */
 	uid_t uid; /**< its user */
 	uint64_t addr, length;
-	uint64_t from, to; /**< of the mapping that has .addr */
-	uint64_t offset; /**< of .addr, in the file */
-	dev_t device;
-	ino_t inode;
+	struct process_mapping first; /**< that has .addr */
 };
 
 /** The mappings that a range may lie in. */

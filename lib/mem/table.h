@@ -83,29 +83,45 @@ index_put(struct index_fifo *f, uint32_t index)
 	f->count++;
 }
 
-/** Take the highest free index, however recently it was freed. */
-static inline bool
-index_get_top(struct index_fifo *f, uint32_t *index)
-{
-	uint32_t i = 0, n;
+/*
+ * Counts of references: to a domain, and of the windows bound to a region. Workers count while the
+ * control thread closes a count that is 0.
+ */
+#define COUNT_CLOSED 0x80000000u
 
-	if (f->count == 0)
-		return false;
-	/* two turns of the queue: find it, and leave it out */
-	for (*index = 0, n = f->count; n > 0; n--) {
-		index_get(f, &i);
-		index_put(f, i);
-		*index = RTE_MAX(*index, i);
-	}
-	for (n = f->count; n > 0; n--) {
-		index_get(f, &i);
-		if (i != *index)
-			index_put(f, i);
-	}
+/** @retval false  it is closed */
+static inline bool
+count_up(uint32_t *count)
+{
+	uint32_t n = RELAXED_GET(*count);
+
+	do {
+		if (n == COUNT_CLOSED)
+			return false;
+	} while (!__atomic_compare_exchange_n(count, &n, n + 1, false, __ATOMIC_ACQ_REL,
+		__ATOMIC_RELAXED));
 	return true;
 }
 
-#define PD_FREE UINT32_MAX /* in pd_refs[]; any other value is the number of references */
+static inline void
+count_down(uint32_t *count)
+{
+	uint32_t n = __atomic_fetch_sub(count, 1, __ATOMIC_RELEASE);
+
+	RTE_SET_USED(n);
+	RTE_ASSERT(n > 0 && n != COUNT_CLOSED);
+}
+
+/** @return 0: it is closed now; else what it was */
+static inline uint32_t
+count_close(uint32_t *count)
+{
+	uint32_t n = 0;
+
+	__atomic_compare_exchange_n(count, &n, COUNT_CLOSED, false, __ATOMIC_ACQ_REL,
+		__ATOMIC_ACQUIRE);
+	return n;
+}
 
 enum mr_state {
 	MR_FREE,
@@ -113,13 +129,11 @@ enum mr_state {
 	MR_DYING, /* record retracted; memory is released after the grace period */
 };
 
-#define MR_NO_BIND 0x80000000u /* in .windows: deregistered, mr_hold() refuses new windows */
-
 struct mem_mr {
 	enum mr_state state;
 	struct mem_mr_info info; /* .lost: mem_mr_lost() has returned it */
 	uint32_t serial; /* of the next key */
-	/* number bound to it; atomic: workers bind, the control thread deregisters */
+	/* number bound to it; closed: deregistered */
 	uint32_t windows;
 	uint64_t token;
 	struct backing backing;
@@ -158,10 +172,10 @@ struct mem {
 	const struct allocator *alloc;
 
 	uint32_t *pd_refs;
+	uint32_t pd_next; /* where mem_pd_alloc() looks next: a number is used again late */
 	struct mem_mr *mrs;
 	struct mem_mw *mws;
 	uint32_t *mw_states;
-	struct index_fifo free_pd;
 	struct index_fifo free_mr;
 	struct index_fifo free_mw;
 	uint32_t lost_seen; /* lost_count() when no region was found */
@@ -208,9 +222,5 @@ mem_grace_start(const struct mem *mem)
 {
 	return mem->grace.start != NULL ? mem->grace.start(mem->grace.arg) : 0;
 }
-
-/** Count one more window bound to a region. @retval false the region is being deregistered */
-bool mr_hold(struct mem_mr *mr);
-void mr_release(struct mem_mr *mr);
 
 #endif

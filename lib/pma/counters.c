@@ -120,6 +120,25 @@ field_put(uint8_t *data, const struct field *f, uint64_t value)
 	}
 }
 
+/* --- totals --- */
+
+/*
+ * Totals are read while other workers count, so a total that sums several counters may briefly seem
+ * to fall behind an earlier reading. Never show less than was read before.
+ */
+void
+pma_totals(struct pma_port *p, struct pma_totals *t)
+{
+	unsigned int c;
+
+	memset(t, 0, sizeof(*t));
+	p->pma->config.totals(p->pma->config.arg, p->index, t);
+	t->value[PMA_LINK_DOWNED] = p->link_downed;
+	for (c = 0; c < PMA_COUNTERS; c++)
+		p->seen.value[c] = RTE_MAX(p->seen.value[c], t->value[c]);
+	*t = p->seen;
+}
+
 /* --- selected ports --- */
 
 struct selection {

@@ -4,7 +4,7 @@
 
 /* The agent as a whole: create its ports, and process what the engine reports about them. */
 
-#include <rte_common.h>
+#include <rte_debug.h>
 
 #include "pma/private.h"
 
@@ -24,6 +24,8 @@ pma_create(const struct pma_config *config)
 	struct pma *p;
 	unsigned int i;
 
+	RTE_ASSERT(config->mad != NULL && config->wheel != NULL && config->alloc != NULL);
+	RTE_ASSERT(config->totals != NULL && config->hz > 0);
 	if (config->num_ports > PMA_PORTS_MAX)
 		return NULL;
 	p = mem_zalloc(config->alloc, sizeof(*p) + config->num_ports * sizeof(p->port[0]), 64);
@@ -66,6 +68,7 @@ pma_link(struct pma *p, uint16_t port, bool up)
 		__atomic_store_n(&pp->link_downed, pp->link_downed + 1, __ATOMIC_RELAXED);
 	pp->known = true;
 	pp->up = up;
+	pma_port_check(pp);
 }
 
 uint64_t
@@ -74,21 +77,4 @@ pma_link_downed(const struct pma *p, uint16_t port)
 	return port < p->config.num_ports
 		? __atomic_load_n(&p->port[port].link_downed, __ATOMIC_RELAXED)
 		: 0;
-}
-
-/*
- * Totals are read while other workers count, so a total that sums several counters may briefly seem
- * to fall behind an earlier reading. Never show less than was read before.
- */
-void
-pma_totals(struct pma_port *p, struct pma_totals *t)
-{
-	unsigned int c;
-
-	memset(t, 0, sizeof(*t));
-	p->pma->config.totals(p->pma->config.arg, p->index, t);
-	t->value[PMA_LINK_DOWNED] = p->link_downed;
-	for (c = 0; c < PMA_COUNTERS; c++)
-		p->seen.value[c] = RTE_MAX(p->seen.value[c], t->value[c]);
-	*t = p->seen;
 }

@@ -10,6 +10,8 @@
  * Private to lib/pma: the agent's state, and the functions its files share.
  */
 
+#include <rte_common.h>
+
 #include "pma/pma.h"
 #include "wire/bytes.h"
 
@@ -72,12 +74,9 @@ struct pma_request {
 /* @return MAD status */
 typedef uint16_t (*pma_handler)(const struct pma_request *r);
 
-/* --- pma.c --- */
-
-void pma_totals(struct pma_port *p, struct pma_totals *t);
-
 /* --- counters.c --- */
 
+void pma_totals(struct pma_port *p, struct pma_totals *t);
 uint16_t pma_counters_get(const struct pma_request *r);
 uint16_t pma_counters_set(const struct pma_request *r);
 uint16_t pma_counters_ext_get(const struct pma_request *r);
@@ -91,6 +90,15 @@ uint16_t pma_samples_control_get(const struct pma_request *r);
 uint16_t pma_samples_control_set(const struct pma_request *r);
 uint16_t pma_samples_result_get(const struct pma_request *r);
 uint16_t pma_samples_result_ext_get(const struct pma_request *r);
+
+/* --- check.c --- */
+
+/* Builds with RTE_ENABLE_ASSERT check a port after each event; others contain none of it. */
+#ifdef RTE_ENABLE_ASSERT
+void pma_port_check(const struct pma_port *p);
+#else
+#define pma_port_check(p) RTE_SET_USED(p)
+#endif
 
 /* --- serve.c --- */
 

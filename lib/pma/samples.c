@@ -97,6 +97,7 @@ sample_expired(struct timer *t, uint64_t now)
 		sample_begin(p, now);
 	else
 		sample_end(p);
+	pma_port_check(p);
 }
 
 void
@@ -160,6 +161,7 @@ pma_samples_control_set(const struct pma_request *r)
 	memset(s->count, 0, sizeof(s->count));
 	s->status = PMA_SAMPLE_STARTED;
 	sample_arm(r->port, r->now, s->start);
+	pma_port_check(r->port);
 	return pma_samples_control_get(r);
 }
 

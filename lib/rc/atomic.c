@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include "rc/responder.h"
+#include "rc/qp.h"
 
 /*
  * The responder executes an IBA Atomic as one CPU atomic instruction, so it is atomic with respect
@@ -11,18 +11,14 @@
  */
 
 uint64_t
-rc_atomic_cmp_swap(uint8_t *host, uint64_t compare, uint64_t swap)
+rc_atomic(uint8_t *host, uint8_t opcode, uint64_t compare, uint64_t swap_add)
 {
-	uint64_t original = compare;
+	uint64_t *at = (uint64_t *)(void *)host, original = compare;
 
+	if (opcode == RC_FETCH_ADD)
+		return __atomic_fetch_add(at, swap_add, __ATOMIC_SEQ_CST);
 	/* if the comparison fails, the builtin stores the value it found in original */
-	__atomic_compare_exchange_n((uint64_t *)(void *)host, &original, swap, false,
-		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(at, &original, swap_add, false, __ATOMIC_SEQ_CST,
+		__ATOMIC_SEQ_CST);
 	return original;
-}
-
-uint64_t
-rc_atomic_fetch_add(uint8_t *host, uint64_t add)
-{
-	return __atomic_fetch_add((uint64_t *)(void *)host, add, __ATOMIC_SEQ_CST);
 }

@@ -4,9 +4,6 @@
 
 /* What the comments of qp.h, requester.h, responder.h, rq.h, cq.h and dcqcn.h claim, asserted. */
 
-#include <rte_common.h>
-#include <rte_debug.h>
-
 #include "base/check.h"
 #include "rc/check.h"
 #include "rc/dcqcn.h"
@@ -20,14 +17,7 @@
 /* The QP that is checked: a failed check prints its last steps. */
 static _Thread_local const struct rc_qp *checked;
 
-static void
-say_qp(FILE *f, const struct rc_qp *qp)
-{
-	fprintf(f, "QP 0x%06x in %s:\n", qp->qpn, qp_state_name(qp->state));
-	rc_trace_print(f, qp->trace, qp->worker->dev->hz);
-}
-
-#define CHECK(what) CHECK_OF(what, say_qp, checked)
+#define CHECK(what) CHECK_OF(what, rc_trace_print, checked)
 
 /* True if a, b and c are in this order on the circle of 2^32. */
 static bool

@@ -4,7 +4,8 @@
 
 /*
  * Completer: processes the responder's packets (rc-transport 4 and 8). Only a response to a PSN in
- * flight has an effect; any other is a duplicate or a ghost and changes nothing.
+ * flight has an effect; any other is a duplicate or a ghost and changes nothing. What is noticed of
+ * lost packets, and what follows: docs/design.md, "The life of a loss".
  */
 
 #include "rc/qp_directory.h"
@@ -42,7 +43,7 @@ take_credits(struct rc_requester *req, const struct packet *pkt)
 		req->unlimited = true;
 		return true;
 	}
-	lsn = psn_add(pkt->msn, credit_values[code]);
+	lsn = psn_add(pkt->msn, aeth_scale(code));
 	if (psn_diff(lsn, req->lsn) <= 0)
 		return false;
 	req->lsn = lsn;
@@ -176,7 +177,8 @@ reach(struct rc_qp *qp, uint32_t psn, bool *moved)
  * A PSN below that of the last skip of the same kind answers a packet sent after the retry, so
  * una's response was lost again. The kinds are compared apart: after an ACK for a duplicate, with
  * the newest PSN, the response of a later Read is lower, and shows no loss. If no lower PSN shows a
- * second loss, the transport timer expires: these packets do not restart it.
+ * second loss, the transport timer expires: these packets do not restart it. While send_psn is una,
+ * the requester has gone back already and has sent nothing again yet.
  *
  * @retval false  no retry is left: the QP failed
  */
@@ -229,43 +231,22 @@ complete_ack(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_IMPLIED_NAK;
 }
 
-/*
- * Implicit ACK of a NAK for `psn`, which is in flight. Unless it returns REACHED, the NAK is not
- * for the oldest WQE, and *v is the verdict.
- */
-static enum reach
-nak_reaches(struct rc_qp *qp, uint32_t psn, bool *moved, enum verdict *v)
-{
-	enum reach r = reach(qp, psn, moved);
-
-	*v = VERDICT_RESPONSE;
-	if (r != REACH_SKIPS)
-		return r;
-	*v = VERDICT_IMPLIED_NAK;
-	return skipped(qp, psn, RC_SKIP_ACK) ? REACH_SKIPS : REACH_FAILED;
-}
-
+/* NAK 0x60 for the oldest WQE: retry from una, which the NAK has reached. */
 static enum verdict
-sequence_nak(struct rc_qp *qp, const struct packet *pkt)
+sequence_nak(struct rc_qp *qp, uint32_t psn, bool moved)
 {
 	struct rc_requester *req = &qp->req;
-	enum verdict v;
-	bool moved;
 
-	rc_count(qp, rcvd_seq_err, 1);
-	if (nak_reaches(qp, pkt->psn, &moved, &v) != REACHED)
-		return v;
 	/*
 	 * rc-cases: ignore a NAK for the PSN that the current retransmission began with. It answers
 	 * packets sent before the rewind, also after an RNR wait, and costs no second retry. A NAK
 	 * for a later PSN is new: the retransmission lost a packet.
 	 */
-	if (!moved && rc_retrying(req) && pkt->psn == req->round_psn)
+	if (!moved && rc_retrying(req) && psn == req->round_psn)
 		return VERDICT_STALE_NAK;
-	/* the requester will resend from una anyway */
-	if (req->rnr_wait == RC_RNR_WAIT || req->send_psn == req->una)
-		return VERDICT_RESPONSE;
-	rc_retry(qp);
+	/* otherwise the requester will resend from una anyway */
+	if (req->rnr_wait != RC_RNR_WAIT && req->send_psn != req->una)
+		rc_retry(qp);
 	return VERDICT_RESPONSE;
 }
 
@@ -281,51 +262,34 @@ wait_rnr(struct rc_qp *qp, uint8_t syndrome)
 	req->timing = false; /* until something is sent again */
 	req->rnr_wait = RC_RNR_WAIT;
 	timer_arm(w->wheel, &req->timer,
-		w->now + rc_ns_to_time(w->dev, rnr_timer_ns[AETH_VALUE(syndrome)]));
+		w->now + rc_ns_to_time(w->dev, rnr_timer_ns(AETH_VALUE(syndrome))));
 }
 
-static enum verdict
-rnr_nak(struct rc_qp *qp, const struct packet *pkt)
+static void
+rnr_nak(struct rc_qp *qp, uint8_t syndrome)
 {
 	struct rc_requester *req = &qp->req;
-	enum verdict v;
-	enum reach r;
-	bool moved;
 
-	rc_count(qp, rcvd_rnr_err, 1);
-	if (req->rnr_wait == RC_RNR_WAIT)
-		return VERDICT_STALE_NAK;
-	r = nak_reaches(qp, pkt->psn, &moved, &v);
-	/* the refused request follows the retried Read: both wait for the RNR timer (seed 001) */
-	if (r == REACH_SKIPS)
-		wait_rnr(qp, pkt->syndrome);
-	if (r != REACHED)
-		return v;
 	if (req->rnr_left == 0) {
 		rc_count(qp, rnr_nak_retry_err, 1);
 		rc_sq_fail(qp, WC_RNR_RETRY_EXC_ERR);
-		return VERDICT_RESPONSE;
+		return;
 	}
 	if (req->rnr_retry != 7) /* 7: retry without limit */
 		req->rnr_left--;
-	wait_rnr(qp, pkt->syndrome);
-	return VERDICT_RESPONSE;
+	wait_rnr(qp, syndrome);
 }
 
 /* NAK 0x61 to 0x63: fail the WQE without a retry (rc-transport 8) */
-static enum verdict
-fatal_nak(struct rc_qp *qp, const struct packet *pkt)
+static void
+fatal_nak(struct rc_qp *qp, uint8_t syndrome)
 {
 	enum wc_status status;
-	enum verdict v;
-	bool moved;
 
-	if (nak_reaches(qp, pkt->psn, &moved, &v) != REACHED)
-		return v;
-	if (pkt->syndrome == AETH_NAK_INVALID_REQUEST) {
+	if (syndrome == AETH_NAK_INVALID_REQUEST) {
 		rc_count(qp, req_remote_invalid_request, 1);
 		status = WC_REM_INV_REQ_ERR;
-	} else if (pkt->syndrome == AETH_NAK_REMOTE_ACCESS) {
+	} else if (syndrome == AETH_NAK_REMOTE_ACCESS) {
 		rc_count(qp, req_remote_access_errors, 1);
 		status = WC_REM_ACCESS_ERR;
 	} else {
@@ -333,22 +297,40 @@ fatal_nak(struct rc_qp *qp, const struct packet *pkt)
 		status = WC_REM_OP_ERR;
 	}
 	rc_sq_fail(qp, status);
-	return VERDICT_RESPONSE;
 }
 
+/* A NAK acknowledges all before it, and has an effect of its own only on the oldest WQE. */
 static enum verdict __rte_noinline
 complete_nak(struct rc_qp *qp, const struct packet *pkt)
 {
-	uint8_t kind = AETH_KIND(pkt->syndrome);
+	bool rnr = AETH_KIND(pkt->syndrome) == AETH_RNR_NAK, moved;
+	bool sequence = pkt->syndrome == AETH_NAK_PSN_SEQUENCE;
+	enum reach r;
 
-	if (kind != AETH_RNR_NAK &&
-		(pkt->syndrome < AETH_NAK_PSN_SEQUENCE || pkt->syndrome > AETH_NAK_REMOTE_OP))
+	if (!rnr && (pkt->syndrome < AETH_NAK_PSN_SEQUENCE || pkt->syndrome > AETH_NAK_REMOTE_OP))
 		return VERDICT_SYNDROME;
 	if (!psn_in_flight(&qp->req, pkt->psn))
 		return not_in_flight(&qp->req, pkt->psn);
-	if (kind == AETH_RNR_NAK)
-		return rnr_nak(qp, pkt);
-	return pkt->syndrome == AETH_NAK_PSN_SEQUENCE ? sequence_nak(qp, pkt) : fatal_nak(qp, pkt);
+	rc_count(qp, rcvd_rnr_err, rnr);
+	rc_count(qp, rcvd_seq_err, sequence);
+	if (rnr && qp->req.rnr_wait == RC_RNR_WAIT)
+		return VERDICT_STALE_NAK;
+	r = reach(qp, pkt->psn, &moved);
+	if (r == REACH_SKIPS) {
+		/* the refused request follows the retried Read: both wait (seed 001) */
+		if (skipped(qp, pkt->psn, RC_SKIP_ACK) && rnr)
+			wait_rnr(qp, pkt->syndrome);
+		return VERDICT_IMPLIED_NAK;
+	}
+	if (r == REACH_FAILED)
+		return VERDICT_RESPONSE;
+	if (sequence)
+		return sequence_nak(qp, pkt->psn, moved);
+	if (rnr)
+		rnr_nak(qp, pkt->syndrome);
+	else
+		fatal_nak(qp, pkt->syndrome);
+	return VERDICT_RESPONSE;
 }
 
 /* --- Read responses and Atomic ACKs --- */

@@ -6,51 +6,33 @@
  * Completion queues. Each worker writes to its own ring of the CQ; one poller reads all rings.
  */
 
-#include <rte_bitops.h>
-#include <rte_common.h>
-
 #include "rc/check.h"
 #include "rc/failure.h"
 #include "rc/qp_move.h"
 
-static struct rc_cq *
-cq_find(const struct rc_dev *dev, uint32_t cqn)
-{
-	if (cqn >= dev->limits.max_cq)
-		return NULL;
-	return __atomic_load_n(&dev->cqs[cqn], __ATOMIC_ACQUIRE);
-}
-
 /* --- control thread --- */
 
-/* The next free CQ number, round robin, so that a freed one is reused late. @return max_cq: none */
+/*
+ * A free CQ number: the highest, or the next, round robin, so that a freed one is reused late.
+ * @return max_cq: none
+ */
 static uint32_t
-cq_next_free(const struct rc_dev *dev)
+cq_free_number(const struct rc_dev *dev, bool top)
 {
-	uint32_t i, n;
+	uint32_t i, n, max = dev->limits.max_cq;
 
-	for (i = 0; i < dev->limits.max_cq; i++) {
-		n = (dev->cq_next + i) % dev->limits.max_cq;
+	for (i = 0; i < max; i++) {
+		n = top ? max - 1 - i : (dev->cq_next + i) % max;
 		if (dev->cqs[n] == NULL)
 			return n;
 	}
-	return dev->limits.max_cq;
-}
-
-static uint32_t
-cq_highest_free(const struct rc_dev *dev)
-{
-	uint32_t n;
-
-	for (n = dev->limits.max_cq; n > 0; n--)
-		if (dev->cqs[n - 1] == NULL)
-			return n - 1;
-	return dev->limits.max_cq;
+	return max;
 }
 
 static int
-cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, uint32_t *cqn, struct error *err)
+cq_create_from(struct rc_dev *dev, uint32_t depth, bool top, uint32_t *cqn, struct error *err)
 {
+	uint32_t n = cq_free_number(dev, top);
 	struct rc_cq *cq;
 
 	if (depth == 0 || depth > dev->limits.max_cqe)
@@ -74,7 +56,7 @@ cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, uint32_t *cqn, 
 int
 rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
 {
-	int rc = cq_create_number(dev, depth, cq_next_free(dev), cqn, err);
+	int rc = cq_create_from(dev, depth, false, cqn, err);
 
 	if (rc == 0)
 		dev->cq_next = (*cqn + 1) % dev->limits.max_cq;
@@ -84,13 +66,13 @@ rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *er
 int
 rc_cq_create_top(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
 {
-	return cq_create_number(dev, depth, cq_highest_free(dev), cqn, err);
+	return cq_create_from(dev, depth, true, cqn, err);
 }
 
 int
 rc_cq_destroy(struct rc_dev *dev, uint32_t cqn, struct error *err)
 {
-	struct rc_cq *cq = cq_find(dev, cqn);
+	struct rc_cq *cq = rc_cq_at(dev, cqn);
 	unsigned int i;
 
 	if (cq == NULL)
@@ -123,7 +105,7 @@ cq_pending(const struct rc_cq *cq)
 int
 rc_cq_reserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker, struct error *err)
 {
-	struct rc_cq *cq = cq_find(dev, cqn);
+	struct rc_cq *cq = rc_cq_at(dev, cqn);
 
 	RTE_ASSERT(worker < dev->workers);
 	if (cq == NULL)
@@ -135,9 +117,34 @@ rc_cq_reserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker, struct erro
 }
 
 int
+rc_cq_reserve_move(struct rc_dev *dev, uint32_t cqn, unsigned int from, unsigned int to,
+	struct error *err)
+{
+	const struct rc_cq *cq = rc_cq_at(dev, cqn);
+	int rc;
+
+	RTE_ASSERT(from < dev->workers && to < dev->workers);
+	if (cq != NULL && (rc_cq_ring(cq, from) == NULL || rc_cq_ring(cq, to) != NULL))
+		return 0;
+	rc = rc_cq_reserve(dev, cqn, to, err);
+	return rc == 0 ? 1 : rc;
+}
+
+void
+rc_cq_unreserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker)
+{
+	struct rc_cq *cq = rc_cq_at(dev, cqn);
+	struct rc_cq_ring *r = rc_cq_ring(cq, worker);
+
+	RTE_ASSERT(r->head == 0 && r->fence_head == 0 && r->fences_held == 0);
+	__atomic_store_n(&cq->rings[worker], NULL, __ATOMIC_RELEASE);
+	mem_free(dev->alloc, r);
+}
+
+int
 rc_cq_query(const struct rc_dev *dev, uint32_t cqn, struct rc_cq_info *info)
 {
-	const struct rc_cq *cq = cq_find(dev, cqn);
+	const struct rc_cq *cq = rc_cq_at(dev, cqn);
 
 	if (cq == NULL)
 		return -ENOENT;
@@ -210,7 +217,7 @@ cq_take(struct rc_cq *cq, struct wc *wc, unsigned int n, bool *passed)
 int
 rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n)
 {
-	struct rc_cq *cq = cq_find(dev, cqn);
+	struct rc_cq *cq = rc_cq_at(dev, cqn);
 	unsigned int got;
 	bool passed;
 
@@ -232,7 +239,7 @@ rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n)
 int
 rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only)
 {
-	struct rc_cq *cq = cq_find(dev, cqn);
+	struct rc_cq *cq = rc_cq_at(dev, cqn);
 	uint8_t arm = solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY;
 
 	if (cq == NULL)
@@ -240,8 +247,25 @@ rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only)
 	if (__atomic_load_n(&cq->armed, __ATOMIC_RELAXED) < arm)
 		__atomic_store_n(&cq->armed, arm, __ATOMIC_RELAXED);
 	/*
-	 * Store, then load; acquire and release cannot order them. Pairs with rc_cq_notify(): a
-	 * client that arms, then polls nothing, will get the event.
+	 * Store .armed, then let the caller's next poll load the rings' .head; acquire and release
+	 * cannot order a store before a later load. Pairs with rc_cq_notify(): a client that arms,
+	 * then polls nothing, will get the event.
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return 0;
+}
+
+static int
+cq_set_awaited(struct rc_dev *dev, uint32_t cqn, uint8_t how)
+{
+	struct rc_cq *cq = rc_cq_at(dev, cqn);
+
+	if (cq == NULL)
+		return -ENOENT;
+	__atomic_store_n(&cq->awaited, how, __ATOMIC_RELAXED);
+	/*
+	 * store .awaited, then let the caller's next poll load the rings' .head, as in rc_cq_arm();
+	 * pairs with rc_cq_notify()
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return 0;
@@ -250,25 +274,13 @@ rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only)
 int
 rc_cq_await(struct rc_dev *dev, uint32_t cqn)
 {
-	struct rc_cq *cq = cq_find(dev, cqn);
-
-	if (cq == NULL)
-		return -ENOENT;
-	__atomic_store_n(&cq->awaited, CQ_AWAITED_ONCE, __ATOMIC_RELAXED);
-	/* store, then load, as in rc_cq_arm(); pairs with rc_cq_notify() */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return 0;
+	return cq_set_awaited(dev, cqn, CQ_AWAITED_ONCE);
 }
 
 int
 rc_cq_follow(struct rc_dev *dev, uint32_t cqn)
 {
-	struct rc_cq *cq = cq_find(dev, cqn);
-
-	if (cq == NULL)
-		return -ENOENT;
-	__atomic_store_n(&cq->awaited, CQ_AWAITED_ALWAYS, __ATOMIC_RELAXED);
-	return 0;
+	return cq_set_awaited(dev, cqn, CQ_AWAITED_ALWAYS);
 }
 
 /* --- a worker --- */
@@ -296,7 +308,7 @@ int
 rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct rc_cq **held,
 	struct error *err)
 {
-	struct rc_cq *cq = cq_find(w->dev, cqn);
+	struct rc_cq *cq = rc_cq_at(w->dev, cqn);
 
 	if (cq == NULL)
 		return error_set(err, ENOENT, "%s: there is no completion queue %u", what, cqn);
@@ -379,7 +391,10 @@ rc_cq_notify(struct rc_worker *w)
 
 	if (w->notify == NULL)
 		return;
-	/* store, then load, as in rc_cq_arm(), once per run: publish, then read .armed */
+	/*
+	 * store the rings' .head (a release store cannot order it), then load .armed and .awaited:
+	 * the other half of rc_cq_arm() and cq_set_awaited(), once for all completions of a run
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	while ((r = w->notify) != NULL) {
 		w->notify = r->notify_next;

@@ -107,18 +107,6 @@ rc_cq_write(struct rc_cq_ring *r, uint32_t at, struct wc wc)
 	to->mw_key = wc.mw_key;
 }
 
-/** Publish all entries before the new head. @param notify  their kinds, CQ_ARMED_ bits */
-static inline void
-rc_cq_publish(struct rc_worker *w, struct rc_cq_ring *r, uint32_t head, uint8_t notify)
-{
-	__atomic_store_n(&r->head, head, __ATOMIC_RELEASE);
-	if (unlikely(r->notify == 0)) {
-		r->notify_next = w->notify;
-		w->notify = r;
-	}
-	r->notify |= notify;
-}
-
 /** Completions of one work queue that are written, and published together. */
 struct rc_cq_batch {
 	struct rc_cq_ring *ring;
@@ -143,9 +131,16 @@ rc_cq_begin(const struct rc_cq *cq, const struct rc_worker *w)
 static __rte_always_inline void
 rc_cq_end(const struct rc_cq_batch *b, struct rc_worker *w, bool solicited)
 {
-	if (likely(b->head != b->ring->head))
-		rc_cq_publish(w, b->ring, b->head,
-			CQ_ARMED_ANY | (solicited ? CQ_ARMED_SOLICITED : 0));
+	struct rc_cq_ring *r = b->ring;
+
+	if (unlikely(b->head == r->head))
+		return;
+	__atomic_store_n(&r->head, b->head, __ATOMIC_RELEASE);
+	if (unlikely(r->notify == 0)) {
+		r->notify_next = w->notify;
+		w->notify = r;
+	}
+	r->notify |= CQ_ARMED_ANY | (solicited ? CQ_ARMED_SOLICITED : 0);
 }
 
 /**

@@ -12,8 +12,9 @@
 
 /* --- the workers --- */
 
-int
-rc_cq_fence_reserve(struct rc_cq *cq, unsigned int to, struct error *err)
+/* Reserve a fence in the ring of worker `to`, which exists. */
+static int
+cq_fence_reserve(struct rc_cq *cq, unsigned int to, struct error *err)
 {
 	struct rc_cq_ring *r = rc_cq_ring(cq, to);
 
@@ -26,14 +27,15 @@ rc_cq_fence_reserve(struct rc_cq *cq, unsigned int to, struct error *err)
 		cq->cqn);
 }
 
-void
-rc_cq_fence_cancel(struct rc_cq *cq, unsigned int to)
+static void
+cq_fence_cancel(struct rc_cq *cq, unsigned int to)
 {
 	__atomic_fetch_sub(&rc_cq_ring(cq, to)->fences_held, 1, __ATOMIC_RELEASE);
 }
 
-void
-rc_cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from)
+/* Order the next completions in ring `to` after all that are in ring `from`. */
+static void
+cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from)
 {
 	struct rc_cq_ring *r = rc_cq_ring(cq, to), *old = rc_cq_ring(cq, from);
 	uint32_t last = __atomic_load_n(&old->fence_head, __ATOMIC_ACQUIRE);
@@ -41,7 +43,7 @@ rc_cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from)
 
 	if (__atomic_load_n(&old->tail, __ATOMIC_ACQUIRE) == head &&
 		__atomic_load_n(&old->fence_tail, __ATOMIC_ACQUIRE) == last) {
-		rc_cq_fence_cancel(cq, to); /* the old ring is empty: no fence needed */
+		cq_fence_cancel(cq, to); /* the old ring is empty: no fence needed */
 		return;
 	}
 	r->fences[r->fence_head % CQ_FENCES] = (struct rc_cq_fence){
@@ -51,6 +53,52 @@ rc_cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from)
 		.fence_head = last,
 	};
 	__atomic_store_n(&r->fence_head, r->fence_head + 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * A CQ without a ring for the old worker has no queue pair there, and no completion: it needs
+ * neither a ring for the new worker nor a fence.
+ */
+static bool
+cq_has_ring(const struct rc_cq *cq, unsigned int from)
+{
+	return rc_cq_ring(cq, from) != NULL;
+}
+
+int
+rc_cq_fences_reserve(const struct rc_worker *w, const uint32_t *cqns, uint32_t num, unsigned int to,
+	struct error *err)
+{
+	struct rc_cq *cq;
+	int rc = 0;
+	uint32_t i;
+
+	for (i = 0; i < num && rc == 0; i++) {
+		cq = rc_cq_at(w->dev, cqns[i]);
+		if (cq_has_ring(cq, w->id))
+			rc = cq_fence_reserve(cq, to, err);
+	}
+	if (rc == 0)
+		return 0;
+	for (i--; i-- > 0;) {
+		cq = rc_cq_at(w->dev, cqns[i]);
+		if (cq_has_ring(cq, w->id))
+			cq_fence_cancel(cq, to);
+	}
+	return rc;
+}
+
+void
+rc_cq_fences_place(const struct rc_worker *w, const uint32_t *cqns, uint32_t num, unsigned int from)
+{
+	struct rc_cq *cq;
+	uint32_t i;
+
+	for (i = 0; i < num; i++) {
+		cq = rc_cq_at(w->dev, cqns[i]);
+		if (cq_has_ring(cq, from))
+			cq_fence_place(cq, w->id, from);
+	}
 }
 
 /* --- the poller --- */
@@ -71,7 +119,7 @@ rc_cq_fence_limit(struct rc_cq_ring *r, uint32_t ready, bool *passed)
 	while (r->fence_tail != last) {
 		f = &r->fences[r->fence_tail % CQ_FENCES];
 		if (f->at != r->tail || !is_open(f))
-			return (uint32_t)(f->at - r->tail) < ready ? f->at - r->tail : ready;
+			return RTE_MIN(f->at - r->tail, ready);
 		*passed = true;
 		__atomic_store_n(&r->fence_tail, r->fence_tail + 1, __ATOMIC_RELEASE);
 		__atomic_fetch_sub(&r->fences_held, 1, __ATOMIC_RELEASE);

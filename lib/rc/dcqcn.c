@@ -209,7 +209,7 @@ rp_timer_expired(struct timer *t, uint64_t now)
 void
 rc_rp_disarm(struct rc_qp *qp)
 {
-	if (qp->rp != NULL && timer_armed(&qp->rp->timer))
+	if (qp->rp != NULL)
 		timer_disarm(qp->worker->wheel, &qp->rp->timer);
 }
 
@@ -240,8 +240,6 @@ rc_rp_create(struct rc_qp *qp)
 void
 rc_rp_destroy(struct rc_qp *qp)
 {
-	if (qp->rp == NULL)
-		return;
 	rc_rp_disarm(qp);
 	mem_free(qp->worker->dev->alloc, qp->rp);
 }

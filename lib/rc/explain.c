@@ -9,8 +9,6 @@
 
 #include <inttypes.h>
 
-#include <rte_debug.h>
-
 #include "base/line.h"
 #include "rc/rc.h"
 #include "wire/wire.h"

@@ -16,8 +16,6 @@
  * QP. A consumer's modify calls rc_qp_error(), and rc_cq_overruns() handles each QP as a step.
  */
 
-#include <rte_debug.h>
-
 #include "rc/qp.h"
 
 /* rc_worker.errors */

@@ -8,17 +8,18 @@
  */
 
 #include "rc/qp_directory.h"
+#include "wire/put.h"
 
 int
 rc_qp_keepalive(struct rc_worker *w, uint32_t qpn)
 {
 	struct rc_qp *qp = rc_qp_at(w, qpn);
-	struct wire_headers h = { .opcode = RC_SEND_ONLY, .ackreq = true };
+	struct tx_headers h;
 
 	if (qp == NULL)
 		return -ENOENT;
 	if (qp->state != QPS_RTS)
 		return -EINVAL;
-	h.psn = psn_sub(qp->req.una, 1); /* una - 1 */
-	return rc_send_bare(qp, h, 0) ? 0 : -EAGAIN;
+	put_bth_of(h.bytes, qp->bth, RC_SEND_ONLY, 0, psn_sub(qp->req.una, 1), true);
+	return rc_send_bare(qp, &h, NULL, 0) ? 0 : -EAGAIN;
 }

@@ -32,17 +32,8 @@
 static void
 forget_alternate(struct rc_qp *qp)
 {
-	struct qp_attr *a = &qp->attr;
-
 	qp->alt_loaded = false;
-	memset(&a->alt_av, 0, sizeof(a->alt_av));
-	a->alt_neighbour = 0;
-	a->alt_pkey_index = 0;
-	a->alt_pkey = 0;
-	a->alt_port = 0;
-	a->alt_sgid_index = 0;
-	a->alt_src_path_bits = 0;
-	a->alt_timeout = 0;
+	memset(&qp->attr.alt, 0, sizeof(qp->attr.alt));
 }
 
 void
@@ -95,7 +86,7 @@ rc_migration_modify(struct rc_qp *qp, const struct qp_attr *attr, uint32_t mask)
 {
 	if (mask & QP_ATTR_ALT_PATH) {
 		qp->alt_loaded = true;
-		qp->attr.alt_av.port = qp->attr.alt_port;
+		qp->attr.alt.av.port = qp->attr.alt.port;
 	}
 	if ((mask & QP_ATTR_PATH_MIG_STATE) == 0)
 		return;
@@ -113,14 +104,14 @@ rc_migrate(struct rc_qp *qp)
 {
 	struct qp_attr *a = &qp->attr;
 
-	a->av = a->alt_av;
-	a->neighbour = a->alt_neighbour;
-	a->port = a->alt_port;
-	a->pkey_index = a->alt_pkey_index;
-	a->pkey = a->alt_pkey;
-	a->sgid_index = a->alt_sgid_index;
-	a->src_path_bits = a->alt_src_path_bits;
-	a->timeout = a->alt_timeout;
+	a->av = a->alt.av;
+	a->neighbour = a->alt.neighbour;
+	a->port = a->alt.port;
+	a->pkey_index = a->alt.pkey_index;
+	a->pkey = a->alt.pkey;
+	a->sgid_index = a->alt.sgid_index;
+	a->src_path_bits = a->alt.src_path_bits;
+	a->timeout = a->alt.timeout;
 	forget_alternate(qp);
 
 	qp->pkey = a->pkey;

@@ -10,8 +10,6 @@
  * Who processes a received packet: the worker of its queue pair, or somebody else.
  */
 
-#include <rte_branch_prediction.h>
-
 #include "wire/layout.h"
 #include "wire/wire.h"
 

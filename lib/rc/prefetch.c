@@ -75,14 +75,9 @@ rc_look_ahead(const struct rc_worker *w, struct packet *const *pkts, unsigned in
 	unsigned int k;
 
 	RTE_ASSERT(i < n);
-	if (unlikely(i == 0)) {
-		for (k = 0; k < n && k < AHEAD_QP; k++)
-			prefetch_qp(w, pkts[k]);
-		for (k = 0; k < n && k < AHEAD_QUEUES; k++)
-			prefetch_queues(w, pkts[k]);
-	}
-	if (i + AHEAD_QP < n)
-		prefetch_qp(w, pkts[i + AHEAD_QP]);
-	if (i + AHEAD_QUEUES < n)
-		prefetch_queues(w, pkts[i + AHEAD_QUEUES]);
+	/* before the first packet all of those ahead, then one more for each */
+	for (k = i == 0 ? 0 : i + AHEAD_QP; k < n && k <= i + AHEAD_QP; k++)
+		prefetch_qp(w, pkts[k]);
+	for (k = i == 0 ? 0 : i + AHEAD_QUEUES; k < n && k <= i + AHEAD_QUEUES; k++)
+		prefetch_queues(w, pkts[k]);
 }

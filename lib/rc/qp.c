@@ -43,16 +43,9 @@ check_init(const struct rc_dev *dev, const struct qp_init_attr *attr, struct err
 static int
 attach_srq(struct rc_worker *w, struct rc_qp *qp, uint32_t srqn, struct error *err)
 {
-	int owner = rc_srq_owner(w->dev, srqn);
-
-	if (owner < 0)
-		return error_set(err, ENOENT, "srq: there is no shared receive queue %u", srqn);
-	if (owner != (int)w->id)
-		return error_set(err, EINVAL,
-			"srq: shared receive queue %u lives on worker %d, the queue pair would on "
-			"worker %u; both must be on one",
-			srqn, owner, w->id);
-	qp->srq = w->dev->srqs[srqn];
+	qp->srq = rc_srq_find(w, srqn);
+	if (qp->srq == NULL)
+		return rc_no_srq(w, srqn, err);
 	qp->srq->users++;
 	qp->rq = &qp->srq->rq;
 	return 0;
@@ -160,7 +153,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	rc = rc_slot_take(w, qp);
 	if (rc != 0) {
 		error_set_limit(err, ENOSPC,
-			"all %u queue pairs of worker %u are in use (limits.max_qp)",
+			"all %u queue pairs that worker %u can make are in use (limits.max_qp)",
 			w->slots->size, w->id);
 		goto fail;
 	}
@@ -339,8 +332,8 @@ qp_follow_alt_port(struct rc_qp *qp, const struct port_attr *port)
 {
 	struct qp_attr *a = &qp->attr;
 
-	a->alt_pkey = rc_port_pkey(port, a->alt_pkey_index);
-	rc_av_follow(&a->alt_av, port, a->alt_sgid_index, a->alt_src_path_bits);
+	a->alt.pkey = rc_port_pkey(port, a->alt.pkey_index);
+	rc_av_follow(&a->alt.av, port, a->alt.sgid_index, a->alt.src_path_bits);
 }
 
 static void
@@ -348,7 +341,7 @@ path_changed(struct rc_qp *qp, uint16_t port, const struct port_attr *attr)
 {
 	if (qp->attr.port == port && qp->state != QPS_RESET)
 		qp_follow_port(qp, attr);
-	if (qp->alt_loaded && qp->attr.alt_port == port)
+	if (qp->alt_loaded && qp->attr.alt.port == port)
 		qp_follow_alt_port(qp, attr);
 	rc_qp_check(qp);
 }

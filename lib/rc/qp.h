@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include <rte_bitops.h>
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_debug.h>
@@ -108,7 +109,7 @@ struct rc_qp {
 	/* rarely used */
 	struct qp_failure failure; /**< why it fails, or failed last (failure.h) */
 	uint16_t pkey;
-	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
+	bool alt_loaded; /**< attr.alt holds an alternate path */
 	bool mig_err; /**< EVENT_PATH_MIG_ERR was raised since the last REARM */
 	uint64_t next_cnp; /* earliest time of the next CNP */
 	struct rc_rp *rp; /* NULL: no limiter */
@@ -195,6 +196,11 @@ void rc_share_want(struct rc_qp *qp);
  * @param full  the sink is full: the next one waits for its turn, whatever credit is left
  */
 void rc_share_pass(struct rc_qp *qp, bool full);
+/**
+ * None of its QPs has a turn any more, nor waits for one. The caller clears their .on_run_queue,
+ * and rc_want() begins again.
+ */
+void rc_share_stop(struct rc_worker *w, struct rc_share *share);
 /** It has work, or not, and will have no turn any more. */
 void rc_share_unlink(struct rc_qp *qp);
 
@@ -261,7 +267,7 @@ rc_charge(struct rc_qp *qp, const struct packet *pkt)
 {
 	int32_t credit = qp->credit - (int32_t)(RC_PACKET_COST + pkt->payload_len);
 
-	qp->credit = credit > 1 - RC_QUANTUM ? credit : 1 - RC_QUANTUM;
+	qp->credit = RTE_MAX(credit, 1 - RC_QUANTUM);
 }
 
 /* qp.c */
@@ -278,16 +284,11 @@ struct rc_range {
 /** Check n numbers. @param of  prefix of their names, for errors @retval -EINVAL */
 int rc_check_ranges(const struct rc_range *r, unsigned int n, const char *of, struct error *err);
 
-#define RC_TAKES_REQUESTS  0x1
-#define RC_TAKES_RESPONSES 0x2
-#define RC_TAKES_ALL       (RC_TAKES_REQUESTS | RC_TAKES_RESPONSES)
-/** worker.c: which packets each QP state accepts (rc-transport 11) */
-extern const uint8_t rc_state_takes[QPS_COUNT];
-
 /* qp_path.c */
 void rc_qp_path(struct rc_qp *qp); /* build qp.path from the address vector */
-/** Send a BTH, with what h says and the QP's own fields, and zeros. @retval false  sink full */
-bool rc_send_bare(struct rc_qp *qp, struct wire_headers h, uint32_t zeros);
+/** Send a packet that has a BTH alone, and a payload. @retval false  sink full */
+bool rc_send_bare(struct rc_qp *qp, const struct tx_headers *bth, const void *payload,
+	uint32_t len);
 /**
  * Call after a change of state, path, P_Key, peer's QPN, migration state or recording: no packet is
  * known any more, and the fields that others use for speed are new.
@@ -322,6 +323,12 @@ rc_srq_taken(struct rc_srq *srq)
 	srq->limit = 0; /* disarm: the event is raised once */
 	rc_event(srq->worker, EVENT_SRQ_LIMIT_REACHED, srq->srqn);
 }
+
+/* srq.c */
+/** The worker's SRQ of that number, or NULL. */
+struct rc_srq *rc_srq_find(const struct rc_worker *w, uint32_t srqn);
+/** Error text: there is no such SRQ here. @return -ENOENT, or -EINVAL: another worker has it */
+int rc_no_srq(const struct rc_worker *w, uint32_t srqn, struct error *err);
 
 /* requester.c, requester_life.c, sq.c, completer.c */
 enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);

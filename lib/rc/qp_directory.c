@@ -6,10 +6,7 @@
  * The device: limits, tables, and the QP directory, which maps QPNs to slots (qp_directory.h).
  */
 
-#include <rte_bitops.h>
-#include <rte_common.h>
-
-#include "rc/qp_move.h"
+#include "rc/qp_directory.h"
 
 #define QPN_BITS 24
 
@@ -206,6 +203,23 @@ slot_rest(const struct rc_dev *dev, struct rc_slots *s, uint32_t slot)
 		s->free[s->free_count++] = take_rested(s);
 }
 
+void
+rc_slot_send_home(struct rc_dev *dev, struct rc_slots *s, uint32_t slot)
+{
+	uint32_t head = __atomic_load_n(&s->returned, __ATOMIC_RELAXED);
+
+	do
+		dev->slot_links[slot] = head;
+	while (!__atomic_compare_exchange_n(&s->returned, &head, slot, true, __ATOMIC_RELEASE,
+		__ATOMIC_RELAXED));
+}
+
+uint32_t
+rc_slots_returned(struct rc_slots *s)
+{
+	return __atomic_exchange_n(&s->returned, RC_NO_SLOT, __ATOMIC_ACQUIRE);
+}
+
 /* Take back this worker's slots whose QPs were destroyed on other workers. */
 static void
 slots_take_back(const struct rc_dev *dev, struct rc_slots *s)
@@ -254,6 +268,7 @@ rc_slot_take(struct rc_worker *w, struct rc_qp *qp)
 	} else {
 		return -ENOSPC;
 	}
+	__atomic_fetch_add(&s->used, 1, __ATOMIC_RELAXED);
 	qp->qpn = next_qpn(dev, slot);
 	dev->qps[slot] = qp;
 	__atomic_store_n(&dev->owners[slot], w->id, __ATOMIC_RELEASE);
@@ -265,11 +280,15 @@ rc_slot_release(struct rc_worker *w, struct rc_qp *qp)
 {
 	struct rc_dev *dev = w->dev;
 	uint32_t slot = rc_slot(dev, qp->qpn);
+	struct rc_worker *home = dev->worker[rc_slot_home(dev, slot)];
 
 	__atomic_store_n(&dev->owners[slot], RC_NO_OWNER, __ATOMIC_RELAXED);
 	dev->qps[slot] = NULL;
-	if (rc_slot_home(dev, slot) == w->id)
+	if (home == NULL)
+		return; /* the device is being destroyed */
+	__atomic_fetch_sub(&home->slots->used, 1, __ATOMIC_RELAXED);
+	if (home == w)
 		slot_rest(dev, w->slots, slot);
 	else
-		rc_slot_send_home(dev, slot);
+		rc_slot_send_home(dev, home->slots, slot);
 }

@@ -32,6 +32,7 @@ struct rc_slots {
 	uint32_t resting_head;
 	uint32_t resting_count;
 	uint32_t size;
+	uint32_t used; /**< slots with a QP, wherever that is; atomic */
 	/** newest slot returned by another worker (qp_move.h); RC_NO_SLOT: none */
 	uint32_t returned;
 };
@@ -95,6 +96,15 @@ rc_qp_at(const struct rc_worker *w, uint32_t qpn)
 	return likely(qp != NULL && qp->qpn == qpn) ? qp : NULL;
 }
 
+/** The CQ of that number, or NULL. A caller that cannot destroy it knows that it stays. */
+static inline struct rc_cq *
+rc_cq_at(const struct rc_dev *dev, uint32_t cqn)
+{
+	if (cqn >= dev->limits.max_cq)
+		return NULL;
+	return __atomic_load_n(&dev->cqs[cqn], __ATOMIC_ACQUIRE);
+}
+
 /** Error text: there is no such QP here. @return -ENOENT */
 static inline int
 rc_no_qp(uint32_t qpn, struct error *err)
@@ -122,5 +132,11 @@ void rc_slots_destroy(struct rc_dev *dev, struct rc_slots *s);
 /** Give a QP a slot of the worker's share and a QPN. @retval -ENOSPC no slot is free */
 int rc_slot_take(struct rc_worker *w, struct rc_qp *qp);
 void rc_slot_release(struct rc_worker *w, struct rc_qp *qp);
+/** Any worker: return a slot to @p s, its home worker's share. */
+void rc_slot_send_home(struct rc_dev *dev, struct rc_slots *s, uint32_t slot);
+/**
+ * Home worker: take the returned slots, linked by dev->slot_links. @return the first, or RC_NO_SLOT
+ */
+uint32_t rc_slots_returned(struct rc_slots *s);
 
 #endif

@@ -7,9 +7,6 @@
  * (rc-transport 11).
  */
 
-#include <rte_bitops.h>
-#include <rte_common.h>
-
 #include "rc/check.h"
 #include "rc/failure.h"
 
@@ -154,7 +151,7 @@ check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, stru
 			l->max_rd_atomic },
 		{ mask & A(MAX_DEST_RD_ATOMIC), "max_dest_rd_atomic", a->max_dest_rd_atomic, 0,
 			l->max_rd_atomic },
-		{ mask & A(ALT_PATH), "alt_timeout", a->alt_timeout, 0, 31 },
+		{ mask & A(ALT_PATH), "alt_timeout", a->alt.timeout, 0, 31 },
 	};
 	const uint32_t access = MEM_ACCESS_REMOTE | MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND;
 	int rc = rc_check_ranges(ranges, RTE_DIM(ranges), "", err);
@@ -171,13 +168,13 @@ check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, stru
 	if ((mask & A(ACCESS_FLAGS)) && (a->qp_access_flags & ~access) != 0)
 		return error_set(err, EINVAL, "qp_access_flags: got 0x%x, allowed: bits of 0x%x",
 			a->qp_access_flags, access);
-	if ((mask & A(ALT_PATH)) && (a->alt_pkey & 0x7FFF) == 0)
+	if ((mask & A(ALT_PATH)) && (a->alt.pkey & 0x7FFF) == 0)
 		return error_set(err, EINVAL, "alt_pkey_index: entry %u holds no valid P_Key",
-			a->alt_pkey_index);
+			a->alt.pkey_index);
 	if (mask & A(AV))
 		rc = check_av(&a->av, "", err);
 	if (rc == 0 && (mask & A(ALT_PATH)))
-		rc = check_av(&a->alt_av, "alt_", err);
+		rc = check_av(&a->alt.av, "alt_", err);
 	return rc;
 }
 
@@ -211,14 +208,7 @@ take_attrs(struct rc_qp *qp, const struct qp_attr *a, uint32_t mask)
 	TAKE(SQ_PSN, sq_psn);
 	TAKE(DEST_QPN, dest_qp_num);
 	TAKE(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
-	TAKE(ALT_PATH, alt_av);
-	TAKE(ALT_PATH, alt_neighbour);
-	TAKE(ALT_PATH, alt_pkey_index);
-	TAKE(ALT_PATH, alt_pkey);
-	TAKE(ALT_PATH, alt_port);
-	TAKE(ALT_PATH, alt_sgid_index);
-	TAKE(ALT_PATH, alt_src_path_bits);
-	TAKE(ALT_PATH, alt_timeout);
+	TAKE(ALT_PATH, alt);
 
 	qp->access = qp->attr.qp_access_flags;
 	qp->pkey = qp->attr.pkey;
@@ -279,7 +269,7 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 	if (qp == NULL)
 		return rc_no_qp(qpn, err);
 	RTE_ASSERT(!(mask & A(PORT)) || attr->port < RC_PORTS_MAX);
-	RTE_ASSERT(!(mask & A(ALT_PATH)) || attr->alt_port < RC_PORTS_MAX);
+	RTE_ASSERT(!(mask & A(ALT_PATH)) || attr->alt.port < RC_PORTS_MAX);
 	from = qp->state;
 	to = (mask & QP_ATTR_STATE) ? attr->qp_state : from;
 	if (to >= QPS_COUNT)

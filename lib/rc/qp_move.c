@@ -14,13 +14,13 @@
 #include "rc/failure.h"
 #include "rc/qp_move.h"
 
-/* The QP's CQs: one or two */
-static unsigned int
-cqs_of(const struct rc_qp *qp, struct rc_cq *cqs[2])
+/* The QP's CQs. @return one or two */
+static uint32_t
+cqs_of(const struct rc_qp *qp, uint32_t cqns[2])
 {
-	cqs[0] = qp->send_cq;
-	cqs[1] = qp->recv_cq;
-	return cqs[0] == cqs[1] ? 1 : 2;
+	cqns[0] = qp->init.send_cq;
+	cqns[1] = qp->init.recv_cq;
+	return cqns[0] == cqns[1] ? 1 : 2;
 }
 
 int
@@ -31,7 +31,7 @@ rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct e
 	RTE_ASSERT(w->dev->worker[w->id] == w);
 	if (qp == NULL)
 		return rc_no_qp(qpn, err);
-	if (to >= w->dev->workers || w->dev->worker[to] == NULL)
+	if (!rc_move_target_exists(w->dev, to))
 		return error_set(err, EINVAL, "worker: got %u, there are 0..%u", to,
 			w->dev->workers - 1);
 	if (qp->srq != NULL)
@@ -40,7 +40,7 @@ rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct e
 			qpn, qp->init.srq);
 	if (qp->init.pinned)
 		return error_set(err, EBUSY,
-			"qp: 0x%06x belongs to a connection or a service, which has its worker",
+			"qp: 0x%06x belongs to a connection, a service or a program, which has its worker",
 			qpn);
 	if (rc_cq_ring(qp->send_cq, to) == NULL || rc_cq_ring(qp->recv_cq, to) == NULL)
 		return error_set(err, ENOMEM,
@@ -77,80 +77,63 @@ move_put_in(struct rc_worker *w, struct rc_qp *qp)
 		w->errors |= RC_CQ_OVERRUN;
 }
 
+void
+rc_qp_give(struct rc_worker *w, struct rc_qp *qp, unsigned int to)
+{
+	struct rc_dev *dev = w->dev;
+	uint32_t qpn = qp->qpn;
+
+	move_take_out(w, qp);
+	qp->qpn |= QPN_MOVING;
+	__atomic_store_n(&dev->owners[rc_slot(dev, qpn)], to, __ATOMIC_RELEASE);
+	RTE_ASSERT(rc_qp_at(w, qpn) == NULL);
+}
+
+struct rc_qp *
+rc_qp_take(struct rc_worker *w, uint32_t qpn, struct rc_share *share)
+{
+	struct rc_dev *dev = w->dev;
+	uint32_t slot = rc_slot(dev, qpn);
+	struct rc_qp *qp;
+
+	if (rc_slot_owner(dev, slot) != w->id)
+		return NULL;
+	qp = dev->qps[slot];
+	if (qp->qpn != (qpn | QPN_MOVING))
+		return NULL;
+	qp->qpn = qpn;
+	qp->share = share;
+	move_put_in(w, qp);
+	return qp;
+}
+
 int
 rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err)
 {
 	int rc = rc_qp_movable(w, qpn, to, err);
-	struct rc_dev *dev = w->dev;
-	unsigned int i, n;
-	struct rc_cq *cqs[2];
+	uint32_t cqns[2];
 	struct rc_qp *qp;
 
 	RTE_ASSERT(!(w->errors & RC_QP_FAILED)); /* no step is under way */
 	if (rc != 0 || to == w->id)
 		return rc;
 	qp = rc_qp_at(w, qpn);
-	n = cqs_of(qp, cqs);
-	for (i = 0; i < n; i++) {
-		rc = rc_cq_fence_reserve(cqs[i], to, err);
-		if (rc != 0) {
-			while (i-- > 0)
-				rc_cq_fence_cancel(cqs[i], to);
-			return rc;
-		}
-	}
-	move_take_out(w, qp);
-	qp->qpn |= QPN_MOVING;
-	__atomic_store_n(&dev->owners[rc_slot(dev, qpn)], to, __ATOMIC_RELEASE);
-	RTE_ASSERT(rc_qp_at(w, qpn) == NULL);
-	return 0;
+	rc = rc_cq_fences_reserve(w, cqns, cqs_of(qp, cqns), to, err);
+	if (rc == 0)
+		rc_qp_give(w, qp, to);
+	return rc;
 }
 
 int
 rc_qp_import(struct rc_worker *w, uint32_t qpn, unsigned int from)
 {
-	struct rc_dev *dev = w->dev;
-	uint32_t slot = rc_slot(dev, qpn);
-	unsigned int i, n;
-	struct rc_cq *cqs[2];
-	struct rc_qp *qp;
+	struct rc_qp *qp = rc_qp_take(w, qpn, NULL);
+	uint32_t cqns[2];
 
-	if (rc_slot_owner(dev, slot) != w->id)
+	if (qp == NULL)
 		return -ENOENT;
-	qp = dev->qps[slot];
-	if (qp->qpn != (qpn | QPN_MOVING))
-		return -ENOENT;
-	RTE_ASSERT(from < dev->workers && from != w->id);
-	qp->qpn = qpn;
-	move_put_in(w, qp);
-	n = cqs_of(qp, cqs);
-	for (i = 0; i < n; i++)
-		rc_cq_fence_place(cqs[i], w->id, from);
+	RTE_ASSERT(from < w->dev->workers && from != w->id);
+	rc_cq_fences_place(w, cqns, cqs_of(qp, cqns), from);
 	rc_qp_check(qp);
 	return 0;
-}
-
-/* --- slots of QPs destroyed on another worker than their home --- */
-
-void
-rc_slot_send_home(struct rc_dev *dev, uint32_t slot)
-{
-	struct rc_worker *home = dev->worker[rc_slot_home(dev, slot)];
-	struct rc_slots *s;
-	uint32_t head;
-
-	if (home == NULL)
-		return; /* the device is being destroyed */
-	s = home->slots;
-	head = __atomic_load_n(&s->returned, __ATOMIC_RELAXED);
-	do
-		dev->slot_links[slot] = head;
-	while (!__atomic_compare_exchange_n(&s->returned, &head, slot, true, __ATOMIC_RELEASE,
-		__ATOMIC_RELAXED));
-}
-
-uint32_t
-rc_slots_returned(struct rc_slots *s)
-{
-	return __atomic_exchange_n(&s->returned, RC_NO_SLOT, __ATOMIC_ACQUIRE);
 }

@@ -15,14 +15,24 @@
 /* Set in qp.qpn between export and import, so that no QPN of a packet matches */
 #define QPN_MOVING (1u << 31)
 
-/* --- qp_move.c: return the slot of a destroyed QP to its home worker --- */
+static inline bool
+rc_move_target_exists(const struct rc_dev *dev, unsigned int to)
+{
+	return to < dev->workers && dev->worker[to] != NULL;
+}
 
-/** Any worker: return a slot to its home worker's share. */
-void rc_slot_send_home(struct rc_dev *dev, uint32_t slot);
-/**
- * Home worker: take the returned slots, linked by dev->slot_links. @return the first, or RC_NO_SLOT
+/*
+ * --- qp_move.c: the halves of a move. The caller has checked that the QP can move, and keeps its
+ * completions in order (below).
  */
-uint32_t rc_slots_returned(struct rc_slots *s);
+
+/** Old owner: the QP leaves all lists of its worker, and its share. */
+void rc_qp_give(struct rc_worker *w, struct rc_qp *qp, unsigned int to);
+/** New owner. @param share  that it joins, or NULL. @return NULL: no such QP came to this worker */
+struct rc_qp *rc_qp_take(struct rc_worker *w, uint32_t qpn, struct rc_share *share);
+
+/** srq.c: an SRQ, all of whose QPs were given to worker @p to, follows them. */
+void rc_srq_give(struct rc_srq *srq, unsigned int to);
 
 /*
  * --- cq_fence.c: keep the completions of a work queue in order although they are in two rings. The
@@ -31,14 +41,16 @@ uint32_t rc_slots_returned(struct rc_slots *s);
  */
 
 /**
- * Old owner: reserve a fence in the ring of worker @p to, which exists.
+ * Old owner: reserve a fence in each of these CQs that has a ring for this worker, in its ring of
+ * worker @p to, which exists.
  *
- * @retval -EAGAIN  all CQ_FENCES fences wait for the poller
+ * @retval -EAGAIN  all CQ_FENCES fences of one wait for the poller: none is reserved
  */
-int rc_cq_fence_reserve(struct rc_cq *cq, unsigned int to, struct error *err);
-void rc_cq_fence_cancel(struct rc_cq *cq, unsigned int to);
-/** New owner @p to: order its next completions after all that are in @p from's ring. */
-void rc_cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from);
+int rc_cq_fences_reserve(const struct rc_worker *w, const uint32_t *cqns, uint32_t num,
+	unsigned int to, struct error *err);
+/** New owner: order its next completions after all that are in @p from's rings. */
+void rc_cq_fences_place(const struct rc_worker *w, const uint32_t *cqns, uint32_t num,
+	unsigned int from);
 
 /**
  * Poller, after an acquire load of ring.head: how many of the @p ready completions in ring @p r it

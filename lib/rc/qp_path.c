@@ -23,20 +23,12 @@ rc_qp_path(struct rc_qp *qp)
 }
 
 bool
-rc_send_bare(struct rc_qp *qp, struct wire_headers h, uint32_t zeros)
+rc_send_bare(struct rc_qp *qp, const struct tx_headers *bth, const void *payload, uint32_t len)
 {
-	struct tx_sink *tx = qp->worker->tx;
-	uint8_t *p = tx_reserve(tx, &qp->path, BTH_LEN + zeros);
-
-	if (p == NULL) {
+	if (!tx_send(qp->worker->tx, &qp->path, bth, BTH_LEN, payload, len)) {
 		rc_count(qp, tx_stall, 1);
 		return false;
 	}
-	h.migreq = qp->migreq;
-	h.pkey = qp->pkey;
-	h.dest_qpn = qp->dest_qpn;
-	memset(p + wire_build(p, &h), 0, zeros);
-	tx_commit(tx);
 	rc_count(qp, sent_pkts, 1);
 	return true;
 }

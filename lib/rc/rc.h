@@ -135,6 +135,16 @@ int rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n);
  */
 int rc_cq_reserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker, struct error *err);
 /**
+ * As rc_cq_reserve() for worker @p to, before all QPs of the CQ move there from worker @p from. A
+ * CQ that has no ring for that worker has no QP there, and needs none.
+ *
+ * @return 1: the ring was made; 0: it is there, or not needed
+ */
+int rc_cq_reserve_move(struct rc_dev *dev, uint32_t cqn, unsigned int from, unsigned int to,
+	struct error *err);
+/** The CQ's poller: free that ring again, to which no QP has moved. */
+void rc_cq_unreserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker);
+/**
  * Request one EVENT_CQ_COMPLETION at the next completion, or the next solicited or failed one. Any
  * thread.
  */
@@ -303,6 +313,11 @@ int rc_qp_join(struct rc_worker *w, uint32_t qpn, struct rc_share *share);
 void rc_worker_counters(const struct rc_worker *w, int port, struct rc_counters *sum);
 /** Number of QPs the worker owns. Any lcore. */
 uint32_t rc_worker_qps(const struct rc_worker *w);
+/**
+ * True if QPs have all QPNs that the worker can give; they may have moved to other workers. Any
+ * lcore.
+ */
+bool rc_worker_full(const struct rc_worker *w);
 /** Memory that a QP takes. */
 size_t rc_qp_bytes(const struct qp_init_attr *attr);
 /** P_Key violations that this worker counted for a port; NULL: no such port. Any lcore. */
@@ -330,7 +345,7 @@ struct rc_qp_info {
 	uint32_t retry_left;
 	uint32_t rnr_left;
 	uint16_t udp_sport;
-	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
+	bool alt_loaded; /**< attr.alt holds an alternate path */
 	uint32_t rate_limit; /**< kbit/s, by congestion control; 0: not limited */
 	bool traced; /**< its last steps are recorded */
 	struct qp_failure
@@ -372,8 +387,6 @@ bool rc_step_has_expected(const struct trace_step *s);
 const char *rc_step_what(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX]);
 /** What became of it; may be empty. @return buf */
 const char *rc_step_outcome(const struct trace_step *s, char buf[RC_STEP_TEXT_MAX]);
-/** Print the steps, a line each. @param t  may be NULL @param hz  time units a second */
-void rc_trace_print(FILE *f, const struct trace *t, uint64_t hz);
 /** Print the steps of all recorded QPs of a worker: for a failed simulation or assertion. */
 void rc_trace_print_all(FILE *f, const struct rc_worker *w);
 
@@ -445,6 +458,33 @@ int rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct erro
  * @retval -ENOENT  no such QP was exported to this worker
  */
 int rc_qp_import(struct rc_worker *w, uint32_t qpn, unsigned int from);
+
+/**
+ * What one owner has on a worker, and moves together (group_move.c): all queue pairs of a share,
+ * pinned or not, the shared receive queues from which they receive, and the CQs to which they
+ * complete. No one else uses these.
+ */
+struct rc_group {
+	struct rc_share *share;
+	const uint32_t *qpns;
+	const uint32_t *srqns;
+	const uint32_t *cqns;
+	uint32_t num_qps;
+	uint32_t num_srqs;
+	uint32_t num_cqs;
+};
+/**
+ * As rc_qp_export(), of all or none.
+ *
+ * @retval -EINVAL  no such worker, or an SRQ is on another one
+ * @retval -ENOENT  a queue pair, SRQ or CQ is not there
+ * @retval -ENOMEM  a CQ has a ring for this worker and none for worker @p to (rc_cq_reserve_move())
+ * @retval -EAGAIN  a CQ has no free fence: poll it
+ */
+int rc_group_export(struct rc_worker *w, const struct rc_group *g, unsigned int to,
+	struct error *err);
+/** As rc_qp_import(). */
+void rc_group_import(struct rc_worker *w, const struct rc_group *g, unsigned int from);
 
 /**
  * @retval -EINVAL  malformed: err says what

@@ -203,8 +203,7 @@ void rc_forget_answers(struct rc_responder *r);
 /** Handle a request with a PSN before ePSN (rc-transport 7). */
 enum verdict rc_duplicate(struct rc_qp *qp, const struct packet *pkt);
 
-/* atomic.c: host memory is naturally aligned. @return the value before */
-uint64_t rc_atomic_cmp_swap(uint8_t *host, uint64_t compare, uint64_t swap);
-uint64_t rc_atomic_fetch_add(uint8_t *host, uint64_t add);
+/* atomic.c: RC_CMP_SWAP or RC_FETCH_ADD on aligned host memory. @return the value before */
+uint64_t rc_atomic(uint8_t *host, uint8_t opcode, uint64_t compare, uint64_t swap_add);
 
 #endif

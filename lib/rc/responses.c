@@ -97,10 +97,7 @@ rc_atomic_accepted(struct rc_qp *qp, const struct packet *pkt, uint8_t *host)
 	struct rc_saved *s = saved_add(qp, pkt->psn, 1);
 
 	s->atomic = true;
-	if (pkt->opcode == RC_CMP_SWAP)
-		s->result = rc_atomic_cmp_swap(host, pkt->compare, pkt->swap_add);
-	else
-		s->result = rc_atomic_fetch_add(host, pkt->swap_add);
+	s->result = rc_atomic(host, pkt->opcode, pkt->compare, pkt->swap_add);
 	rc_saved_expire(&qp->resp);
 	rc_count(qp, rx_atomic_requests, 1);
 }

@@ -3,7 +3,8 @@
  */
 
 /*
- * Requester: retransmission from the oldest unacknowledged PSN, and the timer that asks for it.
+ * Requester: retransmission from the oldest unacknowledged PSN, and the timer that asks for it
+ * (docs/design.md, "The life of a loss").
  */
 
 #include "rc/check.h"

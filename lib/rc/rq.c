@@ -4,9 +4,6 @@
 
 /* Receive queues, of a QP or shared: post, take and complete receive requests. */
 
-#include <rte_bitops.h>
-#include <rte_common.h>
-
 #include "rc/check.h"
 
 static size_t

@@ -33,9 +33,13 @@
  * A QP that exchanges small messages waits for the end of the worker's run before it sends, and its
  * peer's response waits for the peer's run. So for LITTLE_TURNS runs after a small message, a QP
  * that still has work after its turn is counted at LITTLE_TIMES its cost, which makes runs short.
+ *
+ * So many short runs send 128 large packets. A QP whose next small message comes later has waited
+ * for that long anyway, and a long run of 29 packets delays it by little: one small message now and
+ * then keeps nobody's runs short.
  */
 #define LITTLE       (4 * RC_PACKET_COST) /* most that a small message and an ACK cost */
-#define LITTLE_TURNS 256
+#define LITTLE_TURNS 64
 #define LITTLE_TIMES 16
 
 /* What rc_run() may still send in this run */

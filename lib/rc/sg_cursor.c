@@ -33,12 +33,10 @@ rc_cursor_take(struct rc_qp *qp, struct rc_cursor *c, struct rc_sq_wqe *wqe, uin
 		if (c->sge >= wqe->num_sge)
 			return -1;
 		sge = &wqe->sge[c->sge];
-		n = sge->length - c->offset;
-		if (n > len)
-			n = len;
+		n = RTE_MIN(len, sge->length - c->offset);
 		if (n != 0) {
-			if (mem_access(qp->worker->mem, sge->lkey, qp->pd, qp->qpn,
-				    sge->addr + c->offset, n, access,
+			if (mem_access_hint(qp->worker->mem, &qp->req.key_hint, sge->lkey, qp->pd,
+				    qp->qpn, sge->addr + c->offset, n, access,
 				    &chunks[count].host) != MEM_OK)
 				return -1;
 			chunks[count++].len = n;

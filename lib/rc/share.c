@@ -87,6 +87,19 @@ rc_share_pass(struct rc_qp *qp, bool full)
 		rc_prefetch_turn(next);
 }
 
+/* Before all queue pairs leave: one by one, each would look for its place among those that wait. */
+void
+rc_share_stop(struct rc_worker *w, struct rc_share *share)
+{
+	if (share->turn != NULL) {
+		STAILQ_REMOVE(&w->run_queue, share->turn, rc_qp, run_link);
+		share->credit = share->turn->credit;
+		share->turn->credit = 0;
+		share->turn = NULL;
+	}
+	STAILQ_INIT(&share->waiting);
+}
+
 void
 rc_share_unlink(struct rc_qp *qp)
 {

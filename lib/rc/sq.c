@@ -6,9 +6,6 @@
  * The send queue: check and post work requests, and complete each of them once, in order.
  */
 
-#include <rte_bitops.h>
-#include <rte_common.h>
-
 #include "rc/check.h"
 #include "rc/failure.h"
 #include "rc/sq.h"
@@ -256,9 +253,11 @@ rc_requester_create(struct rc_qp *qp, uint8_t *wqes)
 void
 rc_sq_hold(struct rc_qp *qp, bool hold)
 {
-	if (hold && !qp->req.held)
+	if (hold == qp->req.held)
+		return;
+	if (hold)
 		LIST_INSERT_HEAD(&qp->worker->grace, qp, grace_link);
-	else if (!hold && qp->req.held)
+	else
 		LIST_REMOVE(qp, grace_link);
 	qp->req.held = hold;
 }

@@ -4,6 +4,7 @@
 
 #include "base/plural.h"
 #include "rc/check.h"
+#include "rc/qp_move.h"
 
 /*
  * A shared receive queue and its QPs are on one worker (design.md, who owns what). Its number is an
@@ -24,21 +25,22 @@ rc_srq_owner(const struct rc_dev *dev, uint32_t srqn)
 	return owner == RC_NO_OWNER || owner == CLAIMED ? -1 : owner;
 }
 
-static struct rc_srq *
-srq_find(const struct rc_worker *w, uint32_t srqn)
+struct rc_srq *
+rc_srq_find(const struct rc_worker *w, uint32_t srqn)
 {
 	return rc_srq_owner(w->dev, srqn) == (int)w->id ? w->dev->srqs[srqn] : NULL;
 }
 
-static int
-no_srq(const struct rc_worker *w, uint32_t srqn, struct error *err)
+int
+rc_no_srq(const struct rc_worker *w, uint32_t srqn, struct error *err)
 {
 	int owner = rc_srq_owner(w->dev, srqn);
 
 	if (owner < 0)
-		return error_set(err, ENOENT, "srq: no SRQ %u", srqn);
-	return error_set(err, EINVAL, "srq: SRQ %u lives on worker %d, not on worker %u", srqn,
-		owner, w->id);
+		return error_set(err, ENOENT, "srq: there is no shared receive queue %u", srqn);
+	return error_set(err, EINVAL,
+		"srq: shared receive queue %u lives on worker %d, not on worker %u", srqn, owner,
+		w->id);
 }
 
 /* Claim a free SRQ number. */
@@ -106,11 +108,11 @@ rc_srq_create(struct rc_worker *w, uint32_t pd, uint32_t max_wr, uint32_t max_sg
 int
 rc_srq_destroy(struct rc_worker *w, uint32_t srqn, struct error *err)
 {
-	struct rc_srq *srq = srq_find(w, srqn);
+	struct rc_srq *srq = rc_srq_find(w, srqn);
 	struct rc_dev *dev = w->dev;
 
 	if (srq == NULL)
-		return no_srq(w, srqn, err);
+		return rc_no_srq(w, srqn, err);
 	if (srq->users > 0)
 		return error_set(err, EBUSY, "srq: SRQ %u has %u queue pair%s", srqn, srq->users,
 			plural(srq->users));
@@ -122,13 +124,23 @@ rc_srq_destroy(struct rc_worker *w, uint32_t srqn, struct error *err)
 	return 0;
 }
 
+void
+rc_srq_give(struct rc_srq *srq, unsigned int to)
+{
+	struct rc_dev *dev = srq->worker->dev;
+
+	srq->worker = dev->worker[to];
+	/* pairs with rc_srq_owner(): the new owner sees what the old one wrote */
+	srq_set_owner(dev, srq->srqn, (uint8_t)to);
+}
+
 int
 rc_srq_modify(struct rc_worker *w, uint32_t srqn, uint32_t limit, struct error *err)
 {
-	struct rc_srq *srq = srq_find(w, srqn);
+	struct rc_srq *srq = rc_srq_find(w, srqn);
 
 	if (srq == NULL)
-		return no_srq(w, srqn, err);
+		return rc_no_srq(w, srqn, err);
 	if (limit > srq->rq.max_wr)
 		return error_set(err, EINVAL, "limit: got %u, allowed 0..%u", limit,
 			srq->rq.max_wr);
@@ -141,11 +153,11 @@ rc_srq_modify(struct rc_worker *w, uint32_t srqn, uint32_t limit, struct error *
 int
 rc_srq_post(struct rc_worker *w, uint32_t srqn, const struct recv_wr *wr, struct error *err)
 {
-	struct rc_srq *srq = srq_find(w, srqn);
+	struct rc_srq *srq = rc_srq_find(w, srqn);
 	int rc;
 
 	if (srq == NULL)
-		return no_srq(w, srqn, err);
+		return rc_no_srq(w, srqn, err);
 	rc = rc_rq_post(&srq->rq, wr, err);
 	rc_srq_check(srq);
 	return rc;
@@ -154,7 +166,7 @@ rc_srq_post(struct rc_worker *w, uint32_t srqn, const struct recv_wr *wr, struct
 int
 rc_srq_query(const struct rc_worker *w, uint32_t srqn, struct rc_srq_info *info)
 {
-	const struct rc_srq *srq = srq_find(w, srqn);
+	const struct rc_srq *srq = rc_srq_find(w, srqn);
 
 	if (srq == NULL)
 		return -ENOENT;
@@ -176,7 +188,7 @@ rc_srq_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *srqn)
 {
 	while (*cursor < w->dev->limits.max_srq) {
 		*srqn = (*cursor)++;
-		if (srq_find(w, *srqn) != NULL)
+		if (rc_srq_find(w, *srqn) != NULL)
 			return true;
 	}
 	return false;

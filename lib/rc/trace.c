@@ -155,8 +155,7 @@ rc_trace_failed(struct rc_qp *qp)
 void
 rc_trace_free(struct rc_qp *qp)
 {
-	if (qp->trace != NULL)
-		slab_free(qp->trace, sizeof(*qp->trace));
+	slab_free(qp->trace, sizeof(*qp->trace));
 	qp->trace = NULL;
 }
 
@@ -326,9 +325,10 @@ print_step(FILE *f, const struct trace_step *s)
 }
 
 void
-rc_trace_print(FILE *f, const struct trace *t, uint64_t hz)
+rc_trace_print(FILE *f, const struct rc_qp *qp)
 {
-	trace_print(f, t, hz, print_step);
+	fprintf(f, "last steps of QP 0x%06x, in %s:\n", qp->qpn, qp_state_name(qp->state));
+	trace_print(f, qp->trace, qp->worker->dev->hz, print_step);
 }
 
 void
@@ -337,9 +337,7 @@ rc_trace_print_all(FILE *f, const struct rc_worker *w)
 	const struct rc_qp *qp;
 
 	LIST_FOREACH(qp, &w->qps, link) {
-		if (qp->trace == NULL)
-			continue;
-		fprintf(f, "last steps of QP 0x%06x, in %s:\n", qp->qpn, qp_state_name(qp->state));
-		rc_trace_print(f, qp->trace, w->dev->hz);
+		if (qp->trace != NULL)
+			rc_trace_print(f, qp);
 	}
 }

@@ -7,12 +7,12 @@
 
 /**
  * @file
- * Private to lib/rc: recording of a QP's steps (base/trace.h, rc_qp_trace_start()).
+ * Private to lib/rc: recording of a QP's steps (base/trace.h, rc_qp_trace_switch()).
  *
  * A QP that is not recorded pays nothing: recording takes it out of the common cases, which look at
  * qp.known and qp.apart anyway. The general functions behind them call the functions below:
  *
- *   received packet   packet_known() is false, so unknown_admitted() records the packet;
+ *   received packet   packet_known() is false, so receive_unknown() records the packet;
  *                     rc_receive() adds the verdict (RC_RECORDS in rc_worker.errors)
  *   sent packet       a transmit sink that records is in place of the worker's for the step
  *   timer, modify, failure: not on the path of packets, they look at qp.trace
@@ -53,5 +53,7 @@ void rc_trace_failed(struct rc_qp *qp);
 void rc_trace_create(struct rc_qp *qp);
 /** Stop recording, and free the steps. */
 void rc_trace_free(struct rc_qp *qp);
+/** Print the QP's steps, a line each, or that they were not recorded. */
+void rc_trace_print(FILE *f, const struct rc_qp *qp);
 
 #endif

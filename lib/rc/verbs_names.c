@@ -20,13 +20,15 @@ name_pick(const char *const *names, unsigned int count, unsigned int i)
 	return i < count && names[i] != NULL ? names[i] : "unknown";
 }
 
+#define NAME_OF(names, i) name_pick(names, RTE_DIM(names), i)
+
 const char *
 qp_state_name(enum qp_state s)
 {
 	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 
 	_Static_assert(RTE_DIM(names) == QPS_COUNT, "one name per state");
-	return name_pick(names, RTE_DIM(names), s);
+	return NAME_OF(names, s);
 }
 
 const char *
@@ -35,7 +37,7 @@ mig_state_name(enum mig_state s)
 	static const char *const names[] = { "MIGRATED", "REARM", "ARMED" };
 
 	_Static_assert(RTE_DIM(names) == MIG_COUNT, "one name per state");
-	return name_pick(names, RTE_DIM(names), s);
+	return NAME_OF(names, s);
 }
 
 const char *
@@ -49,7 +51,7 @@ wc_status_name(uint32_t status)
 		"RESP_TIMEOUT_ERR", "GENERAL_ERR", "TM_ERR", "TM_RNDV_INCOMPLETE" };
 
 	_Static_assert(RTE_DIM(names) == WC_STATUS_COUNT, "one name per status");
-	return name_pick(names, RTE_DIM(names), status);
+	return NAME_OF(names, status);
 }
 
 const char *
@@ -58,7 +60,7 @@ wc_opcode_name(uint32_t opcode)
 	static const char *const names[] = { "SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP",
 		"FETCH_ADD", "BIND_MW", "LOCAL_INV", [WC_RECV] = "RECV", "RECV_RDMA_WITH_IMM" };
 
-	return name_pick(names, RTE_DIM(names), opcode);
+	return NAME_OF(names, opcode);
 }
 
 const char *
@@ -69,7 +71,7 @@ wr_opcode_name(uint32_t opcode)
 		"LOCAL_INV", "BIND_MW", "SEND_WITH_INV" };
 
 	_Static_assert(RTE_DIM(names) == WR_SEND_WITH_INV + 1, "one name per opcode");
-	return name_pick(names, RTE_DIM(names), opcode);
+	return NAME_OF(names, opcode);
 }
 
 const char *
@@ -82,12 +84,14 @@ event_type_name(enum event_type t)
 
 	static const char *const own[] = { "CQ_COMPLETION", "WORKER_STALL", "RQ_EMPTY", "SM_SMP",
 		"QP_ERROR", "NEIGHBOUR_MOVED", "NEIGHBOUR_LOST", "ADDRESS_CONFLICT",
-		"CONNECTION_MADE", "CONNECTION_REFUSED", "CONNECTION_ENDED", "PEER_PAUSED" };
+		"CONNECTION_MADE", "CONNECTION_REFUSED", "CONNECTION_ENDED", "PEER_PAUSED",
+		"FLEET_LEADS", "FLEET_FOLLOWS", "FLEET_CONNECTED", "FLEET_AWAY", "FLEET_FULL",
+		"FLEET_ROOM", "FLEET_REFUSED" };
 
 	_Static_assert(RTE_DIM(names) == EVENT_GID_CHANGE + 1, "one name per event");
 	if (t >= EVENT_CQ_COMPLETION)
-		return name_pick(own, RTE_DIM(own), t - EVENT_CQ_COMPLETION);
-	return name_pick(names, RTE_DIM(names), t);
+		return NAME_OF(own, t - EVENT_CQ_COMPLETION);
+	return NAME_OF(names, t);
 }
 
 static const char *
@@ -96,7 +100,7 @@ syndrome_name(uint8_t syndrome)
 	static const char *const names[] = { "PSN sequence error", "invalid request",
 		"remote access error", "remote operational error" };
 
-	return name_pick(names, RTE_DIM(names), syndrome - AETH_NAK_PSN_SEQUENCE);
+	return NAME_OF(names, syndrome - AETH_NAK_PSN_SEQUENCE);
 }
 
 const char *

@@ -22,7 +22,6 @@
 
 enum qp_type {
 	QPT_RC = 2, /* ibv_qp_type */
-	QPT_UD = 4,
 };
 
 enum qp_state { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR, QPS_COUNT };
@@ -66,6 +65,18 @@ enum mig_state { /* ibv_mig_state */
 	MIG_COUNT
 };
 
+/** An alternate path: as the fields of struct qp_attr. */
+struct qp_alt_path {
+	struct av av;
+	uint32_t neighbour;
+	uint16_t pkey_index;
+	uint16_t pkey;
+	uint16_t port;
+	uint16_t sgid_index;
+	uint8_t src_path_bits;
+	uint8_t timeout;
+};
+
 struct qp_attr {
 	enum qp_state qp_state;
 	enum qp_state cur_qp_state;
@@ -89,15 +100,7 @@ struct qp_attr {
 	uint32_t rq_psn;
 	uint32_t sq_psn;
 	uint32_t dest_qp_num;
-	/* ALT_PATH: as the fields above; all zero if no alternate path is loaded */
-	struct av alt_av;
-	uint32_t alt_neighbour;
-	uint16_t alt_pkey_index;
-	uint16_t alt_pkey;
-	uint16_t alt_port;
-	uint16_t alt_sgid_index;
-	uint8_t alt_src_path_bits;
-	uint8_t alt_timeout;
+	struct qp_alt_path alt; /**< ALT_PATH; all zero if no alternate path is loaded */
 	enum mig_state path_mig_state; /**< a modify cannot set ARMED (migrate.c) */
 };
 
@@ -197,7 +200,6 @@ enum wc_status {
 	WC_WR_FLUSH_ERR = 5,
 	WC_MW_BIND_ERR = 6,
 	WC_BAD_RESP_ERR = 7,
-	WC_LOC_ACCESS_ERR = 8,
 	WC_REM_INV_REQ_ERR = 9,
 	WC_REM_ACCESS_ERR = 10,
 	WC_REM_OP_ERR = 11,
@@ -271,6 +273,14 @@ enum event_type { /* ibv_event_type */
 	EVENT_CONNECTION_ENDED = 0x10A, /**< or it was not made: .end says why */
 	/** A peer, .gid, has used wrong keys too often: no new connections. Element: a port. */
 	EVENT_PEER_PAUSED = 0x10B,
+	/** A fleet; no element. This appliance leads, or does so no more. */
+	EVENT_FLEET_LEADS = 0x10C,
+	EVENT_FLEET_FOLLOWS = 0x10D,
+	EVENT_FLEET_CONNECTED = 0x10E, /**< etcd answers */
+	EVENT_FLEET_AWAY = 0x10F, /**< it does not: changes are refused */
+	EVENT_FLEET_FULL = 0x110, /**< etcd has no room: changes are refused */
+	EVENT_FLEET_ROOM = 0x111, /**< it has room again */
+	EVENT_FLEET_REFUSED = 0x112, /**< etcd refuses this appliance: so are changes */
 };
 
 struct connection_change {

@@ -82,6 +82,12 @@ rc_worker_qps(const struct rc_worker *w)
 	return __atomic_load_n(&w->num_qps, __ATOMIC_RELAXED);
 }
 
+bool
+rc_worker_full(const struct rc_worker *w)
+{
+	return __atomic_load_n(&w->slots->used, __ATOMIC_RELAXED) >= w->slots->size;
+}
+
 /* --- receive: rc-transport 5 --- */
 
 unsigned int
@@ -100,7 +106,12 @@ rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n)
 	return i;
 }
 
-const uint8_t rc_state_takes[QPS_COUNT] = {
+#define RC_TAKES_REQUESTS  0x1
+#define RC_TAKES_RESPONSES 0x2
+#define RC_TAKES_ALL       (RC_TAKES_REQUESTS | RC_TAKES_RESPONSES)
+
+/* Which packets each QP state accepts (rc-transport 11) */
+static const uint8_t rc_state_takes[QPS_COUNT] = {
 	[QPS_RTR] = RC_TAKES_REQUESTS,
 	[QPS_RTS] = RC_TAKES_ALL,
 	[QPS_SQD] = RC_TAKES_ALL,
@@ -145,12 +156,12 @@ migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
 	if (!qp->worker->config.icrc_unchecked && !wire_crc_ok(pkt, v))
 		return false;
-	if (!address_fits(&qp->attr.alt_av, pkt, false)) {
+	if (!address_fits(&qp->attr.alt.av, pkt, false)) {
 		rc_migration_refused(qp);
 		*v = VERDICT_ADDRESS;
 		return false;
 	}
-	if (!port_pkey_match(pkt->pkey, qp->attr.alt_pkey)) {
+	if (!port_pkey_match(pkt->pkey, qp->attr.alt.pkey)) {
 		*v = pkey_violation(qp, pkt);
 		return false;
 	}
@@ -256,20 +267,25 @@ packet_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 	return true;
 }
 
-static bool __rte_noinline
-unknown_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+/*
+ * @return VERDICT_COUNT: it is admitted. By value: a pointer to a local of rc_receive() would cost
+ * each packet a stack canary.
+ */
+static enum verdict __rte_noinline
+receive_unknown(struct rc_qp *qp, const struct packet *pkt)
 {
-	bool admitted;
+	enum verdict v;
 
-	if (likely(qp->trace == NULL))
-		return packet_admitted(qp, pkt, v);
-	rc_trace_received(qp, pkt);
-	admitted = packet_admitted(qp, pkt, v);
-	if (admitted)
-		qp->worker->errors |= RC_RECORDS;
-	else
-		rc_trace_verdict(qp->worker, *v);
-	return admitted;
+	if (qp->trace != NULL)
+		rc_trace_received(qp, pkt);
+	if (packet_admitted(qp, pkt, &v)) {
+		if (qp->trace != NULL)
+			qp->worker->errors |= RC_RECORDS;
+		return VERDICT_COUNT;
+	}
+	if (qp->trace != NULL)
+		rc_trace_verdict(qp->worker, v);
+	return v;
 }
 
 static inline bool
@@ -277,7 +293,8 @@ packet_take(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
 	if (likely(COMMON_CASE(packet_known(qp, pkt))))
 		return path_admits(qp, pkt, true, v);
-	return unknown_admitted(qp, pkt, v);
+	*v = receive_unknown(qp, pkt);
+	return *v == VERDICT_COUNT;
 }
 
 static void __rte_noinline

@@ -85,7 +85,11 @@ ring_doorbell_ring(uint32_t *entries, uint32_t mask, uint32_t *next, struct ring
 {
 	uint32_t index;
 
-	/* full fence: publish the index, then look at the flag */
+	/*
+	 * Store the queue's index, then load .rung. The worker stores .rung
+	 * (ring_doorbell_clear()), then loads the index. Acquire and release
+	 * cannot order a store before a later load.
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&queue->rung, __ATOMIC_RELAXED) != 0 ||
 		__atomic_exchange_n(&queue->rung, 1, __ATOMIC_SEQ_CST) != 0)

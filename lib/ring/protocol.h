@@ -28,7 +28,8 @@
  *
  * HELLO has a magic number, major and minor version, and feature bits. Another major version is
  * refused. A minor version adds requests and uses reserved fields; each side uses only what the
- * other's features name.
+ * other's features name, whatever its minor version. A request of a feature that HELLO has not
+ * named is no request.
  */
 
 #include <stdint.h>

@@ -21,6 +21,19 @@
 
 #include "ring/layout.h"
 
+/*
+ * An end asserts what only its own mistake can make wrong, never what the partner wrote; and only
+ * in builds with RTE_ENABLE_ASSERT. The provider is linked without DPDK: this is the C library's.
+ */
+#ifdef RTE_ENABLE_ASSERT
+#include <assert.h>
+#define RING_ASSERT(cond) assert(cond)
+#else
+#define RING_ASSERT(cond)                                                                          \
+	do {                                                                                       \
+	} while (0)
+#endif
+
 /** One end of a ring; private memory. */
 struct ring_end {
 	uint8_t *entries;
@@ -31,6 +44,16 @@ struct ring_end {
 	uint32_t *own; /**< shared: where .index is published */
 	const uint32_t *others; /**< shared: the partner's index */
 };
+
+/** The ring has a power of two of entries of whole 64-bit words, and an index of each end. */
+static inline void
+ring_end_check(const struct ring_end *r)
+{
+	RING_ASSERT(r->entries != NULL && ((r->mask + 1) & r->mask) == 0);
+	RING_ASSERT(r->stride > 0 && r->stride % sizeof(uint64_t) == 0);
+	RING_ASSERT(r->own != NULL && r->others != NULL && r->own != r->others);
+	(void)r;
+}
 
 static inline void
 ring_end_init(struct ring_end *r, void *entries, uint32_t num, uint32_t stride, uint32_t *own,
@@ -43,6 +66,7 @@ ring_end_init(struct ring_end *r, void *entries, uint32_t num, uint32_t stride, 
 		.own = own,
 		.others = others,
 	};
+	ring_end_check(r);
 }
 
 static inline void *
@@ -54,6 +78,7 @@ ring_entry(const struct ring_end *r, uint32_t index)
 static inline void
 ring_publish(struct ring_end *r)
 {
+	ring_end_check(r);
 	__atomic_store_n(r->own, r->index, __ATOMIC_RELEASE);
 }
 
@@ -149,6 +174,7 @@ ring_copy_once(void *to, const void *from, uint32_t words)
 	uint64_t *dst = (uint64_t *)to;
 	uint32_t i;
 
+	RING_ASSERT(((uintptr_t)to | (uintptr_t)from) % sizeof(uint64_t) == 0);
 	for (i = 0; i < words; i++)
 		dst[i] = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
 }

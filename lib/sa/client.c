@@ -193,6 +193,7 @@ client_build(const struct sa_client *c, uint8_t *mad, const struct sa_query *q, 
 		mad[MAD_OFF_METHOD] = SA1_INFORM;
 	if (q->op != SA_OP_BULK)
 		put_be16(mad + MAD_OFF_ATTRIBUTE, q->type->attribute);
+	put_be64(mad + MAD_OFF_TID, q->tid);
 	return q->version == SA_V1 ? build_v1(c, mad, q, err) : build_v2(mad, q);
 }
 
@@ -386,6 +387,7 @@ client_fill_call(struct client_query *s, const struct sa_query *q)
 		.protocol = q->version == SA_V1 ? MAD_SA1 : MAD_RMPP,
 		.data_offset = q->version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA,
 		.mad = s->mad,
+		.keep_tid = q->keep_tid,
 		.flags = MAD_METHOD_SESSION | ops[q->op].flags,
 		.resp_time = q->resp_time,
 		.taker = { .arg = s, .done = client_answered },
@@ -484,5 +486,7 @@ sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *tak
 	if (ret == 0)
 		return 0;
 	client_give_back(s);
+	if (ret == -EEXIST)
+		return error_set(err, EEXIST, SA_TID_IN_USE);
 	return error_set(err, -ret, "no MAD session is free for another query");
 }

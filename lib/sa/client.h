@@ -32,6 +32,10 @@ enum sa_op {
 /** resp_time: ask the SA's ClassPortInfo for its RespTimeValue once, and remember it. */
 #define SA_RESP_TIME_ASK 0xFF
 
+/** What -EEXIST means to who has given the TID. */
+#define SA_TID_IN_USE                                                                              \
+	"tid: a request to this SA has this TID and is not over: wait for its end, or cancel it"
+
 /** A query or change, and its destination. */
 struct sa_query {
 	enum sa_op op;
@@ -39,6 +43,9 @@ struct sa_query {
 	const struct sa_record_type *type; /**< not for SA_OP_BULK */
 	struct mad_peer to;
 	uint8_t resp_time; /**< the SA's RespTimeValue, or SA_RESP_TIME_ASK */
+	/** ask with .tid, on the worker that mad_call_worker() says; otherwise with a random one */
+	bool keep_tid;
+	uint64_t tid;
 	uint64_t sm_key;
 	uint64_t sa_key; /**< version 1: change token; 0: all */
 	uint64_t mask; /**< in version 2's numbering, for either version */
@@ -89,9 +96,10 @@ void sa_client_edit_codes(struct sa_client *c, const uint8_t codes[3]);
 
 /**
  * Start a query. With SA_RESP_TIME_ASK and an SA whose RespTimeValue is unknown it begins with a
- * Get(ClassPortInfo).
+ * Get(ClassPortInfo). Then a TID that an open call to this SA has ends it (MAD_END_REFUSED with
+ * -EEXIST).
  *
- * @retval -ENOSPC, -EINVAL (err tells why); taker.done() is not called
+ * @retval -ENOSPC, -EINVAL, -EEXIST (err tells why); taker.done() is not called
  */
 int sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *taker,
 	uint64_t now, mad_handle *h, struct error *err);

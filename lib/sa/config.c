@@ -16,7 +16,9 @@
 void
 config_read_wire(const struct sa_write *w, uint64_t offset, uint8_t *wire, size_t len)
 {
-	if (w->forwarded != NULL)
+	if (w->staged != NULL)
+		memcpy(wire, w->staged + offset, len);
+	else if (w->forwarded != NULL)
 		memcpy(wire, w->forwarded + offset, len);
 	else if (w->body != NULL)
 		mad_body_read(w->body, offset, wire, len);
@@ -81,9 +83,12 @@ write_config(struct write_batch *b, struct sa_write *w)
 {
 	uint16_t size = sa_wire_len(w->type, SA_V1), status = MAD_STATUS_OK;
 	uint8_t wire[SA_RECORD_MAX + 4], rec[SA_RECORD_MAX] = { 0 };
-	uint32_t offset, rid;
+	size_t len = w->staged != NULL ? w->staged_len : w->data_len, offset;
+	uint32_t rid;
 
-	for (offset = 0; offset < w->data_len && status == MAD_STATUS_OK; offset += size) {
+	if (len % size != 0)
+		return SA_STATUS_REQ_INVALID;
+	for (offset = 0; offset < len && status == MAD_STATUS_OK; offset += size) {
 		config_read_wire(w, offset, wire, size);
 		sa_decode(w->type, SA_V1, wire, rec, &rid);
 		status = config_one(b, w, rid, rec);

@@ -30,8 +30,9 @@ void form_bytes(struct form *f, void *bytes, size_t n);
 /** A number of 1 to 8 bytes that is at most @p most. */
 uint64_t form_number(struct form *f, uint64_t value, size_t n, uint64_t most);
 
-#define NUMBER(f, field)     ((field) = form_number(f, field, sizeof(field), UINT64_MAX))
-#define FLAG(f, field)       ((field) = form_number(f, field, 1, 1) != 0)
+#define NUMBER(f, field) ((field) = form_number(f, field, sizeof(field), UINT64_MAX))
+/* Reading never looks at the field, whose byte may be neither 0 nor 1 before. */
+#define FLAG(f, field)       ((field) = form_number(f, (f)->out != NULL && (field), 1, 1) != 0)
 #define CHOICE(f, field, to) ((field) = (__typeof__(field))form_number(f, field, 1, to))
 
 /** Without what has a meaning in one appliance only: the neighbour in its table. */

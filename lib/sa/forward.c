@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fnv.h"
 #include "sa/form.h"
 #include "sa/forward.h"
 #include "sa/layout.h"
 #include "sa/server.h"
+#include "sa/staged.h"
 #include "wire/bytes.h"
 
 static void
@@ -45,32 +47,28 @@ form_requester(struct form *f, struct requester *who)
 	form_port(f, &who->port);
 }
 
-/* What the client has asked for, without the records of a Config. */
+/* What the client has asked for, without the records of a Config and their length. */
 static void
 form_wish(struct form *f, struct sa_write *w, uint16_t *attribute)
 {
-	CHOICE(f, w->kind, WRITE_OWNED);
+	CHOICE(f, w->kind, WRITE_CONFIG_STAGED);
 	CHOICE(f, w->version, SA_V2);
 	NUMBER(f, *attribute);
 	NUMBER(f, w->mask);
 	NUMBER(f, w->rid);
 	CHOICE(f, w->edit, SA_EDIT_UNKNOWN);
 	form_bytes(f, w->rec, sizeof(w->rec));
+}
+
+static void
+form_rest(struct form *f, struct sa_write *w)
+{
 	w->data_len = form_number(f, w->data_len, 4, FORWARD_CONFIG_MAX);
+	form_requester(f, &w->who);
+	form_peer(f, &w->peer);
 }
 
 /* --- requests --- */
-
-/* FNV-1a, continued. */
-static uint64_t
-add_to_sum(uint64_t sum, const uint8_t *bytes, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		sum = (sum ^ bytes[i]) * UINT64_C(0x100000001b3);
-	return sum;
-}
 
 static void
 put_id(const struct sa_write *w, uint64_t sum, char *id)
@@ -91,24 +89,43 @@ put_id(const struct sa_write *w, uint64_t sum, char *id)
 		snprintf(id + 2 * i, 3, "%02x", key[i]);
 }
 
+/* Another appliance stages the same records in other places. */
+static uint64_t
+add_staged(uint64_t sum, const struct staged_head *staged)
+{
+	uint8_t same[16];
+
+	put_be64(same, staged->len);
+	put_be64(same + 8, staged->sum);
+	return fnv_add(sum, same, sizeof(same));
+}
+
 size_t
-forward_put_request(const struct sa_write *w, uint8_t *bytes, char id[FORWARD_ID_LEN + 1])
+forward_put_request(const struct sa_write *w, const struct staged_head *staged, uint8_t *bytes,
+	char id[FORWARD_ID_LEN + 1])
 {
 	struct form f = { .out = bytes, .len = FORWARD_REQUEST_MAX, .at = 1 };
 	uint16_t attribute = w->type->attribute;
 	struct sa_write copy = *w;
+	uint8_t head[STAGED_HEAD_MAX];
 	uint64_t sum;
 
+	copy.staged = NULL; /* the request has its own data */
+	if (staged != NULL) {
+		copy.kind = WRITE_CONFIG_STAGED;
+		copy.data_len = (uint32_t)staged_put_head(staged, head);
+		copy.forwarded = head;
+	}
 	bytes[0] = FORWARD_VERSION;
 	form_wish(&f, &copy, &attribute);
-	sum = add_to_sum(UINT64_C(0xcbf29ce484222325), bytes, f.at);
-	form_requester(&f, &copy.who);
-	form_peer(&f, &copy.peer);
-	if (f.bad || w->data_len > f.len - f.at)
+	sum = fnv_add(FNV_START, bytes, f.at);
+	form_rest(&f, &copy);
+	if (f.bad || copy.data_len > f.len - f.at)
 		return 0;
-	config_read_wire(w, 0, bytes + f.at, w->data_len);
-	put_id(w, add_to_sum(sum, bytes + f.at, w->data_len), id);
-	return f.at + w->data_len;
+	config_read_wire(&copy, 0, bytes + f.at, copy.data_len);
+	sum = staged != NULL ? add_staged(sum, staged) : fnv_add(sum, bytes + f.at, copy.data_len);
+	put_id(w, sum, id);
+	return f.at + copy.data_len;
 }
 
 /* True if the record type is one that this kind of change has. */
@@ -129,11 +146,31 @@ kind_has_type(const struct sa_write *w)
 	case WRITE_NOTICE:
 		return w->type->attribute == SA_NOTICE;
 	case WRITE_OWNED:
+	case WRITE_IMPORT:
 		return w->type->attribute == SA_NODE;
 	case WRITE_CONFIG:
+	case WRITE_CONFIG_STAGED:
 	default:
-		return w->type->stored && w->edit != SA_EDIT_NONE && w->edit != SA_EDIT_UNKNOWN &&
-			w->data_len % sa_wire_len(w->type, SA_V1) == 0;
+		return w->type->stored && w->edit != SA_EDIT_NONE && w->edit != SA_EDIT_UNKNOWN;
+	}
+}
+
+/* True if the kind has such data as the request has. */
+static bool
+kind_has_data(const struct sa_write *w)
+{
+	struct staged_head head;
+
+	switch (w->kind) {
+	case WRITE_CONFIG:
+		return w->data_len % sa_wire_len(w->type, SA_V1) == 0;
+	case WRITE_OWNED:
+		return true;
+	case WRITE_IMPORT:
+	case WRITE_CONFIG_STAGED:
+		return staged_get_head(&head, w->forwarded, w->data_len) == 0;
+	default:
+		return w->data_len == 0;
 	}
 }
 
@@ -156,16 +193,15 @@ forward_get_request(struct sa_write *w, const uint8_t *bytes, size_t len)
 	if (rc != 0)
 		return rc;
 	form_wish(&f, w, &attribute);
-	form_requester(&f, &w->who);
-	form_peer(&f, &w->peer);
+	form_rest(&f, w);
 	if (f.bad || w->data_len != len - f.at)
 		return -EBADMSG;
 	w->type = sa_record_type(attribute);
+	w->forwarded = bytes + f.at;
 	if (w->type == NULL || !kind_has_type(w) || (w->version != SA_V1 && w->version != SA_V2) ||
-		(w->kind != WRITE_CONFIG && w->kind != WRITE_OWNED && w->data_len != 0))
+		!kind_has_data(w))
 		return -EBADMSG;
 	w->peer.neighbour = PATH_NO_NEIGHBOUR;
-	w->forwarded = bytes + f.at;
 	return 0;
 }
 
@@ -179,6 +215,8 @@ form_answer(struct form *f, struct sa_write *w)
 	FLAG(f, w->share_full);
 	if (w->status == MAD_STATUS_OK)
 		form_bytes(f, w->rec, w->type->len);
+	else if (w->kind == WRITE_IMPORT && (f->out != NULL || f->at < f->len))
+		form_bytes(f, w->rec, STAGED_TEXT_MAX); /* why */
 }
 
 size_t

@@ -15,10 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sa/staged.h"
 #include "sa/write.h"
 
 #define FORWARD_VERSION     1
-#define FORWARD_CONFIG_MAX  (64u << 10) /**< bytes of a Config's records */
+#define FORWARD_CONFIG_MAX  (64u << 10) /**< bytes of a Config's records; more are staged */
 #define FORWARD_REQUEST_MAX (1024 + FORWARD_CONFIG_MAX)
 #define FORWARD_ANSWER_MAX  (16 + SA_RECORD_MAX)
 #define FORWARD_ID_LEN      84 /**< characters, without the NUL */
@@ -29,10 +30,13 @@
  * repeats a request to, the identity is the same; a client that uses a TID for another request
  * gets another one.
  *
+ * @param staged  of a Config that is larger than FORWARD_CONFIG_MAX: its parts, whose length and
+ *   sum stand for the records in the identity; else NULL
  * @param bytes  FORWARD_REQUEST_MAX bytes
  * @return length; 0: its Config is too large
  */
-size_t forward_put_request(const struct sa_write *w, uint8_t *bytes, char id[FORWARD_ID_LEN + 1]);
+size_t forward_put_request(const struct sa_write *w, const struct staged_head *staged,
+	uint8_t *bytes, char id[FORWARD_ID_LEN + 1]);
 /**
  * Read a request. The records of a Config stay where they are.
  *

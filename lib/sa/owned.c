@@ -15,10 +15,11 @@
 
 #define OWNED_FORM   1 /* of a NodeRecord's tail */
 #define LID_RECORDS  64 /* most records of one table and LID */
-#define OWNED_TABLES 5
+#define OWNED_TABLES 8
+#define NATIVE       0x8000 /* beside the attribute of a record: it has its own LID */
 
 static const uint16_t owned_types[OWNED_TABLES] = { SA_NODE, SA_PORT_INFO, SA_GUID_INFO,
-	SA_PKEY_TABLE, SA_LINK };
+	SA_PKEY_TABLE, SA_LINK, SA_SLTOVL, SA_VLARB, SA_SM_INFO };
 
 /* A request, and what it would do. */
 struct owned_plan {
@@ -30,6 +31,8 @@ struct owned_plan {
 	size_t records; /* where they begin */
 	uint16_t lid[OWNED_PORTS + 1]; /* that the port with this LID of the request has; 0: none */
 	uint16_t next_lid; /* to look at */
+	uint16_t refused[OWNED_PORTS]; /* LIDs of native ports that are another owner's */
+	unsigned int num_refused;
 	uint64_t taken;
 	bool differs;
 	uint16_t status;
@@ -65,7 +68,7 @@ is_owned_type(const struct sa_record_type *t)
 }
 
 size_t
-owned_put(const char *owner, const struct sa_change *records, size_t n, uint8_t *bytes)
+owned_put(const char *owner, const struct sa_change *records, size_t n, size_t roce, uint8_t *bytes)
 {
 	struct form f = { .out = bytes, .len = OWNED_LEN_MAX };
 	char name[OWNED_NAME_MAX];
@@ -76,7 +79,7 @@ owned_put(const char *owner, const struct sa_change *records, size_t n, uint8_t 
 	snprintf(name, sizeof(name), "%s", owner);
 	form_owner(&f, name);
 	for (i = 0; i < n; i++) {
-		attribute = records[i].type->attribute;
+		attribute = records[i].type->attribute | (i < roce ? 0 : NATIVE);
 		memcpy(rec, records[i].rec, sizeof(rec));
 		NUMBER(&f, attribute);
 		form_bytes(&f, rec, records[i].type->len);
@@ -84,10 +87,15 @@ owned_put(const char *owner, const struct sa_change *records, size_t n, uint8_t 
 	return f.bad ? 0 : f.at;
 }
 
-/* The record at a position, which moves behind it. @return NULL: it was the last, or the form is
- * bad */
+/*
+ * The record at a position, which moves behind it.
+ *
+ * @param native  set: it has its own LID
+ * @return NULL: it was the last, or the form is bad
+ */
 static const struct sa_record_type *
-owned_next_record(const struct owned_plan *p, struct form *f, uint8_t rec[SA_RECORD_MAX])
+owned_next_record(const struct owned_plan *p, struct form *f, uint8_t rec[SA_RECORD_MAX],
+	bool *native)
 {
 	const struct sa_record_type *t;
 	uint16_t attribute = 0;
@@ -95,7 +103,8 @@ owned_next_record(const struct owned_plan *p, struct form *f, uint8_t rec[SA_REC
 	if (f->at == p->len || f->bad)
 		return NULL;
 	NUMBER(f, attribute);
-	t = f->bad ? NULL : sa_record_type(attribute);
+	*native = (attribute & NATIVE) != 0;
+	t = f->bad ? NULL : sa_record_type(attribute & (uint16_t)~NATIVE);
 	if (!is_owned_type(t)) {
 		f->bad = true;
 		return NULL;
@@ -136,15 +145,33 @@ is_owners(const struct owned_plan *p, const struct store_record *r)
 }
 
 static const struct store_record *
-node_of_port(const struct owned_plan *p, uint64_t guid)
+next_node_of_port(struct store_cursor *c, uint64_t guid)
 {
-	const struct store_record *r;
-	struct store_cursor c;
 	uint64_t key;
+	const struct store_record *r = store_next(c, &key);
 
-	store_seek_index(&c, owned_view(p), SA_INDEX_PORT_GUID, guid);
-	r = store_next(&c, &key);
 	return r != NULL && key == guid ? r : NULL;
+}
+
+/* A port may have several: an operator has imported it under another LID. */
+static const struct store_record *
+first_node_of_port(const struct owned_plan *p, uint64_t guid, struct store_cursor *c)
+{
+	store_seek_index(c, owned_view(p), SA_INDEX_PORT_GUID, guid);
+	return next_node_of_port(c, guid);
+}
+
+/* A record of a port that is not the owner's, or else the owner's. */
+static const struct store_record *
+foreign_node_of_port(const struct owned_plan *p, uint64_t guid)
+{
+	struct store_cursor c;
+	const struct store_record *first = first_node_of_port(p, guid, &c), *r;
+
+	for (r = first; r != NULL; r = next_node_of_port(&c, guid))
+		if (!is_owners(p, r))
+			return r;
+	return first;
 }
 
 /* --- LIDs --- */
@@ -174,6 +201,52 @@ lid_is_free(const struct owned_plan *p, uint16_t lid)
 	return true;
 }
 
+static bool
+is_of_another_owner(const struct owned_plan *p, const struct store_record *r)
+{
+	char name[OWNED_NAME_MAX];
+
+	return r != NULL && owner_of(r, name) && strcmp(name, p->owner) != 0;
+}
+
+static bool
+port_is_of_another_owner(const struct owned_plan *p, uint64_t guid)
+{
+	const struct store_record *r;
+	struct store_cursor c;
+
+	for (r = first_node_of_port(p, guid, &c); r != NULL; r = next_node_of_port(&c, guid))
+		if (is_of_another_owner(p, r))
+			return true;
+	return false;
+}
+
+static bool
+lid_is_refused(const struct owned_plan *p, uint64_t lid)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->num_refused; i++)
+		if (p->refused[i] == lid)
+			return true;
+	return lid == 0 || lid > OWNED_LID_LAST;
+}
+
+/* A native port: another owner's record of its GUID or LID keeps it out. */
+static void
+plan_native_lid(struct owned_plan *p, const uint8_t *rec, uint64_t guid)
+{
+	const struct sa_record_type *t = sa_record_type(SA_NODE);
+	uint16_t lid = (uint16_t)sa_get_named(t, "lid", rec);
+
+	if (!port_is_of_another_owner(p, guid) &&
+		!is_of_another_owner(p, store_get(owned_view(p), t->table, sa_rid(t, rec))))
+		return;
+	p->taken = guid;
+	if (p->num_refused < OWNED_PORTS)
+		p->refused[p->num_refused++] = lid;
+}
+
 /* Find the ports that are stored, and with a batch give the others a LID. */
 static void
 plan_lids(struct owned_plan *p, bool give)
@@ -184,13 +257,19 @@ plan_lids(struct owned_plan *p, bool give)
 	uint8_t rec[SA_RECORD_MAX];
 	unsigned int port;
 	uint64_t guid;
+	bool native;
 
-	while ((t = owned_next_record(p, &f, rec)) != NULL) {
+	p->num_refused = 0;
+	while ((t = owned_next_record(p, &f, rec, &native)) != NULL) {
 		if (t->table != SA_TABLE_NODE)
 			continue;
+		if (native) {
+			plan_native_lid(p, rec, get_be64(rec + NODE_OFF_PORT_GUID));
+			continue;
+		}
 		port = asked_lid(t, rec, "lid");
 		guid = get_be64(rec + NODE_OFF_PORT_GUID);
-		r = node_of_port(p, guid);
+		r = foreign_node_of_port(p, guid);
 		if (r != NULL && is_owners(p, r)) {
 			p->lid[port] = (uint16_t)(r->rid >> 16);
 		} else if (r != NULL) {
@@ -209,9 +288,9 @@ plan_lids(struct owned_plan *p, bool give)
 	p->lid[0] = 0;
 }
 
-/* Replace the request's LIDs in a record. @return false: its port has none */
+/* Replace the request's LIDs in a record of a RoCE port. @return false: its port has none */
 static bool
-give_lids(const struct owned_plan *p, const struct sa_record_type *t, uint8_t *rec)
+give_lids(const struct owned_plan *p, const struct sa_record_type *t, uint8_t *rec, bool native)
 {
 	static const char *const fields[] = { "lid", "base_lid", "from_lid", "to_lid" };
 	bool link = t->table == SA_TABLE_LINK;
@@ -219,6 +298,8 @@ give_lids(const struct owned_plan *p, const struct sa_record_type *t, uint8_t *r
 	unsigned int end = link ? 4 : t->table == SA_TABLE_PORT_INFO ? 2 : 1;
 	uint16_t lid;
 
+	if (native)
+		return !lid_is_refused(p, sa_rid(t, rec) >> 16);
 	for (i = first; i < end; i++) {
 		lid = p->lid[asked_lid(t, rec, fields[i])];
 		if (lid == 0)
@@ -236,16 +317,35 @@ owned_is_asked(const struct owned_plan *p, const struct store_record *r)
 	struct form f = first_record(p);
 	const struct sa_record_type *t;
 	uint8_t rec[SA_RECORD_MAX];
+	bool native;
 
-	while ((t = owned_next_record(p, &f, rec)) != NULL)
-		if (t->table == r->table && give_lids(p, t, rec) && sa_rid(t, rec) == r->rid)
+	while ((t = owned_next_record(p, &f, rec, &native)) != NULL)
+		if (t->table == r->table && give_lids(p, t, rec, native) &&
+			sa_rid(t, rec) == r->rid)
 			return true;
 	return false;
 }
 
-/* Remove records of a LID that is the owner's, except those of the request. */
+/* A link to another node, as an operator has imported it, is not the port's. */
+static bool
+is_foreign_link(const struct store_record *r, const uint16_t *lids, unsigned int n)
+{
+	unsigned int i;
+	uint64_t to;
+
+	if (r->table != SA_TABLE_LINK)
+		return false;
+	to = sa_get_named(sa_record_type(SA_LINK), "to_lid", r->bytes);
+	for (i = 0; i < n; i++)
+		if (lids[i] == to)
+			return false;
+	return true;
+}
+
+/* Remove records of one of the owner's LIDs, except those of the request. */
 static void
-remove_others(struct owned_plan *p, const struct sa_record_type *t, uint16_t lid)
+remove_others(struct owned_plan *p, const struct sa_record_type *t, uint16_t lid,
+	const uint16_t *lids, unsigned int num_lids)
 {
 	const struct store_record *r;
 	uint32_t gone[LID_RECORDS];
@@ -254,11 +354,37 @@ remove_others(struct owned_plan *p, const struct sa_record_type *t, uint16_t lid
 
 	for (r = sa_first_of_lid(owned_view(p), t->table, lid, &c);
 		r != NULL && r->rid >> 16 == lid && n < LID_RECORDS; r = store_next(&c, NULL))
-		if (!owned_is_asked(p, r))
+		if (!owned_is_asked(p, r) && !is_foreign_link(r, lids, num_lids))
 			gone[n++] = r->rid;
 	p->differs |= n > 0;
 	for (i = 0; i < n && p->batch != NULL && p->status == MAD_STATUS_OK; i++)
 		p->status = write_del(p->batch, t, gone[i]);
+}
+
+/* LIDs under which an operator has imported native ports of the request that have others now. */
+static unsigned int
+list_strays(const struct owned_plan *p, uint16_t lids[OWNED_PORTS])
+{
+	struct form f = first_record(p);
+	const struct sa_record_type *t;
+	const struct store_record *r;
+	struct store_cursor c;
+	uint8_t rec[SA_RECORD_MAX];
+	unsigned int n = 0;
+	char name[OWNED_NAME_MAX];
+	uint64_t guid;
+	bool native;
+
+	while ((t = owned_next_record(p, &f, rec, &native)) != NULL && n < OWNED_PORTS) {
+		if (!native || t->table != SA_TABLE_NODE)
+			continue;
+		guid = get_be64(rec + NODE_OFF_PORT_GUID);
+		for (r = first_node_of_port(p, guid, &c); r != NULL && n < OWNED_PORTS;
+			r = next_node_of_port(&c, guid))
+			if (!owner_of(r, name) && r->rid != sa_rid(t, rec))
+				lids[n++] = (uint16_t)(r->rid >> 16);
+	}
+	return n;
 }
 
 static void
@@ -267,7 +393,7 @@ plan_removals(struct owned_plan *p)
 	uint16_t lids[OWNED_PORTS];
 	const struct store_record *r;
 	struct store_cursor c;
-	unsigned int i, k, n = 0;
+	unsigned int i, k, n = list_strays(p, lids);
 
 	store_seek(&c, owned_view(p), SA_TABLE_NODE, 0);
 	while ((r = store_next(&c, NULL)) != NULL && n < OWNED_PORTS)
@@ -275,7 +401,7 @@ plan_removals(struct owned_plan *p)
 			lids[n++] = (uint16_t)(r->rid >> 16);
 	for (i = 0; i < n; i++)
 		for (k = OWNED_TABLES; k-- > 0;) /* the NodeRecord, which has the owner, last */
-			remove_others(p, sa_record_type(owned_types[k]), lids[i]);
+			remove_others(p, sa_record_type(owned_types[k]), lids[i], lids, n);
 }
 
 static void
@@ -300,9 +426,10 @@ plan_puts(struct owned_plan *p)
 	struct form f = first_record(p);
 	const struct sa_record_type *t;
 	uint8_t rec[SA_RECORD_MAX];
+	bool native;
 
-	while (p->status == MAD_STATUS_OK && (t = owned_next_record(p, &f, rec)) != NULL)
-		if (give_lids(p, t, rec))
+	while (p->status == MAD_STATUS_OK && (t = owned_next_record(p, &f, rec, &native)) != NULL)
+		if (give_lids(p, t, rec, native))
 			put_record(p, t, rec);
 }
 

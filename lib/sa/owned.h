@@ -11,10 +11,13 @@
  * change of kind WRITE_OWNED (sa/write.h), and the leader removes them when the appliance has gone.
  * All functions are for the store's thread.
  *
- * All appliances number their ports from 1, so the leader gives each port a LID: the highest one
- * without records, up to OWNED_LID_LAST. It knows a port again by its GUID. The name of the owner
- * is the tail of the port's NodeRecord. A port whose NodeRecord has no owner (an operator has
+ * All appliances number their RoCE ports from 1, so the leader gives each port a LID: the highest
+ * one without records, up to OWNED_LID_LAST. It knows a port again by its GUID. The name of the
+ * owner is the tail of the port's NodeRecord. A port whose NodeRecord has no owner (an operator has
  * imported it) or another one is left alone.
+ *
+ * Native InfiniBand ports have their LIDs from subnet management, and what their agent says is
+ * stored also if an operator has imported the port. Another owner's port or LID is left alone.
  */
 
 #include "sa/sa.h"
@@ -26,13 +29,15 @@
 #define OWNED_LEN_MAX  (60u << 10) /**< bytes of a request */
 
 /**
- * Write a request: all records of an appliance's ports, with LIDs from 1 to OWNED_PORTS. Without
- * records, those that are stored are removed.
+ * Write a request: all records of an appliance's ports. Without records, those that are stored are
+ * removed.
  *
+ * @param records  the first @p roce with LIDs from 1 to OWNED_PORTS, the others with their own LIDs
  * @param bytes  OWNED_LEN_MAX bytes
  * @return length; 0: there are too many records
  */
-size_t owned_put(const char *owner, const struct sa_change *records, size_t n, uint8_t *bytes);
+size_t owned_put(const char *owner, const struct sa_change *records, size_t n, size_t roce,
+	uint8_t *bytes);
 
 /**
  * Compare a request with what is stored.

@@ -18,6 +18,7 @@
 #include "sa/access.h"
 #include "sa/bulk.h"
 #include "sa/record.h"
+#include "sa/sa.h"
 #include "store/store.h"
 
 struct sa;
@@ -33,6 +34,8 @@ enum write_kind {
 	WRITE_CONFIG,
 	WRITE_NOTICE, /**< a fleet: a trap of another issuer, for the leader to report */
 	WRITE_OWNED, /**< a fleet: the records of an appliance's own ports (sa/owned.h) */
+	WRITE_IMPORT, /**< a fleet: an operator's import at another appliance (sa/staged.h) */
+	WRITE_CONFIG_STAGED, /**< a fleet: a Config whose records are staged (sa/staged.h) */
 };
 
 struct sa_write {
@@ -49,12 +52,18 @@ struct sa_write {
 	uint32_t rid; /**< in and out */
 	uint8_t edit; /**< Config: enum sa_edit */
 	struct mad_body *body; /**< data of a multi-packet Config */
-	/** data of a Config that another appliance has passed on, or of own ports */
+	/** data of a Config that another appliance has passed on, of own ports, or of a stage */
 	const uint8_t *forwarded;
-	uint32_t data_len; /**< Config: length of the records; own ports: of all data */
+	uint32_t data_len; /**< Config: length of the records; own ports, stage: of all data */
+	const uint8_t *staged; /**< import, staged Config: the records; NULL: not read yet */
+	uint64_t stage_lease; /**< import: the one that its parts have */
+	bool only_now; /**< in a fleet: the leader executes it at once, or nobody does */
+	size_t staged_len;
 	uint8_t data[SA1_AREA]; /**< data of a single-packet Config */
 	uint8_t rec[SA_RECORD_MAX]; /**< in: record of the request; out: record of the answer */
 	uint16_t status; /**< out */
+	bool unstaged; /**< out, import: its parts have gone, and its request was never put */
+	bool not_made; /**< out, import: nobody has executed it, or will; .rec says why */
 	bool share_full; /**< out: refused, because the requester has its share of the table */
 };
 
@@ -118,6 +127,10 @@ uint16_t write_rid_delete(struct write_batch *b, struct sa_write *w);
 uint16_t write_config(struct write_batch *b, struct sa_write *w);
 uint16_t write_notice(struct write_batch *b, struct sa_write *w);
 uint16_t write_owned(struct write_batch *b, struct sa_write *w);
+uint16_t write_import(struct write_batch *b, struct sa_write *w);
+/** write_change.c: parts of an operator's change. @return 0 or a negative errno */
+int write_remove_before(struct write_batch *b, enum sa_replaced what, struct error *err);
+int write_change(struct write_batch *b, const struct sa_change *c, struct error *err);
 /** Copy bytes of a Config's records, as they were on the wire. */
 void config_read_wire(const struct sa_write *w, uint64_t offset, uint8_t *wire, size_t len);
 

@@ -3,9 +3,10 @@
  */
 
 /*
- * Requests to etcd's JSON gateway. A request goes to the endpoint that answered last; if it fails,
- * the next endpoint gets it, until the caller's time is over. One that etcd has executed although
- * its answer was lost is sent again, so callers make sure that this has no second effect.
+ * Requests to etcd's JSON gateway, without the network (etcd_transport.h). A request goes to the
+ * endpoint that answered last; if it fails, the next endpoint gets it, until the caller's time is
+ * over. One that etcd has executed although its answer was lost is sent again, so callers make sure
+ * that this has no second effect.
  */
 
 #include <errno.h>
@@ -13,57 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "store/etcd_http.h"
+#include "store/etcd_transport.h"
 
-#define REPLY_MAX       (64u << 20) /* bytes: a page of 10,000 records takes about 5 MB */
 #define ATTEMPT_MIN_MS  200
 #define PASSWORD_MAX    256
 #define AUTH_TIMEOUT_MS 3000
 #define SILENCE_MAX_MS  3500 /* after which the next endpoint is asked, at the latest */
-
-uint64_t
-etcd_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
-int
-etcd_text_add(struct etcd_text *t, const void *bytes, size_t len, size_t max)
-{
-	size_t room = t->room != 0 ? t->room : 4096;
-	char *at;
-
-	if (len > max - t->len)
-		return -EMSGSIZE;
-	while (room < t->len + len + 1)
-		room *= 2;
-	if (room != t->room) {
-		at = realloc(t->at, room);
-		if (at == NULL)
-			return -ENOMEM;
-		t->at = at;
-		t->room = room;
-	}
-	memcpy(t->at + t->len, bytes, len);
-	t->len += len;
-	t->at[t->len] = '\0';
-	return 0;
-}
-
-static size_t
-take_reply(char *bytes, size_t size, size_t n, void *arg)
-{
-	struct etcd_text *reply = arg;
-
-	(void)size;
-	return etcd_text_add(reply, bytes, n, REPLY_MAX) == 0 ? n : 0;
-}
 
 /* --- authentication --- */
 
@@ -110,26 +67,6 @@ read_password(struct etcd_client *c, char *password, struct error *err)
 }
 
 static int
-set_headers(struct etcd_client *c, const char *token)
-{
-	struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/json");
-	char line[ETCD_TOKEN_MAX + 32];
-
-	/* no wait for "100 Continue" before a large body */
-	if (list != NULL)
-		list = curl_slist_append(list, "Expect:");
-	if (list != NULL && token != NULL) {
-		snprintf(line, sizeof(line), "Authorization: %s", token);
-		list = curl_slist_append(list, line);
-	}
-	if (list == NULL)
-		return -ENOMEM;
-	curl_slist_free_all(c->headers);
-	c->headers = list;
-	return 0;
-}
-
-static int
 authenticate(struct etcd_client *c, unsigned int endpoint, struct error *err)
 {
 	char password[PASSWORD_MAX];
@@ -145,7 +82,7 @@ authenticate(struct etcd_client *c, unsigned int endpoint, struct error *err)
 	explicit_bzero(password, sizeof(password));
 	if (body == NULL)
 		return password_error(c, "its first line is not UTF-8", err);
-	rc = set_headers(c, NULL);
+	rc = etcd_http_token(c, NULL);
 	if (rc == 0)
 		rc = etcd_send(c, endpoint, "/v3/auth/authenticate", body,
 			(struct etcd_patience){ AUTH_TIMEOUT_MS, AUTH_TIMEOUT_MS }, &reply, err);
@@ -157,7 +94,7 @@ authenticate(struct etcd_client *c, unsigned int endpoint, struct error *err)
 		rc = error_set(err, EPROTO, "etcd has given no token");
 	} else {
 		strcpy(c->token, token);
-		rc = set_headers(c, token);
+		rc = etcd_http_token(c, token);
 	}
 	c->authenticated = rc == 0;
 	json_decref(reply);
@@ -165,140 +102,6 @@ authenticate(struct etcd_client *c, unsigned int endpoint, struct error *err)
 }
 
 /* --- requests --- */
-
-static const char *
-file_or_null(const char *path)
-{
-	return path[0] != '\0' ? path : NULL;
-}
-
-void
-etcd_prepare(struct etcd_client *c, CURL *easy, unsigned int endpoint, const char *path)
-{
-	char url[FLEET_TEXT_MAX + 64];
-
-	snprintf(url, sizeof(url), "%s%s", c->config.endpoint[endpoint].url, path);
-	curl_easy_setopt(easy, CURLOPT_URL, url);
-	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, c->headers);
-	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
-	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-	curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 5L);
-	curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
-	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, c->why);
-	if (c->config.ca_file[0] != '\0') /* NULL would take libcurl's default away */
-		curl_easy_setopt(easy, CURLOPT_CAINFO, c->config.ca_file);
-	curl_easy_setopt(easy, CURLOPT_SSLCERT, file_or_null(c->config.cert_file));
-	curl_easy_setopt(easy, CURLOPT_SSLKEY, file_or_null(c->config.key_file));
-	c->why[0] = '\0';
-}
-
-static int
-errno_of_curl(CURLcode code)
-{
-	switch (code) {
-	case CURLE_OPERATION_TIMEDOUT:
-		return ETIMEDOUT;
-	case CURLE_WRITE_ERROR:
-		return EMSGSIZE;
-	case CURLE_COULDNT_RESOLVE_HOST:
-		return EADDRNOTAVAIL;
-	case CURLE_SSL_CERTPROBLEM:
-	case CURLE_SSL_CACERT_BADFILE:
-		return ENOKEY;
-	case CURLE_PEER_FAILED_VERIFICATION:
-		return EKEYREJECTED;
-	default:
-		return ECONNREFUSED;
-	}
-}
-
-int
-etcd_curl_error(struct etcd_client *c, unsigned int endpoint, CURLcode code, struct error *err)
-{
-	const char *why = c->why[0] != '\0' ? c->why : curl_easy_strerror(code);
-
-	return error_set(err, errno_of_curl(code), "etcd at %s: %s",
-		c->config.endpoint[endpoint].url, why);
-}
-
-/* Bytes that a request has moved so far. */
-static curl_off_t
-bytes_moved(CURL *easy)
-{
-	curl_off_t up = 0, down = 0;
-
-	curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &up);
-	curl_easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &down);
-	return up + down;
-}
-
-/* Perform a request that is set up. One that moves bytes may take longer than a silent one. */
-static CURLcode
-perform(struct etcd_client *c, struct etcd_patience patience)
-{
-	uint64_t end = etcd_now_ms() + patience.total, quiet = etcd_now_ms() + patience.silence,
-		 now;
-	CURLcode code = CURLE_OPERATION_TIMEDOUT;
-	curl_off_t moved = 0;
-	int running = 1, left;
-	CURLMsg *msg;
-
-	if (curl_multi_add_handle(c->calls, c->easy) != CURLM_OK)
-		return CURLE_OUT_OF_MEMORY;
-	for (;;) {
-		curl_multi_perform(c->calls, &running);
-		now = etcd_now_ms();
-		if (bytes_moved(c->easy) != moved) {
-			moved = bytes_moved(c->easy);
-			quiet = now + patience.silence;
-		}
-		if (running == 0 || now >= end || now >= quiet)
-			break;
-		curl_multi_poll(c->calls, NULL, 0, (int)((end < quiet ? end : quiet) - now), NULL);
-	}
-	while ((msg = curl_multi_info_read(c->calls, &left)) != NULL)
-		if (msg->msg == CURLMSG_DONE)
-			code = msg->data.result;
-	curl_multi_remove_handle(c->calls, c->easy);
-	return code;
-}
-
-/* One request to one endpoint. */
-int
-etcd_send(struct etcd_client *c, unsigned int endpoint, const char *path, const json_t *body,
-	struct etcd_patience patience, json_t **reply, struct error *err)
-{
-	struct etcd_text text = { NULL, 0, 0 };
-	char *request = json_dumps(body, JSON_COMPACT);
-	long http = 0;
-	CURLcode code;
-	int rc;
-
-	*reply = NULL;
-	if (request == NULL)
-		return error_set(err, ENOMEM, "no memory for a request to etcd");
-	etcd_prepare(c, c->easy, endpoint, path);
-	curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(request));
-	curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, request);
-	curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, take_reply);
-	curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, &text);
-	code = perform(c, patience);
-	curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &http);
-	if (code != CURLE_OK)
-		rc = etcd_curl_error(c, endpoint, code, err);
-	else if (http != 200)
-		rc = etcd_json_error(http, text.at != NULL ? text.at : "", text.len, err);
-	else if ((*reply = json_loadb(text.at != NULL ? text.at : "", text.len, 0, NULL)) == NULL)
-		rc = error_set(err, EPROTO, "etcd at %s: its answer is no JSON",
-			c->config.endpoint[endpoint].url);
-	else
-		rc = 0;
-	free(request);
-	free(text.at);
-	return rc;
-}
 
 static int
 call_with_token(struct etcd_client *c, unsigned int endpoint, const char *path, const json_t *body,
@@ -317,8 +120,11 @@ call_with_token(struct etcd_client *c, unsigned int endpoint, const char *path, 
 		if (rc != -EKEYEXPIRED)
 			return rc;
 		c->authenticated = false;
-		if (c->borrows)
-			return error_set(err, EACCES, "etcd does not accept the token any more");
+		if (c->borrows) {
+			c->token_refused = true;
+			return error_set(err, EAGAIN,
+				"etcd does not accept the token any more, and a new one is not here yet");
+		}
 		if (c->config.user[0] == '\0')
 			break;
 	}
@@ -329,7 +135,7 @@ bool
 etcd_gave_no_answer(int rc)
 {
 	return rc == -ETIMEDOUT || rc == -ECONNREFUSED || rc == -EADDRNOTAVAIL || rc == -ENOKEY ||
-		rc == -EKEYREJECTED;
+		rc == -EKEYREJECTED || rc == -EKEYREVOKED;
 }
 
 static bool
@@ -343,11 +149,13 @@ etcd_call(struct etcd_client *c, const char *path, json_t *body, unsigned int ti
 	json_t **reply, struct error *err)
 {
 	unsigned int n = c->config.num_endpoints, attempt_ms, tries;
+	struct error refusal = { "" };
 	struct etcd_patience patience;
 	uint64_t end = etcd_now_ms() + timeout_ms, now;
 	int rc = -ENOMEM;
 
 	*reply = NULL;
+	c->attempts = 0;
 	if (body == NULL)
 		return error_set(err, ENOMEM, "no memory for a request to etcd");
 	attempt_ms = n > 1 ? timeout_ms / (n < 3 ? n : 3) : timeout_ms;
@@ -358,14 +166,22 @@ etcd_call(struct etcd_client *c, const char *path, json_t *body, unsigned int ti
 		patience.silence = attempt_ms;
 		if (patience.total == 0 || (tries >= n && patience.total < ATTEMPT_MIN_MS))
 			break;
+		c->attempts++;
 		rc = call_with_token(c, c->endpoint, path, body, patience, reply, err);
 		if (!another_may_do(rc))
 			break;
+		if (rc == -EKEYREVOKED && err != NULL)
+			refusal = *err;
 		c->endpoint = (c->endpoint + 1) % n;
 		if (tries % n == n - 1) /* all have failed: none is there, or they elect a leader */
-			usleep(50000);
+			etcd_sleep_ms(50);
 	}
 	json_decref(body);
+	/* a member that refuses us tells more than others that are down */
+	if (etcd_gave_no_answer(rc) && refusal.text[0] != '\0') {
+		*err = refusal;
+		rc = -EKEYREVOKED;
+	}
 	return rc;
 }
 
@@ -397,7 +213,22 @@ etcd_client_borrow(struct etcd_client *c, const char *token)
 	if (strcmp(c->token, token) == 0)
 		return 0;
 	strcpy(c->token, token);
-	return set_headers(c, token);
+	return etcd_http_token(c, token);
+}
+
+bool
+etcd_client_token_refused(struct etcd_client *c)
+{
+	bool refused = c->token_refused;
+
+	c->token_refused = false;
+	return refused;
+}
+
+void
+etcd_client_forget_token(struct etcd_client *c)
+{
+	c->authenticated = false;
 }
 
 unsigned int
@@ -413,22 +244,15 @@ etcd_client_create(const struct fleet_config *config, struct error *err)
 {
 	struct etcd_client *c = calloc(1, sizeof(*c));
 
-	/* counts its calls */
-	if (c == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-		free(c);
-		error_set(err, ENOMEM, "fleet: no memory for a client of etcd");
-		return NULL;
+	if (c != NULL) {
+		c->config = *config;
+		c->http = etcd_http_create(config);
+		if (c->http != NULL)
+			return c;
 	}
-	c->config = *config;
-	c->easy = curl_easy_init();
-	c->calls = curl_multi_init();
-	c->multi = curl_multi_init();
-	if (c->easy == NULL || c->calls == NULL || c->multi == NULL || set_headers(c, NULL) != 0) {
-		etcd_client_destroy(c);
-		error_set(err, ENOMEM, "fleet: no memory for a client of etcd");
-		return NULL;
-	}
-	return c;
+	free(c);
+	error_set(err, ENOMEM, "fleet: no memory for a client of etcd");
+	return NULL;
 }
 
 void
@@ -436,10 +260,6 @@ etcd_client_destroy(struct etcd_client *c)
 {
 	if (c == NULL)
 		return;
-	curl_easy_cleanup(c->easy);
-	curl_multi_cleanup(c->calls);
-	curl_multi_cleanup(c->multi);
-	curl_slist_free_all(c->headers);
+	etcd_http_destroy(c->http);
 	free(c);
-	curl_global_cleanup();
 }

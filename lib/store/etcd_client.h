@@ -13,9 +13,9 @@
  * Errors, negative: -ETIMEDOUT or -ECONNREFUSED no endpoint answered in time; -EAGAIN etcd has no
  * leader or is overloaded; -ESTALE the revision was compacted or is not there yet; -E2BIG the
  * transaction has too many operations or bytes; -ENOENT there is no such lease; -EACCES refused;
- * -ENOSPC etcd's quota; -EPROTO the answer is no answer of etcd. Causes in this appliance:
- * -EADDRNOTAVAIL an endpoint's name has no address; -ENOKEY a file of fleet's cannot be used;
- * -EKEYREJECTED etcd's certificate is not trusted.
+ * -EKEYREVOKED etcd does not accept our certificate; -ENOSPC etcd's quota; -EPROTO the answer is no
+ * answer of etcd. Causes in this appliance: -EADDRNOTAVAIL an endpoint's name has no address;
+ * -ENOKEY a file of fleet's cannot be used; -EKEYREJECTED etcd's certificate is not trusted.
  */
 
 #include <stdbool.h>
@@ -105,6 +105,13 @@ int etcd_call_at(struct etcd_client *c, unsigned int endpoint, const char *path,
  */
 const char *etcd_client_token(const struct etcd_client *c);
 int etcd_client_borrow(struct etcd_client *c, const char *token);
+/**
+ * True, once, if an endpoint has refused a borrowed token: each member of etcd forgets tokens when
+ * it restarts, and those that were not used there for a while.
+ */
+bool etcd_client_token_refused(struct etcd_client *c);
+/** Ask for a new token before the next request. */
+void etcd_client_forget_token(struct etcd_client *c);
 /** Number of the endpoint that answered last. */
 unsigned int etcd_client_endpoint(const struct etcd_client *c);
 
@@ -124,6 +131,7 @@ int etcd_lease_revoke(struct etcd_client *c, uint64_t lease, unsigned int timeou
 json_t *etcd_compare(const char *key, const char *target, const char *field, uint64_t revision);
 json_t *etcd_put(const char *key, const void *value, size_t len, uint64_t lease);
 json_t *etcd_delete(const char *key);
+json_t *etcd_delete_range(const char *first, const char *end);
 json_t *etcd_get(const char *first, const char *end);
 
 /* --- a watch, polled together with a client's thread --- */

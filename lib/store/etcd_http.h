@@ -5,18 +5,13 @@
 #ifndef STORE_ETCD_HTTP_H
 #define STORE_ETCD_HTTP_H
 
-/** @file Private to the client of etcd: what its files share. */
+/** @file Private to the client of etcd: what the files that use libcurl share. */
 
 #include <curl/curl.h>
 
-#include "store/etcd_client.h"
+#include "store/etcd_transport.h"
 
-struct etcd_client {
-	struct fleet_config config;
-	unsigned int endpoint; /* that answered last */
-	bool authenticated; /* headers has a token */
-	bool borrows; /* it uses another client's token, and never waits for a new one */
-	char token[ETCD_TOKEN_MAX];
+struct etcd_http {
 	CURL *easy; /* requests, one at a time, over a connection that stays */
 	CURLM *calls; /* for .easy */
 	CURLM *multi; /* the watch */
@@ -31,18 +26,10 @@ struct etcd_text {
 	size_t room;
 };
 
-uint64_t etcd_now_ms(void);
 /* @retval -EMSGSIZE it would be longer than max */
 int etcd_text_add(struct etcd_text *t, const void *bytes, size_t len, size_t max);
 /* Set a handle up for a request; the caller sets body and receiver. */
 void etcd_prepare(struct etcd_client *c, CURL *easy, unsigned int endpoint, const char *path);
 int etcd_curl_error(struct etcd_client *c, unsigned int endpoint, CURLcode code, struct error *err);
-/* How long a request may take, ms. */
-struct etcd_patience {
-	unsigned int silence; /* without a byte in either direction */
-	unsigned int total;
-};
-int etcd_send(struct etcd_client *c, unsigned int endpoint, const char *path, const json_t *body,
-	struct etcd_patience patience, json_t **reply, struct error *err);
 
 #endif

@@ -274,6 +274,8 @@ etcd_watched_free(struct etcd_watched *w)
 
 /* --- errors --- */
 
+#define QUOTA " (its quota, --quota-backend-bytes)"
+
 static bool
 contains(const char *text, const char *part)
 {
@@ -286,8 +288,11 @@ errno_of(uint64_t code, long http, const char *text)
 {
 	if (contains(text, "invalid auth token") || contains(text, "revision in header is old"))
 		return EKEYEXPIRED;
-	if (contains(text, "too many operations") || contains(text, "request is too large"))
+	if (contains(text, "too many operations") || contains(text, "request is too large") ||
+		contains(text, "larger than max")) /* gRPC's limit */
 		return E2BIG;
+	if (contains(text, "user name is empty")) /* etcd asks for a password */
+		return EACCES;
 	switch (code) {
 	case 4: /* DeadlineExceeded */
 	case 14: /* Unavailable */
@@ -312,20 +317,20 @@ etcd_json_error(long http, const char *text, size_t len, struct error *err)
 {
 	json_t *top = json_loadb(text, len, 0, NULL);
 	const json_t *error = json_object_get(top, "error");
-	const char *message = json_string_value(error);
+	/* in a stream, the status is an object of its own */
+	const json_t *status = json_is_object(error) ? error : top;
+	const char *message = json_string_value(json_object_get(status, "message"));
+	bool is_grpc = json_object_get(status, "grpc_code") != NULL; /* so etcd 3.4 in a stream */
 	uint64_t code = 0;
 	int rc;
 
-	if (json_is_object(
-		    error)) { /* in a stream: {"error": {"grpc_code": ..., "message": ...}} */
-		message = json_string_value(json_object_get(error, "message"));
-		if (etcd_json_u64(error, "grpc_code", &code) != 0)
-			code = 0;
-	} else if (etcd_json_u64(top, "code", &code) != 0) {
+	if (message == NULL)
+		message = json_string_value(error);
+	if (etcd_json_u64(status, is_grpc ? "grpc_code" : "code", &code) != 0)
 		code = 0;
-	}
 	if (message != NULL)
-		rc = error_set(err, errno_of(code, http, message), "etcd: %.200s", message);
+		rc = error_set(err, errno_of(code, http, message), "etcd: %.200s%s", message,
+			contains(message, "space exceeded") ? QUOTA : "");
 	else
 		rc = error_set(err, http >= 500 ? EAGAIN : EPROTO,
 			"etcd: HTTP status %ld without an explanation", http);

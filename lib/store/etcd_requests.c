@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/etcd_http.h"
+#include "store/etcd_client.h"
 
 /* A member with a text in base64; a failed allocation leaves the object without it. */
 static void
@@ -69,6 +69,12 @@ json_t *
 etcd_delete(const char *key)
 {
 	return json_pack("{s:o}", "request_delete_range", key_range(key, NULL));
+}
+
+json_t *
+etcd_delete_range(const char *first, const char *end)
+{
+	return json_pack("{s:o}", "request_delete_range", key_range(first, end));
 }
 
 json_t *

@@ -143,7 +143,7 @@ etcd_watch_start(struct etcd_client *c, const char *first, const char *end, uint
 	w->endpoint = c->endpoint;
 	w->request = etcd_watch_body(first, end, revision);
 	w->easy = curl_easy_init();
-	w->headers = copy_headers(c->headers);
+	w->headers = copy_headers(c->http->headers);
 	if (w->request == NULL || w->easy == NULL || w->headers == NULL)
 		goto fail;
 	etcd_prepare(c, w->easy, c->endpoint, "/v3/watch");
@@ -152,7 +152,7 @@ etcd_watch_start(struct etcd_client *c, const char *first, const char *end, uint
 	curl_easy_setopt(w->easy, CURLOPT_CONNECTTIMEOUT_MS, 1000L);
 	curl_easy_setopt(w->easy, CURLOPT_WRITEFUNCTION, take_watched);
 	curl_easy_setopt(w->easy, CURLOPT_WRITEDATA, w);
-	if (curl_multi_add_handle(c->multi, w->easy) == CURLM_OK)
+	if (curl_multi_add_handle(c->http->multi, w->easy) == CURLM_OK)
 		return w;
 fail:
 	watch_free(w);
@@ -167,7 +167,7 @@ watch_result(struct etcd_client *c, struct etcd_watch *w, struct error *err)
 	CURLMsg *msg;
 	int left;
 
-	while ((msg = curl_multi_info_read(c->multi, &left)) != NULL) {
+	while ((msg = curl_multi_info_read(c->http->multi, &left)) != NULL) {
 		if (w == NULL || msg->easy_handle != w->easy || msg->msg != CURLMSG_DONE ||
 			w->result != 0)
 			continue;
@@ -196,10 +196,10 @@ etcd_watch_poll(struct etcd_client *c, struct etcd_watch *watch, unsigned int wa
 		watch->paused = false;
 		curl_easy_pause(watch->easy, CURLPAUSE_CONT);
 	}
-	curl_multi_perform(c->multi, &running);
+	curl_multi_perform(c->http->multi, &running);
 	if (watch == NULL || watch->result == 0) {
-		curl_multi_poll(c->multi, NULL, 0, (int)wait_ms, NULL);
-		curl_multi_perform(c->multi, &running);
+		curl_multi_poll(c->http->multi, NULL, 0, (int)wait_ms, NULL);
+		curl_multi_perform(c->http->multi, &running);
 	}
 	return watch_result(c, watch, err);
 }
@@ -215,12 +215,12 @@ etcd_watch_stop(struct etcd_watch *w)
 {
 	if (w == NULL)
 		return;
-	curl_multi_remove_handle(w->client->multi, w->easy);
+	curl_multi_remove_handle(w->client->http->multi, w->easy);
 	watch_free(w);
 }
 
 void
 etcd_client_wake(struct etcd_client *c)
 {
-	curl_multi_wakeup(c->multi);
+	curl_multi_wakeup(c->http->multi);
 }

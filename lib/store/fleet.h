@@ -24,6 +24,7 @@
 #define FLEET_ETCD_MAX      16
 #define FLEET_NAME_MAX      64
 #define FLEET_TEXT_MAX      256
+#define FLEET_ALARMS_MAX    64
 
 struct fleet_endpoint {
 	char url[FLEET_TEXT_MAX]; /**< http://HOST:PORT or https://HOST:PORT */
@@ -82,12 +83,29 @@ int fleet_accept_empty(struct fleet *f, struct error *err);
 
 /**
  * True if an appliance of this name takes part, or did so at the look at etcd before the last one.
- * There are three looks in the time of a lease. Any thread.
+ * There are three looks in the time of a lease. Who has joined since is a member before its records
+ * are here. Any thread.
  */
 bool fleet_is_member(struct fleet *f, const char *name);
 
+/** What an appliance has of etcd. */
+enum fleet_etcd_state {
+	FLEET_ETCD_AWAY, /**< it does not answer */
+	FLEET_ETCD_ANSWERS,
+	FLEET_ETCD_FULL, /**< it answers, and has no room: fleet_is_full() */
+	FLEET_ETCD_REFUSES, /**< a certificate, a password, or a user's rights */
+	FLEET_ETCD_NOT_ASKED, /**< what is wrong is here: a name, a file, etcd's certificate */
+	FLEET_ETCD_LEFT_ALONE, /**< this appliance is kept out, or does not know the database */
+	FLEET_ETCD_NOT_FOLLOWED, /**< what it has, or its watch brings, cannot be used */
+};
+
+/** Any thread. */
+enum fleet_etcd_state fleet_etcd_state(const struct fleet *f);
+
 /** True if etcd has answered the last request. Any thread. */
 bool fleet_connected(const struct fleet *f);
+/** True if etcd has no room: it answers, and takes no change. Any thread. */
+bool fleet_is_full(const struct fleet *f);
 
 /*
  * Requests for changes: fleet_requests.c. An appliance puts a request into etcd; the leader writes
@@ -115,6 +133,9 @@ struct fleet_message {
 	uint64_t created; /**< answer: of its request; 0: the request is not in etcd */
 	const void *bytes;
 	size_t len;
+	uint64_t lease; /**< request: that of its parts; 0: the present one */
+	const char *stage_owner; /**< answer: its request's parts, which it removes. NULL: none */
+	uint64_t stage_id;
 };
 
 enum fleet_news_kind {
@@ -138,9 +159,15 @@ void fleet_expect(struct fleet *f, unsigned int requests);
  * Put requests, at most FLEET_REQUEST_BATCH, without an ID twice. One that is in etcd already, or
  * was answered there, is not executed again; its answer comes as if it had just been given.
  *
- * @return 0, or an error: it is not known which of them are in etcd
+ * @retval -ENOTCONN, -ENOENT, -ENOSPC  none of them was put: etcd is not there, a request's lease
+ *         has ended, or etcd is full
+ * @return 0, or another error: it is not known which of them are in etcd
  */
 int fleet_ask(struct fleet *f, const struct fleet_message *m, unsigned int n, struct error *err);
+/** The lease of what is put into etcd now; 0: none. Its keys go when it ends. */
+uint64_t fleet_lease(const struct fleet *f);
+/** True if an answer to the request is here, and fleet_news() brings it later. */
+bool fleet_is_answered(struct fleet *f, const char *id);
 /** Take a request back. @retval 1 it was not executed and will not be; 0 its answer will come */
 int fleet_withdraw(struct fleet *f, const char *id, struct error *err);
 /** The next thing that happened to any appliance's request; free() it. NULL: none */
@@ -158,6 +185,32 @@ void fleet_settle(struct fleet *f, struct fleet_request **list, unsigned int n, 
 void fleet_answers(struct fleet *f, const struct fleet_message *m, unsigned int n);
 /** Write them without a change. */
 int fleet_write_answers(struct fleet *f, struct error *err);
+
+/*
+ * The stage: fleet_stage.c. What is too large for a request is put into etcd in parts before, with
+ * the lease of the appliance that puts it. The store's writer calls these functions.
+ */
+
+/** Put a part; again, if there was no answer. */
+int fleet_stage_put(struct fleet *f, uint64_t id, uint32_t part, const void *bytes, size_t len,
+	struct error *err);
+/**
+ * Any thread: the appliance stops. Changes of several transactions and reading of parts end soon
+ * with -ECANCELED, until fleet_start().
+ */
+void fleet_end_long_work(struct fleet *f);
+/** Before the first part of a request. If it fails, there is nothing to end. */
+int fleet_stage_begin(struct fleet *f, struct error *err);
+/** The request is over: remove its parts, if there are any and etcd answers. */
+void fleet_stage_end(struct fleet *f, uint64_t id);
+/**
+ * Read a part of any appliance's.
+ *
+ * @param bytes  to be released with free()
+ * @retval -ENOENT  it is not there
+ */
+int fleet_stage_get(struct fleet *f, const char *owner, uint64_t id, uint32_t part, uint8_t **bytes,
+	size_t *len, struct error *err);
 
 /*
  * Kept notices: fleet_notices.c. A notice is written by the change that causes it, and stays until
@@ -214,6 +267,9 @@ struct fleet_etcd_member {
 	bool answers;
 	bool leader;
 	char version[16];
+	uint64_t db_bytes; /**< of its file, which etcd's quota bounds */
+	uint64_t db_used; /**< of these: what a defragmentation leaves */
+	char alarms[FLEET_ALARMS_MAX]; /**< that it has raised, such as "NOSPACE"; "": none */
 };
 
 struct fleet_status {
@@ -221,12 +277,15 @@ struct fleet_status {
 	char leader[FLEET_NAME_MAX]; /**< "": nobody */
 	bool leads;
 	bool connected; /**< etcd has answered the last request */
+	const char *state_name; /**< of fleet_etcd_state(), for people */
+	char reason[FLEET_TEXT_MAX]; /**< why it is not connected; "": it is, or was not yet */
+	bool full; /**< etcd has no room: fleet_is_full() */
 	bool watching;
 	bool copy_ok; /**< the copy on disk follows */
 	uint64_t cluster;
 	uint64_t revision; /**< of the records that queries see */
 	uint64_t latest; /**< of the newest change, at the last look */
-	uint64_t silent_ms; /**< since etcd's last answer */
+	uint64_t silent_ms; /**< since etcd's last answer, or the start if there was none */
 	uint64_t leader_changes;
 	uint64_t disconnects;
 	uint64_t watch_starts;

@@ -14,11 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/etcd_http.h"
+#include "store/etcd_transport.h"
 #include "store/fleet_private.h"
 
-#define PAGE_RECORDS 10000
-#define PAGE_MS      60000 /* a slow network takes long, an endpoint that is silent does not */
+#define PAGE_MS 60000 /* a slow network takes long, an endpoint that is silent does not */
 
 /* --- batches --- */
 
@@ -40,22 +39,22 @@ batch_new(size_t ops, size_t bytes)
 	return NULL;
 }
 
-/* Add the record of a key. @param used  bytes in use */
-static int
+/* Add the record of a key. @param used  bytes in use. @return false: the key is no record's */
+static bool
 batch_add(const struct fleet *f, struct fleet_batch *b, const struct etcd_kv *kv, size_t *used)
 {
 	struct store_op *op = &b->ops[b->batch.n];
 
 	if (!fleet_record_key(f, kv->key, &op->table, &op->rid) || kv->value_len > UINT16_MAX)
-		return -EBADMSG;
+		return false;
 	b->batch.n++;
 	if (kv->gone)
-		return 0;
+		return true;
 	op->bytes = b->bytes + *used;
 	op->len = (uint16_t)kv->value_len;
 	memcpy(b->bytes + *used, kv->value, kv->value_len);
 	*used += kv->value_len;
-	return 0;
+	return true;
 }
 
 static void
@@ -102,14 +101,14 @@ fleet_unqueue(struct fleet *f)
 
 	STAILQ_REMOVE_HEAD(&f->queue, next);
 	f->queue_bytes -= b->size;
-	f->unqueued++;
+	f->unqueued += 1 + b->replaced;
 	if (f->waits_for_room && f->queued - f->unqueued < FLEET_QUEUE_BATCHES / 2)
 		etcd_client_wake(f->session);
 }
 
 /*
  * A complete batch replaces all before it, except the first one, which the writer may be taking.
- * With the lock held.
+ * What waits for one of these waits for the complete one. With the lock held.
  */
 static void
 drop_replaced(struct fleet *f, struct fleet_batch *b)
@@ -119,10 +118,20 @@ drop_replaced(struct fleet *f, struct fleet_batch *b)
 	while (first != NULL && (old = STAILQ_NEXT(first, next)) != NULL) {
 		STAILQ_REMOVE(&f->queue, old, fleet_batch, next);
 		b->restored |= old->restored;
+		b->replaced += 1 + old->replaced;
 		f->queue_bytes -= old->size;
-		f->unqueued++;
 		fleet_batch_free(old);
 	}
+}
+
+void
+fleet_queue(struct fleet *f, struct fleet_batch *b)
+{
+	if (b->batch.replace)
+		drop_replaced(f, b);
+	STAILQ_INSERT_TAIL(&f->queue, b, next);
+	f->queued++;
+	f->queue_bytes += b->size;
 }
 
 static void
@@ -133,11 +142,7 @@ fleet_hand_over(struct fleet *f, struct fleet_batch *b)
 	FLEET_LOG(DEBUG, "revision %" PRIu64 " is here, changes: %zu", f->position.revision,
 		b->batch.n);
 	pthread_mutex_lock(&f->lock);
-	if (b->batch.replace)
-		drop_replaced(f, b);
-	STAILQ_INSERT_TAIL(&f->queue, b, next);
-	f->queued++;
-	f->queue_bytes += b->size;
+	fleet_queue(f, b);
 	pthread_mutex_unlock(&f->lock);
 	f->wake(f->wake_arg);
 }
@@ -220,6 +225,9 @@ fleet_take_watched(void *arg, const struct etcd_watched *w)
 			change = kv;
 		else if (strcmp(kv->key, f->key.leader) == 0)
 			fleet_learn_leader(f, kv->gone ? NULL : kv, kv->mod_revision);
+		else if (kv->create_revision == kv->mod_revision &&
+			strncmp(kv->key, f->key.members, strlen(f->key.members)) == 0)
+			fleet_note_joined(f, kv->key + strlen(f->key.members));
 	}
 	if (revision > f->position.revision)
 		f->position.revision = revision;
@@ -253,6 +261,7 @@ struct load {
 	size_t records;
 	size_t bytes;
 	struct copy_position position;
+	uint64_t part_created; /* revision of the first part of a change that is there; 0: none */
 };
 
 static void
@@ -277,8 +286,8 @@ load_page(struct fleet *f, struct load *l, const char *first, bool *more, struct
 		return error_set(err, ENOMEM, "no memory for %zu records", l->records);
 	l->page = page;
 	page = &l->page[l->pages];
-	rc = etcd_range(f->session, first, f->key.records_end, l->position.revision, PAGE_RECORDS,
-		PAGE_MS, &h, page, more, err);
+	rc = etcd_range(f->session, first, f->key.records_end, l->position.revision,
+		f->page_records, PAGE_MS, &h, page, more, err);
 	if (rc != 0)
 		return rc;
 	l->pages++;
@@ -296,7 +305,7 @@ load_page(struct fleet *f, struct load *l, const char *first, bool *more, struct
 /*
  * The last change, as of the revision of the load.
  *
- * @retval 1  parts of a change are there: the load must begin again, at the revision before them
+ * @retval 1  parts of a change are there: the load does not have what was before them
  */
 static int
 load_change(struct fleet *f, struct load *l, struct error *err)
@@ -317,7 +326,7 @@ load_change(struct fleet *f, struct load *l, struct error *err)
 	}
 	kv = etcd_kvs_find(&kvs, f->key.part);
 	if (kv != NULL) {
-		l->position.revision = kv->create_revision - 1;
+		l->part_created = kv->create_revision;
 		rc = 1;
 	}
 	etcd_kvs_free(&kvs);
@@ -347,18 +356,17 @@ static int
 load_hand_over(struct fleet *f, struct load *l, bool restored, struct error *err)
 {
 	struct fleet_batch *b = batch_new(l->records, l->bytes);
-	size_t used = 0, i, k;
+	size_t used = 0, foreign = 0, i, k;
 
 	if (b == NULL)
 		return error_set(err, ENOMEM, "no memory for %zu records", l->records);
 	for (i = 0; i < l->pages; i++)
 		for (k = 0; k < l->page[i].n; k++)
-			if (batch_add(f, b, &l->page[i].at[k], &used) != 0) {
-				fleet_batch_free(b);
-				return error_set(err, EBADMSG,
-					"etcd: the key %.100s is no record's",
+			if (!batch_add(f, b, &l->page[i].at[k], &used) && foreign++ == 0)
+				FLEET_LOG(WARNING, "the key %.100s is no record's: left out",
 					l->page[i].at[k].key);
-			}
+	if (foreign > 1)
+		FLEET_LOG(WARNING, "%zu keys below %s are no records'", foreign, f->key.records);
 	b->batch.replace = true;
 	b->revision = l->position.revision;
 	b->restored = restored;
@@ -370,6 +378,102 @@ load_hand_over(struct fleet *f, struct load *l, bool restored, struct error *err
 	f->notices_left = true;
 	return 0;
 }
+
+/* --- parts whose past etcd has compacted --- */
+
+static int
+compare_kv_key(const void *key, const void *kv)
+{
+	return strcmp(key, ((const struct etcd_kv *)kv)->key);
+}
+
+/* The pages, and the keys within them, are in order. */
+static bool
+load_has(const struct load *l, const char *key)
+{
+	size_t low = 0, high = l->pages, i;
+
+	/* the first page that does not end before the key; only the last one may be empty */
+	while (low < high) {
+		i = low + (high - low) / 2;
+		if (l->page[i].n == 0 || strcmp(l->page[i].at[l->page[i].n - 1].key, key) < 0)
+			low = i + 1;
+		else
+			high = i;
+	}
+	return low < l->pages &&
+		bsearch(key, l->page[low].at, l->page[low].n, sizeof(l->page[low].at[0]),
+			compare_kv_key) != NULL;
+}
+
+struct adoption {
+	struct fleet *f;
+	const struct load *load;
+};
+
+/* A record of the copy that etcd does not have any more: parts have removed it. */
+static int
+adopt_removal(void *to, const struct store_op *op)
+{
+	struct adoption *a = to;
+	char key[FLEET_KEY_MAX];
+	struct etcd_kv gone = { .key = key, .gone = true };
+
+	fleet_put_record_key(a->f, key, op->table, op->rid);
+	return load_has(a->load, key) ? 0 : fleet_gather_record(a->f, &gone);
+}
+
+/* No copy of this appliance's tells what was before the parts. */
+static int
+past_is_lost(struct error *err)
+{
+	return error_set(err, ENOTRECOVERABLE,
+		"etcd has parts of a large change, and has compacted what was before: this appliance waits for one whose copy has that. If there is none: docs/fleet.md, \"Bounds today\"");
+}
+
+/*
+ * etcd has compacted the revision before the first part. A copy that has the last complete change
+ * is what was then; what differs from it is of the parts. So they are gathered as if the watch had
+ * brought them, and whoever leads next undoes them.
+ */
+static int
+adopt_parts(struct fleet *f, const struct load *l, struct error *err)
+{
+	struct adoption a = { f, l };
+	size_t i, k;
+	int rc = 0;
+
+	if (f->copy_stopped || f->position.changed == 0 ||
+		f->position.changed != l->position.changed ||
+		f->position.nonce != l->position.nonce)
+		return past_is_lost(err);
+	fleet_gather_free(f);
+	for (i = 0; i < l->pages && rc == 0; i++)
+		for (k = 0; k < l->page[i].n && rc == 0; k++)
+			if (l->page[i].at[k].mod_revision >= l->part_created)
+				rc = fleet_gather_record(f, &l->page[i].at[k]);
+	if (rc == 0)
+		rc = f->copy.load(f->copy.arg, adopt_removal, &a, err);
+	if (rc != 0) {
+		fleet_gather_free(f);
+		return rc == -ENOMEM
+			? error_set(err, ENOMEM, "no memory for the parts of a large change")
+			: rc;
+	}
+	FLEET_LOG(NOTICE,
+		"a large change is not complete, and etcd has compacted what was before: its parts are told by the copy, %zu records",
+		f->gather.n);
+	f->gather.open = true;
+	f->gather.part_created = l->part_created;
+	f->gather.complete_revision = f->position.revision; /* the next process does the same */
+	f->position = l->position;
+	fleet_missed_answers(f);
+	f->requests_left = true;
+	f->notices_left = true;
+	return 0;
+}
+
+/* --- the whole database --- */
 
 static int
 load_pages(struct fleet *f, struct load *l, int (*alive)(struct fleet *f, struct error *err),
@@ -401,17 +505,23 @@ int
 fleet_load_all(struct fleet *f, bool restored, int (*alive)(struct fleet *f, struct error *err),
 	struct error *err)
 {
-	struct load l = { .pages = 0 };
+	struct load l = { .pages = 0 }, with_parts = { .pages = 0 };
 	int rc = load_pages(f, &l, alive, err);
 
 	if (rc == 0)
 		rc = load_change(f, &l, err);
 	if (rc > 0) { /* a large change goes on */
-		load_free(&l);
-		l = (struct load){ .position.revision = l.position.revision };
+		with_parts = l;
+		l = (struct load){ .position.revision = l.part_created - 1 };
 		rc = load_pages(f, &l, alive, err);
 		if (rc == 0)
 			rc = load_change(f, &l, err);
+		if (rc == -ESTALE) {
+			rc = restored ? past_is_lost(err) : adopt_parts(f, &with_parts, err);
+			load_free(&l);
+			load_free(&with_parts);
+			return rc;
+		}
 	}
 	if (rc == 0)
 		rc = refuse_empty(f, &l, restored, err);
@@ -421,5 +531,6 @@ fleet_load_all(struct fleet *f, bool restored, int (*alive)(struct fleet *f, str
 		FLEET_LOG(INFO, "read the database from etcd: %zu records at revision %" PRIu64,
 			l.records, f->position.revision);
 	load_free(&l);
+	load_free(&with_parts);
 	return rc;
 }

@@ -4,11 +4,12 @@
 
 /* Who leads, as the fleet's thread learns it. */
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/etcd_http.h"
+#include "store/etcd_transport.h"
 #include "store/fleet_private.h"
 
 RTE_LOG_REGISTER(fleet_logtype, polca.fleet, INFO);
@@ -48,6 +49,23 @@ fleet_is_member(struct fleet *f, const char *name)
 }
 
 void
+fleet_note_joined(struct fleet *f, const char *name)
+{
+	struct fleet_names *now = &f->names[0];
+	char(*more)[FLEET_NAME_MAX];
+
+	if (fleet_is_member(f, name))
+		return;
+	pthread_mutex_lock(&f->lock);
+	more = reallocarray(now->at, now->n + 1, sizeof(*more));
+	if (more != NULL) {
+		now->at = more;
+		snprintf(more[now->n++], FLEET_NAME_MAX, "%s", name);
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+void
 fleet_note_members(struct fleet *f, const struct etcd_kvs *kvs, const char *prefix)
 {
 	struct fleet_names *now = &f->names[0], *before = &f->names[1];
@@ -82,6 +100,56 @@ fleet_is_away(struct fleet *f)
 {
 	__atomic_store_n(&f->away, true, __ATOMIC_RELEASE);
 	fleet_look_now(f);
+}
+
+enum fleet_etcd_state
+fleet_etcd_state(const struct fleet *f)
+{
+	if (!fleet_connected(f))
+		return __atomic_load_n(&f->trouble, __ATOMIC_ACQUIRE);
+	return fleet_is_full(f) ? FLEET_ETCD_FULL : FLEET_ETCD_ANSWERS;
+}
+
+const char *const fleet_state_names[] = {
+	[FLEET_ETCD_AWAY] = "away",
+	[FLEET_ETCD_ANSWERS] = "answers",
+	[FLEET_ETCD_FULL] = "full",
+	[FLEET_ETCD_REFUSES] = "refuses",
+	[FLEET_ETCD_NOT_ASKED] = "not asked",
+	[FLEET_ETCD_LEFT_ALONE] = "left alone",
+	[FLEET_ETCD_NOT_FOLLOWED] = "not followed",
+};
+
+int
+fleet_not_served(struct fleet *f, struct error *err)
+{
+	char reason[FLEET_TEXT_MAX];
+
+	if (fleet_etcd_state(f) != FLEET_ETCD_REFUSES)
+		return error_set(err, EAGAIN, "etcd does not answer: no change is possible");
+	pthread_mutex_lock(&f->lock);
+	strcpy(reason, f->status.reason);
+	pthread_mutex_unlock(&f->lock);
+	return error_set(err, EAGAIN, "etcd refuses this appliance: no change is possible (%s)",
+		reason);
+}
+
+bool
+fleet_is_full(const struct fleet *f)
+{
+	return __atomic_load_n(&f->full, __ATOMIC_ACQUIRE);
+}
+
+void
+fleet_note_full(struct fleet *f, bool full)
+{
+	if (__atomic_exchange_n(&f->full, full, __ATOMIC_ACQ_REL) == full)
+		return;
+	if (full)
+		FLEET_LOG(WARNING,
+			"etcd has no room, queries go on and changes are refused: its quota (--quota-backend-bytes) is exceeded");
+	else
+		FLEET_LOG(NOTICE, "etcd has room again");
 }
 
 void

@@ -17,9 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "store/etcd_http.h"
+#include "store/etcd_transport.h"
 #include "store/fleet_private.h"
 
 #define NOTICES_PAGE  128
@@ -273,8 +272,7 @@ fleet_keep_notice(struct fleet *f, const void *bytes, size_t len)
 	pthread_mutex_lock(&f->lock);
 	kept = f->num_notices;
 	pthread_mutex_unlock(&f->lock);
-	if (kept >= FLEET_NOTICES_MAX ||
-		getrandom(&f->keep_id, sizeof(f->keep_id), 0) != (ssize_t)sizeof(f->keep_id))
+	if (kept >= FLEET_NOTICES_MAX || etcd_random(&f->keep_id) != 0)
 		return false;
 	f->keep_bytes = bytes;
 	f->keep_len = len;

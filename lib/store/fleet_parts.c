@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/etcd_http.h"
+#include "store/etcd_transport.h"
 #include "store/fleet_private.h"
 
 #define UNDO_BYTES (1024u << 10) /* in one transaction */
@@ -46,13 +46,14 @@ gather_make_room(struct fleet_gather *g, size_t bytes)
 	return 0;
 }
 
-static int
-gather_record(const struct fleet *f, struct fleet_gather *g, const struct etcd_kv *kv)
+int
+fleet_gather_record(struct fleet *f, const struct etcd_kv *kv)
 {
+	struct fleet_gather *g = &f->gather;
 	struct gathered_op op = { .at = g->used, .len = (uint16_t)kv->value_len, .gone = kv->gone };
 
 	if (!fleet_record_key(f, kv->key, &op.table, &op.rid) || kv->value_len > UINT16_MAX)
-		return -EBADMSG;
+		return 0; /* what people write there is no record */
 	if (gather_make_room(g, kv->value_len) != 0)
 		return -ENOMEM;
 	if (kv->value_len > 0)
@@ -71,7 +72,7 @@ is_record_key(const struct fleet *f, const char *key)
 /* What the events of a revision say about the change that they belong to. */
 struct revision_kind {
 	bool change; /* it is complete */
-	bool part;
+	uint64_t part_created; /* of its c/part; 0: it is no part */
 	bool undone;
 };
 
@@ -84,8 +85,10 @@ revision_kind_of(const struct fleet *f, const struct etcd_kv *kv, size_t n)
 	for (i = 0; i < n; i++) {
 		if (strcmp(kv[i].key, f->key.change) == 0)
 			k.change = true;
+		else if (strcmp(kv[i].key, f->key.part) == 0 && kv[i].gone)
+			k.undone = true;
 		else if (strcmp(kv[i].key, f->key.part) == 0)
-			*(kv[i].gone ? &k.undone : &k.part) = true;
+			k.part_created = kv[i].create_revision;
 	}
 	return k;
 }
@@ -98,18 +101,20 @@ fleet_gather(struct fleet *f, const struct etcd_kv *kv, size_t n)
 	size_t i;
 	int rc = 0;
 
-	if (!kind.change && !kind.part && !g->open)
+	if (!kind.change && kind.part_created == 0 && !g->open)
 		return 0; /* no appliance writes records alone */
 	for (i = 0; i < n && rc == 0; i++)
 		if (is_record_key(f, kv[i].key))
-			rc = gather_record(f, g, &kv[i]);
+			rc = fleet_gather_record(f, &kv[i]);
 	if (rc != 0)
 		return rc;
 	if (kind.change) {
 		g->complete = g->n;
 		g->complete_revision = kv[0].mod_revision;
 	}
-	g->open = (g->open || kind.part) && !kind.change && !kind.undone;
+	if (kind.part_created != 0)
+		g->part_created = kind.part_created;
+	g->open = (g->open || kind.part_created != 0) && !kind.change && !kind.undone;
 	if (!g->open)
 		g->n = g->complete;
 	return 0;
@@ -212,6 +217,7 @@ undo_prepare(struct fleet *f, struct undo *u, struct error *err)
 	return f->copy.load(f->copy.arg, undo_remember, u, err);
 }
 
+/* Not executed late, when the undo has ended and c/part is gone. */
 static int
 undo_send(struct fleet *f, json_t *ops, struct error *err)
 {
@@ -219,12 +225,14 @@ undo_send(struct fleet *f, json_t *ops, struct error *err)
 	int rc;
 
 	rc = etcd_call(f->session, "/v3/kv/txn",
-		json_pack("{s:[o], s:o}", "compare",
+		json_pack("{s:[o, o], s:o}", "compare",
 			etcd_compare(f->key.leader, "CREATE", "create_revision", f->campaigned),
+			etcd_compare(f->key.part, "CREATE", "create_revision",
+				f->gather.part_created),
 			"success", ops),
 		FLEET_REQUEST_MS, &reply, err);
 	if (rc == 0 && !json_is_true(json_object_get(reply, "succeeded")))
-		rc = error_set(err, EAGAIN, "another appliance leads");
+		rc = error_set(err, ESTALE, "another appliance leads, or has undone it");
 	json_decref(reply);
 	return rc;
 }

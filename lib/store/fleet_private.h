@@ -40,12 +40,13 @@ struct fleet_batch {
 	uint64_t revision; /* replace: at which all records were read */
 	bool restored; /* another history: it counts even if its revision is lower */
 	size_t size; /* bytes of memory */
+	uint64_t replaced; /* batches that it stands for, which the writer never gets */
 };
 STAILQ_HEAD(fleet_batches, fleet_batch);
 
 /* Names of keys; all begin with the prefix. docs/fleet.md has the list. */
 struct fleet_keys {
-	char all[FLEET_KEY_MAX];
+	char all[FLEET_KEY_MAX]; /* that are watched */
 	char all_end[FLEET_KEY_MAX];
 	char control[FLEET_KEY_MAX]; /* the leader, the last change, and members */
 	char control_end[FLEET_KEY_MAX];
@@ -59,6 +60,7 @@ struct fleet_keys {
 	char requests_end[FLEET_KEY_MAX];
 	char answers[FLEET_KEY_MAX];
 	char notices[FLEET_KEY_MAX];
+	char stage[FLEET_KEY_MAX];
 	char records[FLEET_KEY_MAX];
 	char records_end[FLEET_KEY_MAX];
 };
@@ -81,6 +83,7 @@ struct fleet_gather {
 	size_t complete; /* so many of .op belong to changes that are complete */
 	uint64_t complete_revision; /* of the last complete change */
 	bool open; /* the others are parts of a change that goes on */
+	uint64_t part_created; /* create_revision of its c/part */
 };
 
 struct fleet_names {
@@ -102,6 +105,7 @@ struct fleet {
 	struct fleet_batch *taking;
 	const struct fleet_message *answers; /* for the next change */
 	unsigned int num_answers;
+	unsigned int stages; /* requests between fleet_stage_begin() and _end() */
 	const void *keep_bytes; /* a notice for the next change */
 	size_t keep_len; /* 0: none */
 	uint64_t keep_id;
@@ -109,11 +113,17 @@ struct fleet {
 	/* atomic */
 	uint64_t lead; /* create_revision of the leader's key while it is ours; 0: it is not */
 	bool away; /* etcd did not answer the last request */
+	enum fleet_etcd_state trouble; /* why, as far as the fleet's thread knows */
+	bool full; /* its quota is exceeded: it takes no change */
 	uint64_t answer_lease; /* the leader's, of answers that it writes; 0: none */
 	uint64_t request_lease; /* of our requests: the same as .lease */
 	unsigned int expected; /* requests of ours that have no answer */
 	bool look_now; /* for the fleet's thread */
+	bool token_refused; /* of the writer: the fleet's thread asks for another one */
 	uint64_t stopped; /* lead in which a change stopped between its parts; 0: none */
+	/* revision of its last part, if this lead may undo them; 0: it ends. Set before .stopped */
+	uint64_t undo_behind;
+	bool long_work_ends; /* the appliance stops */
 	bool refuses_empty; /* etcd has no records, the copy has some, and nobody has accepted it */
 	bool accept_empty;
 	bool stop;
@@ -141,7 +151,9 @@ struct fleet {
 	bool copy_stopped; /* LMDB has failed: it stays where it is */
 	uint64_t copy_written; /* when its position was written last, ms */
 	bool failing; /* the last look failed */
-	const char *failed_says; /* what was logged about it */
+	enum fleet_etcd_state failed_state; /* what was logged about it */
+	uint32_t page_records; /* of a read of the whole database; tests make it small */
+	bool reload; /* the watch cannot go on from the position */
 	bool checked; /* the position is one of this cluster's history */
 	uint64_t instance; /* of our copy: it tells us from another appliance of our name */
 	uint64_t lease;
@@ -182,12 +194,27 @@ void fleet_batch_free(struct fleet_batch *b);
 void fleet_look_now(struct fleet *f);
 /* etcd did not answer the store's writer, which waits until the thread has had an answer. */
 void fleet_is_away(struct fleet *f);
+extern const char *const fleet_state_names[]; /* of enum fleet_etcd_state */
+/* Why no change is possible while etcd does not serve this appliance. @return -EAGAIN */
+int fleet_not_served(struct fleet *f, struct error *err);
+/* etcd has no room, or has room again. Any thread. */
+void fleet_note_full(struct fleet *f, bool full);
 void fleet_step_down(struct fleet *f, const char *why);
 /* Who leads, as of a revision; kv NULL: nobody. */
 void fleet_learn_leader(struct fleet *f, const struct etcd_kv *kv, uint64_t revision);
 
 /* With the lock held: remember the members of a look, whose keys begin with @p prefix. */
+/** The watch brings a new member's key, which no look has seen yet. */
+void fleet_note_joined(struct fleet *f, const char *name);
 void fleet_note_members(struct fleet *f, const struct etcd_kvs *kvs, const char *prefix);
+
+/* fleet_member.c: the fleet's thread */
+/* Renew the lease, or take a new one and our name with it. */
+int fleet_keep_lease(struct fleet *f, struct error *err);
+/* The same between the pages of a long load, when it is due. @retval -ECANCELED: stop */
+int fleet_stay_alive(struct fleet *f, struct error *err);
+/* Write into our member's key how far our copy is. */
+int fleet_report(struct fleet *f, struct error *err);
 
 /* fleet_follow.c: what the watch and a load bring */
 
@@ -203,6 +230,8 @@ int fleet_load_all(struct fleet *f, bool restored, int (*alive)(struct fleet *f,
 	struct error *err);
 /* True if the store's writer has so much to take that nothing should be added. Any thread. */
 bool fleet_queue_is_full(struct fleet *f);
+/* With the lock held: add a batch for the writer. */
+void fleet_queue(struct fleet *f, struct fleet_batch *b);
 /* With the lock held: take the first batch from the queue. */
 void fleet_unqueue(struct fleet *f);
 /* Write the position alone. */
@@ -211,6 +240,8 @@ void fleet_note_position(struct fleet *f, uint64_t revision);
 /* fleet_parts.c: changes of several transactions */
 /* The events of one revision, in order. @retval -EBADMSG, -ENOMEM: the watch must bring it again */
 int fleet_gather(struct fleet *f, const struct etcd_kv *kv, size_t n);
+/* One record of a part. */
+int fleet_gather_record(struct fleet *f, const struct etcd_kv *kv);
 /* After an error: as it was before a message, which the watch brings again. */
 void fleet_gather_back(struct fleet *f, const struct fleet_gather *before);
 /* The first @p n records were handed over. */
@@ -222,12 +253,16 @@ int fleet_undo_parts(struct fleet *f, struct error *err);
 /* fleet_requests.c: requests for changes and their answers */
 /* The store's writer sends a transaction. */
 int fleet_writer_call(struct fleet *f, json_t *body, json_t **reply, struct error *err);
+/* The writer: @p rc of a call, noted if etcd did not answer. */
+int fleet_note_silence(struct fleet *f, int rc);
 /* An answer is kept for half of it at least, less the time between two looks (20 s at most). */
 #define FLEET_ANSWER_S 120
 json_t *fleet_answer_compares(const struct fleet *f, json_t *compares);
 json_t *fleet_answer_ops(const struct fleet *f, json_t *ops);
 /* Number of the latter. */
 unsigned int fleet_num_answer_ops(const struct fleet *f);
+/** Remove what an appliance has staged for a request. */
+json_t *fleet_stage_remove_op(const struct fleet *f, const char *owner, uint64_t id);
 /* The thread: the watch has brought this. */
 void fleet_take_requests(struct fleet *f, const struct etcd_kvs *events);
 /* The thread: answers may have been missed. */
@@ -247,6 +282,14 @@ void fleet_notices_free(struct fleet *f);
 /* The writer: the notice for this change, one operation or none. */
 json_t *fleet_notice_ops(const struct fleet *f, json_t *ops);
 
+/* fleet_change.c: a change as struct store_backend wants it, by whoever leads */
+int fleet_apply(void *arg, const struct store_op *ops, size_t n, struct error *err);
+
+/* fleet_etcd.c: etcd's own members, for people */
+void fleet_look_at_etcd(struct fleet *f);
+
 /* fleet_thread.c */
+/* What the thread does until .stop is set. */
+void fleet_run(struct fleet *f);
 void *fleet_main(void *arg);
 #endif

@@ -14,11 +14,12 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/etcd_http.h"
+#include "store/etcd_transport.h"
 #include "store/fleet_private.h"
 
 #define REQUESTS_MAX 1024 /* at the leader; others wait in etcd */
@@ -57,11 +58,18 @@ fleet_writer_call(struct fleet *f, json_t *body, json_t **reply, struct error *e
 		json_decref(body);
 		return error_set(err, -rc, "no memory for a change");
 	}
-	return etcd_call(f->writer, "/v3/kv/txn", body, FLEET_REQUEST_MS, reply, err);
+	rc = etcd_call(f->writer, "/v3/kv/txn", body, FLEET_REQUEST_MS, reply, err);
+	if (etcd_client_token_refused(f->writer)) {
+		__atomic_store_n(&f->token_refused, true, __ATOMIC_RELEASE);
+		fleet_look_now(f);
+	}
+	if (rc == -ENOSPC)
+		fleet_note_full(f, true);
+	return rc;
 }
 
-static int
-note_silence(struct fleet *f, int rc)
+int
+fleet_note_silence(struct fleet *f, int rc)
 {
 	if (etcd_gave_no_answer(rc))
 		fleet_is_away(f);
@@ -92,28 +100,76 @@ ask_one(const struct fleet *f, const struct fleet_message *m, uint64_t lease)
 	json_object_set_new(json_object_get(touch, "request_put"), "ignore_lease", json_true());
 	ask = json_pack("{s:{s:[o], s:[o]}}", "request_txn", "compare",
 		etcd_compare(request, "CREATE", "create_revision", 0), "success",
-		etcd_put(request, m->bytes, m->len, lease));
+		etcd_put(request, m->bytes, m->len, m->lease != 0 ? m->lease : lease));
 	return json_pack("{s:{s:[o], s:[o], s:[o]}}", "request_txn", "compare",
 		etcd_compare(answer, "CREATE", "create_revision", 0), "success", ask, "failure",
 		touch);
 }
 
+uint64_t
+fleet_lease(const struct fleet *f)
+{
+	return __atomic_load_n(&f->request_lease, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * What etcd refuses as a whole was not put, unless an attempt before has put it. That it has no
+ * room, it may say of what it has put (fleet_change.c: change_call()): none_is_there() tells.
+ */
+static bool
+none_was_put(const struct fleet *f, int rc)
+{
+	return rc == -ENOENT && f->writer->attempts == 1;
+}
+
+/* True if etcd says that it has none of these requests, and no answer to one. */
+static bool
+none_is_there(struct fleet *f, const struct fleet_message *m, unsigned int n)
+{
+	json_t *list = json_array(), *reply, *response;
+	char key[FLEET_KEY_MAX];
+	bool none = true;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		put_request_key(f->key.requests, m[i].id, key);
+		json_array_append_new(list, etcd_get(key, NULL));
+		put_request_key(f->key.answers, m[i].id, key);
+		json_array_append_new(list, etcd_get(key, NULL));
+	}
+	if (fleet_writer_call(f, json_pack("{s:o}", "success", list), &reply, NULL) != 0)
+		return false;
+	json_array_foreach(json_object_get(reply, "responses"), i, response)
+		none &= json_array_size(json_object_get(json_object_get(response, "response_range"),
+				"kvs")) == 0;
+	json_decref(reply);
+	return none && i == 2u * n;
+}
+
 int
 fleet_ask(struct fleet *f, const struct fleet_message *m, unsigned int n, struct error *err)
 {
-	uint64_t lease = __atomic_load_n(&f->request_lease, __ATOMIC_ACQUIRE);
+	uint64_t lease = fleet_lease(f);
 	json_t *list, *reply;
 	unsigned int i;
 	int rc;
 
-	if (lease == 0 || !fleet_connected(f))
-		return error_set(err, EAGAIN, "etcd does not answer: no change is possible");
+	if (lease == 0 || !fleet_connected(f)) {
+		fleet_not_served(f, err);
+		return -ENOTCONN;
+	}
 	list = json_array();
 	for (i = 0; i < n; i++)
 		json_array_append_new(list, ask_one(f, &m[i], lease));
 	rc = fleet_writer_call(f, json_pack("{s:o}", "success", list), &reply, err);
+	if (rc == -ENOENT)
+		fleet_look_now(f); /* the thread takes another lease */
+	if (rc == -ENOSPC && f->writer->attempts == 1 && none_is_there(f, m, n))
+		return rc;
+	if ((rc == -ENOSPC || rc == -ENOENT) && !none_was_put(f, rc))
+		return -EAGAIN;
 	if (rc != 0)
-		return note_silence(f, rc);
+		return fleet_note_silence(f, rc);
 	json_decref(reply);
 	return 0;
 }
@@ -127,11 +183,11 @@ fleet_withdraw(struct fleet *f, const char *id, struct error *err)
 	int rc;
 
 	if (!fleet_connected(f))
-		return error_set(err, EAGAIN, "etcd does not answer");
+		return fleet_not_served(f, err);
 	put_request_key(f->key.requests, id, key);
 	rc = fleet_writer_call(f, json_pack("{s:[o]}", "success", etcd_delete(key)), &reply, err);
 	if (rc != 0)
-		return note_silence(f, rc);
+		return fleet_note_silence(f, rc);
 	result = json_object_get(json_array_get(json_object_get(reply, "responses"), 0),
 		"response_delete_range");
 	if (etcd_json_u64(result, "deleted", &deleted) != 0)
@@ -155,6 +211,19 @@ fleet_news(struct fleet *f)
 	}
 	pthread_mutex_unlock(&f->lock);
 	return news;
+}
+
+bool
+fleet_is_answered(struct fleet *f, const char *id)
+{
+	const struct fleet_news *news;
+	bool found = false;
+
+	pthread_mutex_lock(&f->lock);
+	STAILQ_FOREACH(news, &f->news, next)
+		found |= news->kind == FLEET_ANSWERED && strcmp(news->id, id) == 0;
+	pthread_mutex_unlock(&f->lock);
+	return found;
 }
 
 /* --- the fleet's thread tells it --- */
@@ -432,6 +501,18 @@ fleet_answer_compares(const struct fleet *f, json_t *compares)
 }
 
 json_t *
+fleet_stage_remove_op(const struct fleet *f, const char *owner, uint64_t id)
+{
+	char first[FLEET_KEY_MAX], end[FLEET_KEY_MAX];
+
+	snprintf(first, sizeof(first), "%.*s%.*s/%016" PRIx64 "/", FLEET_TEXT_MAX + 4, f->key.stage,
+		FLEET_NAME_MAX, owner, id);
+	snprintf(end, sizeof(end), "%s", first);
+	end[strlen(end) - 1] = '0'; /* the character behind '/' */
+	return etcd_delete_range(first, end);
+}
+
+json_t *
 fleet_answer_ops(const struct fleet *f, json_t *ops)
 {
 	uint64_t lease = __atomic_load_n(&f->answer_lease, __ATOMIC_ACQUIRE);
@@ -443,6 +524,9 @@ fleet_answer_ops(const struct fleet *f, json_t *ops)
 
 		put_request_key(f->key.answers, m->id, key);
 		json_array_append_new(ops, etcd_put(key, m->bytes, m->len, lease));
+		if (m->stage_owner != NULL)
+			json_array_append_new(ops,
+				fleet_stage_remove_op(f, m->stage_owner, m->stage_id));
 		if (m->created == 0)
 			continue;
 		put_request_key(f->key.requests, m->id, key);
@@ -457,6 +541,6 @@ fleet_num_answer_ops(const struct fleet *f)
 	unsigned int i, n = f->num_answers;
 
 	for (i = 0; i < f->num_answers; i++)
-		n += f->answers[i].created != 0;
+		n += (f->answers[i].created != 0) + (f->answers[i].stage_owner != NULL);
 	return n;
 }

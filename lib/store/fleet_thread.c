@@ -15,13 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
-#include "store/etcd_http.h"
+#include <rte_common.h>
+
+#include "base/capability.h"
+#include "store/etcd_transport.h"
 #include "store/fleet_private.h"
 
 #define AWAY_MS    500 /* between two attempts while etcd is away */
 #define NOTE_MS    60000 /* between two positions written without a change */
-#define STATUS_MS  300
 #define BEHIND_MAX 2 /* looks after which a silent watch is started again */
 
 /* --- who leads --- */
@@ -111,131 +114,6 @@ compete(struct fleet *f, struct error *err)
 	return 0;
 }
 
-/* --- the lease, and the key of this member that has it --- */
-
-/*
- * Write how far we are, if our member's key is as it was at a revision (0: there is none) or, with
- * UINT64_MAX, always.
- */
-static int
-report_if(struct fleet *f, uint64_t as_of, struct error *err)
-{
-	uint64_t revision = f->position.changed;
-	json_t *compares = json_array(), *reply;
-	char text[48];
-	int rc;
-
-	if (as_of != UINT64_MAX)
-		json_array_append_new(compares,
-			etcd_compare(f->key.self, "MOD", "mod_revision", as_of));
-	snprintf(text, sizeof(text), "%" PRIu64 " %016" PRIx64, revision, f->instance);
-	rc = etcd_call(f->session, "/v3/kv/txn",
-		json_pack("{s:o, s:[o]}", "compare", compares, "success",
-			etcd_put(f->key.self, text, strlen(text), f->lease)),
-		FLEET_REQUEST_MS, &reply, err);
-	if (rc == 0 && !json_is_true(json_object_get(reply, "succeeded")))
-		rc = error_set(err, EAGAIN, "another appliance has taken the name %s meanwhile",
-			f->config.name);
-	json_decref(reply);
-	if (rc == 0)
-		f->reported = revision;
-	return rc;
-}
-
-static int
-report(struct fleet *f, struct error *err)
-{
-	return report_if(f, UINT64_MAX, err);
-}
-
-/* Whose member's key this is: the instance behind the revision. 0: an older program wrote it */
-static uint64_t
-instance_of(const struct etcd_kv *kv)
-{
-	const char *space = strchr((const char *)kv->value, ' ');
-
-	return space != NULL ? strtoull(space + 1, NULL, 16) : 0;
-}
-
-/*
- * Take our name with a new lease. The key may still have the lease of the process that we were
- * before; another appliance's keeps us out, or each would take the lead from the other.
- */
-static int
-take_name(struct fleet *f, struct error *err)
-{
-	uint64_t as_of = 0, owner = 0;
-	struct etcd_header h;
-	struct etcd_kvs kvs;
-	int rc;
-
-	rc = etcd_range(f->session, f->key.self, NULL, 0, 1, FLEET_REQUEST_MS, &h, &kvs, NULL, err);
-	if (rc != 0)
-		return rc;
-	if (kvs.n > 0) {
-		as_of = kvs.at[0].mod_revision;
-		owner = instance_of(&kvs.at[0]);
-	}
-	etcd_kvs_free(&kvs);
-	if (owner != 0 && owner != f->instance)
-		return error_set(err, EEXIST,
-			"another appliance has the name \"%s\": give each a fleet.name of its own. (If the directory of the copy was moved away: the old lease ends within %" PRIu32
-			" s.)",
-			f->config.name, f->config.lease_s);
-	rc = report_if(f, as_of, err);
-	f->named = rc == 0;
-	return rc;
-}
-
-static void
-lease_ended(struct fleet *f)
-{
-	f->lease = 0;
-	f->named = false;
-	__atomic_store_n(&f->request_lease, 0, __ATOMIC_RELEASE);
-	fleet_step_down(f, "its lease has ended");
-}
-
-static int
-keep_lease(struct fleet *f, struct error *err)
-{
-	uint64_t sent = etcd_now_ms();
-	int rc;
-
-	if (f->lease != 0) {
-		rc = etcd_lease_keep(f->session, f->lease, FLEET_REQUEST_MS, err);
-		if (rc == -ENOENT)
-			lease_ended(f);
-		else if (rc != 0)
-			return rc;
-	}
-	if (f->lease == 0) {
-		rc = etcd_lease_grant(f->session, f->config.lease_s, FLEET_REQUEST_MS, &f->lease,
-			err);
-		if (rc != 0)
-			return rc;
-	}
-	if (!f->named) {
-		rc = take_name(f, err);
-		if (rc != 0)
-			return rc;
-	}
-	__atomic_store_n(&f->request_lease, f->lease, __ATOMIC_RELEASE);
-	__atomic_store_n(&f->lease_end, sent + f->config.lease_s * 1000, __ATOMIC_RELEASE);
-	return 0;
-}
-
-/* Between the pages of a long load. */
-static int
-stay_alive(struct fleet *f, struct error *err)
-{
-	if (__atomic_load_n(&f->stop, __ATOMIC_RELAXED))
-		return error_set(err, ECANCELED, "the appliance stops");
-	if (etcd_now_ms() + f->config.lease_s * 667 < f->lease_end)
-		return 0;
-	return keep_lease(f, err);
-}
-
 /* --- is our position part of etcd's history? --- */
 
 static int
@@ -250,10 +128,11 @@ load_database(struct fleet *f, bool restored, const char *why, struct error *err
 		fleet_step_down(f, why);
 		f->leader_seen = f->leader_created = 0;
 	}
-	rc = fleet_load_all(f, restored, stay_alive, err);
+	rc = fleet_load_all(f, restored, fleet_stay_alive, err);
 	if (rc != 0)
 		return rc;
 	f->checked = true;
+	f->reload = false;
 	f->look_at = 0;
 	pthread_mutex_lock(&f->lock);
 	f->status.loads++;
@@ -290,6 +169,8 @@ check_position(struct fleet *f, struct error *err)
 static int
 check_history(struct fleet *f, const struct etcd_header *h, uint64_t changed, struct error *err)
 {
+	if (f->reload)
+		return load_database(f, false, "the watch has brought more than fits", err);
 	if (f->position.cluster == 0)
 		return load_database(f, false, "there is no copy here", err);
 	if (f->position.cluster != h->cluster_id)
@@ -328,8 +209,9 @@ set_members(struct fleet *f, const struct etcd_kvs *kvs, uint64_t changed)
 	}
 }
 
+/* @param part  a part of a large change is in etcd, and the watch may not have brought it */
 static void
-look_at_watch(struct fleet *f, const struct etcd_header *h, uint64_t changed)
+look_at_watch(struct fleet *f, const struct etcd_header *h, uint64_t changed, bool part)
 {
 	uint64_t received = etcd_watch_received(f->watch);
 
@@ -344,7 +226,7 @@ look_at_watch(struct fleet *f, const struct etcd_header *h, uint64_t changed)
 		f->behind = 0;
 	f->received = received;
 	f->looked_at_change = changed;
-	if (h->revision > f->position.revision && f->watch != NULL && !f->gather.open &&
+	if (h->revision > f->position.revision && f->watch != NULL && !f->gather.open && !part &&
 		f->position.changed == changed) {
 		f->position.revision = h->revision;
 		if (etcd_now_ms() - f->copy_written >= NOTE_MS)
@@ -371,6 +253,7 @@ look(struct fleet *f, struct error *err)
 	struct etcd_header h;
 	struct etcd_kvs kvs;
 	uint64_t changed;
+	bool part;
 	int rc;
 
 	rc = etcd_range(f->session, f->key.control, f->key.control_end, 0, 0, FLEET_REQUEST_MS, &h,
@@ -384,6 +267,7 @@ look(struct fleet *f, struct error *err)
 	}
 	change = etcd_kvs_find(&kvs, f->key.change);
 	changed = change != NULL ? change->mod_revision : 0;
+	part = etcd_kvs_find(&kvs, f->key.part) != NULL;
 	fleet_learn_leader(f, etcd_kvs_find(&kvs, f->key.leader), h.revision);
 	pthread_mutex_lock(&f->lock);
 	f->status.cluster = h.cluster_id;
@@ -394,75 +278,43 @@ look(struct fleet *f, struct error *err)
 	rc = check_history(f, &h, changed, err);
 	if (rc != 0)
 		return rc;
-	look_at_watch(f, &h, changed);
+	look_at_watch(f, &h, changed, part);
+	return 0;
+}
+
+/* An etcd without room takes nothing new, and can be read as before. */
+static int
+bear_no_space(struct fleet *f, int rc)
+{
+	if (rc != -ENOSPC)
+		return rc;
+	fleet_note_full(f, true);
 	return 0;
 }
 
 static int
 look_and_campaign(struct fleet *f, struct error *err)
 {
-	int rc = keep_lease(f, err);
+	int rc = bear_no_space(f, fleet_keep_lease(f, err));
+	bool full;
 
 	if (rc == 0)
 		rc = look(f, err);
-	if (rc == 0)
-		rc = compete(f, err);
+	if (rc == 0 && f->named)
+		rc = bear_no_space(f, compete(f, err));
 	if (rc == 0 && fleet_leads(f))
-		rc = fleet_prepare_requests(f, err);
+		rc = bear_no_space(f, fleet_prepare_requests(f, err));
 	if (rc == 0 && fleet_leads(f))
 		rc = fleet_prepare_notices(f, err);
-	if (rc == 0 && f->reported != f->position.changed)
-		rc = report(f, err);
+	/* also while etcd is full: if it takes this, it has room again, whatever its members say */
+	full = fleet_is_full(f);
+	if (rc == 0 && f->named && (full || f->reported != f->position.changed)) {
+		rc = fleet_report(f, err);
+		if (rc == 0 && full)
+			fleet_note_full(f, false);
+		rc = bear_no_space(f, rc);
+	}
 	return rc;
-}
-
-/* --- etcd's own members, for people: all at the first look, and then one at each --- */
-
-static struct fleet_etcd_member *
-etcd_member(struct fleet_status *s, const char *url)
-{
-	unsigned int i;
-
-	for (i = 0; i < s->num_etcd; i++)
-		if (strcmp(s->etcd[i].url, url) == 0)
-			return &s->etcd[i];
-	strcpy(s->etcd[i].url, url); /* both are FLEET_TEXT_MAX long */
-	s->num_etcd++;
-	return &s->etcd[i];
-}
-
-static void
-look_at_etcd_member(struct fleet *f, unsigned int endpoint)
-{
-	uint64_t id = 0, leader = 0;
-	struct fleet_etcd_member *m;
-	json_t *reply = NULL;
-	int rc;
-
-	rc = etcd_call_at(f->session, endpoint, "/v3/maintenance/status", json_object(), STATUS_MS,
-		&reply, NULL);
-	if (rc == 0)
-		rc = etcd_json_u64(json_object_get(reply, "header"), "member_id", &id);
-	if (rc == 0)
-		rc = etcd_json_u64(reply, "leader", &leader);
-	pthread_mutex_lock(&f->lock);
-	m = etcd_member(&f->status, f->config.endpoint[endpoint].url);
-	m->answers = rc == 0;
-	m->leader = rc == 0 && id != 0 && id == leader;
-	snprintf(m->name, sizeof(m->name), "%016" PRIx64, id);
-	if (rc == 0 && json_string_value(json_object_get(reply, "version")) != NULL)
-		snprintf(m->version, sizeof(m->version), "%s",
-			json_string_value(json_object_get(reply, "version")));
-	pthread_mutex_unlock(&f->lock);
-	json_decref(reply);
-}
-
-static void
-look_at_etcd(struct fleet *f)
-{
-	do
-		look_at_etcd_member(f, f->looks++ % f->config.num_endpoints);
-	while (f->looks < f->config.num_endpoints);
 }
 
 /* --- the thread --- */
@@ -473,56 +325,104 @@ etcd_answered(struct fleet *f)
 	pthread_mutex_lock(&f->lock);
 	f->status.silent_ms = etcd_now_ms(); /* fleet_status() makes a duration of it */
 	strcpy(f->token, etcd_client_token(f->session));
+	f->status.reason[0] = '\0';
 	pthread_mutex_unlock(&f->lock);
 	if (__atomic_exchange_n(&f->away, false, __ATOMIC_ACQ_REL))
 		FLEET_LOG(NOTICE, "etcd answers: %s",
 			f->config.endpoint[etcd_client_endpoint(f->session)].url);
+	/* as which the writer finds the next one */
+	__atomic_store_n(&f->trouble, FLEET_ETCD_AWAY, __ATOMIC_RELEASE);
 }
 
-static const char ETCD_AWAY[] = "etcd is away";
-
 /* Where to look for the cause of a failure: at etcd, or here. */
-static const char *
-failure_says(int rc)
+static enum fleet_etcd_state
+state_of_failure(int rc)
 {
 	switch (rc) {
 	case -EACCES:
-		return "etcd refuses this appliance";
+	case -EINVAL:
+	case -EKEYREVOKED:
+		return FLEET_ETCD_REFUSES;
 	case -EADDRNOTAVAIL:
 	case -ENOKEY:
 	case -EKEYREJECTED:
-		return "this appliance cannot ask etcd";
+		return FLEET_ETCD_NOT_ASKED;
 	case -EEXIST:
 	case -ENODATA:
 	case -EPROTONOSUPPORT:
-		return "this appliance takes no part in its fleet";
+		return FLEET_ETCD_LEFT_ALONE;
+	case -EBADMSG:
+	case -ENOMEM:
+	case -ENOTRECOVERABLE:
+		return FLEET_ETCD_NOT_FOLLOWED;
 	default:
-		return ETCD_AWAY;
+		return FLEET_ETCD_AWAY;
 	}
 }
 
 static void
 etcd_failed(struct fleet *f, int rc, const struct error *err)
 {
-	const char *says = failure_says(rc);
+	static const char *const says[] = {
+		[FLEET_ETCD_AWAY] = "etcd is away",
+		[FLEET_ETCD_REFUSES] = "etcd refuses this appliance",
+		[FLEET_ETCD_NOT_ASKED] = "this appliance cannot ask etcd",
+		[FLEET_ETCD_LEFT_ALONE] = "this appliance takes no part in its fleet",
+		[FLEET_ETCD_NOT_FOLLOWED] = "this appliance cannot follow etcd",
+	};
+	enum fleet_etcd_state state = state_of_failure(rc);
 	bool first = !f->failing;
 
 	/* once for each cause: etcd may go away and come back while another cause remains */
-	if (first || (says != ETCD_AWAY && says != f->failed_says)) {
-		FLEET_LOG(WARNING, "%s, queries go on and changes are refused: %s", says,
+	if (first || (state != FLEET_ETCD_AWAY && state != f->failed_state)) {
+		FLEET_LOG(WARNING, "%s, queries go on and changes are refused: %s", says[state],
 			err->text);
-		f->failed_says = says;
+		f->failed_state = state;
 	}
 	f->failing = true;
 	f->checked = false; /* who comes back may have been restored */
+	__atomic_store_n(&f->trouble, state, __ATOMIC_RELEASE);
 	__atomic_store_n(&f->away, true, __ATOMIC_RELEASE);
-	if (first) {
-		pthread_mutex_lock(&f->lock);
-		f->status.disconnects++;
-		pthread_mutex_unlock(&f->lock);
-	}
+	pthread_mutex_lock(&f->lock);
+	snprintf(f->status.reason, sizeof(f->status.reason), "%.*s", FLEET_TEXT_MAX - 1, err->text);
+	f->status.disconnects += first;
+	pthread_mutex_unlock(&f->lock);
 	if (f->lease != 0 && etcd_now_ms() >= f->lease_end)
 		fleet_step_down(f, "etcd is away for longer than its lease");
+}
+
+/* True if this lead has left parts of a change. */
+static bool
+has_stopped(const struct fleet *f)
+{
+	return fleet_leads(f) && fleet_lead(f) == __atomic_load_n(&f->stopped, __ATOMIC_ACQUIRE);
+}
+
+/* Remove them, once the watch has brought all, without an end of the lead. */
+static void
+undo_in_place(struct fleet *f)
+{
+	struct error err = { "" };
+	uint64_t behind;
+	int rc;
+
+	if (!has_stopped(f))
+		return;
+	behind = __atomic_load_n(&f->undo_behind, __ATOMIC_RELAXED);
+	if (behind == 0 || f->position.revision < behind)
+		return;
+	rc = fleet_undo_parts(f, &err); /* nothing, if an attempt before has done it */
+	if (rc == -EAGAIN || etcd_gave_no_answer(rc))
+		return; /* again, while it leads */
+	__atomic_store_n(&f->undo_behind, 0, __ATOMIC_RELAXED);
+	if (rc == 0) {
+		__atomic_store_n(&f->stopped, 0, __ATOMIC_RELEASE);
+		f->wake(f->wake_arg);
+		return;
+	}
+	FLEET_LOG(WARNING, "%s cannot undo a large change as it leads: %s", f->config.name,
+		err.text);
+	f->look_at = 0;
 }
 
 static void
@@ -535,13 +435,15 @@ timed_look(struct fleet *f)
 	if (now < f->look_at && !__atomic_exchange_n(&f->look_now, false, __ATOMIC_ACQ_REL))
 		return;
 	f->look_at = now + f->config.lease_s * 1000 / 3;
-	if (fleet_leads(f) && fleet_lead(f) == __atomic_load_n(&f->stopped, __ATOMIC_ACQUIRE))
+	if (has_stopped(f) && __atomic_load_n(&f->undo_behind, __ATOMIC_RELAXED) == 0)
 		fleet_step_down(f, "a large change has stopped in the middle");
+	if (__atomic_exchange_n(&f->token_refused, false, __ATOMIC_ACQ_REL))
+		etcd_client_forget_token(f->session);
 	rc = look_and_campaign(f, &err);
 	if (rc == 0) {
 		f->failing = false;
 		etcd_answered(f);
-		look_at_etcd(f);
+		fleet_look_at_etcd(f);
 		return;
 	}
 	etcd_failed(f, rc, &err);
@@ -595,24 +497,33 @@ start_watch(struct fleet *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
+/* How long to wait for the watch: until something else is due. */
+static unsigned int
+watch_wait_ms(const struct fleet *f)
+{
+	uint64_t now = etcd_now_ms(), due = f->look_at;
+
+	if (f->watch == NULL && f->checked && !f->failing)
+		due = RTE_MIN(due, now + 100);
+	if (f->campaigned != 0 && !fleet_leads(f) && f->lead_at > now)
+		due = RTE_MIN(due, f->lead_at); /* the lead is to be taken again */
+	return due > now ? (unsigned int)(due - now) : 0;
+}
+
 static void
 read_watch(struct fleet *f)
 {
-	uint64_t now = etcd_now_ms();
 	struct error err = { "" };
-	unsigned int wait;
 	int rc;
 
-	wait = f->look_at > now ? (unsigned int)(f->look_at - now) : 0;
-	if (f->watch == NULL && f->checked && !f->failing && wait > 100)
-		wait = 100;
-	rc = etcd_watch_poll(f->session, f->watch, wait, &err);
+	rc = etcd_watch_poll(f->session, f->watch, watch_wait_ms(f), &err);
 	if (f->watch == NULL)
 		return;
 	if (rc == 0 && f->watch_endpoint != etcd_client_endpoint(f->session))
 		rc = error_set(&err, ECONNREFUSED, "another endpoint answers");
 	if (rc == 0 && f->behind >= BEHIND_MAX)
 		rc = error_set(&err, ETIMEDOUT, "it is silent although there are changes");
+	f->reload |= rc == -EMSGSIZE; /* and would again */
 	if (rc != 0)
 		fleet_watch_ended(f, &err);
 }
@@ -632,23 +543,31 @@ leave(struct fleet *f)
 	f->lease = 0;
 }
 
-void *
-fleet_main(void *arg)
+void
+fleet_run(struct fleet *f)
 {
-	struct fleet *f = arg;
-	sigset_t all;
-
-	prctl(PR_SET_NAME, "polca-etcd");
-	sigfillset(&all); /* signals are the control thread's */
-	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	FLEET_LOG(INFO, "%s joins the fleet, with a copy of revision %" PRIu64, f->config.name,
 		f->position.revision);
 	while (!__atomic_load_n(&f->stop, __ATOMIC_ACQUIRE)) {
 		timed_look(f);
 		start_watch(f);
 		read_watch(f);
+		undo_in_place(f);
 		take_lead(f);
 	}
 	leave(f);
+}
+
+void *
+fleet_main(void *arg)
+{
+	sigset_t all;
+
+	prctl(PR_SET_NAME, "polca-etcd");
+	if (geteuid() != 0) /* root may need one to read the files of a certificate */
+		capabilities_drop();
+	sigfillset(&all); /* signals are the control thread's */
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	fleet_run(arg);
 	return NULL;
 }

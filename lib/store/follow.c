@@ -77,17 +77,20 @@ replace_table(struct store_txn *t, unsigned int table, const struct store_op *op
 static int
 follow_replace(struct store_txn *t, const struct store_batch *b)
 {
+	const struct store_op *ops = b->ops; /* NULL if there is no record */
+	size_t left = b->n;
 	unsigned int table;
-	size_t at = 0;
 	ssize_t got;
 
 	for (table = 0; table < t->store->config.tables; table++) {
-		got = replace_table(t, table, b->ops + at, b->n - at);
+		got = replace_table(t, table, ops, left);
 		if (got < 0)
 			return (int)got;
-		at += (size_t)got;
+		if (got > 0)
+			ops += got;
+		left -= (size_t)got;
 	}
-	return at == b->n ? 0 : -EBADMSG;
+	return left == 0 ? 0 : -EBADMSG;
 }
 
 int

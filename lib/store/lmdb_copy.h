@@ -30,8 +30,15 @@ struct copy_position {
  */
 int lmdb_copy_open(const char *path, uint64_t map_bytes, const char *prefix,
 	struct store_backend *backend, struct error *err);
-/** A random number that the copy got when it was made: it tells appliances of one name apart. */
+/**
+ * A random number that the copy got when it was made, and anew where its directory was copied to:
+ * it tells appliances of one name apart.
+ */
 uint64_t lmdb_copy_instance(const struct store_backend *backend);
+/** True if it got a new one, because it was elsewhere before or the machine has started anew. */
+bool lmdb_copy_moved(const struct store_backend *backend);
+/** False if the lock file could not be written: the next start takes the copy for a moved one. */
+bool lmdb_copy_settled(const struct store_backend *backend);
 /** @retval -ENOENT  the copy is empty */
 int lmdb_copy_position(const struct store_backend *backend, struct copy_position *position,
 	struct error *err);

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Shared by rcopy.c, rcopy_server.c and rcopy_client.c. The messages of librdmacm's rcopy, in
- * the byte order of both hosts (the program does not swap bytes):
+ * Shared by rcopy.c, rcopy_server.c, rcopy_client.c and rcopy_wire.c. The messages of librdmacm's
+ * rcopy, in the byte order of both hosts (the program does not swap bytes):
  *
  *   0 version 0 [8]   1 command [8]   2 bytes of the message [16]   4 data [32]   8 ID [64]
  *

@@ -46,10 +46,11 @@ rcopy_server_store(struct svc_conn *c, const uint8_t *bytes, uint32_t length)
 {
 	struct rcopy_conn *r = svc_conn_priv(c);
 	const struct mem_mr_info *file = &service_of(c)->file;
+	uint32_t hint = 0;
 	uint8_t *host;
 
 	if (file->length != 0 && r->status == 0) {
-		if (mem_access(svc_env(svc_conn_service(c))->mem, file->key, file->pd,
+		if (mem_access_hint(svc_env(svc_conn_service(c))->mem, &hint, file->key, file->pd,
 			    svc_conn_qpn(c), file->va + r->at, length, MEM_ACCESS_LOCAL_WRITE,
 			    &host) == MEM_OK)
 			memcpy(host, bytes, length);

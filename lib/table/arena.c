@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_debug.h>
+
 #include "table/table.h"
 
 struct arena_block {
@@ -18,8 +20,10 @@ struct arena_block {
 void *
 arena_alloc(struct arena *a, size_t size)
 {
-	struct arena_block *b = calloc(1, sizeof(*b) + size);
+	struct arena_block *b;
 
+	RTE_ASSERT(a != NULL);
+	b = calloc(1, sizeof(*b) + size);
 	if (b == NULL)
 		return NULL;
 	b->next = a->blocks;
@@ -75,6 +79,8 @@ list_add(struct arena *a, struct table_list *list, size_t item_size)
 {
 	void *more;
 
+	RTE_ASSERT(item_size > 0);
+	RTE_ASSERT((list->items == NULL) == (list->num == 0));
 	if ((list->num & (list->num - 1)) == 0) {
 		more = arena_alloc(a, (list->num == 0 ? 1 : 2 * list->num) * item_size);
 		if (more == NULL)

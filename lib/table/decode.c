@@ -9,8 +9,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include <rte_debug.h>
+
 #include "base/field.h"
 #include "base/nearest.h"
+#include "table/check.h"
 #include "table/value.h"
 
 /* --- rejecting: where, what was got, what is allowed --- */
@@ -93,14 +96,6 @@ reject_name(struct table_decoder *d, const struct table_row *rows, const char *n
 }
 
 /* --- single values --- */
-
-uint64_t
-table_largest(const struct table_row *row)
-{
-	if (row->max != 0)
-		return row->max;
-	return row->size >= 8 ? UINT64_MAX : (UINT64_C(1) << (8 * row->size)) - 1;
-}
 
 static int
 decode_uint(struct table_decoder *d, const struct table_row *row, const json_t *v, void *field)
@@ -352,6 +347,7 @@ decode_members(struct table_decoder *d, const struct table_row *rows, const json
 {
 	int ret = 0;
 
+	table_check(rows);
 	while (rows->name != NULL && go_on(d, decode_member(d, rows, obj, base), &ret))
 		rows++;
 	return ret;
@@ -448,10 +444,12 @@ int
 table_decode_value(struct table_decoder *d, const struct table_row *row, const json_t *v,
 	void *base)
 {
-	int rc = decoders[row->type] != NULL
+	int rc;
+
+	RTE_ASSERT(row->type <= TABLE_MEMBERS);
+	rc = decoders[row->type] != NULL
 		? decoders[row->type](d, row, v, (char *)base + row->offset)
 		: reject_value(d, row, v);
-
 	if (rc == 0 && row->bit != 0)
 		*(uint32_t *)base |= row->bit;
 	if ((row->flags & TABLE_NOTED) != 0 && json_is_object(v))
@@ -464,6 +462,7 @@ table_decode(struct table_decoder *d, const struct table_row *rows, const json_t
 {
 	const struct table_row row = { .name = d->root, .type = TABLE_OBJECT, .fields = rows };
 
+	RTE_ASSERT(out != NULL || rows->name == NULL);
 	memset(&d->err, 0, sizeof(d->err));
 	if (v == NULL)
 		return decode_members(d, rows, NULL, out);

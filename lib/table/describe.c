@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_debug.h>
+
+#include "table/check.h"
 #include "table/value.h"
 
 void
@@ -17,6 +20,7 @@ table_append(char *buf, size_t size, const char *fmt, ...)
 	size_t len = strlen(buf);
 	va_list ap;
 
+	RTE_ASSERT(len < size);
 	va_start(ap, fmt);
 	vsnprintf(buf + len, size - len, fmt, ap);
 	va_end(ap);
@@ -72,6 +76,15 @@ table_type_name(const struct table_row *row)
 	};
 
 	return row->type == TABLE_FORM ? row->form->name : names[row->type];
+}
+
+uint64_t
+table_largest(const struct table_row *row)
+{
+	RTE_ASSERT(row->type == TABLE_UINT);
+	if (row->max != 0)
+		return row->max;
+	return row->size >= 8 ? UINT64_MAX : (UINT64_C(1) << (8 * row->size)) - 1;
 }
 
 static void

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/field.h"
+#include "table/check.h"
 #include "table/value.h"
 
 static json_int_t
@@ -154,6 +155,7 @@ encode_members(const struct table_row *rows, const void *base, json_t *obj, uint
 	json_t *v;
 	int rc = 0;
 
+	table_check(rows);
 	for (; rows->name != NULL && rc == 0; rows++) {
 		if ((rows->flags & hidden) != 0 ||
 			(rows->type == TABLE_INCLUDE && table_empty(rows, base))) {

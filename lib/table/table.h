@@ -160,7 +160,8 @@ struct table_error {
 };
 
 struct table_decoder {
-	struct arena *arena; /**< lists, names and bytes go there */
+	/** Lists, names and bytes go there; NULL: the table has none of these. */
+	struct arena *arena;
 	struct table_error err; /**< the last one found */
 	/** Called for each error: all are looked for. NULL: decoding ends with the first. */
 	void (*on_error)(struct table_decoder *d);
@@ -179,8 +180,6 @@ int table_decode(struct table_decoder *d, const struct table_row *rows, const js
 /** Decode one value. @param base  the structure of the row */
 int table_decode_value(struct table_decoder *d, const struct table_row *row, const json_t *v,
 	void *base);
-/** The largest number that a UINT's row allows. */
-uint64_t table_largest(const struct table_row *row);
 /** The word that @p len characters are, in either case. @return NULL: none of them */
 const struct table_word *table_find_word(const struct table_word *words, const char *text,
 	size_t len);
@@ -198,6 +197,8 @@ bool table_empty(const struct table_row *row, const void *base);
 
 /* --- describe.c --- */
 
+/** The largest number that a UINT's row allows. */
+uint64_t table_largest(const struct table_row *row);
 /** What a row allows, in words: "integer 0..31". @return buf */
 const char *table_allowed(const struct table_row *row, char *buf, size_t size);
 /** Its default in words; NULL: it has none, or its absence is a case of its own (.bit, .min). */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <rte_debug.h>
+
 #include "base/number.h"
 #include "table/value.h"
 
@@ -46,6 +48,7 @@ hex_decode(const char *text, size_t len, uint8_t *out, size_t size)
 	unsigned int hi, lo;
 	size_t i;
 
+	RTE_ASSERT(text != NULL && (out != NULL || size == 0));
 	if (len % 2 != 0 || len / 2 > size)
 		return -1;
 	for (i = 0; i < len / 2; i++) {

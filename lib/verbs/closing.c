@@ -7,8 +7,12 @@
  * has a few threads at most: it ends if it passes more before these are closed. One that has ended
  * counts as a client for each.
  *
- * A user has some more at most. Connections that are to be closed beyond that, because they hold
- * messages that may hold descriptors, stay open until one of the user's threads has ended.
+ * A user has some more at most, and as many again for connections that end with messages, which may
+ * hold descriptors: close() of a descriptor of FUSE waits for its file system and cannot be
+ * interrupted, but it is not called for one that is in a message. Connections beyond that stay open
+ * until one of the user's threads has ended. While these are too many, the user's threads are
+ * interrupted: a socket whose owner lets it linger is closed at once. Whatever else in a message
+ * keeps the kernel waiting without interruption may still fill the list of all (VERBS_CLOSING_MAX).
  */
 
 #include <errno.h>
@@ -20,17 +24,19 @@
 #include "verbs/private.h"
 
 #define CLOSING_SESSION_MAX 8 /* threads: one is enough, unless closing takes longer than a reply */
-#define CLOSING_USER_MAX    32 /* likewise, with those of connections that have ended */
+#define CLOSING_USER_MAX    32 /* likewise, of all sessions, and as many for connections */
+#define CLOSING_USER_WAIT   64 /* connections that wait for one */
 
-/* @param session  NULL: of all */
+/* Threads for connections, or for what was passed. @param session  NULL: of all */
 static unsigned int
-closing_threads(const struct verbs_server *s, uid_t uid, const struct verbs_session *session)
+closing_threads(const struct verbs_server *s, uid_t uid, const struct verbs_session *session,
+	bool connection)
 {
 	const struct verbs_closing *c;
 	unsigned int n = 0;
 
 	LIST_FOREACH(c, &s->closing, link)
-		n += c->apart != NULL && c->uid == uid &&
+		n += c->apart != NULL && c->connection == connection && c->uid == uid &&
 			(session == NULL || c->session == session);
 	return n;
 }
@@ -53,11 +59,9 @@ closing_insert(struct verbs_server *s, const struct verbs_closing *what)
 }
 
 static void
-closing_add(struct verbs_server *s, struct verbs_session *session, uid_t uid, const int *fds,
-	unsigned int num)
+closing_add(struct verbs_server *s, struct verbs_closing c, const int *fds, unsigned int num)
 {
-	struct verbs_closing c = { .session = session, .uid = uid, .fd = -1 };
-
+	c.fd = -1;
 	c.apart = close_apart_begin(fds, num);
 	if (c.apart != NULL)
 		closing_insert(s, &c);
@@ -78,7 +82,7 @@ closing_remove(struct verbs_server *s, struct verbs_closing *c)
 	free(c);
 }
 
-/* One of the user's threads has ended: another connection can be closed. */
+/* One of the user's threads for connections has ended: another connection can be closed. */
 static void
 closing_next(struct verbs_server *s, uid_t uid)
 {
@@ -98,6 +102,7 @@ void
 verbs_closing_reap(struct verbs_server *s)
 {
 	struct verbs_closing *c, *next;
+	bool connection;
 	uid_t uid;
 
 	for (c = LIST_FIRST(&s->closing); c != NULL; c = next) {
@@ -105,10 +110,58 @@ verbs_closing_reap(struct verbs_server *s)
 		if (c->apart == NULL || !apart_ended(c->apart))
 			continue;
 		uid = c->uid;
+		connection = c->connection;
 		closing_remove(s, c);
-		closing_next(s, uid);
+		if (connection)
+			closing_next(s, uid);
 		next = LIST_FIRST(&s->closing); /* the list may have lost others */
 	}
+}
+
+static unsigned int
+closing_waits(const struct verbs_server *s, uid_t uid)
+{
+	const struct verbs_closing *c;
+	unsigned int n = 0;
+
+	LIST_FOREACH(c, &s->closing, link)
+		n += c->apart == NULL && c->uid == uid;
+	return n;
+}
+
+/* A thread may begin to wait just after: this is called for each connection, and each second. */
+static void
+closing_hurry(const struct verbs_server *s, uid_t uid)
+{
+	const struct verbs_closing *c;
+
+	if (closing_waits(s, uid) <= CLOSING_USER_WAIT)
+		return;
+	LIST_FOREACH(c, &s->closing, link)
+		if (c->apart != NULL && c->uid == uid)
+			apart_hurry(c->apart);
+}
+
+static bool
+is_first_of_user(const struct verbs_server *s, const struct verbs_closing *waits)
+{
+	const struct verbs_closing *c;
+
+	LIST_FOREACH(c, &s->closing, link)
+		if (c->apart == NULL && c->uid == waits->uid)
+			break;
+	return c == waits;
+}
+
+void
+verbs_closing_look(struct verbs_server *s)
+{
+	const struct verbs_closing *c;
+
+	verbs_closing_reap(s);
+	LIST_FOREACH(c, &s->closing, link)
+		if (c->apart == NULL && is_first_of_user(s, c))
+			closing_hurry(s, c->uid);
 }
 
 void
@@ -136,7 +189,9 @@ verbs_close_passed(struct verbs_session *session)
 	}
 	session->num_passed = 0;
 	if (num > 0)
-		closing_add(session->server, session, session->uid, session->passed, num);
+		closing_add(session->server,
+			(struct verbs_closing){ .session = session, .uid = session->uid },
+			session->passed, num);
 }
 
 bool
@@ -145,8 +200,8 @@ verbs_may_pass(struct verbs_session *session)
 	struct verbs_server *s = session->server;
 
 	verbs_closing_reap(s);
-	return closing_threads(s, session->uid, session) < CLOSING_SESSION_MAX &&
-		closing_threads(s, session->uid, NULL) < CLOSING_USER_MAX;
+	return closing_threads(s, session->uid, session, false) < CLOSING_SESSION_MAX &&
+		closing_threads(s, session->uid, NULL, false) < CLOSING_USER_MAX;
 }
 
 void
@@ -176,11 +231,15 @@ holds_messages(int fd)
 void
 verbs_hang_up(struct verbs_server *s, int fd, uid_t uid)
 {
+	const struct verbs_closing connection = { .uid = uid, .connection = true, .fd = fd };
+
 	shutdown(fd, SHUT_RDWR); /* no more messages come */
-	if (!holds_messages(fd))
+	if (!holds_messages(fd)) {
 		close(fd);
-	else if (closing_threads(s, uid, NULL) < CLOSING_USER_MAX)
-		closing_add(s, NULL, uid, &fd, 1);
-	else
-		closing_insert(s, &(struct verbs_closing){ .uid = uid, .fd = fd });
+	} else if (closing_threads(s, uid, NULL, true) < CLOSING_USER_MAX) {
+		closing_add(s, connection, &fd, 1);
+	} else {
+		closing_insert(s, &connection);
+		closing_hurry(s, uid);
+	}
 }

@@ -9,6 +9,7 @@
 
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <event2/event.h>
 #include <rte_log.h>
@@ -17,6 +18,11 @@
 #include "ctl/listener.h"
 #include "verbs/verbs.h"
 
+/*
+ * What polca keeps open for a program that has opened a device, beside its channels: the socket,
+ * its directory in /proc, the segment, the mirror, 3 ends of the event pipe, 2 of the wake pipe
+ */
+#define VERBS_CLIENT_FDS  9
 #define VERBS_PASSED_MAX  253 /* the kernel's most in a message: it closes what has no room */
 #define VERBS_CLOSING_MAX 1024
 
@@ -29,6 +35,7 @@ struct verbs_closing {
 	struct apart *apart; /* the thread; NULL: the user has too many, .fd stays open */
 	const struct verbs_session *session; /* has passed them; NULL: has ended */
 	uid_t uid;
+	bool connection; /* one with messages, not what a session has passed */
 	int fd;
 };
 
@@ -45,6 +52,7 @@ struct verbs_session {
 	uid_t uid;
 	pid_t pid; /* of who has connected */
 	pid_t sender; /* of the request that is served; 0: the kernel does not say */
+	uint64_t features; /* that both sides know; 0 before HELLO */
 	int process; /* its directory in /proc, opened at HELLO; -1: none */
 	struct verbs_range *range; /* not NULL: a request waits for it */
 	void (*answer_later)(struct verbs_session *session); /* it has ended, or is late */
@@ -84,6 +92,8 @@ void verbs_closing_keep(struct verbs_server *s, uid_t uid, struct apart *apart);
 void verbs_hang_up(struct verbs_server *s, int fd, uid_t uid);
 /** Free what has ended. */
 void verbs_closing_reap(struct verbs_server *s);
+/** Each second: that, and hurry the threads of users of whom too many connections wait for one. */
+void verbs_closing_look(struct verbs_server *s);
 /** The end of the server. */
 void verbs_closing_forget(struct verbs_server *s);
 
@@ -120,6 +130,8 @@ bool verbs_request(struct verbs_session *session, const struct ring_request *req
 bool verbs_request_finish(struct verbs_session *session, struct verbs_answer *answer);
 
 /* range.c */
+/** How long a request waits for a look at the program; tests wait for less. */
+extern struct timeval verbs_range_deadline;
 /** At HELLO: the program may name memory by its addresses later, if polca may look at it. */
 void verbs_range_prepare(struct verbs_session *session);
 /** Begin to open the file at the addresses of the sender. @return 0: session->range is there */

@@ -25,7 +25,7 @@
 #include "mem/process_range.h"
 #include "verbs/private.h"
 
-#define RANGE_DEADLINE_S 10
+struct timeval verbs_range_deadline = { 10, 0 };
 
 struct verbs_range {
 	unsigned int users; /* atomic: the thread, and the session */
@@ -122,15 +122,13 @@ range_check(const struct verbs_session *session, struct error *err)
 static bool
 range_start(struct verbs_range *range, struct verbs_session *session)
 {
-	const struct timeval deadline = { RANGE_DEADLINE_S, 0 };
-
 	range->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	range->process = fcntl(session->process, F_DUPFD_CLOEXEC, 0);
 	if (range->done < 0 || range->process < 0)
 		return false;
 	range->event = event_new(engine_event_base(session->server->engine), range->done, EV_READ,
 		range_ready, session);
-	if (range->event == NULL || event_add(range->event, &deadline) != 0)
+	if (range->event == NULL || event_add(range->event, &verbs_range_deadline) != 0)
 		return false;
 	range->users++;
 	range->apart = apart_begin(range_find, range);
@@ -187,7 +185,8 @@ verbs_range_take(struct verbs_session *session, struct ring_mr_reply *reply, str
 	if (range->late) {
 		verbs_range_end(session);
 		return error_set(err, ETIMEDOUT,
-			"addr: the program's mappings cannot be read for %d s", RANGE_DEADLINE_S);
+			"addr: the program's mappings cannot be read for %d s",
+			(int)verbs_range_deadline.tv_sec);
 	}
 	range_detach(session);
 	apart_forget(range->apart);

@@ -30,6 +30,14 @@ verbs_check_version(const struct ring_request *req, struct error *err)
 		req->hello.major, req->hello.minor, RING_MAJOR, RING_MINOR);
 }
 
+/* The features of HELLO decide what both sides use, whatever minor version each of them has. */
+static int
+verbs_refuse_feature(uint32_t code, uint64_t feature, struct error *err)
+{
+	return error_set(err, EPROTO, "request %u: needs feature 0x%" PRIx64 ", not named in HELLO",
+		code, feature);
+}
+
 static int
 request_hello(struct verbs_session *session, const struct ring_request *req,
 	struct verbs_answer *answer, struct error *err)
@@ -48,7 +56,7 @@ request_hello(struct verbs_session *session, const struct ring_request *req,
 	engine_client_set_owner(session->client, (uint32_t)session->pid, session->uid);
 	reply->major = RING_MAJOR;
 	reply->minor = RING_MINOR;
-	reply->features = req->hello.features & RING_FEATURES;
+	session->features = reply->features = req->hello.features & RING_FEATURES;
 	verbs_range_prepare(session);
 	reply->node_guid = verbs_node_guid(s->engine, req->hello.port);
 	snprintf(reply->version, sizeof(reply->version), "%s", POLCA_VERSION);
@@ -87,6 +95,8 @@ static int
 request_mr_register(struct verbs_session *session, const struct ring_request *req,
 	struct verbs_answer *answer, struct error *err)
 {
+	if (session->num_passed > 0 && (session->features & RING_FEATURE_SHARED) == 0)
+		return verbs_refuse_feature(req->code, RING_FEATURE_SHARED, err);
 	if (session->num_passed > 0)
 		return engine_client_mr_share(session->client, &req->mr, session->passed[0],
 			&answer->reply.mr, err);
@@ -263,6 +273,7 @@ static const struct {
 	const char *name;
 	size_t in, out; /* bytes after the headers */
 	verbs_request_fn run;
+	uint64_t feature; /* of HELLO; 0: of the first version */
 } verbs_requests[RING_REQUESTS] = {
 	[RING_HELLO] = { "hello", IN(hello), OUT(hello), request_hello },
 	[RING_QUERY_PORT] = { "query_port", 0, OUT(port), request_query_port },
@@ -285,10 +296,10 @@ static const struct {
 	[RING_CM_CHANNEL_OPEN] = { "cm_channel_open", 0, OUT(slot), request_cm_channel_open },
 	[RING_CM_CHANNEL_CLOSE] = { "cm_channel_close", IN(slot), 0, request_cm_channel_close },
 	[RING_CM_COMMAND] = { "cm_command", IN(cm), OUT(cm), request_cm_command },
-	[RING_MW_ALLOC] = { "mw_alloc", IN(mw), OUT(mr), request_mw_alloc },
-	[RING_MW_FREE] = { "mw_free", IN(slot), 0, request_mw_free },
+	[RING_MW_ALLOC] = { "mw_alloc", IN(mw), OUT(mr), request_mw_alloc, RING_FEATURE_WINDOWS },
+	[RING_MW_FREE] = { "mw_free", IN(slot), 0, request_mw_free, RING_FEATURE_WINDOWS },
 	[RING_MR_REGISTER_RANGE] = { "mr_register_range", IN(mr), OUT(mr),
-		request_mr_register_range },
+		request_mr_register_range, RING_FEATURE_RANGES },
 };
 
 /* What a connection is, and so which requests it may send. */
@@ -324,6 +335,8 @@ verbs_request_run(struct verbs_session *session, const struct ring_request *req,
 			"request %u: the first, and only the first, is HELLO or CM_OPEN; the others "
 			"are of the same kind",
 			req->code);
+	if ((verbs_requests[req->code].feature & ~session->features) != 0)
+		return verbs_refuse_feature(req->code, verbs_requests[req->code].feature, err);
 	return verbs_requests[req->code].run(session, req, answer, err);
 }
 

@@ -15,12 +15,9 @@
 
 #define ACCEPTS_A_TURN 16
 #define REFRESH_S      1
-/*
- * Socket, segment, mirror, event pipe, wake pipe, directory in /proc; what comes with a request, or
- * is open while its memory is looked for.
- */
-#define CLIENT_FDS   (8 + VERBS_PASSED_MAX)
-#define RESERVED_FDS 1024 /* of all else */
+/* VERBS_PASSED_MAX come with a request, or are open while its memory is looked for */
+#define CLIENT_FDS   (VERBS_CLIENT_FDS + VERBS_PASSED_MAX)
+#define RESERVED_FDS 1024 /* of all else: three of them for each worker that has had a client */
 
 const struct verbs_config verbs_config_default = {
 	.max_clients = 64,
@@ -117,7 +114,7 @@ verbs_refresh(evutil_socket_t fd, short events, void *server)
 	(void)fd;
 	(void)events;
 	verbs_tree_follow(s);
-	verbs_closing_reap(s);
+	verbs_closing_look(s);
 	event_add(s->event, NULL);
 }
 

@@ -7,9 +7,6 @@
 #include "wire/crc32.h"
 
 #include <errno.h>
-#include <string.h>
-
-#include <rte_common.h>
 
 #include "wire/crc32_kernels.h"
 #include "wire/wire.h"
@@ -22,16 +19,15 @@ always(void)
 
 /* slowest first */
 static const struct crc_kernel kernels[] = {
-	{ "portable", always, crc32_portable, crc32_packet_portable, crc32_masked_portable,
-		icrc_ipv4_ok_portable, path_finish_send_portable, NULL },
+	{ "portable", always, crc32_portable, crc32_packet_portable, icrc_portable,
+		path_finish_send_portable, NULL },
 #ifdef WIRE_CRC32_PCLMUL
-	{ "pclmul", crc32_pclmul_supported, crc32_pclmul, crc32_packet_pclmul, crc32_masked_pclmul,
-		icrc_ipv4_ok_pclmul, path_finish_send_pclmul, vcrc_fold_pclmul },
+	{ "pclmul", crc32_pclmul_supported, crc32_pclmul, crc32_packet_pclmul, icrc_pclmul,
+		path_finish_send_pclmul, vcrc_fold_pclmul },
 #endif
 #ifdef WIRE_CRC32_VPCLMUL
-	{ "vpclmul", crc32_vpclmul_supported, crc32_vpclmul, crc32_packet_vpclmul,
-		crc32_masked_vpclmul, icrc_ipv4_ok_vpclmul, path_finish_send_vpclmul,
-		vcrc_fold_pclmul },
+	{ "vpclmul", crc32_vpclmul_supported, crc32_vpclmul, crc32_packet_vpclmul, icrc_vpclmul,
+		path_finish_send_vpclmul, vcrc_fold_pclmul },
 #endif
 };
 

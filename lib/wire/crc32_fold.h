@@ -15,10 +15,6 @@
  * half by x^(D-32) mod P, both reflected in 33 bits: that is FOLD_<D>.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #ifdef WIRE_CRC32_PCLMUL
 #include <immintrin.h>
 #endif
@@ -142,16 +138,6 @@ fold_take(uint8_t *to, const uint8_t *from, bool copy)
 	return v;
 }
 
-/* Fold 64 bytes, block by block. */
-static TARGET_PCLMUL __rte_always_inline __m128i
-fold_64(__m128i x, uint8_t *to, const uint8_t *from, bool copy)
-{
-	x = fold(x, K(FOLD_128), fold_take(to, from, copy));
-	x = fold(x, K(FOLD_128), fold_take(to + 16, from + 16, copy));
-	x = fold(x, K(FOLD_128), fold_take(to + 32, from + 32, copy));
-	return fold(x, K(FOLD_128), fold_take(to + 48, from + 48, copy));
-}
-
 /* The multipliers that move a block ahead by one to four blocks. */
 struct fold_by {
 	__m128i one, two, three, four;
@@ -187,7 +173,7 @@ fold_lanes(__m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
 }
 
 /* fold_finish() in four lanes. @param x  as in fold_lanes() */
-static TARGET_PCLMUL inline uint32_t
+static TARGET_PCLMUL __rte_always_inline uint32_t
 finish_lanes(__m128i x, const uint8_t *p, size_t len)
 {
 	x = fold_lanes(x, (uint8_t *)(uintptr_t)p, p, len, false);
@@ -230,25 +216,31 @@ fold_take512(uint8_t *to, const uint8_t *from, bool copy)
 }
 
 /*
- * Fold with four vectors in parallel, for 256 bytes or more.
+ * Fold vectors, from 256 bytes on four in parallel, for 64 bytes or more.
  * @param y  CRC state of all bytes through the first 64 at `from`. @param copy  as in fold_take()
  * @return CRC state of all but the last len % 64 bytes
  */
 static TARGET_VPCLMUL __rte_always_inline __m512i
 fold_lanes512(__m512i y, uint8_t *to, const uint8_t *from, size_t len, bool copy)
 {
-	__m512i y1 = fold_take512(to + 64, from + 64, copy),
-		y2 = fold_take512(to + 128, from + 128, copy);
-	__m512i y3 = fold_take512(to + 192, from + 192, copy);
+	__m512i y1, y2, y3;
 
-	for (to += 256, from += 256, len -= 256; len >= 256; to += 256, from += 256, len -= 256) {
-		y = fold512(y, K512(FOLD_2048), fold_take512(to, from, copy));
-		y1 = fold512(y1, K512(FOLD_2048), fold_take512(to + 64, from + 64, copy));
-		y2 = fold512(y2, K512(FOLD_2048), fold_take512(to + 128, from + 128, copy));
-		y3 = fold512(y3, K512(FOLD_2048), fold_take512(to + 192, from + 192, copy));
+	if (len >= 256) {
+		y1 = fold_take512(to + 64, from + 64, copy);
+		y2 = fold_take512(to + 128, from + 128, copy);
+		y3 = fold_take512(to + 192, from + 192, copy);
+		for (to += 256, from += 256, len -= 256; len >= 256;
+			to += 256, from += 256, len -= 256) {
+			y = fold512(y, K512(FOLD_2048), fold_take512(to, from, copy));
+			y1 = fold512(y1, K512(FOLD_2048), fold_take512(to + 64, from + 64, copy));
+			y2 = fold512(y2, K512(FOLD_2048), fold_take512(to + 128, from + 128, copy));
+			y3 = fold512(y3, K512(FOLD_2048), fold_take512(to + 192, from + 192, copy));
+		}
+		y = fold512(y, K512(FOLD_1536),
+			fold512(y1, K512(FOLD_1024), fold512(y2, K512(FOLD_512), y3)));
+	} else {
+		to += 64, from += 64, len -= 64;
 	}
-	y = fold512(y, K512(FOLD_1536),
-		fold512(y1, K512(FOLD_1024), fold512(y2, K512(FOLD_512), y3)));
 	for (; len >= 64; to += 64, from += 64, len -= 64)
 		y = fold512(y, K512(FOLD_512), fold_take512(to, from, copy));
 	return y;
@@ -299,56 +291,35 @@ finish_copy(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 	return len == 0 ? ~reduce(x) : finish_odd(x, to, from, len);
 }
 
-/* 128 bytes or more, in four lanes */
-static TARGET_PCLMUL __rte_noinline __rte_unused uint32_t
-copy_lanes(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
-{
-	uint32_t done = len - len % 64;
-
-	x = fold_lanes(fold(x, K(FOLD_128), fold_take(to, from, true)), to, from, len, true);
-	return finish_copy(x, to + done, from + done, len % 64);
-}
-
 /* Copy the payload and add padding. @param x  CRC state of the head. @return CRC of the packet */
 static TARGET_PCLMUL __rte_always_inline uint32_t
 copy_pclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	if (len >= 128)
-		return copy_lanes(x, to, from, len);
-	if (len >= 64) {
-		x = fold_64(x, to, from, true);
-		to += 64, from += 64, len -= 64;
+	uint32_t done = len - len % 64;
+
+	if (done > 0) { /* without a payload `from` may be NULL */
+		x = fold_lanes(fold(x, K(FOLD_128), fold_take(to, from, true)), to, from, len,
+			true);
+		to += done, from += done;
 	}
-	return finish_copy(x, to, from, len);
+	return finish_copy(x, to, from, len % 64);
 }
 
 #endif
 
 #ifdef WIRE_CRC32_VPCLMUL
 
-/* 256 bytes or more */
-static TARGET_VPCLMUL __rte_noinline __rte_unused uint32_t
-copy_lanes512(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
-{
-	__m512i y = fold_lanes512(onto(x, fold_take512(to, from, true)), to, from, len, true);
-	uint32_t done = len - len % 64;
-
-	return finish_copy(together(y), to + done, from + done, len % 64);
-}
-
 static TARGET_VPCLMUL __rte_always_inline uint32_t
 copy_vpclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	__m512i y;
+	uint32_t done = len - len % 64;
 
-	if (len >= 256)
-		return copy_lanes512(x, to, from, len);
-	if (len < 64)
-		return finish_copy(x, to, from, len);
-	y = onto(x, fold_take512(to, from, true));
-	for (to += 64, from += 64, len -= 64; len >= 64; to += 64, from += 64, len -= 64)
-		y = fold512(y, K512(FOLD_512), fold_take512(to, from, true));
-	return finish_copy(together(y), to, from, len);
+	if (done > 0) { /* as in copy_pclmul() */
+		x = together(
+			fold_lanes512(onto(x, fold_take512(to, from, true)), to, from, len, true));
+		to += done, from += done;
+	}
+	return finish_copy(x, to, from, len % 64);
 }
 
 #endif

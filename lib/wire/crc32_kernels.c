@@ -4,10 +4,7 @@
 
 /* The functions of the CRC kernels (crc32.h). crc32_fold.h explains the folding. */
 
-#include <string.h>
-
 #include <rte_byteorder.h>
-#include <rte_common.h>
 
 #include "wire/crc32_fold.h"
 #include "wire/crc32_kernels.h"
@@ -72,21 +69,7 @@ vcrc_by_table(uint32_t crc, const uint8_t *buf, size_t len)
 	return by_slices(vcrc_slices, crc, buf, len);
 }
 
-/* For the portable kernel, short packets, and those with an LRH or IP options. */
-uint32_t __rte_noinline
-crc32_of_copy(crc32_update_fn *update, uint32_t crc, const uint8_t *p, uint32_t len,
-	const uint8_t *ones, uint32_t head_len)
-{
-	uint8_t head[CRC32_HEAD_MAX];
-	uint32_t i;
-
-	for (i = 0; i < head_len; i++)
-		head[i] = p[i] | ones[i];
-	crc = update(crc, head, head_len);
-	return update(crc, p + head_len, len - head_len);
-}
-
-/* --- crc32_packet(): a masked head and a payload that is copied behind it --- */
+/* --- crc_kernel.packet(): a masked head and a payload that is copied behind it --- */
 
 uint32_t
 crc32_packet_portable(uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks,
@@ -137,68 +120,9 @@ crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones, ui
 
 #endif
 
-/* --- crc32_masked(): a packet with a masked head, eight bytes of ones before it --- */
-
-#define ONES 8 /* bytes 0xFF before the packet */
-
-uint32_t
-crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
-{
-	return crc32_of_copy(crc32_portable, CRC_AFTER_ONES, p, len, ones, blocks * BLOCK - ONES);
-}
-
 #ifdef WIRE_CRC32_PCLMUL
 
-static TARGET_PCLMUL __rte_always_inline __m128i
-load_with_ones(const uint8_t *p, const uint8_t *ones)
-{
-	return _mm_or_si128(fold_load(p), fold_load(ones));
-}
-
-/* The eight bytes of ones, the first four cancelled by the initial register, and 8 packet bytes. */
-static TARGET_PCLMUL __rte_always_inline __m128i
-first_block(const uint8_t *p, const uint8_t *ones)
-{
-	__m128i v = _mm_or_si128(_mm_loadl_epi64((const __m128i *)(const void *)p),
-		_mm_loadl_epi64((const __m128i *)(const void *)ones));
-
-	return _mm_or_si128(_mm_slli_si128(v, ONES), _mm_set_epi32(0, 0, -1, 0));
-}
-
-TARGET_PCLMUL uint32_t
-crc32_masked_pclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
-{
-	__m128i x = first_block(p, ones);
-	const uint8_t *payload = p + blocks * BLOCK - ONES;
-
-	len -= blocks * BLOCK - ONES;
-	for (p += ONES, ones += ONES; p < payload; p += BLOCK, ones += BLOCK)
-		x = fold(x, K(FOLD_128), load_with_ones(p, ones));
-	if (len < 64)
-		return fold_finish(x, p, len);
-	return finish_lanes(fold(x, K(FOLD_128), fold_load(p)), p, len);
-}
-
-#endif
-
-#ifdef WIRE_CRC32_VPCLMUL
-
-uint32_t
-crc32_masked_vpclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
-{
-	uint32_t head_len = blocks * BLOCK - ONES;
-
-	if (len < head_len + 256)
-		return crc32_masked_pclmul(p, ones, blocks, len);
-	return crc32_vpclmul(crc32_masked_pclmul(p, ones, blocks, head_len), p + head_len,
-		len - head_len);
-}
-
-#endif
-
-#ifdef WIRE_CRC32_PCLMUL
-
-/* --- crc32_update(), and the VCRC --- */
+/* --- crc_kernel.update(), and the VCRC --- */
 
 TARGET_PCLMUL uint32_t
 crc32_pclmul(uint32_t crc, const void *buf, size_t len)

@@ -14,19 +14,12 @@ bool crc32_vpclmul_supported(void);
 
 crc32_update_fn crc32_portable, crc32_pclmul, crc32_vpclmul;
 crc32_packet_fn crc32_packet_portable, crc32_packet_pclmul, crc32_packet_vpclmul;
-crc32_masked_fn crc32_masked_portable, crc32_masked_pclmul, crc32_masked_vpclmul;
-icrc_ipv4_ok_fn icrc_ipv4_ok_portable, icrc_ipv4_ok_pclmul, icrc_ipv4_ok_vpclmul;
+icrc_fn icrc_portable, icrc_pclmul, icrc_vpclmul;
 path_finish_send_fn path_finish_send_portable, path_finish_send_pclmul, path_finish_send_vpclmul;
 vcrc_fold_fn vcrc_fold_pclmul;
 
 /* VCRC by table. @param crc  the register. @return the register after len more bytes */
 uint32_t vcrc_by_table(uint32_t crc, const uint8_t *buf, size_t len);
-
-/* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
-#define CRC_AFTER_ONES 0x2144DF1Cu
-/* The CRC of a packet whose first head_len bytes, CRC32_HEAD_MAX at most, are masked. */
-uint32_t crc32_of_copy(crc32_update_fn *update, uint32_t crc, const uint8_t *p, uint32_t len,
-	const uint8_t *ones, uint32_t head_len);
 
 /* Precompute the CRC states of a path's header for those functions; the header must be complete. */
 void path_init_states(struct path *p);

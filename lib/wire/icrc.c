@@ -4,14 +4,6 @@
 
 /* ICRC and VCRC (rc-transport 9). */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-#include <rte_debug.h>
-
-#include "wire/bytes.h"
-#include "wire/crc32.h"
 #include "wire/crc32_fold.h"
 #include "wire/crc32_kernels.h"
 #include "wire/icrc_masks.h"
@@ -50,16 +42,21 @@ mask_with_options(uint8_t mask[HEAD_MAX], uint32_t header_len)
 	memcpy(mask + header_len, plain + IPV4_LEN, UDP_LEN + BTH_LEN);
 }
 
-static __rte_always_inline uint32_t
-masked_crc(const uint8_t *l3, uint32_t len, enum encap encap, uint32_t head_len)
-{
-	/* whole blocks of 16 bytes that cover eight bytes 0xFF and all variant fields */
-	uint32_t blocks = (8 + head_len - (BTH_LEN - BTH_RESV8A - 1) + 15) / 16;
+/* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
+#define CRC_AFTER_ONES 0x2144DF1Cu
 
-	if (unlikely(len < blocks * 16 - 8))
-		return crc32_of_copy(crc32_update, CRC_AFTER_ONES, l3, len, icrc_mask(encap),
-			head_len);
-	return crc32_masked(l3, icrc_mask(encap), blocks, len);
+/* The CRC of a packet whose first head_len bytes are masked, of a copy of these. */
+static uint32_t __rte_noinline
+crc32_of_copy(crc32_update_fn *update, uint32_t crc, const uint8_t *p, uint32_t len,
+	const uint8_t *ones, uint32_t head_len)
+{
+	uint8_t head[HEAD_MAX];
+	uint32_t i;
+
+	for (i = 0; i < head_len; i++)
+		head[i] = p[i] | ones[i];
+	crc = update(crc, head, head_len);
+	return update(crc, p + head_len, len - head_len);
 }
 
 static uint32_t
@@ -69,7 +66,7 @@ icrc_with_options(const uint8_t *l3, uint32_t len)
 	uint8_t mask[HEAD_MAX];
 
 	mask_with_options(mask, header_len);
-	return crc32_of_copy(crc32_update, CRC_AFTER_ONES, l3, len, mask,
+	return crc32_of_copy(crc_kernel->update, CRC_AFTER_ONES, l3, len, mask,
 		header_len + UDP_LEN + BTH_LEN);
 }
 
@@ -79,20 +76,20 @@ wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 	RTE_ASSERT(encap <= ENCAP_IB);
 	if (likely(encap <= ENCAP_ROCEV2_IPV6)) {
 		if (likely(l3[0] == IPV4_PLAIN))
-			return masked_crc(l3, len, ENCAP_ROCEV2_IPV4, IPV4_LEN + UDP_LEN + BTH_LEN);
+			return crc_kernel->icrc(ENCAP_ROCEV2_IPV4, l3, len);
 		if (l3[0] >> 4 == 6)
-			return masked_crc(l3, len, ENCAP_ROCEV2_IPV6, IPV6_LEN + UDP_LEN + BTH_LEN);
+			return crc_kernel->icrc(ENCAP_ROCEV2_IPV6, l3, len);
 		return icrc_with_options(l3, len);
 	}
 	if (encap == ENCAP_IB) {
 		if ((l3[1] & LRH_LNH_MASK) == LRH_LNH_LOCAL)
-			return crc32_of_copy(crc32_update, 0, l3, len, icrc_mask(ENCAP_IB),
+			return crc32_of_copy(crc_kernel->update, 0, l3, len, icrc_mask(ENCAP_IB),
 				LRH_LEN + BTH_LEN);
 		/* with a GRH the whole LRH counts as ones; the rest is like RoCEv1 */
 		l3 += LRH_LEN;
 		len -= LRH_LEN;
 	}
-	return masked_crc(l3, len, ENCAP_ROCEV1, GRH_LEN + BTH_LEN);
+	return crc_kernel->icrc(ENCAP_ROCEV1, l3, len);
 }
 
 /*
@@ -117,74 +114,73 @@ wire_vcrc(const uint8_t *lrh, uint32_t len)
 	return ~vcrc_by_table(crc, lrh, len);
 }
 
-/* Checked before the ICRC: damaged on the link, a packet must not count as an ICRC error. */
-static bool __rte_noinline
-vcrc_ok(const struct packet *pkt)
+bool
+wire_vcrc_ok(const struct packet *pkt)
 {
 	uint32_t len = pkt->icrc_len + ICRC_LEN;
 
 	return wire_vcrc(pkt->l3, len) == get_le16(pkt->l3 + len);
 }
 
-bool
-wire_other_crc_ok(const struct packet *pkt, enum verdict *why)
+enum verdict
+wire_any_crc(const struct packet *pkt)
 {
-	const uint8_t *l3 = pkt->l3;
-
-	if (pkt->encap == ENCAP_IB && !vcrc_ok(pkt)) {
-		*why = VERDICT_VCRC;
-		return false;
-	}
-	return wire_icrc(pkt->encap, l3, pkt->icrc_len) == get_le32(l3 + pkt->icrc_len);
+	return wire_check_crc(pkt, false);
 }
 
-/* --- RoCEv2 in IPv4 without options, the common case: variant fields at constant offsets --- */
+/* --- the kernels' ICRC: variant fields at constant offsets --- */
 
-#define HEAD_LEN   (IPV4_LEN + UDP_LEN + BTH_LEN)
-#define BLOCKS     3 /* of the head and the eight bytes before it, IPV4_FRONT */
-#define IPV4_FRONT 8
+/*
+ * The head, which has all variant fields, is with the eight bytes of ones before it three blocks of
+ * 16 bytes for IPv4, and four for IPv6 and a GRH.
+ */
+#define ONES      8
+#define HEAD_IPV6 (4 * BLOCK - ONES)
 
-bool
-icrc_ipv4_ok_portable(const uint8_t *ip, uint32_t len)
+uint32_t
+icrc_portable(unsigned int row, const uint8_t *l3, uint32_t len)
 {
-	return crc32_masked_portable(ip, icrc_mask(ENCAP_ROCEV2_IPV4), BLOCKS, len) ==
-		get_le32(ip + len);
+	return crc32_of_copy(crc32_portable, CRC_AFTER_ONES, l3, len, icrc_mask(row),
+		RTE_MIN(len, (uint32_t)HEAD_IPV6));
 }
 
 #ifdef WIRE_CRC32_PCLMUL
 
-#define MASK (icrc_masks[ENCAP_ROCEV2_IPV4] + ICRC_FRONT - IPV4_FRONT)
-
 static TARGET_PCLMUL __rte_always_inline __m128i
-load_ipv4_masked(const uint8_t *ip, uint32_t at)
+fold_masked(__m128i x, const uint8_t *p, const uint8_t *ones)
 {
-	return _mm_or_si128(fold_load(ip + at - IPV4_FRONT), fold_load(MASK + at));
+	return fold(x, K(FOLD_128), _mm_or_si128(fold_load(p), fold_load(ones)));
 }
 
-static TARGET_PCLMUL __rte_always_inline __m128i
-fold_ipv4_head(const uint8_t *ip)
+/* Compiled twice: `row` is the constant ENCAP_ROCEV2_IPV4, or any other. */
+static TARGET_PCLMUL __rte_always_inline uint32_t
+icrc_fold(unsigned int row, const uint8_t *l3, uint32_t len)
 {
-	__m128i x = _mm_loadl_epi64((const __m128i *)(const void *)ip);
+	const uint8_t *ones = icrc_mask(row) - ONES, *p = l3 + BLOCK - ONES;
+	__m128i x = _mm_loadl_epi64((const __m128i *)(const void *)l3);
 
-	x = _mm_or_si128(_mm_slli_si128(x, IPV4_FRONT), fold_load(MASK));
-	x = fold(x, K(FOLD_128), load_ipv4_masked(ip, BLOCK));
-	return fold(x, K(FOLD_128), load_ipv4_masked(ip, 2 * BLOCK));
-}
-
-TARGET_PCLMUL bool
-icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len)
-{
-	const uint8_t *p = ip + HEAD_LEN, *icrc = ip + len;
-	__m128i x = fold_ipv4_head(ip);
-
-	len -= HEAD_LEN;
-	if (len >= 128)
-		return finish_lanes(fold(x, K(FOLD_128), fold_load(p)), p, len) == get_le32(icrc);
-	if (len >= 64) {
-		x = fold_64(x, (uint8_t *)(uintptr_t)p, p, false);
-		p += 64, len -= 64;
+	x = _mm_or_si128(_mm_slli_si128(x, ONES), fold_load(ones));
+	x = fold_masked(x, p, ones + BLOCK);
+	x = fold_masked(x, p + BLOCK, ones + 2 * BLOCK);
+	p += 2 * BLOCK;
+	if (row != ENCAP_ROCEV2_IPV4) {
+		x = fold_masked(x, p, ones + 3 * BLOCK);
+		p += BLOCK;
 	}
-	return fold_finish(x, p, len) == get_le32(icrc);
+	len -= p - l3;
+	if (len >= 64)
+		return finish_lanes(fold(x, K(FOLD_128), fold_load(p)), p, len);
+	return fold_finish(x, p, len);
+}
+
+TARGET_PCLMUL uint32_t
+icrc_pclmul(unsigned int row, const uint8_t *l3, uint32_t len)
+{
+	if (likely(row == ENCAP_ROCEV2_IPV4))
+		return icrc_fold(ENCAP_ROCEV2_IPV4, l3, len);
+	if (unlikely(len < HEAD_IPV6))
+		return icrc_portable(row, l3, len);
+	return icrc_fold(row, l3, len);
 }
 
 #endif
@@ -205,33 +201,28 @@ _Static_assert(ICRC_FRONT >= STEP && ICRC_REST >= 2 * STEP, "late_register's byt
 
 /* @param at  bytes of the packet through this step */
 static TARGET_VPCLMUL __rte_always_inline __m512i
-masked_late(__m512i y, uint32_t at)
+masked_late(__m512i y, const uint8_t *mask, uint32_t at)
 {
-	return _mm512_ternarylogic_epi64(load512(late_register + at), y,
-		load512(icrc_mask(ENCAP_ROCEV2_IPV4) - STEP + at), 0x1E); /* a ^ (b | c) */
+	return _mm512_ternarylogic_epi64(load512(late_register + at), y, load512(mask - STEP + at),
+		0x1E); /* a ^ (b | c) */
 }
 
-TARGET_VPCLMUL bool
-icrc_ipv4_ok_vpclmul(const uint8_t *ip, uint32_t len)
+TARGET_VPCLMUL uint32_t
+icrc_vpclmul(unsigned int row, const uint8_t *l3, uint32_t len)
 {
 	uint32_t first = (len - 1) % STEP + 1; /* bytes of the first step */
-	const uint8_t *p = ip + first, *icrc = ip + len;
+	const uint8_t *p = l3 + first, *mask = icrc_mask(row);
 	__m512i y;
 
 	/* the mask keeps the load from reading before the packet */
-	y = masked_late(_mm512_maskz_loadu_epi8(~UINT64_C(0) << (STEP - first), p - STEP), first);
+	y = masked_late(_mm512_maskz_loadu_epi8(~UINT64_C(0) << (STEP - first), p - STEP), mask,
+		first);
 	len -= first;
 	if (len > 0) {
-		y = fold512(y, K512(FOLD_512), masked_late(load512(p), STEP + first));
+		y = fold512(y, K512(FOLD_512), masked_late(load512(p), mask, STEP + first));
 		p += STEP, len -= STEP;
 	}
-	if (len >= 4 * STEP) {
-		y = read_lanes512(y, p - STEP, len + STEP);
-		len = 0;
-	}
-	for (; len > 0; p += STEP, len -= STEP)
-		y = fold512(y, K512(FOLD_512), load512(p));
-	return ~reduce(together(y)) == get_le32(icrc);
+	return ~reduce(together(read_lanes512(y, p - STEP, len + STEP)));
 }
 
 #endif

@@ -67,6 +67,7 @@
 #define BTH_SE        0x80 /* byte 1 */
 #define BTH_M         0x40
 #define BTH_PAD_SHIFT 4
+#define BTH_TVER_MASK 0x0F
 #define BTH_FECN      0x80 /* byte 4 */
 #define BTH_BECN      0x40
 #define BTH_ACKREQ    0x80 /* byte 8 */

@@ -2,9 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* rc-transport 2 and 3: the opcode table and the two code tables of the AETH. */
-
-#include <rte_debug.h>
+/* rc-transport 2 and 3: the opcode table and the credit code of the AETH. */
 
 #include "wire/opcode.h"
 
@@ -91,30 +89,16 @@ const struct opcode_info opcodes[256] = {
 	ROW(OPCODE_CNP, "CNP", OP_ONLY, 0, ANY),
 };
 
-/* clang-format off */
-#define US(n) ((n) * UINT64_C(1000))
-/* clang-format on */
-
-const uint64_t rnr_timer_ns[32] = { US(655360), US(10), US(20), US(30), US(40), US(60), US(80),
-	US(120), US(160), US(240), US(320), US(480), US(640), US(960), US(1280), US(1920), US(2560),
-	US(3840), US(5120), US(7680), US(10240), US(15360), US(20480), US(30720), US(40960),
-	US(61440), US(81920), US(122880), US(163840), US(245760), US(327680), US(491520) };
-
-const uint16_t credit_values[31] = { 0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256,
-	384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768 };
-
 uint8_t
 credit_encode(uint32_t posted)
 {
 	uint32_t log2, code;
 
-	if (posted < 4)
+	if (posted < 2)
 		return posted;
-	if (posted >= 32768)
-		return 30;
-	/* from 4 on: 2^n has the code 2n, 1.5 * 2^n the code 2n + 1 */
-	log2 = 31 - __builtin_clz(posted);
-	code = 2 * log2 + (posted >> (log2 - 1) & 1);
-	RTE_ASSERT(code < 30 && credit_values[code] <= posted && credit_values[code + 1] > posted);
+	log2 = 31 - __builtin_clz(posted); /* the inverse of aeth_scale() */
+	code = RTE_MIN(2 * log2 + (posted >> (log2 - 1) & 1), (uint32_t)CREDIT_CODE_MAX);
+	RTE_ASSERT(aeth_scale(code) <= posted);
+	RTE_ASSERT(code == CREDIT_CODE_MAX || aeth_scale(code + 1) > posted);
 	return code;
 }

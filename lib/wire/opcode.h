@@ -14,10 +14,9 @@
 #include <stdint.h>
 
 /* service classes, top three bits */
-#define OPCODE_RC        0x00
-#define OPCODE_UC        0x20
-#define OPCODE_UD        0x60
-#define OPCODE_CNP_CLASS 0x80
+#define OPCODE_RC 0x00
+#define OPCODE_UC 0x20
+#define OPCODE_UD 0x60
 /* clang-format off */
 #define OPCODE_CLASS(op) ((op) & 0xE0)
 /* clang-format on */
@@ -109,10 +108,25 @@ extern const struct opcode_info opcodes[256];
 #define AETH_NAK_REMOTE_OP       0x63
 #define AETH_NO_CREDITS          31 /* "no credit information" */
 
-/** RNR timer code to nanoseconds (IBA table 17-6); code 0..31. */
-extern const uint64_t rnr_timer_ns[32];
-/** Credit code to credits, code 0..30. */
-extern const uint16_t credit_values[31];
+/**
+ * 0, 1, 2, 3, 4, 6, 8, 12, ...: from 2 on, 2n is the code of 2^n, and 2n + 1 that of 1.5 * 2^n.
+ * Credits have this scale, code 0 to CREDIT_CODE_MAX, and RNR timers in units of 0.01 ms.
+ */
+static inline uint32_t
+aeth_scale(uint32_t code)
+{
+	return code < 2 ? code : (2 | (code & 1)) << (code / 2 - 1);
+}
+
+#define CREDIT_CODE_MAX 30
+
+/** RNR timer code, 0..31, to nanoseconds (IBA table 17-6). */
+static inline uint64_t
+rnr_timer_ns(uint32_t code)
+{
+	return aeth_scale(code == 0 ? 32 : code) * UINT64_C(10000);
+}
+
 /** Largest code whose value does not exceed the posted receive WQEs. */
 uint8_t credit_encode(uint32_t posted);
 

@@ -7,16 +7,7 @@
  * against the lengths of the enclosing layer; later code relies on it.
  */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-#include <rte_debug.h>
-
-#include "wire/bytes.h"
-#include "wire/layout.h"
 #include "wire/parse_plain.h"
-#include "wire/wire.h"
 
 #define IPPROTO_V6_FRAGMENT 44
 
@@ -48,11 +39,11 @@ parse_ipv6(const uint8_t *ip, uint32_t len, struct packet *pkt, const uint8_t **
 		return NULL;
 	payload = get_be16(ip + IPV6_PAYLEN);
 	if (payload > len - IPV6_LEN)
-		FAIL(IP_HEADER);
+		PARSE_FAIL(IP_HEADER);
 	if (ip[IPV6_NEXT] == IPPROTO_V6_FRAGMENT)
-		FAIL(IP_FRAGMENT);
+		PARSE_FAIL(IP_FRAGMENT);
 	if (ip[IPV6_NEXT] != IP_PROTO_UDP)
-		FAIL(IP_PROTOCOL);
+		PARSE_FAIL(IP_PROTOCOL);
 	pkt->encap = ENCAP_ROCEV2_IPV6;
 	parse_ipv6_fields(ip, pkt);
 	*end = ip + IPV6_LEN + payload;
@@ -66,10 +57,10 @@ parse_grh(const uint8_t *grh, uint32_t len, struct packet *pkt, const uint8_t **
 	uint32_t payload;
 
 	if (len < GRH_LEN || grh[0] >> 4 != 6 || grh[IPV6_NEXT] != GRH_NEXT_IBA)
-		FAIL(GRH);
+		PARSE_FAIL(GRH);
 	payload = get_be16(grh + IPV6_PAYLEN);
 	if (payload > len - GRH_LEN)
-		FAIL(GRH);
+		PARSE_FAIL(GRH);
 	parse_ipv6_fields(grh, pkt);
 	*end = grh + GRH_LEN + payload;
 	return grh + GRH_LEN;
@@ -83,13 +74,12 @@ parse_lrh(const uint8_t *lrh, uint32_t len, struct packet *pkt, const uint8_t **
 	const uint8_t *next;
 
 	if (len < LRH_LEN)
-		FAIL(RUNT);
+		PARSE_FAIL(RUNT);
 	lnh = lrh[1] & LRH_LNH_MASK;
 	packet_len = (get_be16(lrh + LRH_PKTLEN) & 0x7FF) * 4;
-	if ((lrh[0] & 0x0F) != 0 || lnh < LRH_LNH_LOCAL)
-		FAIL(GRH);
-	if (packet_len < LRH_LEN || packet_len + VCRC_LEN > len)
-		FAIL(GRH);
+	if ((lrh[0] & 0x0F) != 0 || lnh < LRH_LNH_LOCAL || packet_len < LRH_LEN ||
+		packet_len + VCRC_LEN > len)
+		PARSE_FAIL(GRH);
 	pkt->encap = ENCAP_IB;
 	pkt->sl = lrh[1] >> 4;
 	pkt->vl = lrh[0] >> 4;
@@ -99,7 +89,7 @@ parse_lrh(const uint8_t *lrh, uint32_t len, struct packet *pkt, const uint8_t **
 	if (lnh == LRH_LNH_GLOBAL) {
 		next = parse_grh(lrh + LRH_LEN, packet_len - LRH_LEN, pkt, end, why);
 		if (next != NULL && *end != lrh + packet_len)
-			FAIL(GRH);
+			PARSE_FAIL(GRH);
 		return next;
 	}
 	pkt->has_grh = false;
@@ -159,7 +149,7 @@ parse_all(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 
 	if (encap <= ENCAP_ROCEV2_IPV6) {
 		if (len == 0)
-			FAIL(RUNT);
+			PARSE_FAIL(RUNT);
 		if (l3[0] >> 4 == 4)
 			return parse_rocev2_ipv4(l3, len, false, pkt, why);
 		parse_no_lrh(pkt);

@@ -11,19 +11,11 @@
  * path of lib/link.
  */
 
-#include <stddef.h>
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-
-#include "wire/bytes.h"
 #include "wire/layout.h"
 #include "wire/wire.h"
 
-#define TVER_MASK 0x0F
-
-#define FAIL(verdict)                                                                              \
+/* Private to the parser: end a function that returns false, 0 or NULL on failure */
+#define PARSE_FAIL(verdict)                                                                        \
 	do {                                                                                       \
 		*why = VERDICT_##verdict;                                                          \
 		return 0;                                                                          \
@@ -152,19 +144,19 @@ parse_bth(const uint8_t *bth, uint32_t len, struct packet *pkt, enum verdict *wh
 	uint8_t headers;
 
 	if (unlikely(len < BTH_LEN + ICRC_LEN))
-		FAIL(LENGTH);
+		PARSE_FAIL(LENGTH);
 	op = &opcodes[bth[0]];
 	if (unlikely(op->name == NULL))
-		FAIL(OPCODE);
+		PARSE_FAIL(OPCODE);
 	headers = op->headers;
 	pkt->op = op;
 	parse_bth_fields(bth, pkt);
 	pkt->pad = bth[BTH_FLAGS] >> BTH_PAD_SHIFT & 3;
 	around = op->header_len + pkt->pad + (uint32_t)ICRC_LEN;
 	if (unlikely(len < around))
-		FAIL(LENGTH);
-	if (unlikely(bth[BTH_FLAGS] & TVER_MASK))
-		FAIL(TVER);
+		PARSE_FAIL(LENGTH);
+	if (unlikely(bth[BTH_FLAGS] & BTH_TVER_MASK))
+		PARSE_FAIL(TVER);
 	if (headers == HDR_AETH) /* an ACK */
 		parse_aeth(bth + BTH_LEN, pkt);
 	else if (headers)
@@ -207,11 +199,11 @@ static __rte_always_inline const uint8_t *
 parse_udp(const uint8_t *udp, uint32_t len, bool plain, struct packet *pkt, enum verdict *why)
 {
 	if (unlikely(len < UDP_LEN))
-		FAIL(UDP_LENGTH);
+		PARSE_FAIL(UDP_LENGTH);
 	if (!plain && unlikely(get_be16(udp + UDP_DPORT) != ROCEV2_PORT))
-		FAIL(UDP_PORT);
+		PARSE_FAIL(UDP_PORT);
 	if (unlikely(get_be16(udp + UDP_LENGTH) != len))
-		FAIL(UDP_LENGTH);
+		PARSE_FAIL(UDP_LENGTH);
 	/* the checksum is ignored (rc-transport 10): the ICRC covers more */
 	pkt->udp_sport = get_be16(udp + UDP_SPORT);
 	return udp + UDP_LEN;
@@ -222,9 +214,9 @@ static inline bool
 ip_header_fits(const uint8_t *ip, uint32_t len, uint8_t version, enum verdict *why)
 {
 	if (unlikely(len < (version == 4 ? IPV4_LEN : IPV6_LEN)))
-		FAIL(RUNT);
+		PARSE_FAIL(RUNT);
 	if (unlikely(ip[0] >> 4 != version))
-		FAIL(IP_HEADER);
+		PARSE_FAIL(IP_HEADER);
 	return true;
 }
 
@@ -243,11 +235,11 @@ parse_ipv4(const uint8_t *ip, uint32_t len, bool plain, enum verdict *why)
 	uint32_t total = get_be16(ip + IPV4_TOTAL);
 
 	if (unlikely(header_len < IPV4_LEN || total < header_len || total > len))
-		FAIL(IP_HEADER);
+		PARSE_FAIL(IP_HEADER);
 	if (unlikely(!ipv4_checksum_ok(ip, header_len)))
-		FAIL(IP_CHECKSUM);
+		PARSE_FAIL(IP_CHECKSUM);
 	if (!plain && unlikely(get_be16(ip + IPV4_FRAG) & IPV4_FRAGMENT_BITS))
-		FAIL(IP_FRAGMENT);
+		PARSE_FAIL(IP_FRAGMENT);
 	return header_len;
 }
 
@@ -270,12 +262,12 @@ parse_rocev2_ipv4(const uint8_t *ip, uint32_t len, bool plain, struct packet *pk
 		return false;
 	total = get_be16(ip + IPV4_TOTAL);
 	if (plain && unlikely(total < WIRE_PLAIN_LEN))
-		FAIL(LENGTH);
+		PARSE_FAIL(LENGTH);
 	header_len = parse_ipv4(ip, len, plain, why);
 	if (unlikely(header_len == 0))
 		return false;
 	if (!plain && unlikely(ip[IPV4_PROTO] != IP_PROTO_UDP))
-		FAIL(IP_PROTOCOL);
+		PARSE_FAIL(IP_PROTOCOL);
 	bth = parse_udp(ip + header_len, total - header_len, plain, pkt, why);
 	if (unlikely(bth == NULL))
 		return false;

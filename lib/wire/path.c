@@ -4,14 +4,10 @@
 
 /* Compile an address vector into the headers before a BTH (rc-transport 1, 10). */
 
-#include <string.h>
+#include <rte_ip.h>
 
-#include <rte_debug.h>
-
-#include "wire/bytes.h"
 #include "wire/crc32_kernels.h"
 #include "wire/layout.h"
-#include "wire/path.h"
 #include "wire/wire.h"
 
 #define IPV4_DF           0x4000
@@ -30,14 +26,6 @@ rocev2_sport(uint32_t flow_label, uint32_t lqpn, uint32_t rqpn)
 		fl = v & 0xFFFFF;
 	}
 	return 0xC000 | ((fl & 0x3FFF) ^ (fl >> 14));
-}
-
-static uint32_t
-fold_sum(uint64_t sum)
-{
-	while (sum >> 16)
-		sum = (sum & 0xFFFF) + (sum >> 16);
-	return sum;
 }
 
 static uint8_t
@@ -68,8 +56,7 @@ put_ethernet(uint8_t *h, const struct av *av, uint16_t ethertype)
 static uint8_t *
 put_ipv4(uint8_t *h, const struct av *av)
 {
-	uint64_t sum = 0;
-	uint32_t i;
+	uint16_t sum;
 
 	h[0] = IPV4_PLAIN;
 	h[IPV4_TOS] = av->traffic_class;
@@ -78,9 +65,8 @@ put_ipv4(uint8_t *h, const struct av *av)
 	h[IPV4_PROTO] = IP_PROTO_UDP;
 	memcpy(h + IPV4_SRC, av->sgid.raw + 12, 4);
 	memcpy(h + IPV4_DST, av->dgid.raw + 12, 4);
-	for (i = 0; i < IPV4_LEN; i += 2)
-		sum += get_be16(h + i);
-	put_be16(h + IPV4_CHECKSUM, fold_sum(sum));
+	sum = rte_raw_cksum(h, IPV4_LEN);
+	memcpy(h + IPV4_CHECKSUM, &sum, sizeof(sum));
 	return h + IPV4_LEN;
 }
 

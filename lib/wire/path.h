@@ -11,8 +11,6 @@
  * before its BTHs. lib/link fills in the next hop's MAC when it sends the frame.
  */
 
-#include <stdint.h>
-
 #include "wire/crc32.h"
 #include "wire/packet.h"
 

@@ -4,21 +4,12 @@
 
 /* Complete a packet: the headers before its BTH, and the ICRC (rc-transport 1, 9). */
 
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-#include <rte_debug.h>
-
 #include "base/common_case.h"
 #include "base/copy.h"
-#include "wire/bytes.h"
-#include "wire/crc32.h"
 #include "wire/crc32_fold.h"
 #include "wire/crc32_kernels.h"
 #include "wire/icrc_masks.h"
 #include "wire/layout.h"
-#include "wire/path.h"
 #include "wire/wire.h"
 
 /* Total length (IPv4 header through ICRC) and ID as one word, in network byte order. */
@@ -93,6 +84,14 @@ path_put_header(const struct path *p, uint8_t *bth, uint32_t l3_len, uint16_t ip
 		put_other_header(p, bth, l3_len);
 }
 
+/* @return the packet's length */
+static __rte_always_inline uint32_t
+put_icrc(const struct path *p, uint8_t *bth, uint32_t bth_len, uint32_t icrc)
+{
+	put_le32(bth + bth_len, icrc);
+	return p->header_len + bth_len + ICRC_LEN;
+}
+
 uint32_t
 path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id)
 {
@@ -109,9 +108,9 @@ path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id
 }
 
 /*
- * What crc32_packet() keeps of a packet's head, from 16 bytes before layer 3 on: nothing before
- * layer 3, where the mask has ones (icrc_masks.h). The head begins there so that it has a whole
- * number of blocks.
+ * What crc_kernel.packet() keeps of a packet's head, from 16 bytes before layer 3 on: nothing
+ * before layer 3, where the mask has ones (icrc_masks.h). The head begins there so that it has a
+ * whole number of blocks.
  */
 #define IN_FRONT      16
 #define ONES_IN_FRONT 4
@@ -136,10 +135,9 @@ path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 		return path_finish(p, bth, bth_len, ip_id);
 	}
 	path_put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
-	put_le32(bth + bth_len,
-		crc32_packet(at - blocks * BLOCK, keep + skip, icrc_mask(encap) - IN_FRONT + skip,
-			blocks, from, len));
-	return p->header_len + bth_len + ICRC_LEN;
+	return put_icrc(p, bth, bth_len,
+		crc_kernel->packet(at - blocks * BLOCK, keep + skip,
+			icrc_mask(encap) - IN_FRONT + skip, blocks, from, len));
 }
 
 /*
@@ -161,8 +159,7 @@ finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const void *fr
 		copy_payload(bth + headers, from, len);
 	}
 	put_le32(bth + headers + len, 0);
-	put_le32(bth + bth_len, 0);
-	return p->header_len + bth_len + ICRC_LEN;
+	return put_icrc(p, bth, bth_len, 0);
 }
 
 static uint32_t __rte_noinline
@@ -290,14 +287,6 @@ head_of_send(const struct path *p, uint8_t *bth, const uint8_t words[BTH_LEN], u
 	put_ipv4_header(p, bth, total_id);
 	store_block(bth + BTH_LEN - BLOCK, third);
 	return head_after(p->icrc_state, (uint64_t)total_id << 16, _mm_or_si128(third, ones));
-}
-
-/* @return the packet's length */
-static __rte_always_inline uint32_t
-put_icrc(const struct path *p, uint8_t *bth, uint32_t bth_len, uint32_t icrc)
-{
-	put_le32(bth + bth_len, icrc);
-	return p->header_len + bth_len + ICRC_LEN;
 }
 
 /* The four bytes after the BTH, such as an AETH */

@@ -21,13 +21,13 @@ wire_print_syndrome(uint8_t syndrome, char *buf, size_t size)
 		if (value == AETH_NO_CREDITS)
 			snprintf(buf, size, "ACK");
 		else
-			snprintf(buf, size, "ACK credits %u", credit_values[value]);
+			snprintf(buf, size, "ACK credits %u", aeth_scale(value));
 		return buf;
 	case AETH_RNR_NAK:
-		snprintf(buf, size, "RNR NAK %" PRIu64 " us", rnr_timer_ns[value] / 1000);
+		snprintf(buf, size, "RNR NAK %" PRIu64 " us", rnr_timer_ns(value) / 1000);
 		return buf;
 	case AETH_NAK:
-		if (value < sizeof(naks) / sizeof(naks[0])) {
+		if (value < RTE_DIM(naks)) {
 			snprintf(buf, size, "NAK %s", naks[value]);
 			return buf;
 		}

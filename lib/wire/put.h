@@ -7,16 +7,16 @@
 
 /**
  * @file
- * Write single headers in place (rc-transport 1), for hot paths that always write the same ones;
- * other code uses wire_build(). Each function returns the byte after its header.
+ * Write single headers in place (rc-transport 1). Each function returns the byte after its header.
  */
 
-#include "wire/bytes.h"
 #include "wire/layout.h"
-#include "wire/packet.h"
 #include "wire/wire.h"
 
-/** The BTH fields that all packets of a QP share. @param flags  as in put_bth() */
+/**
+ * The BTH fields that all packets of a QP share. @param flags  BTH_SE, BTH_M and the pad count <<
+ * BTH_PAD_SHIFT
+ */
 static inline uint64_t
 bth_common(uint8_t flags, uint16_t pkey, uint32_t dest_qpn)
 {
@@ -31,14 +31,6 @@ put_bth_of(uint8_t *bth, uint64_t common, uint8_t opcode, uint64_t flags, uint32
 	put_be64(bth, common | (uint64_t)opcode << 56 | flags << 48);
 	put_be32(bth + BTH_PSN, (uint32_t)ackreq << 31 | (psn & PSN_MASK));
 	return bth + BTH_LEN;
-}
-
-/** @param flags  BTH_SE, BTH_M and the pad count << BTH_PAD_SHIFT */
-static inline uint8_t *
-put_bth(uint8_t *bth, uint8_t opcode, uint8_t flags, uint16_t pkey, uint32_t dest_qpn, uint32_t psn,
-	bool ackreq)
-{
-	return put_bth_of(bth, bth_common(flags, pkey, dest_qpn), opcode, 0, psn, ackreq);
 }
 
 static inline uint8_t *
@@ -74,12 +66,20 @@ put_atomicack(uint8_t *p, uint64_t original)
 	return p + 8;
 }
 
-/** ImmDt or IETH */
+/** ImmDt, IETH, or a word of another header */
 static inline uint8_t *
 put_word(uint8_t *p, uint32_t word)
 {
 	put_be32(p, word);
 	return p + 4;
+}
+
+/** Write the BTH and the DETH of a UD SEND Only with PSN 0. */
+static inline uint8_t *
+put_ud(uint8_t *bth, uint16_t pkey, uint32_t dest_qpn, uint32_t qkey, uint32_t src_qpn)
+{
+	bth = put_bth_of(bth, bth_common(0, pkey, dest_qpn), UD_SEND_ONLY, 0, 0, false);
+	return put_word(put_word(bth, qkey), src_qpn);
 }
 
 #endif

@@ -12,10 +12,6 @@
  * is an array.
  */
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
 #include <rte_branch_prediction.h>
 #include <rte_debug.h>
 
@@ -37,7 +33,9 @@ struct tx_sink {
 	uint8_t *(*reserve)(struct tx_sink *sink, const struct path *path, uint32_t len);
 	/** Send the packet reserved last. The sink adds outer headers, addresses and ICRC. */
 	void (*commit)(struct tx_sink *sink);
-	/** Implements tx_send() in one step; NULL: tx_send() uses reserve() and commit(). */
+	/**
+	 * Implements tx_send(), which only queue pairs call: in one step, or as tx_send_in_parts().
+	 */
 	bool (*send)(struct tx_sink *sink, const struct path *path,
 		const struct tx_headers *headers, uint32_t headers_len, const void *from,
 		uint32_t len);
@@ -75,6 +73,23 @@ tx_begin(struct tx_sink *s, const struct path *path, const struct tx_headers *he
 }
 
 /**
+ * The send() of a sink that has no faster way than to reserve, fill and commit a packet. The
+ * parameters are those of tx_send().
+ */
+static inline bool
+tx_send_in_parts(struct tx_sink *s, const struct path *path, const struct tx_headers *headers,
+	uint32_t headers_len, const void *from, uint32_t len)
+{
+	uint8_t *to = tx_begin(s, path, headers, headers_len, len);
+
+	if (to == NULL)
+		return false;
+	put_payload(to, from, len);
+	tx_commit(s);
+	return true;
+}
+
+/**
  * Send a packet: BTH and extension headers, a payload that is copied, and its padding.
  *
  * @param headers_len  at most BTH_LEN + PATH_EXT_MAX
@@ -85,18 +100,10 @@ static inline bool
 tx_send(struct tx_sink *s, const struct path *path, const struct tx_headers *headers,
 	uint32_t headers_len, const void *from, uint32_t len)
 {
-	uint8_t *to;
-
+	RTE_ASSERT(s->send != NULL);
 	RTE_ASSERT(headers_len <= sizeof(headers->bytes) && headers_len % 4 == 0);
 	RTE_ASSERT(from != NULL || len == 0);
-	if (likely(s->send != NULL))
-		return s->send(s, path, headers, headers_len, from, len);
-	to = tx_begin(s, path, headers, headers_len, len);
-	if (to == NULL)
-		return false;
-	put_payload(to, from, len);
-	tx_commit(s);
-	return true;
+	return s->send(s, path, headers, headers_len, from, len);
 }
 
 #endif

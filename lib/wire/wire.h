@@ -10,14 +10,18 @@
  * Parse and build packets. Pure functions without state; any lcore may call them.
  */
 
+/* the system's headers for the whole folder, with those of bytes.h */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_debug.h>
 
 #include "base/common_case.h"
 #include "base/verdict.h"
+#include "wire/bytes.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
 #include "wire/path.h"
@@ -59,49 +63,6 @@ qpn_ordinary(uint32_t qpn)
 bool wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 	enum verdict *why);
 
-/* Private to lib/wire: all ICRC checks but that of IPv4 without options */
-bool wire_other_crc_ok(const struct packet *pkt, enum verdict *why);
-
-/** True if the ICRC, and on native IB the VCRC, of a parsed packet is right; else *why is set. */
-static inline bool
-wire_crc_ok(const struct packet *pkt, enum verdict *why)
-{
-	*why = VERDICT_ICRC;
-	if (likely(COMMON_CASE(pkt->encap == ENCAP_ROCEV2_IPV4 && pkt->l3[0] == IPV4_PLAIN)))
-		return crc_kernel->ipv4_ok(pkt->l3, pkt->icrc_len);
-	return wire_other_crc_ok(pkt, why);
-}
-
-/** The BTH and extension header fields of a packet to send. */
-struct wire_headers {
-	uint8_t opcode;
-	bool solicited;
-	bool migreq;
-	bool ackreq;
-	uint8_t pad;
-	uint16_t pkey;
-	uint32_t dest_qpn;
-	uint32_t psn;
-	uint64_t va;
-	uint32_t rkey; /**< RETH, AtomicETH or IETH */
-	uint32_t dmalen;
-	uint64_t swap_add;
-	uint64_t compare;
-	uint64_t atomic_orig;
-	uint32_t imm;
-	uint32_t msn;
-	uint8_t syndrome;
-	uint32_t qkey;
-	uint32_t src_qpn;
-};
-
-/**
- * Write BTH and the opcode's extension headers at @p bth.
- *
- * @return bytes written, the row's header_len
- */
-uint32_t wire_build(uint8_t *bth, const struct wire_headers *h);
-
 /**
  * ICRC of a packet's bytes from layer 3 through the padding, the variant fields masked
  * (rc-transport 9).
@@ -111,6 +72,39 @@ uint32_t wire_build(uint8_t *bth, const struct wire_headers *h);
 uint32_t wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len);
 /** VCRC over LRH through ICRC; little-endian on the wire. */
 uint16_t wire_vcrc(const uint8_t *lrh, uint32_t len);
+
+/* Private to lib/wire: wire_check_crc() for any packet, and the VCRC of a native IB packet */
+enum verdict wire_any_crc(const struct packet *pkt);
+bool wire_vcrc_ok(const struct packet *pkt);
+
+/*
+ * The VCRC is checked before the ICRC: a packet damaged on the link must not count as an ICRC
+ * error.
+ *
+ * @param plain  constant: the packet is IPv4 without options
+ * @return VERDICT_COUNT: it is right
+ */
+static __rte_always_inline enum verdict
+wire_check_crc(const struct packet *pkt, bool plain)
+{
+	uint32_t icrc;
+
+	if (!plain && pkt->encap == ENCAP_IB && !wire_vcrc_ok(pkt))
+		return VERDICT_VCRC;
+	icrc = plain ? crc_kernel->icrc(ENCAP_ROCEV2_IPV4, pkt->l3, pkt->icrc_len)
+		     : wire_icrc(pkt->encap, pkt->l3, pkt->icrc_len);
+	return icrc == get_le32(pkt->l3 + pkt->icrc_len) ? VERDICT_COUNT : VERDICT_ICRC;
+}
+
+/** True if the ICRC, and on native IB the VCRC, of a parsed packet is right; else *why is set. */
+static inline bool
+wire_crc_ok(const struct packet *pkt, enum verdict *why)
+{
+	*why = likely(COMMON_CASE(pkt->encap == ENCAP_ROCEV2_IPV4 && pkt->l3[0] == IPV4_PLAIN))
+		? wire_check_crc(pkt, true)
+		: wire_any_crc(pkt);
+	return *why == VERDICT_COUNT;
+}
 
 /** Print an AETH syndrome in words. @return buf */
 const char *wire_print_syndrome(uint8_t syndrome, char *buf, size_t size);

@@ -83,6 +83,30 @@ test_slow_descriptor_is_closed_apart(void **state)
 	assert_false(fd_is_there(fds[1]));
 }
 
+/* The peer reads nothing, and stays: only the interruption ends the thread. */
+static void
+test_hurried_thread_ends(void **state)
+{
+	int peer, slow = make_lingering(&peer);
+	const struct timespec ms = { 0, 1000000 };
+	struct apart *c = close_apart_begin(&slow, 1);
+	unsigned int i;
+
+	(void)state;
+	assert_non_null(c);
+	for (i = 0; i < 10; i++) { /* it waits by itself */
+		assert_false(apart_ended(c));
+		nanosleep(&ms, NULL);
+	}
+	for (i = 0; i < 20000 && !apart_ended(c); i++) {
+		apart_hurry(c);
+		nanosleep(&ms, NULL);
+	}
+	assert_true(i < 20000);
+	assert_false(fd_is_there(slow));
+	close(peer);
+}
+
 static void
 test_forgotten_one_frees_itself(void **state)
 {
@@ -117,6 +141,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slow_descriptor_is_closed_apart),
+		cmocka_unit_test(test_hurried_thread_ends),
 		cmocka_unit_test(test_forgotten_one_frees_itself),
 		cmocka_unit_test(test_memory_is_closed_here),
 	};

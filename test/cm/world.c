@@ -380,7 +380,8 @@ world_create(const struct world *like)
 	if (w->max_qp == 0)
 		w->max_qp = 256;
 	for (n = &w->a; n <= &w->b; n++) {
-		n->sink = (struct tx_sink){ world_sink_reserve, world_sink_commit };
+		n->sink =
+			(struct tx_sink){ world_sink_reserve, world_sink_commit, tx_send_in_parts };
 		n->world = w;
 		n->peer = n == &w->a ? &w->b : &w->a;
 		n->guid = n == &w->a ? GUID_A : GUID_B;

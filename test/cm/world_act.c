@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "world.h"
+#include "../wire/build.h"
 
 #define RECV_WRS 4
 

@@ -344,7 +344,7 @@ engine_srq_next(struct engine *e, uint64_t *cursor, struct rc_srq_info *info)
 
 /* --- programs on the verbs socket: two, of which one has two devices --- */
 
-static const struct engine_client_info fake_clients[] = {
+static struct engine_client_info fake_clients[] = {
 	{ .id = 1,
 		.pid = 700,
 		.command = "pingpong",
@@ -376,6 +376,21 @@ engine_client_next(const struct engine *e, uint64_t *cursor, struct engine_clien
 	*info = fake_clients[i];
 	*cursor = info->id;
 	return true;
+}
+
+int
+engine_client_rehome(struct engine *e, uint64_t id, unsigned int worker, struct error *err)
+{
+	unsigned int i;
+
+	(void)e;
+	for (i = 0; i < 3 && fake_clients[i].id != id; i++)
+		;
+	if (i == 3)
+		return error_set(err, ENOENT, "client: there is none with the number %u",
+			(unsigned int)id);
+	fake_clients[i].worker = worker;
+	return 0;
 }
 
 /* The two users of these programs. */
@@ -461,8 +476,8 @@ engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
 	}
 	if (alt_ah != NULL) {
 		qp->alt_ah = *alt_ah;
-		qp->attr.alt_av.dgid = alt_ah->dgid;
-		qp->attr.alt_port = alt_ah->port;
+		qp->attr.alt.av.dgid = alt_ah->dgid;
+		qp->attr.alt.port = alt_ah->port;
 	}
 	return 0;
 }
@@ -475,7 +490,7 @@ fill_info(const struct fake_qp *qp, uint32_t qpn, struct rc_qp_info *info)
 	info->worker = qp->worker;
 	info->init = qp->init;
 	info->attr = qp->attr;
-	info->alt_loaded = !gid_is_zero(&qp->attr.alt_av.dgid);
+	info->alt_loaded = !gid_is_zero(&qp->attr.alt.av.dgid);
 	info->counters.sent_pkts = 7;
 	info->failure = qp->failure;
 }

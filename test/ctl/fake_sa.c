@@ -23,6 +23,7 @@ engine_fleet_status(struct engine *e, struct fleet_status *status)
 	strcpy(status->name, "a");
 	strcpy(status->leader, "b");
 	status->connected = true;
+	status->state_name = "answers";
 	status->cluster = 0xc1;
 	status->revision = 10;
 	status->latest = 12;

@@ -781,8 +781,8 @@ test_qp_modify_loads_an_alternate_path(void **state)
 	assert_int_equal(qp->masks[0], QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE);
 	assert_int_equal(qp->alt_ah.port, 1);
 	assert_int_equal(qp->alt_ah.sgid_index, 1);
-	assert_int_equal(qp->attr.alt_pkey_index, 3);
-	assert_int_equal(qp->attr.alt_timeout, 20);
+	assert_int_equal(qp->attr.alt.pkey_index, 3);
+	assert_int_equal(qp->attr.alt.timeout, 20);
 	assert_int_equal(qp->attr.path_mig_state, MIG_REARM);
 	assert_true(gid_is_zero(&qp->ah.dgid));
 	r = call(d, "qp_show", "'qp_num': %u", qpn);
@@ -795,7 +795,7 @@ test_qp_modify_loads_an_alternate_path(void **state)
 	call(d, "qp_modify", "'qp_num': %u, 'alt_ah_attr': {'dgid': '10.0.0.9'}", qpn);
 	assert_int_equal(qp->masks[1], QP_ATTR_ALT_PATH);
 	assert_int_equal(qp->alt_ah.port, 0);
-	assert_int_equal(qp->attr.alt_timeout, 14);
+	assert_int_equal(qp->attr.alt.timeout, 14);
 	assert_string_equal(str(call_fails(d, "qp_modify", "'qp_num': %u, 'alt_timeout': 20", qpn),
 				    "message"),
 		"alt_ah_attr: missing; alt_pkey_index and alt_timeout go with it");
@@ -1024,6 +1024,11 @@ test_programs_are_listed(void **state)
 	assert_int_equal(num(r, "cursor"), 4);
 	r = call(d, "client_list", "'cursor': 4");
 	assert_int_equal(json_array_size(json_object_get(r, "clients")), 1);
+	call(d, "client_rehome", "'id': 4, 'worker': 0");
+	c = row(call(d, "client_list", "%s", ""), "clients", 1);
+	assert_int_equal(num(c, "id"), 4);
+	assert_int_equal(num(c, "worker"), 0);
+	call_fails(d, "client_rehome", "'id': 99, 'worker': 0");
 	r = call(d, "stats_get", "%s", "");
 	assert_int_equal(num(json_object_get(r, "clients"), "posted"), 50);
 }

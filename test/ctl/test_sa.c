@@ -107,6 +107,23 @@ test_another_sa_is_asked_without_our_key(void **state)
 	assert_int_equal(d->e->sa.pkey_index, 3);
 }
 
+/* a change that is repeated at another SA is one change to a fleet */
+static void
+test_tid_is_given_or_random(void **state)
+{
+	struct desk *d = *state;
+	const struct sa_query *q = &d->e->sa.asked;
+
+	call(d, "sa_query", "'record': 'node'");
+	assert_false(q->keep_tid);
+	call(d, "sa_query", "'record': 'node', 'tid': '0xfedcba9876543210'");
+	assert_true(q->keep_tid);
+	assert_true(q->tid == 0xfedcba9876543210);
+	call(d, "sa_query", "'record': 'node', 'tid': 0");
+	assert_true(q->keep_tid);
+	assert_int_equal(q->tid, 0);
+}
+
 /* a request sent before the next hop is known is lost, and costs a Response timeout */
 static void
 test_a_query_waits_for_the_next_hop(void **state)
@@ -209,6 +226,13 @@ test_what_is_wrong_with_a_query_is_said(void **state)
 	assert_says(fails(d, "sa_query", "'record': 'node', 'to': 'nowhere'"), "to: got");
 	assert_says(fails(d, "sa_query", "'record': 'node', 'to': '10.0.0.9', 'port': 9"), "port");
 	assert_says(fails(d, "sa_query", "'record': 'node', 'resp_time': 32"), "resp_time");
+	assert_says(fails(d, "sa_query", "'record': 'node', 'tid': 'x'"), "tid: got \"x\"");
+	assert_says(fails(d, "sa_query", "'record': 'node', 'tid': -1"), "tid: got -1");
+	assert_says(fails(d, "sa_query", "'record': 'node', 'tid': '0x10000000000000000'"),
+		"tid: got");
+	assert_says(fails(d, "sa_query", "'record': 'node', 'tid': [1]"), "tid: got");
+	assert_says(fails(d, "sa_query", "'record': 'node', 'tid': 1, 'worker': 1"),
+		"worker: got 1, not allowed with tid");
 	assert_int_equal(d->e->sa.id, 0); /* none was started */
 }
 
@@ -317,6 +341,10 @@ test_each_end_has_its_name(void **state)
 		assert_true(strlen(str(r, "message")) > 10);
 		assert_null(json_object_get(r, "sa_key"));
 	}
+	d->e->sa.end = MAD_END_REFUSED;
+	d->e->sa.error = -EEXIST;
+	assert_says(str(call(d, "sa_result", "'query': 33"), "message"),
+		"tid: a request to this SA has this TID");
 	d->e->sa.end = MAD_END_STATUS;
 	d->e->sa.status = SA_STATUS_NO_RECORDS;
 	assert_string_equal(str(call(d, "sa_result", "'query': 33"), "mad_status"), "0x0300");
@@ -452,6 +480,7 @@ main(void)
 		T(test_a_raw_mask_stands_for_that_of_the_fields),
 		T(test_without_address_the_own_sa_is_asked_with_its_key),
 		T(test_another_sa_is_asked_without_our_key),
+		T(test_tid_is_given_or_random),
 		T(test_a_query_waits_for_the_next_hop),
 		T(test_bulk_and_config_are_of_version_1_unless_told),
 		T(test_records_of_a_config_have_rids),

@@ -30,6 +30,7 @@
 
 #include <rte_log.h>
 
+#include "../passing.h"
 #include "ctl/ctl.h"
 #include "ctl/rpc.h"
 #include "fake_engine.h"
@@ -384,20 +385,9 @@ test_half_a_request_times_out(void **state)
 
 /* Send text with descriptors. */
 static void
-say_with(int fd, const char *text, const int *fds, size_t num)
+say_with(int fd, const char *text, const int *fds, unsigned int num)
 {
-	union {
-		char bytes[CMSG_SPACE(8 * sizeof(int))];
-		struct cmsghdr header;
-	} control = { .header = { CMSG_LEN(num * sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
-	struct iovec iov = { (char *)(uintptr_t)text, strlen(text) };
-	struct msghdr m = { .msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = CMSG_SPACE(num * sizeof(int)) };
-
-	memcpy(CMSG_DATA(&control.header), fds, num * sizeof(int));
-	assert_int_equal(sendmsg(fd, &m, MSG_NOSIGNAL), strlen(text));
+	assert_int_equal(passing_send(fd, text, strlen(text), fds, num, 0), strlen(text));
 }
 
 /* How many descriptors of ours, client and server both, are of this file. */

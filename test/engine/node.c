@@ -2,9 +2,14 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#include <rte_launch.h>
+#include <rte_lcore.h>
 
 #include "base/eal_host.h"
 #include "config.h"
@@ -41,7 +46,19 @@ eal_setup(void **state)
 int
 eal_teardown(void **state)
 {
+	unsigned int lcore;
+
 	(void)state;
+	/* a test whose setup failed has no teardown; the EAL would wait for its workers for ever */
+	RTE_LCORE_FOREACH_WORKER(lcore) {
+		if (rte_eal_get_lcore_state(lcore) == RUNNING) {
+			print_error(
+				"lcore %u still runs: a setup failed, or a test did not stop its engine\n",
+				lcore);
+			fflush(NULL);
+			_exit(1);
+		}
+	}
 	return eal_cleanup();
 }
 

@@ -2,6 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include "../wire/build.h"
 #include "engine/worker.h"
 #include "smp.h"
 #include "wire/opcode.h"

@@ -19,15 +19,13 @@
 
 #include "../open_descriptors.h"
 #include "client_node.h"
+#include "client_socket.h"
 #include "engine/rdmacm.h"
-#include "verbs/private.h"
-
-#define PASSED_MAX 2
 
 static struct engine *e;
 static struct program program; /* its worker's wake pipe stays */
-static struct verbs_server server;
 static struct error err;
+static struct ring_reply reply;
 
 static int
 descriptors_setup(void **state)
@@ -37,10 +35,7 @@ descriptors_setup(void **state)
 	e = node_create();
 	program_open(e, &program, 0);
 	program_make_objects(&program);
-	server.engine = e;
-	server.config = verbs_config_default;
-	server.config.limits = program_limits;
-	LIST_INIT(&server.sessions);
+	program_server_start(e);
 	return 0;
 }
 
@@ -48,6 +43,7 @@ static int
 descriptors_teardown(void **state)
 {
 	(void)state;
+	program_server_stop();
 	program_close(&program);
 	engine_destroy(e);
 	return 0;
@@ -105,6 +101,21 @@ test_client_without_descriptors(void **state)
 	client_until_there_is_room(share_client);
 }
 
+/* The limit of the process is raised by so many for each program. */
+static void
+test_descriptors_of_a_program(void **state)
+{
+	unsigned int before = open_descriptors();
+	int fd = program_dial(), mirror = program_greet(fd, -1);
+
+	(void)state;
+	close(mirror);
+	assert_int_equal(open_descriptors() - before - 1, VERBS_CLIENT_FDS); /* 1: the program's */
+	close(fd);
+	assert_true(program_server_is_free());
+	assert_int_equal(open_descriptors(), before);
+}
+
 static void
 test_channels_without_descriptors(void **state)
 {
@@ -140,111 +151,22 @@ test_channels_without_descriptors(void **state)
 
 /* --- those that are passed --- */
 
-static int
-descriptors_connect(void)
-{
-	const struct ucred peer = { getpid(), getuid(), getgid() };
-	int ends[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
-	verbs_session_create(&server, ends[1], &peer);
-	return ends[0];
-}
-
-/* Read a reply, and the descriptors that come with it. @return .error; -1: the end */
-static int
-descriptors_reply(int fd, int *fds, unsigned int *num_fds)
-{
-	union {
-		char bytes[CMSG_SPACE(sizeof(int) * VERBS_FDS_MAX)];
-		struct cmsghdr align;
-	} control;
-	struct ring_reply reply;
-	struct iovec iov = { &reply, sizeof(reply) };
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *h;
-
-	*num_fds = 0;
-	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
-	if (recvmsg(fd, &m, MSG_DONTWAIT) <= 0)
-		return -1;
-	h = CMSG_FIRSTHDR(&m);
-	if (h != NULL) {
-		*num_fds = (unsigned int)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(fds, CMSG_DATA(h), *num_fds * sizeof(int));
-	}
-	return reply.error;
-}
-
-static void
-descriptors_send(int fd, const void *request, size_t size, const int *fds, unsigned int num_fds)
-{
-	union {
-		char bytes[CMSG_SPACE(sizeof(int) * PASSED_MAX)];
-		struct cmsghdr align;
-	} control = { { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)request, size };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *h;
-
-	if (num_fds > 0) {
-		m.msg_control = &control;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * num_fds);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int) * num_fds);
-		memcpy(CMSG_DATA(h), fds, sizeof(int) * num_fds);
-	}
-	assert_int_equal(sendmsg(fd, &m, MSG_NOSIGNAL), (ssize_t)size);
-}
-
-#define HEADER     offsetof(struct ring_request, hello)
-#define WITH(body) (HEADER + sizeof(((struct ring_request *)0)->body))
-
-static const struct ring_request hello = {
-	.code = RING_HELLO,
-	.hello = { .magic = RING_MAGIC, .major = RING_MAJOR },
-};
-
-/* @return the program's mirror, of the reply of HELLO */
-static int
-descriptors_hello(int fd, int mirror)
-{
-	int fds[VERBS_FDS_MAX];
-	unsigned int num_fds, i;
-
-	descriptors_send(fd, &hello, WITH(hello), &mirror, mirror >= 0);
-	assert_int_equal(descriptors_reply(fd, fds, &num_fds), 0);
-	assert_int_equal(num_fds, RING_HELLO_FDS);
-	for (i = 0; i < num_fds; i++)
-		if (i != 1)
-			close(fds[i]);
-	return fds[1];
-}
-
 /* A request with descriptors, after HELLO or as the first: its error, and that nothing stays. */
 static void
 expect_none_stays(bool opened, const struct ring_request *request, size_t size, const int *passed,
 	unsigned int num_passed, int error)
 {
 	unsigned int before = open_descriptors(), num_fds, i;
-	int fd = descriptors_connect(), fds[VERBS_FDS_MAX];
+	int fd = program_dial(), fds[PASSING_MAX];
 
 	if (opened)
-		close(descriptors_hello(fd, -1));
-	descriptors_send(fd, request, size, passed, num_passed);
-	assert_int_equal(descriptors_reply(fd, fds, &num_fds), error);
+		close(program_greet(fd, -1));
+	program_say(fd, request, size, passed, num_passed);
+	assert_int_equal(program_hear(fd, &reply, fds, &num_fds), error);
 	for (i = 0; i < num_fds; i++)
 		close(fds[i]);
 	close(fd);
-	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
-	assert_true(LIST_EMPTY(&server.sessions));
+	assert_true(program_server_is_free());
 	eventually(open_descriptors() == before); /* a thread closes some */
 }
 
@@ -254,25 +176,25 @@ test_passed_descriptors(void **state)
 	const struct ring_request pd = { .code = RING_PD_ALLOC },
 				  unknown = { .code = RING_REQUESTS };
 	const struct ring_request channel = { .code = RING_CHANNEL_CREATE };
-	struct ring_request cm_open = hello, wrong = hello;
-	int passed[PASSED_MAX] = { open("/dev/null", O_RDWR), memfd_create("passed", 0) };
+	struct ring_request cm_open = program_hello, wrong = program_hello;
+	int passed[] = { open("/dev/null", O_RDWR), memfd_create("passed", 0) };
 
 	(void)state;
 	cm_open.code = RING_CM_OPEN;
 	wrong.hello.major++;
 	/* not a mirror */
-	expect_none_stays(false, &hello, WITH(hello), passed, 1, EINVAL);
-	expect_none_stays(false, &hello, WITH(hello), passed, 2, EINVAL);
-	expect_none_stays(false, &wrong, WITH(hello), passed, 1, EPROTONOSUPPORT);
-	expect_none_stays(false, &hello, WITH(hello) - 1, passed, 1, EPROTO);
+	expect_none_stays(false, &program_hello, REQUEST_WITH(hello), passed, 1, EINVAL);
+	expect_none_stays(false, &program_hello, REQUEST_WITH(hello), passed, 2, EINVAL);
+	expect_none_stays(false, &wrong, REQUEST_WITH(hello), passed, 1, EPROTONOSUPPORT);
+	expect_none_stays(false, &program_hello, REQUEST_WITH(hello) - 1, passed, 1, EPROTO);
 	/* with requests that take none */
-	expect_none_stays(false, &cm_open, WITH(hello), passed, 2, 0);
-	expect_none_stays(false, &pd, HEADER, passed, 1, EPROTO);
-	expect_none_stays(true, &pd, HEADER, passed, 2, 0);
-	expect_none_stays(true, &channel, HEADER, passed, 2, 0);
-	expect_none_stays(true, &hello, WITH(hello), passed, 2, EPROTO);
+	expect_none_stays(false, &cm_open, REQUEST_WITH(hello), passed, 2, 0);
+	expect_none_stays(false, &pd, REQUEST_EMPTY, passed, 1, EPROTO);
+	expect_none_stays(true, &pd, REQUEST_EMPTY, passed, 2, 0);
+	expect_none_stays(true, &channel, REQUEST_EMPTY, passed, 2, 0);
+	expect_none_stays(true, &program_hello, REQUEST_WITH(hello), passed, 2, EPROTO);
 	/* with what is no request */
-	expect_none_stays(true, &unknown, HEADER, passed, 2, EPROTO);
+	expect_none_stays(true, &unknown, REQUEST_EMPTY, passed, 2, EPROTO);
 	expect_none_stays(true, &pd, sizeof(pd), passed, 2, EPROTO);
 	expect_none_stays(true, &pd, 1, passed, 1, EPROTO);
 	expect_none_stays(true, &pd, 0, passed, 2, -1);
@@ -286,31 +208,30 @@ test_passed_memory(void **state)
 {
 	struct ring_request pd = { .code = RING_PD_ALLOC };
 	struct ring_request mr = { .code = RING_MR_REGISTER, .mr = { .length = 4096 } };
-	int passed[PASSED_MAX] = { memfd_create("passed", 0), open("/dev/null", O_RDWR) };
-	int fd = descriptors_connect(), fds[VERBS_FDS_MAX];
+	int passed[] = { memfd_create("passed", 0), open("/dev/null", O_RDWR) };
+	int fd = program_dial(), fds[PASSING_MAX];
 	static const uint8_t page[4096];
 	unsigned int before, num_fds;
 
 	(void)state;
 	assert_int_equal(pwrite(passed[0], page, sizeof(page), 0), sizeof(page));
-	close(descriptors_hello(fd, -1));
-	descriptors_send(fd, &pd, HEADER, NULL, 0);
-	assert_int_equal(descriptors_reply(fd, fds, &num_fds), 0);
+	close(program_greet(fd, -1));
+	program_say(fd, &pd, REQUEST_EMPTY, NULL, 0);
+	assert_int_equal(program_hear(fd, &reply, fds, &num_fds), 0);
 	before = open_descriptors();
-	descriptors_send(fd, &mr, WITH(mr), passed, 2);
-	assert_int_equal(descriptors_reply(fd, fds, &num_fds), 0);
+	program_say(fd, &mr, REQUEST_WITH(mr), passed, 2);
+	assert_int_equal(program_hear(fd, &reply, fds, &num_fds), 0);
 	eventually(open_descriptors() == before);
-	descriptors_send(fd, &mr, WITH(mr), passed + 1, 1);
-	assert_int_equal(descriptors_reply(fd, fds, &num_fds), EINVAL);
+	program_say(fd, &mr, REQUEST_WITH(mr), passed + 1, 1);
+	assert_int_equal(program_hear(fd, &reply, fds, &num_fds), EINVAL);
 	mr.mr.length = 8192; /* more than there is */
-	descriptors_send(fd, &mr, WITH(mr), passed, 2);
-	assert_int_equal(descriptors_reply(fd, fds, &num_fds), EINVAL);
+	program_say(fd, &mr, REQUEST_WITH(mr), passed, 2);
+	assert_int_equal(program_hear(fd, &reply, fds, &num_fds), EINVAL);
 	eventually(open_descriptors() == before);
 	close(passed[0]);
 	close(passed[1]);
 	close(fd);
-	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
-	assert_true(LIST_EMPTY(&server.sessions));
+	assert_true(program_server_is_free());
 }
 
 /* A program opens two devices with one mirror, and one of them a second time. */
@@ -318,19 +239,18 @@ static void
 test_shared_mirror(void **state)
 {
 	unsigned int before = open_descriptors(), num_fds;
-	int a = descriptors_connect(), b = descriptors_connect();
-	int mirror = descriptors_hello(a, -1), fds[VERBS_FDS_MAX];
+	int a = program_dial(), b = program_dial();
+	int mirror = program_greet(a, -1), fds[PASSING_MAX];
 
 	(void)state;
-	close(descriptors_hello(b, mirror));
-	descriptors_send(b, &hello, WITH(hello), &mirror, 1);
-	assert_int_equal(descriptors_reply(b, fds, &num_fds), EPROTO);
-	assert_int_equal(descriptors_reply(b, fds, &num_fds), -1);
+	close(program_greet(b, mirror));
+	program_say(b, &program_hello, REQUEST_WITH(hello), &mirror, 1);
+	assert_int_equal(program_hear(b, &reply, fds, &num_fds), EPROTO);
+	assert_int_equal(program_hear(b, &reply, fds, &num_fds), -1);
 	close(mirror);
 	close(a);
 	close(b);
-	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
-	assert_true(LIST_EMPTY(&server.sessions));
+	assert_true(program_server_is_free());
 	eventually(open_descriptors() == before); /* a thread closes some */
 }
 
@@ -341,15 +261,14 @@ test_replies_that_are_not_read(void **state)
 	const struct ring_request channel = { .code = RING_CHANNEL_CREATE };
 	const struct ring_request query = { .code = RING_QUERY_PORT };
 	unsigned int before = open_descriptors();
-	int fd = descriptors_connect();
+	int fd = program_dial();
 
 	(void)state;
-	close(descriptors_hello(fd, -1));
-	descriptors_send(fd, &channel, HEADER, NULL, 0);
-	while (send(fd, &query, HEADER, MSG_NOSIGNAL) == (ssize_t)HEADER)
-		event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
-	event_base_loop(engine_event_base(e), EVLOOP_NONBLOCK);
-	assert_true(LIST_EMPTY(&server.sessions));
+	close(program_greet(fd, -1));
+	program_say(fd, &channel, REQUEST_EMPTY, NULL, 0);
+	while (send(fd, &query, REQUEST_EMPTY, MSG_NOSIGNAL) == (ssize_t)REQUEST_EMPTY)
+		program_server_run();
+	assert_true(program_server_is_free());
 	close(fd);
 	assert_int_equal(open_descriptors(), before);
 }
@@ -360,6 +279,7 @@ main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, descriptors_setup, descriptors_teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(test_client_without_descriptors),
+		CASE(test_descriptors_of_a_program),
 		CASE(test_channels_without_descriptors),
 		CASE(test_passed_descriptors),
 		CASE(test_passed_memory),

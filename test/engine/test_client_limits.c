@@ -273,7 +273,7 @@ test_memory_windows_of_a_client(void **state)
 	assert_int_equal(slot, 2);
 }
 
-/* A queue pair counts with the requests that both its queues have room for. */
+/* A queue pair counts with the requests that both its queues have room for: powers of two. */
 static void
 test_requests_of_a_user(void **state)
 {
@@ -287,13 +287,13 @@ test_requests_of_a_user(void **state)
 	assert_ok(limits_make_cq(first, &cq[0], &err));
 	assert_ok(limits_make_cq(second, &cq[1], &err));
 	assert_ok(limits_make_cq(other, &cq[2], &err));
-	assert_ok(limits_make_qp(first, pd[0], cq[0], 40, &mine, &err));
-	assert_limit(limits_make_qp(second, pd[1], cq[1], 11, &slot, &err), &err,
-		"max_wr: got 22, allowed: 20 more of the user (verbs.max_user_wr)");
-	assert_ok(limits_make_qp(second, pd[1], cq[1], 10, &slot, &err));
-	assert_ok(limits_make_qp(other, pd[2], cq[2], 50, &slot, &err));
+	assert_ok(limits_make_qp(first, pd[0], cq[0], 32, &mine, &err));
+	assert_limit(limits_make_qp(second, pd[1], cq[1], 17, &slot, &err), &err,
+		"max_wr: got 64, allowed: 36 more of the user (verbs.max_user_wr)");
+	assert_ok(limits_make_qp(second, pd[1], cq[1], 16, &slot, &err));
+	assert_ok(limits_make_qp(other, pd[2], cq[2], 32, &slot, &err));
 	assert_ok(engine_client_qp_destroy(first, mine, &err));
-	assert_ok(limits_make_qp(second, pd[1], cq[1], 40, &slot, &err));
+	assert_ok(limits_make_qp(second, pd[1], cq[1], 32, &slot, &err));
 }
 
 static void
@@ -310,8 +310,8 @@ test_requests_of_a_client(void **state)
 	assert_ok(limits_make_cq(first, &cq, &err));
 	assert_ok(engine_client_srq_create(first, &srq, &made, &err));
 	assert_limit(limits_make_qp(first, pd[0], cq, 49, &slot, &err), &err,
-		"max_wr: got 98, allowed: 96 more (verbs.max_wr)");
-	assert_ok(limits_make_qp(first, pd[0], cq, 48, &slot, &err));
+		"max_wr: got 128, allowed: 96 more (verbs.max_wr)");
+	assert_ok(limits_make_qp(first, pd[0], cq, 32, &slot, &err));
 }
 
 static void

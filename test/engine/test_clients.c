@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static int
 clients_setup(void **state)
 {
 	(void)state;
-	node_config();
+	node_config()->limits.max_qp_wr = 100;
 	e = node_start();
 	programs_start(e, &a, &b);
 	return 0;
@@ -576,6 +577,32 @@ test_limits_of_a_client(void **state)
 	close(fds[1]);
 }
 
+/* Both queues take as many requests as their rings have room for, as far as the limit allows. */
+static void
+test_caps_are_rounded_up(void **state)
+{
+	struct ring_qp_create qp = {
+		.caps = { 5, 0, 1, 1, 0 },
+		.pd = a.pd,
+		.send_cq = a.cq.slot,
+		.recv_cq = a.cq.slot,
+		.srq = RING_NONE,
+	};
+	struct ring_queue_reply made;
+	struct error err;
+
+	(void)state;
+	assert_ok(engine_client_qp_create(a.client, &qp, &made, &err));
+	assert_int_equal(made.caps.max_send_wr, 8);
+	assert_int_equal(made.send_num, 8);
+	assert_int_equal(made.caps.max_recv_wr, 1);
+	assert_int_equal(made.receive_num, 1);
+	qp.caps.max_send_wr = 90;
+	assert_ok(engine_client_qp_create(a.client, &qp, &made, &err));
+	assert_int_equal(made.caps.max_send_wr, 100);
+	assert_int_equal(made.send_num, 128);
+}
+
 /* --- the end --- */
 
 static void
@@ -595,9 +622,9 @@ test_a_client_that_ends_leaves_nothing(void **state)
 	programs_message(&a, &b, 0);
 }
 
-/* A thousand queue pairs are gone within 100 ms; a busy machine gets ten times that. */
-static void
-test_a_thousand_queue_pairs_end_at_once(void **state)
+/* Milliseconds that the end of a client with a thousand queue pairs takes. */
+static int64_t
+end_of_a_thousand_queue_pairs(void)
 {
 	struct ring_qp_create qp = { .caps = { 1, 1, 1, 1, 0 }, .srq = RING_NONE };
 	struct ring_cq_create cq = { .cqe = 16, .channel = RING_NONE };
@@ -609,7 +636,6 @@ test_a_thousand_queue_pairs_end_at_once(void **state)
 	struct error err;
 	unsigned int i;
 
-	(void)state;
 	limits.max_qp = 1000;
 	limits.ring_bytes = 64 << 20;
 	assert_ok(engine_client_create(e, 0, &limits, -1, &c, &err));
@@ -620,9 +646,24 @@ test_a_thousand_queue_pairs_end_at_once(void **state)
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	engine_client_destroy(c);
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	assert_true((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 <
-		1000);
-	programs_message(&a, &b, 0);
+	return (end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000;
+}
+
+/* A thousand queue pairs are gone within 100 ms; a machine that stalls spoils a round, not five. */
+static void
+test_a_thousand_queue_pairs_end_at_once(void **state)
+{
+	int64_t took, best = INT64_MAX;
+	int round;
+
+	(void)state;
+	for (round = 0; round < 5 && best > 100; round++) {
+		took = end_of_a_thousand_queue_pairs();
+		print_message("1000 queue pairs ended within %" PRId64 " ms (at most 100)\n", took);
+		best = RTE_MIN(best, took);
+		programs_message(&a, &b, 0);
+	}
+	assert_true(best <= 100);
 }
 
 int
@@ -651,6 +692,7 @@ main(void)
 		CASE(test_mirror_with_holes),
 		CASE(test_a_mirror_is_shared_by_its_holder),
 		CASE(test_limits_of_a_client),
+		CASE(test_caps_are_rounded_up),
 		CASE(test_a_client_that_ends_leaves_nothing),
 		CASE(test_a_thousand_queue_pairs_end_at_once),
 	};

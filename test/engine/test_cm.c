@@ -942,9 +942,9 @@ test_alternate_path(void **state)
 	eventually(engine_cm_get(e, c.info.id, &info, &err) == 0 && info.alternate.present);
 	assert_ok(engine_qp_query(e, c.info.qpn, &qp, &err));
 	assert_true(qp.alt_loaded);
-	assert_int_equal(qp.attr.alt_av.port, 0);
+	assert_int_equal(qp.attr.alt.av.port, 0);
 	assert_ok(engine_qp_query(e, c.info.remote_qpn, &qp, &err));
-	assert_int_equal(qp.attr.alt_av.port, 0);
+	assert_int_equal(qp.attr.alt.av.port, 0);
 	cm_use_memory(e, &c, 6);
 	assert_int_equal(engine_cm_load_alternate(e, c.info.id ^ 1, &other, &err), -ENOENT);
 	other.port = 5;

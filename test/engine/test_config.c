@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -92,9 +93,11 @@ static void
 test_syntax_error_names_line_and_column(void **state)
 {
 	(void)state;
+	mallopt(M_PERTURB, 'x'); /* memory is not zero by chance */
 	file_refused("{\n  \"ports\": [,]\n}\n", "polca: FILE:2:13: unexpected token near ','\n");
 	file_refused("",
 		"polca: FILE:1:1: the file is empty, allowed: a JSON object such as {\"ports\": [...]}; examples are in config/\n");
+	mallopt(M_PERTURB, 0);
 }
 
 static void
@@ -116,6 +119,48 @@ test_passwords_in_endpoints_are_not_repeated(void **state)
 		config_printed(all, sizeof(all));
 		assert_non_null(strstr(all, "fleet.endpoints[0]: has a user before an"));
 		assert_null(strstr(all, "s3cret"));
+	}
+}
+
+#define ETCD "\"endpoints\": [\"http://10.0.0.1:2379\"]"
+#define SA   "\"sa\": {\"enabled\": true, \"path\": \"/x\"}, "
+
+/* What a fleet needs, and what its keys need of each other. */
+static void
+test_errors_of_a_fleet_name_the_key(void **state)
+{
+	static const struct {
+		const char *before, *fleet, *error;
+	} cases[] = {
+		{ "\"sa\": {\"enabled\": false, \"path\": \"/x\"}, ", ETCD,
+			"fleet: needs sa.enabled" },
+		{ "", ETCD, "fleet: needs sa.path" },
+		{ SA, "\"name\": \"a\"", "fleet.endpoints: none given" },
+		{ SA, "\"user\": \"a\", \"password_file\": \"/p\"", "fleet.endpoints: none given" },
+		{ SA, ETCD ", \"name\": \"a/b\"", "fleet.name: got \"a/b\"" },
+		{ SA, ETCD ", \"prefix\": \"/p/\"", "fleet.prefix: got \"/p/\"" },
+		{ SA, ETCD ", \"prefix\": \"\"", "fleet.prefix: got \"\"" },
+		{ SA, ETCD ", \"user\": \"a\"", "user and password_file need each other" },
+		{ SA, ETCD ", \"password_file\": \"/p\"",
+			"user and password_file need each other" },
+		{ SA, ETCD ", \"cert_file\": \"/c\"", "cert_file and key_file need each other" },
+		{ SA, "\"endpoints\": [\"10.0.0.1:2379\"]",
+			"got \"10.0.0.1:2379\", expected http" },
+		{ SA, "\"endpoints\": [\"http://10.0.0.1:2379/\"]", "no slash at the end" },
+	};
+	char text[512], all[1024];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(text, sizeof(text), "{%s\"fleet\": {%s}, " PORTS "}", cases[i].before,
+			cases[i].fleet);
+		all[0] = '\0';
+		config_init(&config);
+		assert_int_not_equal(config_load(&config, NULL, text, &errs), 0);
+		config_printed(all, sizeof(all));
+		if (strstr(all, cases[i].error) == NULL)
+			fail_msg("%s: %s", text, all);
 	}
 }
 
@@ -1140,6 +1185,7 @@ main(void)
 		cmocka_unit_test(test_exposed_keys_are_closed_to_all_but_the_user),
 		cmocka_unit_test(test_syntax_error_names_line_and_column),
 		cmocka_unit_test(test_passwords_in_endpoints_are_not_repeated),
+		cmocka_unit_test(test_errors_of_a_fleet_name_the_key),
 		cmocka_unit_test(test_missing_file_is_named),
 		cmocka_unit_test(test_duplicate_key_is_a_syntax_error),
 		cmocka_unit_test(test_all_errors_are_reported_at_once),

@@ -75,6 +75,10 @@ static const struct event_case {
 	{ { .type = EVENT_QP_FATAL, .element = 0x11 }, RTE_LOG_DEBUG, "" },
 	{ { .type = EVENT_WORKER_STALL, .element = 0 }, RTE_LOG_DEBUG, "" },
 	{ { .type = EVENT_CQ_COMPLETION, .element = 3 }, RTE_LOG_DEBUG, "" },
+	{ { .type = EVENT_FLEET_LEADS }, RTE_LOG_DEBUG, "" },
+	{ { .type = EVENT_FLEET_AWAY }, RTE_LOG_DEBUG, "" },
+	{ { .type = EVENT_FLEET_FULL }, RTE_LOG_DEBUG, "" },
+	{ { .type = EVENT_FLEET_REFUSED }, RTE_LOG_DEBUG, "" },
 };
 
 static int

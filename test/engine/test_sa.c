@@ -397,6 +397,55 @@ test_a_timeout_ends_a_query(void **state)
 	assert_true(p.elapsed_us >= 50000);
 }
 
+/* --- TransactionIDs --- */
+
+/* A TID decides which worker gets the answer: that one asks. */
+static void
+test_queries_keep_the_tids_given(void **state)
+{
+	struct sa_query q = query(SA_OP_GET, SA_V2, SA_NODE);
+	struct engine *e = *state;
+	struct engine_sa_stats s;
+	unsigned int i;
+
+	sa_with(&q, "lid", "1");
+	q.keep_tid = true;
+	for (i = 0; i < 16; i++) {
+		q.tid = i * 0x0101010101010101;
+		expect_records(e, q, i % 2 == 0, -1, 1);
+	}
+	for (i = 0; i < 2; i++) {
+		engine_sa_stats(e, (int)i, &s);
+		assert_in_range(s.mad.calls, 1, 15);
+	}
+}
+
+/* One TID is one transaction: it can be used again once the first request is over. */
+static void
+test_tid_of_a_running_query_is_refused(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = { .port = 0, .has_dmac = true, .dmac = { 2, 0, 0, 0, 0, 9 } };
+	struct engine_sa_query ask = { .query = query(SA_OP_GET, SA_V2, SA_NODE),
+		.ah = &ah,
+		.worker = -1 };
+	struct error err = { "" };
+	uint32_t id, other;
+
+	gid_parse("192.0.2.77", &ah.dgid);
+	ask.query.resp_time = 14;
+	ask.query.keep_tid = true;
+	ask.query.tid = 0x1234;
+	assert_ok(engine_sa_query(e, &ask, &id, &err));
+	assert_int_equal(engine_sa_query(e, &ask, &other, &err), -EEXIST);
+	assert_non_null(strstr(err.text, "tid: a request to this SA has this TID"));
+	ask.query.tid++;
+	assert_ok(engine_sa_query(e, &ask, &other, &err));
+	assert_ok(engine_sa_cancel(e, id, &err));
+	ask.query.tid--;
+	assert_ok(engine_sa_query(e, &ask, &id, &err));
+}
+
 /* --- sessions and counters --- */
 
 /* A transfer that nobody answers is listed as a session until it is cancelled. */
@@ -677,6 +726,8 @@ main(void)
 		T(test_queries_are_bounded_and_forgotten),
 		T(test_queries_of_monitoring_have_a_share),
 		T(test_a_timeout_ends_a_query),
+		T(test_queries_keep_the_tids_given),
+		T(test_tid_of_a_running_query_is_refused),
 		T(test_config_adds_and_deletes_many_at_once),
 		T(test_a_fabric_is_imported_beside_the_workers),
 		T(test_a_bad_file_changes_nothing),

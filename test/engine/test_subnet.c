@@ -679,7 +679,7 @@ test_sa_records_in_a_fleet_are_tried_again(void **state)
 	snprintf(f->endpoint[0].url, sizeof(f->endpoint[0].url), "%s", fake_etcd_url(etcd));
 	strcpy(f->prefix, "/p");
 	strcpy(f->name, "a");
-	e = node_start(); /* nobody leads: the first attempt fails */
+	e = node_start(); /* nobody leads yet */
 	*state = e;
 	eventually((engine_watch(e), count_records(e, SA_NODE, 1, NULL) == 1));
 	fake_etcd_next(etcd, "/v3/kv/txn", "/p/c/change", FAKE_LOSE_REQUEST, 1);

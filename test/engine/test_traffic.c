@@ -702,7 +702,7 @@ traffic_alternate_of(struct engine *e, uint16_t port)
 static void
 traffic_rearm(struct engine *e, struct end *end, uint16_t port)
 {
-	struct qp_attr attr = { .alt_timeout = 18, .path_mig_state = MIG_REARM };
+	struct qp_attr attr = { .alt.timeout = 18, .path_mig_state = MIG_REARM };
 	struct engine_ah alt = traffic_alternate_of(e, port);
 	struct error err = { "" };
 
@@ -748,7 +748,7 @@ test_traffic_goes_on_by_the_alternate_path(void **state)
 		-EINVAL);
 	assert_string_equal(err.text, "alt_ah_attr.port: got 2, there are 2 ports from 0 on");
 	alt.port = 0;
-	attr.alt_pkey_index = 1;
+	attr.alt.pkey_index = 1;
 	assert_int_equal(engine_qp_modify_paths(e, p.a.qpn, &attr, NULL, &alt, QP_ATTR_ALT_PATH,
 				 &err),
 		-EINVAL);

@@ -24,6 +24,7 @@ tsan_watch_ports(void)
 
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
@@ -119,19 +120,55 @@ tsan_sending(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, 
 	return n;
 }
 
+/* A queue with a callback of ours. */
+struct watched_queue {
+	uint16_t port, queue;
+	const struct rte_eth_rxtx_callback *rx, *tx; /* one of them */
+};
+static struct watched_queue watched[256];
+static unsigned int num_watched;
+
+/*
+ * A port that is closed and made again still has its callbacks. DPDK never frees one: a worker
+ * might be in it, but none runs here.
+ */
+static void
+forget_ports(void)
+{
+	const struct watched_queue *w;
+
+	while (num_watched > 0) {
+		w = &watched[--num_watched];
+		if (w->rx != NULL && rte_eth_remove_rx_callback(w->port, w->queue, w->rx) == 0)
+			rte_free((void *)(uintptr_t)w->rx);
+		if (w->tx != NULL && rte_eth_remove_tx_callback(w->port, w->queue, w->tx) == 0)
+			rte_free((void *)(uintptr_t)w->tx);
+	}
+}
+
+static void
+watch_queue(struct watched_queue w)
+{
+	RTE_VERIFY(num_watched < RTE_DIM(watched));
+	watched[num_watched++] = w;
+}
+
 void
 tsan_watch_ports(void)
 {
 	struct rte_eth_dev_info info;
-	uint16_t port, queue;
+	uint16_t p, q;
 
-	RTE_ETH_FOREACH_DEV(port) {
-		if (rte_eth_dev_info_get(port, &info) != 0)
+	forget_ports();
+	RTE_ETH_FOREACH_DEV(p) {
+		if (rte_eth_dev_info_get(p, &info) != 0)
 			continue;
-		for (queue = 0; queue < info.nb_rx_queues; queue++)
-			rte_eth_add_rx_callback(port, queue, tsan_received, NULL);
-		for (queue = 0; queue < info.nb_tx_queues; queue++)
-			rte_eth_add_tx_callback(port, queue, tsan_sending, NULL);
+		for (q = 0; q < info.nb_rx_queues; q++)
+			watch_queue((struct watched_queue){ p, q,
+				rte_eth_add_rx_callback(p, q, tsan_received, NULL), NULL });
+		for (q = 0; q < info.nb_tx_queues; q++)
+			watch_queue((struct watched_queue){ p, q, NULL,
+				rte_eth_add_tx_callback(p, q, tsan_sending, NULL) });
 	}
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cm_fixture.h"
+#include "../wire/build.h"
 #include "wire/bytes.h"
 #include "wire/wire.h"
 
@@ -268,7 +269,8 @@ start(void)
 	struct av av = av_from(1, 2);
 
 	memset(&b, 0, sizeof(b));
-	b.sink = (struct tx_sink){ cm_fixture_sink_reserve, cm_fixture_sink_commit };
+	b.sink = (struct tx_sink){ cm_fixture_sink_reserve, cm_fixture_sink_commit,
+		tx_send_in_parts };
 	b.port = (struct port_attr){
 		.mtu = 1500,
 		.active_mtu = 1024,

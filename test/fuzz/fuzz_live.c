@@ -15,6 +15,7 @@
 
 #include "coverage.h"
 #include "live_sim.h"
+#include "../wire/build.h"
 #include "wire/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -14,6 +14,7 @@
 
 #include "coverage.h"
 #include "sa_sim.h"
+#include "../wire/build.h"
 #include "wire/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

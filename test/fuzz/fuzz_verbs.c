@@ -22,6 +22,7 @@
 #include <rdma/rdma_user_cm.h>
 #include <rte_cycles.h>
 
+#include "../passing.h"
 #include "clients.h"
 #include "verbs/private.h"
 
@@ -248,6 +249,7 @@ template_of(struct ring_request *r, uint32_t code, uint8_t flags)
 	case RING_CM_OPEN:
 		r->hello.magic = RING_MAGIC;
 		r->hello.major = RING_MAJOR;
+		r->hello.features = RING_FEATURES;
 		break;
 	case RING_MR_REGISTER:
 		r->mr.iova = REGION_AT;
@@ -326,29 +328,6 @@ make_request(struct ring_request *r, uint32_t code, uint8_t flags, struct fuzz_b
 	else
 		fuzz_change(bytes, &r->hello, size - offsetof(struct ring_request, hello));
 	return size;
-}
-
-static void
-send_request(int to, const void *request, size_t size, const int *fds, unsigned int num_fds)
-{
-	union {
-		char bytes[CMSG_SPACE(sizeof(int) * PASSED_MAX)];
-		struct cmsghdr align;
-	} control = { { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)request, size };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *h;
-
-	if (num_fds > 0) {
-		m.msg_control = &control;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * num_fds);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int) * num_fds);
-		memcpy(CMSG_DATA(h), fds, sizeof(int) * num_fds);
-	}
-	sendmsg(to, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* --- replies --- */
@@ -484,7 +463,7 @@ one_record(struct connection *c, uint8_t code, uint8_t flags, struct fuzz_bytes 
 		fds[num_fds++] = memory_fd;
 	if (flags & RECORD_SELF)
 		fds[num_fds++] = c->fd;
-	send_request(c->fd, &request, size, fds, num_fds);
+	passing_send(c->fd, &request, size, fds, num_fds, MSG_DONTWAIT);
 	run_server();
 	if (!(flags & RECORD_NO_READ) && !read_replies(c)) {
 		fuzz_connection_close(c);

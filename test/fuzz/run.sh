@@ -27,7 +27,7 @@ TARGETS=${*:-packet qp rpc config mad smp live cm perftest import etcd forward s
 for t in $TARGETS; do
     [ -f "test/fuzz/fuzz_$t.c" ] || die "got the target '$t', allowed: those of test/fuzz/fuzz_*.c"
 done
-CC=clang configure build-fuzz -Dfuzz=true -Db_lundef=false -Dbuildtype=debugoptimized
+CC=clang configure build-fuzz -Dfuzz=true -Db_lundef=false -Dbuildtype=debug -Doptimization=1
 # only the targets: the unit tests and the programs are not fuzzed
 # shellcheck disable=SC2086,SC2046 # lists of words
 compile build-fuzz $(printf 'test/fuzz/fuzz_%s ' $TARGETS)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../wire/build.h"
 #include "wire/bytes.h"
 
 void

@@ -22,13 +22,11 @@
 
 #include <rte_bus.h>
 #include <rte_dev.h>
-#include <rte_devargs.h>
 
 #include "link/private.h"
 
 static struct {
 	struct rte_eth_dev_info info;
-	char args[64];
 	uint16_t mtu;
 	int kernel_mtu;
 	/* results of calls */
@@ -60,23 +58,6 @@ ioctl(int fd, unsigned long request, ...)
 		dev.kernel_mtu = req->ifr_mtu;
 	req->ifr_mtu = dev.kernel_mtu;
 	return errno != 0 ? -1 : 0;
-}
-
-const struct rte_devargs *
-rte_dev_devargs(const struct rte_device *d)
-{
-	static struct rte_devargs devargs;
-
-	assert_ptr_equal(d, device);
-	devargs.args = dev.args;
-	return &devargs;
-}
-
-const char *
-rte_dev_name(const struct rte_device *d)
-{
-	assert_ptr_equal(d, device);
-	return "net_fake0";
 }
 
 const struct rte_bus *
@@ -347,7 +328,7 @@ test_mtu_of_the_interface_is_set(void **state)
 {
 	(void)state;
 	make_device("net_af_packet");
-	strcpy(dev.args, "iface=eth7,framesz=4096");
+	strcpy(port.args, "net_af_packet0,iface=eth7,framesz=4096");
 	port.cfg.mtu = 3968;
 	configure();
 	assert_int_equal(port.mtu, 3968);
@@ -404,7 +385,7 @@ test_mtu_of_memif_is_its_buffers(void **state)
 	port.cfg.mtu = 2027;
 	configure_refused(EINVAL,
 		"port0: mtu: got 2027, net_memif allows up to 2026 with its bsize argument of now");
-	strcpy(dev.args, "role=server,bsize=4222");
+	strcpy(port.args, "net_memif0,role=server,bsize=4222");
 	port.cfg.mtu = 4200;
 	configure();
 	assert_int_equal(port.mtu, 4200);

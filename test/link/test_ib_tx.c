@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ib.h"
+#include "../wire/build.h"
 #include "link/private.h"
 
 static const struct link_counters *

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -30,6 +31,7 @@ static struct {
 	int mtu;
 	short flags;
 	char mac[MAC_LEN];
+	short set_with_mtu; /* flags that somebody else sets meanwhile */
 } kernel;
 
 int
@@ -54,6 +56,7 @@ ioctl(int fd, unsigned long request, ...)
 		return 0;
 	case SIOCSIFMTU:
 		kernel.mtu = req->ifr_mtu;
+		kernel.flags |= kernel.set_with_mtu;
 		return 0;
 	case SIOCGIFHWADDR:
 		req->ifr_hwaddr.sa_family = ARPHRD_ETHER;
@@ -142,6 +145,20 @@ test_flags_stay_where_nothing_was_changed(void **state)
 	assert_int_equal(kernel.flags, IFF_UP | IFF_PROMISC);
 }
 
+static void
+test_flags_set_during_the_restore_stay(void **state)
+{
+	(void)state;
+	kernel.mtu = 4200;
+	kernel.flags |= IFF_PROMISC;
+	interface_tell(&port);
+	kernel.set_with_mtu = IFF_ALLMULTI;
+	interface_restore(&port);
+	kernel.set_with_mtu = 0;
+	assert_int_equal(kernel.mtu, 1500);
+	assert_int_equal(kernel.flags, IFF_UP | IFF_ALLMULTI);
+}
+
 /* interface_tell() is not called for a device that does not start. */
 static void
 test_flags_are_restored_after_a_start_that_failed(void **state)
@@ -215,6 +232,46 @@ test_another_interface_is_left_alone(void **state)
 	assert_int_equal(kernel.mtu, 4200);
 }
 
+/* Of a file that another version wrote, or that has lost its end, nothing is taken. */
+static void
+test_record_of_another_form_is_not_read(void **state)
+{
+	static const char text[] = "mtu 1500 flags 0x3 mac 02:00:00:00:00:01\n";
+	struct {
+		off_t at; /* of what is written into the record */
+		const void *bytes;
+		size_t size;
+		int longer; /* bytes that the file gains at its end */
+	} other[] = {
+		{ 0, "?", 1, 0 }, /* another magic */
+		{ 8, "?", 1, 0 }, /* another size */
+		{ 0, text, sizeof(text), 0 },
+		{ 0, NULL, 0, -1 },
+		{ 0, NULL, 0, 1 },
+		{ 0, NULL, 0, 100 },
+	};
+	struct stat st;
+	unsigned int i;
+	int file;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(other); i++) {
+		interface_forget(NULL);
+		link_interface_note(NULL);
+		kernel.mtu = 4200;
+		interface_tell(&port);
+		file = port.interface[0].file;
+		if (other[i].bytes != NULL)
+			assert_int_equal(pwrite(file, other[i].bytes, other[i].size, other[i].at),
+				other[i].size);
+		assert_int_equal(fstat(file, &st), 0);
+		assert_int_equal(ftruncate(file, st.st_size + other[i].longer), 0);
+		kill_it();
+		interface_note(&port);
+		assert_int_equal(kernel.mtu, 4200);
+	}
+}
+
 static void
 test_changes_of_a_living_process_stay(void **state)
 {
@@ -281,6 +338,8 @@ main(void)
 		T(test_next_process_restores_changes_of_one_killed_at_its_start),
 		T(test_settings_changed_by_others_since_are_not_restored),
 		T(test_another_interface_is_left_alone),
+		T(test_record_of_another_form_is_not_read),
+		T(test_flags_set_during_the_restore_stay),
 		T(test_changes_of_a_living_process_stay),
 		T(test_link_is_up_when_the_interface_is_running),
 	};

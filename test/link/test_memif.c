@@ -141,6 +141,38 @@ test_file_that_a_server_left_is_removed(void **state)
 }
 
 /*
+ * An abstract socket has no file, even if its name looks like a path: what stands there is
+ * another program's, whether that listens or not. The driver keeps a name for a while after its
+ * device is gone, so each has another.
+ */
+static void
+test_abstract_socket_leaves_files_alone(void **state)
+{
+	static const char *const arguments[] = { "", ",socket-abstract=yes" };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct link_config c;
+	unsigned int i;
+	int fd;
+
+	(void)state;
+	for (i = 0; i < 2 * RTE_DIM(arguments); i++) {
+		snprintf(addr.sun_path, sizeof(addr.sun_path), "%s-%u", path, i);
+		fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+		if (i >= RTE_DIM(arguments))
+			assert_int_equal(listen(fd, 1), 0);
+		server_config(&c);
+		snprintf(c.port[0].device, sizeof(c.port[0].device),
+			"net_memif6,role=server,socket=%s%s", addr.sun_path,
+			arguments[i % RTE_DIM(arguments)]);
+		link_close(must_open(&c));
+		assert_int_equal(access(addr.sun_path, F_OK), 0);
+		close(fd);
+		assert_int_equal(unlink(addr.sun_path), 0);
+	}
+}
+
+/*
  * The client tries to connect again one second after it has lost its server, and every second.
  */
 static void
@@ -162,6 +194,7 @@ test_client_connects_again(void **state)
 	assert_true(link_is_lost(l, 1, now + BENCH_HZ));
 	now += BENCH_HZ;
 	assert_int_equal(rte_eth_dev_start(link_ethdev(l, 0)), 0);
+	l->port[0].started = true;
 	assert_true(link_reconnect(l, 1, now));
 	await_link(l, 1, true);
 	assert_false(link_is_lost(l, 1, now + 10 * BENCH_HZ));
@@ -306,6 +339,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_client_finds_its_server),
 		cmocka_unit_test(test_file_that_a_server_left_is_removed),
+		cmocka_unit_test(test_abstract_socket_leaves_files_alone),
 		cmocka_unit_test(test_client_connects_again),
 		cmocka_unit_test(test_client_without_its_server_stays_down),
 		cmocka_unit_test(test_waiting_for_a_server_can_be_ended),

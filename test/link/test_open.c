@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "ib.h"
+#include "../wire/build.h"
 #include "wire/wire.h"
 
 static void

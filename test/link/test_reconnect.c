@@ -13,7 +13,7 @@
 #include <rte_rcu_qsbr.h>
 
 #include "bench.h"
-#include "link/memif.h"
+#include "link/device.h"
 #include "link/private.h"
 
 static void
@@ -80,6 +80,7 @@ test_unmapping_waits_for_the_workers(void **state)
 {
 	struct rte_rcu_qsbr *rcu = rte_zmalloc(NULL, rte_rcu_qsbr_get_memsize(1), 64);
 	unsigned int i;
+	uint64_t token;
 
 	(void)state;
 	assert_non_null(rcu);
@@ -88,8 +89,12 @@ test_unmapping_waits_for_the_workers(void **state)
 	rte_rcu_qsbr_thread_online(rcu, 0);
 	memif_guard(rcu);
 	link_unmapping(); /* on another thread it does not wait */
+	token = __atomic_load_n(&rcu->token, __ATOMIC_ACQUIRE);
 	assert_int_equal(rte_eal_alarm_set(1, unmap, NULL), 0);
-	rte_delay_us_sleep(50000);
+	/* the grace period has begun, and the worker has passed no quiescent point since */
+	for (i = 0; i < 10000 && __atomic_load_n(&rcu->token, __ATOMIC_ACQUIRE) == token; i++)
+		rte_delay_us_sleep(1000);
+	assert_int_not_equal(__atomic_load_n(&rcu->token, __ATOMIC_ACQUIRE), token);
 	assert_false(is_unmapped());
 	rte_rcu_qsbr_quiescent(rcu, 0);
 	for (i = 0; i < 10000 && !is_unmapped(); i++)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "../wire/build.h"
 #include "link/neigh.h"
 #include "link/private.h"
 #include "wire/bytes.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pair.h"
+#include "../wire/build.h"
 
 /* --- vectors (liveness 4) --- */
 

@@ -659,7 +659,7 @@ manager_create(struct manager *m, struct harness *h, struct manager *peer, bool 
 	struct mad_worker_config config = {
 		.id = h->config.id,
 		.workers = h->config.workers,
-		.hash_key = 0x0123456789ABCDEF,
+		.hash_key = HARNESS_HASH_KEY,
 		.hz = 1000000000,
 		.alloc = &allocator_malloc,
 		.rng = &rng_kernel,

@@ -27,13 +27,15 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "../wire/build.h"
 #include "mad/mad.h"
 #include "wire/bytes.h"
 #include "wire/wire.h"
 
-#define HARNESS_FRAMES 2048
-#define US             1000ull
-#define MS             1000000ull
+#define HARNESS_FRAMES   2048
+#define HARNESS_HASH_KEY 0x0123456789ABCDEF
+#define US               1000ull
+#define MS               1000000ull
 /* A5 with SubnetTimeout 8 and RespTimeValue 10 */
 #define FLIGHT           (4096ull << 8) /* 1.05 ms */
 #define PROCESS          (4096ull << 10) /* 4.19 ms */

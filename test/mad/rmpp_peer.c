@@ -9,6 +9,7 @@
 
 #include <rte_common.h>
 
+#include "../wire/build.h"
 #include "mad/session.h"
 #include "rmpp_peer.h"
 

@@ -95,6 +95,34 @@ test_report_keeps_its_tid_on_worker_0(void **state)
 	harness_destroy(h);
 }
 
+/* A caller that keeps a TID has to call on the worker whose answers have it. */
+static void
+test_kept_tid_names_the_worker(void **state)
+{
+	struct harness_config config = { .scripted = true, .workers = 8, .id = 3 };
+	unsigned int tid, here = 0, worker;
+	struct harness *h;
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+
+	h = *state = harness_create(&config);
+	for (tid = 1; tid <= 64; tid++) {
+		call_init(&h->a, &c, mad, MAD_SET, 0);
+		c.protocol = MAD_SINGLE;
+		c.keep_tid = true;
+		put_be64(mad + MAD_OFF_TID, tid);
+		worker = mad_call_worker(HARNESS_HASH_KEY, config.workers, &c.to, mad);
+		assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), worker == 3 ? 0 : -EINVAL);
+		if (worker != 3)
+			continue;
+		here++;
+		transmit(&h->a);
+		assert_int_equal(get_be64(next_sent(&h->a) + MAD_OFF_TID), tid);
+		assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), -EEXIST);
+	}
+	assert_in_range(here, 1, 32);
+}
+
 /* The source of a stored subscription may be an address of another appliance. */
 static void
 test_call_leaves_from_an_address_of_the_port(void **state)
@@ -349,6 +377,60 @@ test_idle_sessions_are_not_queued(void **state)
 	assert_int_equal(sessions_of(&h->a), 60);
 }
 
+/* An answer without segments or RMPP ends a call only if it answers the call's method. */
+static void
+test_plain_answers_of_another_method(void **state)
+{
+	static const uint8_t version[] = { 1, 2 };
+	struct harness *h = harness_create(&(struct harness_config){ .scripted = true });
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+	unsigned int i;
+
+	*state = h;
+	for (i = 0; i < 2; i++) {
+		call_init(&h->a, &c, mad, SA_GET_TABLE,
+			MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE);
+		mad[MAD_OFF_CLASS_VERSION] = version[i];
+		if (version[i] == 2) {
+			c.protocol = MAD_RMPP;
+			c.data_offset = SA2_OFF_DATA;
+		}
+		h->done = 0;
+		assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+		transmit(&h->a);
+		memcpy(mad, next_sent(&h->a), MAD_LEN);
+		mad[MAD_OFF_METHOD] = MAD_GET | MAD_RESPONSE;
+		assert_int_equal(say(h, mad), VERDICT_MAD_UNMATCHED);
+		assert_int_equal(h->done, 0);
+		mad[MAD_OFF_METHOD] = SA_GET_TABLE | MAD_RESPONSE;
+		put_be16(mad + MAD_OFF_STATUS, SA_STATUS_NO_RECORDS);
+		assert_int_equal(say(h, mad), VERDICT_DATAGRAM);
+		assert_int_equal(h->done, 1);
+	}
+}
+
+/* A peer that answers before it can have our whole request is not believed. */
+static void
+test_answer_before_the_request_is_sent(void **state)
+{
+	struct harness *h = harness_create(&(struct harness_config){ .scripted = true });
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+
+	*state = h;
+	call_init(&h->a, &c, mad, SA1_CONFIG,
+		MAD_METHOD_SESSION | MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE);
+	c.source = pattern_source(h, 100 * SA1_AREA); /* more than a window */
+	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+	transmit(&h->a);
+	h->tid = get_be64(next_sent(&h->a) + MAD_OFF_TID);
+	assert_int_equal(say_v1(h, SA1_CONFIG | MAD_RESPONSE, SA1_FIRST, 1, 1000, 0),
+		VERDICT_MAD_DISCARDED);
+	assert_int_equal(h->taken, 0);
+	assert_int_equal(h->done, 0);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, scripted_setup, harness_teardown)
 
 int
@@ -356,8 +438,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_answer),
+		cmocka_unit_test_teardown(test_plain_answers_of_another_method, harness_teardown),
+		cmocka_unit_test_teardown(test_answer_before_the_request_is_sent, harness_teardown),
 		T(test_call_from_a_port_that_does_not_exist),
 		cmocka_unit_test(test_report_keeps_its_tid_on_worker_0),
+		cmocka_unit_test_teardown(test_kept_tid_names_the_worker, harness_teardown),
 		T(test_call_leaves_from_an_address_of_the_port),
 		T(test_answer_with_status),
 		cmocka_unit_test(test_response_timeout_formula),

@@ -792,6 +792,22 @@ test_status_is_answered_without_rmpp_and_again(void **state)
 	expect_idle(p);
 }
 
+/* It was not executed: a repeat is another try. */
+static void
+test_no_resources_is_not_kept(void **state)
+{
+	struct rmpp_peer *p = *state;
+
+	p->outcome = MAD_ANSWER;
+	p->status = 0x0100;
+	in_get_table(p);
+	in_get_table(p);
+	expect_tx(p, "GetTableResp 0100", "GetTableResp 0100");
+	assert_int_equal(p->requests, 2);
+	expect_counter(p, repeated_requests, 0);
+	expect_idle(p);
+}
+
 static void
 test_incomplete_request_is_aborted_118(void **state)
 {
@@ -861,6 +877,7 @@ main(void)
 		T(test_request_without_memory_is_stopped),
 		T(test_request_without_a_session_is_stopped_or_told_no_resources),
 		T(test_status_is_answered_without_rmpp_and_again),
+		T(test_no_resources_is_not_kept),
 		T(test_incomplete_request_is_aborted_118),
 	};
 

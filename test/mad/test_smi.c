@@ -773,6 +773,20 @@ test_calls_of_other_workers(void **state)
 	harness_destroy(h);
 }
 
+/* lib/link gives packets of ports that are configured; another has no address. */
+static void
+test_smp_of_a_port_that_is_not_there(void **state)
+{
+	struct harness *h = *state;
+	struct packet pkt;
+
+	assert_int_equal(say_smp(h, 0x01, MAD_GET), VERDICT_DATAGRAM);
+	next_packet(&h->a, &pkt); /* any packet of QP0 */
+	pkt.port = 1;
+	assert_int_equal(mad_receive_smp(h->a.w, &pkt, h->now), VERDICT_ADDRESS);
+	expect_silence(&h->a);
+}
+
 #define T(test)    cmocka_unit_test_setup_teardown(test, smi_setup, harness_teardown)
 #define BARE(test) cmocka_unit_test_setup_teardown(test, bare_setup, harness_teardown)
 
@@ -780,6 +794,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(test_smp_of_a_port_that_is_not_there),
 		T(test_checks),
 		T(test_not_for_the_smi),
 		T(test_keys_do_not_matter),

@@ -354,6 +354,22 @@ test_set_once(void **state)
 	assert_int_equal(h->requests, 1);
 }
 
+/* NO_RESOURCES says that it was not: a repeat is another try. */
+static void
+test_set_is_tried_again(void **state)
+{
+	struct harness *h = *state;
+
+	h->outcome = MAD_ANSWER;
+	h->status = 0x0100;
+	say_v1(h, 0x02, 0, 0, 0, 0);
+	expect_tx(&h->a, "81 single status 0x0100");
+	h->status = 0;
+	say_v1(h, 0x02, 0, 0, 0, 0);
+	expect_tx(&h->a, "81 single of 0");
+	assert_int_equal(h->requests, 2);
+}
+
 /* --- a sends a Config --- */
 
 static void
@@ -622,6 +638,7 @@ main(void)
 		P(test_long_config_response),
 		T(test_single_config),
 		T(test_set_once),
+		T(test_set_is_tried_again),
 		T(test_config_sent),
 		T(test_config_response_later),
 		T(test_config_timeout),

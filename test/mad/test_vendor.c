@@ -516,11 +516,32 @@ test_twenty_percent_lost(void **state)
 	vendor_many_seeds(&(struct harness_wire){ 200, 0, 0, 0, 20 * US, 0 }, 90);
 }
 
+/* A limited number of ABORTs waits for the sink; a packet whose ABORT finds no place is refused. */
+static void
+test_aborts_wait_for_the_sink(void **state)
+{
+	struct harness *h = vendor_create(true, 1000);
+	uint8_t mad[MAD_LEN];
+	unsigned int i;
+
+	*state = h;
+	h->a.room = 0;
+	for (i = 0; i < 65; i++) {
+		h->tid = i;
+		rmpp(h, mad, 9, 0, 1, 0); /* there is no type 9 */
+		assert_int_equal(say(h, mad), i < 64 ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED);
+	}
+	h->a.room = 1000;
+	transmit(&h->a);
+	assert_int_equal(h->a.sent, 64);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_class_header_is_counted),
+		cmocka_unit_test_teardown(test_aborts_wait_for_the_sink, harness_teardown),
 		cmocka_unit_test(test_length_of_the_last_segment),
 		cmocka_unit_test(test_abort_returns_no_data),
 		cmocka_unit_test(test_plain_answer_to_a_plain_request),

@@ -142,6 +142,15 @@ window(struct fixture *f, enum mem_mw_type type)
 }
 
 static inline enum mem_verdict
+mem_access(const struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
+	uint64_t len, uint32_t access, uint8_t **host)
+{
+	uint32_t hint = 0;
+
+	return mem_access_hint(mem, &hint, key, pd, qpn, va, len, access, host);
+}
+
+static inline enum mem_verdict
 access_by(struct fixture *f, uint32_t qpn, uint32_t key, uint64_t va, uint64_t len, uint32_t access)
 {
 	uint8_t *host = NULL, *same = NULL, *again = NULL;

@@ -4,6 +4,7 @@
 
 /* Regions in the mirror of a program: those of the same bytes have one mapping. */
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -31,6 +32,7 @@ mirror_of_pages(size_t pages)
 static void
 mirror_region(struct fixture *f, int fd, uint64_t addr, uint64_t length, struct mem_mr_info *info)
 {
+	struct stat mirror;
 	const struct mem_mr_attr a = {
 		.pd = f->pd,
 		.access = LW | RW,
@@ -38,11 +40,42 @@ mirror_region(struct fixture *f, int fd, uint64_t addr, uint64_t length, struct 
 		.va = addr,
 		.backing = MEM_MIRROR,
 		.fd = fd,
+		.mirror = &mirror,
 		.offset = addr,
 		.numa_node = -1,
 	};
 
+	assert_int_equal(fstat(fd, &mirror), 0);
 	assert_int_equal(mem_mr_register(f->mem, &a, info, &f->err), 0);
+}
+
+/* What a program may register counts in whole pages (verbs.mr_mb). */
+static void
+test_limit_counts_whole_pages(void **state)
+{
+	struct fixture *f = *state;
+	struct mem_mr_info info;
+	struct stat mirror;
+	struct mem_mr_attr a = {
+		.pd = f->pd,
+		.access = LW,
+		.length = 2,
+		.va = AT + PAGE - 1,
+		.backing = MEM_MIRROR,
+		.fd = mirror_of_pages(2),
+		.mirror = &mirror,
+		.offset = AT + PAGE - 1, /* a byte of each page */
+		.numa_node = -1,
+		.max_bytes = 2 * PAGE - 1,
+	};
+
+	assert_int_equal(fstat(a.fd, &mirror), 0);
+	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), -ENOMEM);
+	assert_non_null(strstr(f->err.text, "length: got 8192 in whole pages, allowed: 8191 more"));
+	a.max_bytes++;
+	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
+	deregister(f, info.key);
+	close(a.fd);
 }
 
 /* Each has its own key and ends by itself; the last one that ends unmaps. */
@@ -127,6 +160,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(test_limit_counts_whole_pages),
 		T(test_same_bytes_are_mapped_once),
 		T(test_other_bytes_are_mapped_apart),
 		T(test_another_mirror_with_the_same_descriptor),

@@ -11,6 +11,7 @@
 #include <linux/memfd.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -229,11 +230,13 @@ test_mirror_has_all_addresses(void **state)
 {
 	struct fixture *f = *state;
 	const uint64_t last = (UINT64_C(1) << 48) - 2 * PAGE;
+	struct stat mirror;
 	struct mem_mr_attr a = {
 		.pd = f->pd,
 		.access = LW,
 		.length = PAGE,
 		.va = last,
+		.mirror = &mirror,
 		.backing = MEM_MIRROR,
 		.fd = mem_mirror_create(&f->err),
 		.offset = last,
@@ -242,6 +245,7 @@ test_mirror_has_all_addresses(void **state)
 	struct mem_mr_info info;
 
 	assert_true(a.fd >= 0);
+	assert_int_equal(fstat(a.fd, &mirror), 0);
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), -EFAULT); /* no page */
 	assert_int_equal(pwrite(a.fd, "x", 1, (off_t)last), 1);
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);

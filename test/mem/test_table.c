@@ -106,30 +106,25 @@ test_oldest_free_index_is_used_first(void **state)
 	assert_int_equal(index, 2);
 }
 
-/* The highest index is taken from anywhere in the free list; the others keep their order. */
+/* Clients get the low numbers of domains, services the highest; one is used again late. */
 static void
-test_highest_index_is_taken_out(void **state)
+test_domains_are_numbered_from_both_ends(void **state)
 {
-	uint32_t ring[4] = { 0, 1, 2, 3 }, index;
-	struct index_fifo f = { ring, 4, 0, 4 };
+	struct fixture *f = *state; /* has domain 1 of 4 */
+	uint32_t pd;
 
-	(void)state;
-	assert_true(index_get(&f, &index));
-	assert_true(index_get(&f, &index));
-	index_put(&f, 1);
-	index_put(&f, 0); /* 2, 3, 1, 0 */
-	assert_true(index_get_top(&f, &index));
-	assert_int_equal(index, 3);
-	assert_true(index_get(&f, &index));
-	assert_int_equal(index, 2);
-	assert_true(index_get(&f, &index));
-	assert_int_equal(index, 1);
-	index_put(&f, 3);
-	assert_true(index_get_top(&f, &index));
-	assert_int_equal(index, 3);
-	assert_true(index_get_top(&f, &index));
-	assert_int_equal(index, 0);
-	assert_false(index_get_top(&f, &index));
+	assert_int_equal(mem_pd_alloc_top(f->mem, &pd, NULL), 0);
+	assert_int_equal(pd, 4);
+	assert_int_equal(mem_pd_alloc(f->mem, &pd, NULL), 0);
+	assert_int_equal(pd, 2);
+	assert_int_equal(mem_pd_free(f->mem, 2, NULL), 0);
+	assert_int_equal(mem_pd_alloc(f->mem, &pd, NULL), 0);
+	assert_int_equal(pd, 3);
+	assert_int_equal(mem_pd_alloc_top(f->mem, &pd, NULL), 0);
+	assert_int_equal(pd, 2);
+	assert_int_equal(mem_pd_alloc_top(f->mem, &pd, NULL), -ENOMEM);
+	for (pd = 2; pd <= 4; pd++)
+		assert_int_equal(mem_pd_free(f->mem, pd, NULL), 0);
 }
 
 /*
@@ -143,13 +138,13 @@ test_region_being_deregistered_takes_no_window(void **state)
 	uint32_t key = region(f, ALL, 0, 64);
 	struct mem_mr *mr = &f->mem->mrs[key_index(&f->mem->keys, key)];
 
-	assert_true(mr_hold(mr));
+	assert_true(count_up(&mr->windows));
 	assert_int_equal(mem_mr_deregister(f->mem, key, NULL), -EBUSY);
-	mr_release(mr);
+	count_down(&mr->windows);
 	assert_int_equal(mem_mr_deregister(f->mem, key, NULL), -EAGAIN);
-	assert_false(mr_hold(mr));
+	assert_false(count_up(&mr->windows));
 	deregister(f, key);
-	assert_false(mr_hold(mr));
+	assert_false(count_up(&mr->windows));
 }
 
 /*
@@ -185,7 +180,7 @@ main(void)
 		cmocka_unit_test(test_record_is_read_by_its_key_only),
 		cmocka_unit_test(test_record_is_never_read_torn),
 		cmocka_unit_test(test_oldest_free_index_is_used_first),
-		cmocka_unit_test(test_highest_index_is_taken_out),
+		T(test_domains_are_numbered_from_both_ends),
 		T(test_region_being_deregistered_takes_no_window),
 		T(test_bound_windows_are_counted_by_qp),
 	};

@@ -7,8 +7,8 @@ usage: count_instructions.py POLCA_BENCH [--case TEXT] [--update]
 
 Both roles run by turns on one lcore in virtual time under valgrind, with a CRC kernel and string
 functions that every x86 CPU since 2013 has: the figures are those of the compiler and the code, not of
-the machine. More than 5 % away from the table, either way, is a failure: a gain is written down, too
-(--update).
+the machine, but for one per cent on a busy one. More than 2 % away from the table in each of three runs,
+either way, is a failure: a gain is written down, too (--update).
 """
 import argparse
 import concurrent.futures
@@ -24,8 +24,9 @@ TABLE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "performance.md"
 BEGIN = "<!-- instructions: test/perf/count_instructions.py --update -->"
 END = "<!-- instructions: end -->"
 HEAD = ("| Instructions | for | Requester | Responder | Together |", "|---|---|---|---|---|")
-TOLERANCE = 0.05
-FEW = 20  # of fewer instructions, one more or less is nothing
+TOLERANCE = 0.02
+RUNS = 3  # at most, until one is as written
+FEW = 50  # of fewer instructions, one more or less is nothing
 
 # name, what the figure is for, what polca-bench is told, messages, packets of a message
 SMALL = "-s 64 -q 4 -t 32"
@@ -47,12 +48,18 @@ CLIENTS = [
     ("Write of a program", "64 bytes, beyond own", "write", 4000, 1),
     ("Send of a program", "64 bytes, beyond own", "send", 4000, 1),
 ]
-# Programs that do nothing: what the worker executes more in a turn, in all of it.
+# Turns in which nothing happens, in all of them: without a program, and what the worker executes more with programs
+# that do nothing.
 IDLE = [
+    ("No program", "an idle turn", "clients", 1600, 1),
     ("64 idle programs", "a turn, beyond none", "clients", 1600, 1),
     ("10,000 idle queue pairs", "a turn, beyond none", "qps", 1600, 1),
 ]
-IDLE_ROLES = {"clients": (("idle_turn_clients", "idle_turn_empty"),), "qps": (("idle_turn_qps", "idle_turn_clients"),)}
+IDLE_ROLES = {
+    "No program": (("idle_turn_empty",),),
+    "64 idle programs": (("idle_turn_clients", "idle_turn_empty"),),
+    "10,000 idle queue pairs": (("idle_turn_qps", "idle_turn_clients"),),
+}
 CLIENT_ROLES = (("clients_post", "rc_post_send", "rc_post_recv"), ("clients_complete", "rc_cq_poll"))
 
 
@@ -88,7 +95,7 @@ def count(bench, case):
     name, _, args, messages, packets = case
     if case in CLIENTS + IDLE:
         program = pathlib.Path(bench).resolve().parents[2] / "test" / "perf" / "client_count"
-        roles = IDLE_ROLES.get(args, CLIENT_ROLES)
+        roles = IDLE_ROLES.get(name, CLIENT_ROLES)
         collect = "client_idle" if case in IDLE else "client_messages"
         command = [program, args, str(messages)]
     else:
@@ -110,6 +117,19 @@ def count(bench, case):
     return figures + [0] * (2 - len(figures))
 
 
+def off(old, figures):
+    """How far a row is from what is written, as a share of it."""
+    return 1 if old is None else (sum(figures) - old) / max(old, FEW)
+
+
+def count_until_as_written(bench, case, old):
+    for _ in range(RUNS):
+        figures = count(bench, case)
+        if abs(off(old, figures)) <= TOLERANCE:
+            break
+    return figures
+
+
 def table_rows(text):
     """What is written: name -> together."""
     if BEGIN not in text or END not in text:
@@ -120,7 +140,7 @@ def table_rows(text):
 
 
 def update(text, figures):
-    rows = [f"| {name} | {what} | {a:.0f} | {b:.0f} | {a + b:.0f} |"
+    rows = [f"| {name} | {what} | {a:.0f} | {b:.0f} | {a + b:.0f} |".replace("-0", "0")
             for (name, what, *_), (a, b) in figures]
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     TABLE.write_text("\n".join([before + BEGIN, *HEAD, *rows, END + after]))
@@ -132,11 +152,11 @@ def compare(written, figures):
     print(f"{'':24} {'for':18} {'requester':>9} {'responder':>9} {'together':>9} {'written':>8}")
     for (name, what, *_), (a, b) in figures:
         old = written.get(name)
-        off = 1 if old is None else abs(a + b - old) / max(old, FEW)
-        wrong += off > TOLERANCE
+        share = off(old, (a, b))
+        wrong += abs(share) > TOLERANCE
         print(f"{name:24} {what:18} {a:9.0f} {b:9.0f} {a + b:9.0f} {old or 0:8.0f} "
-              f"{f'{(a + b - old) / max(old, FEW):+.1%}' if old is not None else 'missing'}"
-              f"{'  not as docs/performance.md says' if off > TOLERANCE else ''}")
+              f"{f'{share:+.1%}' if old is not None else 'missing'}"
+              f"{'  not as docs/performance.md says' if abs(share) > TOLERANCE else ''}")
     return wrong
 
 
@@ -154,7 +174,9 @@ def main():
     text = TABLE.read_text()
     written = table_rows(text)
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        figures = list(zip(cases, pool.map(lambda c: count(a.bench, c), cases)))
+        figures = list(zip(cases, pool.map(
+            lambda c: count(a.bench, c) if a.update else
+            count_until_as_written(a.bench, c, written.get(c[0])), cases)))
     wrong = compare(written, figures)
     if a.update:
         update(text, figures)

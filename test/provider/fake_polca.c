@@ -23,6 +23,7 @@
 
 #include <cmocka.h>
 
+#include "../passing.h"
 #include "fake_polca.h"
 
 #define PAGE         ((size_t)4096)
@@ -32,6 +33,7 @@
 struct fake_session {
 	struct fake_seen *seen;
 	uint64_t features;
+	uint32_t minor;
 	int client;
 	int mirror;
 	uint64_t last_region; /* address */
@@ -50,46 +52,24 @@ fake_check(bool good, const char *what)
 static ssize_t
 fake_receive(struct fake_session *s, struct ring_request *req)
 {
-	char control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { req, sizeof(*req) };
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(s->client, &m, MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-	int fd;
+	int fds[PASSING_MAX];
+	unsigned int num_fds;
+	ssize_t n = passing_receive(s->client, req, sizeof(*req), fds, &num_fds, 0);
 
-	if (h != NULL && h->cmsg_type == SCM_RIGHTS) {
-		memcpy(&fd, CMSG_DATA(h), sizeof(fd));
-		close(fd);
-		s->seen->descriptors++;
-	}
+	s->seen->descriptors += num_fds;
+	while (num_fds > 0)
+		close(fds[--num_fds]);
 	return n;
 }
 
 static void
 fake_reply(const struct fake_session *s, const struct ring_reply *reply, const int *fds,
-	size_t num_fds)
+	unsigned int num_fds)
 {
-	char control[CMSG_SPACE(sizeof(int) * FDS_MAX)] = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)reply, sizeof(*reply) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *h;
-
-	if (num_fds > 0) {
-		m.msg_control = control;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * num_fds);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int) * num_fds);
-		memcpy(CMSG_DATA(h), fds, sizeof(int) * num_fds);
-	}
-	fake_check(sendmsg(s->client, &m, MSG_NOSIGNAL) == sizeof(*reply), "sendmsg");
-	for (size_t i = 0; i < num_fds; i++)
+	fake_check(passing_send(s->client, reply, sizeof(*reply), fds, num_fds, 0) ==
+			sizeof(*reply),
+		"sendmsg");
+	for (unsigned int i = 0; i < num_fds; i++)
 		if (fds[i] != s->mirror)
 			close(fds[i]);
 }
@@ -103,7 +83,7 @@ fake_memfd(const char *name, off_t bytes)
 	return fd;
 }
 
-static size_t
+static unsigned int
 fake_hello(struct fake_session *s, const struct ring_request *req, struct ring_reply *reply,
 	int *fds)
 {
@@ -115,15 +95,17 @@ fake_hello(struct fake_session *s, const struct ring_request *req, struct ring_r
 	fake_check(pipe2(&fds[3], O_CLOEXEC) == 0, "pipe");
 	reply->hello = (struct ring_hello_reply){
 		.major = RING_MAJOR,
+		.minor = s->minor,
 		.features = s->features & req->hello.features,
 		.geometry = { 4 * PAGE, PAGE, 2 * PAGE, 3 * PAGE, 1, 1 },
 		.limits = { .max_mr = 8, .max_pd = 8 },
+		.version = FAKE_VERSION,
 	};
 	return RING_HELLO_FDS;
 }
 
 /* @return how many descriptors go with the reply */
-static size_t
+static unsigned int
 fake_answer(struct fake_session *s, const struct ring_request *req, struct ring_reply *reply,
 	int *fds)
 {
@@ -134,6 +116,7 @@ fake_answer(struct fake_session *s, const struct ring_request *req, struct ring_
 		fake_check(pipe2(fds, O_CLOEXEC) == 0, "pipe");
 		return RING_CHANNEL_FDS;
 	case RING_MR_REGISTER:
+	case RING_MR_REGISTER_RANGE:
 		s->last_region = req->mr.addr;
 		reply->mr.key = 0x100;
 		return 0;
@@ -166,7 +149,7 @@ fake_serve(int listener, struct fake_session *s, enum fake_end end)
 	fake_check(s->client >= 0, "accept");
 	while (fake_receive(s, &req) > 0) {
 		struct ring_reply reply = { 0 };
-		size_t num_fds;
+		unsigned int num_fds;
 
 		fake_check(req.code < RING_REQUESTS, "code");
 		s->seen->requests[req.code]++;
@@ -198,7 +181,11 @@ fake_polca_start(struct fake_polca *f, uint64_t features, enum fake_end end)
 	f->pid = fork();
 	assert_true(f->pid >= 0);
 	if (f->pid == 0) {
-		struct fake_session s = { .seen = f->seen, .features = features };
+		struct fake_session s = {
+			.seen = f->seen,
+			.features = features,
+			.minor = f->minor,
+		};
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		fake_serve(listener, &s, end);

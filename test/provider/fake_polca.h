@@ -24,6 +24,7 @@ enum fake_end {
 };
 
 #define FAKE_WRITTEN 0x5a
+#define FAKE_VERSION "fake 0.1"
 
 /** Shared by both processes. */
 struct fake_seen {
@@ -33,6 +34,7 @@ struct fake_seen {
 };
 
 struct fake_polca {
+	uint32_t minor; /**< that it tells; before fake_polca_start() */
 	char socket[64];
 	pid_t pid;
 	struct fake_seen *seen;

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +68,8 @@ device_open(struct device_fixture *f, uint64_t features, enum fake_end end)
 	struct verbs_context *verbs;
 
 	memset(f, 0, sizeof(*f));
+	/* the number of the version says the contrary of the features: these alone count */
+	f->fake.minor = features == 0 ? UINT32_MAX : 0;
 	fake_polca_start(&f->fake, features, end);
 	snprintf(f->device.socket, sizeof(f->device.socket), "%s", f->fake.socket);
 	snprintf(f->device.verbs.device.name, sizeof(f->device.verbs.device.name), "polca0");
@@ -138,6 +142,135 @@ test_polca_without_features(void **state)
 	device_end(&f);
 	munmap(shared, PAGE);
 	close(file);
+}
+
+/* A region with rights that cannot be kept is not made; hints change nothing. */
+static void
+test_access_flags_that_are_not_there(void **state)
+{
+	static const int refused[] = { IBV_ACCESS_ON_DEMAND, IBV_ACCESS_ZERO_BASED, 1 << 15 };
+	const int hints = IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING;
+	struct device_fixture f;
+	struct ibv_mr *mr;
+
+	(void)state;
+	device_open(&f, 0, FAKE_HANGS_UP);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		errno = 0;
+		assert_null(ibv_reg_mr(f.pd, f.page, 8, IBV_ACCESS_LOCAL_WRITE | refused[i]));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+	assert_int_equal(requests_seen(&f, RING_MR_REGISTER), 1); /* the fixture's region */
+	mr = ibv_reg_mr(f.pd, f.page, 8, IBV_ACCESS_LOCAL_WRITE | hints);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dereg_mr(f.mr), 0);
+	ibv_close_device(f.context);
+	device_end(&f);
+}
+
+/* --- memory to whose file nothing leads --- */
+
+/*
+ * The kernel opens a file by the address of a mapping for these two capabilities only. Without
+ * them, the provider has to ask polca, as that of an ordinary user has.
+ */
+static struct __user_cap_data_struct capabilities_before[_LINUX_CAPABILITY_U32S_3];
+
+static void
+capabilities_set(const struct __user_cap_data_struct *data)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+
+	assert_int_equal(syscall(SYS_capset, &header, data), 0);
+}
+
+static void
+become_ordinary(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct ordinary[_LINUX_CAPABILITY_U32S_3];
+
+	assert_int_equal(syscall(SYS_capget, &header, capabilities_before), 0);
+	memcpy(ordinary, capabilities_before, sizeof(ordinary));
+	ordinary[0].effective &= ~CAP_TO_MASK(CAP_SYS_ADMIN);
+	ordinary[1].effective &= ~CAP_TO_MASK(CAP_CHECKPOINT_RESTORE);
+	capabilities_set(ordinary);
+}
+
+/* Register MAP_SHARED | MAP_ANONYMOUS, as an ordinary user. @param text  what the program reads */
+static struct ibv_mr *
+register_nameless(struct ibv_pd *pd, void *memory, char text[1024])
+{
+	int stderr_before = dup(STDERR_FILENO), file = memfd_create("stderr", MFD_CLOEXEC);
+	struct ibv_mr *mr;
+
+	dup2(file, STDERR_FILENO);
+	become_ordinary();
+	mr = register_shared(pd, memory);
+	capabilities_set(capabilities_before);
+	dup2(stderr_before, STDERR_FILENO);
+	close(stderr_before);
+	memset(text, 0, 1024);
+	assert_true(pread(file, text, 1023, 0) >= 0);
+	close(file);
+	return mr;
+}
+
+/* A polca of before ranges is never asked for one: the program's line says what to do. */
+static void
+test_polca_without_ranges(void **state)
+{
+	static const uint64_t older[] = { 0, RING_FEATURE_WINDOWS, RING_FEATURE_SHARED,
+		RING_FEATURES & ~RING_FEATURE_RANGES };
+	uint8_t *shared = map_page(MAP_SHARED);
+	struct device_fixture f;
+	char text[1024];
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(older) / sizeof(older[0]); i++) {
+		device_open(&f, older[i], FAKE_HANGS_UP);
+		assert_null(register_nameless(f.pd, shared, text));
+		assert_int_equal(requests_seen(&f, RING_MR_REGISTER_RANGE), 0);
+		assert_int_equal(requests_seen(&f, RING_MR_REGISTER), 1);
+		assert_int_equal(f.fake.seen->descriptors, 0);
+		assert_non_null(strstr(text, "cannot be registered"));
+		if ((older[i] & RING_FEATURE_SHARED) != 0)
+			assert_non_null(strstr(text,
+				"this polca (" FAKE_VERSION ") does not: keep a "
+				"descriptor of it open"));
+		assert_int_equal(ibv_dereg_mr(f.mr), 0); /* all else works */
+		ibv_close_device(f.context);
+		device_end(&f);
+	}
+	munmap(shared, PAGE);
+}
+
+static void
+test_polca_with_ranges(void **state)
+{
+	uint8_t *shared = map_page(MAP_SHARED);
+	struct device_fixture f;
+	struct ibv_mr *mr;
+	char text[1024];
+
+	(void)state;
+	device_open(&f, RING_FEATURES, FAKE_HANGS_UP);
+	mr = register_nameless(f.pd, shared, text);
+	assert_non_null(mr);
+	assert_string_equal(text, "");
+	assert_int_equal(requests_seen(&f, RING_MR_REGISTER_RANGE), 1);
+	assert_int_equal(f.fake.seen->descriptors, 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	ibv_close_device(f.context);
+	device_end(&f);
+	/* it stands beside another feature: who cannot share memory at all does not ask for this */
+	device_open(&f, RING_FEATURE_RANGES, FAKE_HANGS_UP);
+	assert_null(register_nameless(f.pd, shared, text));
+	assert_int_equal(requests_seen(&f, RING_MR_REGISTER_RANGE), 0);
+	ibv_close_device(f.context);
+	device_end(&f);
+	munmap(shared, PAGE);
 }
 
 /* Each of the two stands for itself. */
@@ -244,6 +377,84 @@ descriptors_of_devices(void)
 	return n;
 }
 
+static unsigned int
+threads_of_program(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned int n = 0;
+
+	assert_non_null(tasks);
+	while (readdir(tasks) != NULL)
+		n++;
+	closedir(tasks);
+	return n;
+}
+
+static void
+close_epolls(void)
+{
+	char path[32], text[64];
+	ssize_t len;
+	int fd;
+
+	for (fd = 3; fd < 1024; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		len = readlink(path, text, sizeof(text) - 1);
+		text[len > 0 ? len : 0] = '\0';
+		if (strcmp(text, "anon_inode:[eventpoll]") == 0)
+			close(fd);
+	}
+}
+
+/*
+ * Daemons close all descriptors, also the provider's: its thread ends instead of taking a whole
+ * CPU, and the next device has another one.
+ */
+static void
+test_program_closes_the_watchers_descriptor(void **state)
+{
+	struct device_fixture f;
+	unsigned int threads;
+
+	(void)state;
+	device_open(&f, RING_FEATURES, FAKE_HANGS_UP);
+	threads = threads_of_program();
+	close_epolls();
+	fake_polca_stop(&f.fake); /* the last event that it gets */
+	while (threads_of_program() == threads)
+		usleep(1000);
+	assert_int_equal(ibv_dereg_mr(f.mr), 0);
+	ibv_close_device(f.context);
+	munmap(f.page, PAGE);
+	device_open(&f, RING_FEATURES, FAKE_HANGS_UP);
+	assert_int_equal(threads_of_program(), threads);
+	assert_int_equal(ibv_dereg_mr(f.mr), 0);
+	ibv_close_device(f.context);
+	device_end(&f);
+}
+
+/* A channel of another device, or of one that was open before polca's restart. */
+static void
+test_channel_of_another_device_is_refused(void **state)
+{
+	struct ibv_comp_channel *channel, other;
+	struct device_fixture f;
+
+	(void)state;
+	device_open(&f, RING_FEATURES, FAKE_HANGS_UP);
+	channel = ibv_create_comp_channel(f.context);
+	assert_non_null(channel);
+	other = *channel;
+	other.fd = -1;
+	errno = 0;
+	assert_null(ibv_create_cq(f.context, 1, NULL, &other, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+	assert_int_equal(ibv_dereg_mr(f.mr), 0);
+	ibv_close_device(f.context);
+	device_end(&f);
+}
+
 /*
  * Of its parent's devices a child has nothing: neither the connection nor the mirror nor an end of
  * a pipe to which polca writes. It may close the device; that ends nothing else.
@@ -320,8 +531,13 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_polca_without_features),
 		cmocka_unit_test(test_polca_with_one_feature),
+		cmocka_unit_test(test_access_flags_that_are_not_there),
+		cmocka_unit_test(test_polca_without_ranges),
+		cmocka_unit_test(test_polca_with_ranges),
 		cmocka_unit_test(test_close_waits_until_polca_has_let_go),
 		cmocka_unit_test(test_close_while_polca_hangs),
+		cmocka_unit_test(test_program_closes_the_watchers_descriptor),
+		cmocka_unit_test(test_channel_of_another_device_is_refused),
 		cmocka_unit_test(test_forked_child_keeps_no_descriptor),
 		cmocka_unit_test(test_child_forked_during_close_keeps_no_descriptor),
 	};

@@ -24,10 +24,10 @@
 #include <cmocka.h>
 
 #include "../open_descriptors.h"
+#include "../passing.h"
 #include "provider.h"
 
 #define UNTOUCHED (-7)
-#define SEND_MOST 16
 
 /* No device is open in this program. */
 void
@@ -47,24 +47,12 @@ contexts_mirror(const struct polca_device *device)
 static void
 reply_with(int server, const struct ring_reply *reply, unsigned int num_fds, int file)
 {
-	char control[CMSG_SPACE(sizeof(int) * SEND_MOST)] = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)reply, sizeof(*reply) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	int fds[SEND_MOST];
-	struct cmsghdr *h;
+	int fds[PASSING_MAX];
 
 	for (unsigned int i = 0; i < num_fds; i++)
 		fds[i] = file;
-	if (num_fds > 0) {
-		m.msg_control = control;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * num_fds);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int) * num_fds);
-		memcpy(CMSG_DATA(h), fds, sizeof(int) * num_fds);
-	}
-	assert_int_equal(sendmsg(server, &m, 0), sizeof(*reply));
+	assert_int_equal(passing_send(server, reply, sizeof(*reply), fds, num_fds, 0),
+		sizeof(*reply));
 }
 
 static int
@@ -80,7 +68,7 @@ open_null(void)
 static void
 test_a_reply_with_more_descriptors_than_asked_for(void **state)
 {
-	static const unsigned int sent[] = { 0, 1, 2, 3, SEND_MOST };
+	static const unsigned int sent[] = { 0, 1, 2, 3, PASSING_MAX };
 	struct ring_reply reply = { 0 };
 	int pair[2], null = open_null();
 
@@ -88,16 +76,16 @@ test_a_reply_with_more_descriptors_than_asked_for(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	for (unsigned int i = 0; i < sizeof(sent) / sizeof(sent[0]); i++) {
 		unsigned int before = open_descriptors();
-		int got[SEND_MOST];
+		int got[PASSING_MAX];
 		struct ring_request req = { 0 };
 
-		for (unsigned int k = 0; k < SEND_MOST; k++)
+		for (unsigned int k = 0; k < PASSING_MAX; k++)
 			got[k] = UNTOUCHED;
 		reply_with(pair[1], &reply, sent[i], null);
 		assert_int_equal(polca_socket_ask(pair[0], RING_CM_CHANNEL_OPEN, &req, 0, &reply,
 					 got),
 			0);
-		for (unsigned int k = 1; k < SEND_MOST; k++)
+		for (unsigned int k = 1; k < PASSING_MAX; k++)
 			assert_int_equal(got[k], UNTOUCHED);
 		if (sent[i] > 0)
 			assert_int_equal(close(got[0]), 0);

@@ -44,7 +44,11 @@ wr_fixture_make(struct wr_fixture *f)
 	bells = 0;
 	ring_end_init(&f->qp.send, f->ring, ENTRIES, STRIDE, &f->head, &f->tail);
 	pthread_spin_init(&f->qp.send_lock, PTHREAD_PROCESS_PRIVATE);
-	f->qp.caps = (struct ring_caps){ .max_send_sge = 2, .max_inline_data = 32 };
+	f->qp.caps = (struct ring_caps){
+		.max_send_wr = ENTRIES,
+		.max_send_sge = 2,
+		.max_inline_data = 32,
+	};
 	f->qp.verbs.qp.state = IBV_QPS_RTS;
 	wr_set_operations(&f->qp);
 	f->ex = &f->qp.verbs.qp_ex;
@@ -162,6 +166,49 @@ test_batch_given_up_after_one_posted(void **state)
 	expect_keys(&f, 1);
 }
 
+/* An Atomic gets the 8 bytes that it returns: with none, or with others, nothing is posted. */
+static void
+test_atomics_without_their_data(void **state)
+{
+	struct wr_fixture f;
+
+	(void)state;
+	wr_fixture_make(&f);
+	for (unsigned int i = 0; i < 4; i++) {
+		ibv_wr_start(f.ex);
+		ibv_wr_atomic_fetch_add(f.ex, KEY, 0, 1);
+		if (i > 1)
+			ibv_wr_set_sge(f.ex, KEY, 0, i == 2 ? 4 : 8);
+		if (i > 0)
+			ibv_wr_send(f.ex);
+		assert_int_equal(ibv_wr_complete(f.ex), i == 3 ? 0 : EINVAL);
+		assert_int_equal(f.head, i == 3 ? 2 : 0);
+	}
+}
+
+/* What the program gives last are a request's data. */
+static void
+test_data_given_twice(void **state)
+{
+	struct wr_fixture f;
+	char data[8] = "inline";
+
+	(void)state;
+	wr_fixture_make(&f);
+	ibv_wr_start(f.ex);
+	ibv_wr_send(f.ex);
+	ibv_wr_set_sge(f.ex, KEY, 0, 64);
+	ibv_wr_set_inline_data(f.ex, data, sizeof(data));
+	ibv_wr_send(f.ex);
+	ibv_wr_set_inline_data(f.ex, data, sizeof(data));
+	ibv_wr_set_sge(f.ex, KEY, 0, 64);
+	assert_int_equal(ibv_wr_complete(f.ex), 0);
+	assert_int_equal(batch_entry(&f, 0)->flags, IBV_SEND_INLINE);
+	assert_int_equal(batch_entry(&f, 0)->num_sge, 0);
+	assert_int_equal(batch_entry(&f, 1)->flags, 0);
+	assert_int_equal(batch_entry(&f, 1)->num_sge, 1);
+}
+
 /*
  * The layouts of rdma-core 36, 44 and 56 on a machine of 64 bits, from its libibverbs/driver.h:
  * what libibverbs and a provider share without a public header.
@@ -221,6 +268,8 @@ main(void)
 		cmocka_unit_test(test_batch_with_an_error),
 		cmocka_unit_test(test_batch_that_does_not_fit),
 		cmocka_unit_test(test_batch_given_up_after_one_posted),
+		cmocka_unit_test(test_atomics_without_their_data),
+		cmocka_unit_test(test_data_given_twice),
 		cmocka_unit_test(test_layouts_of_the_private_abi),
 		cmocka_unit_test(test_mark_of_extended_queue_pairs),
 	};

@@ -8,6 +8,20 @@
 
 #include "pair.h"
 
+const struct rc_congestion usual_congestion = {
+	.dcqcn = true,
+	.g = 256,
+	.alpha_timer = 55,
+	.increase_timer = 55,
+	.byte_counter = 10000000,
+	.fast_recovery = 5,
+	.rate_ai = 40,
+	.rate_hai = 400,
+	.min_rate = 10,
+	.max_rate = 8000,
+	.cut_interval = 4,
+};
+
 #define SCRIPTED_QPN 0x456
 
 /* --- the wire --- */
@@ -468,11 +482,11 @@ qp_attr_of(const struct node *n)
 		.rq_psn = c->psn,
 		.sq_psn = c->psn,
 		.dest_qp_num = n->peer->qpn,
-		.alt_av = av_of(n, 1),
-		.alt_neighbour = PATH_NO_NEIGHBOUR,
-		.alt_pkey = 0xFFFF,
-		.alt_port = 1,
-		.alt_timeout = c->timeout,
+		.alt.av = av_of(n, 1),
+		.alt.neighbour = PATH_NO_NEIGHBOUR,
+		.alt.pkey = 0xFFFF,
+		.alt.port = 1,
+		.alt.timeout = c->timeout,
 	};
 }
 
@@ -557,7 +571,7 @@ pair_node_create(struct node *n)
 	struct qp_init_attr init;
 	struct error err = { "" };
 
-	dc.limits.max_qp = 64;
+	dc.limits.max_qp = c->max_qp;
 	dc.limits.window = c->window;
 	dc.limits.ack_interval = c->ack_interval;
 	dc.limits.min_ack_timeout = c->min_ack_timeout;
@@ -608,11 +622,12 @@ pair_create(const struct pair_config *config)
 	DEFAULT(rd_atomic, 4);
 	DEFAULT(send_wr, 64);
 	DEFAULT(cq_depth, 128);
+	DEFAULT(max_qp, 64);
 	DEFAULT(workers, 2);
 	DEFAULT(window, 1024);
 	DEFAULT(ack_interval, 64);
 	for (n = &p->a; n <= &p->b; n++) {
-		n->sink = (struct tx_sink){ pair_reserve, pair_commit };
+		n->sink = (struct tx_sink){ pair_reserve, pair_commit, tx_send_in_parts };
 		n->pair = p;
 		n->peer = n == &p->a ? &p->b : &p->a;
 		n->room = UINT32_MAX;

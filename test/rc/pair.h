@@ -22,6 +22,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "../wire/build.h"
 #include "rc/rc.h"
 #include "wire/wire.h"
 
@@ -40,6 +41,7 @@ struct pair_config {
 	uint8_t rd_atomic; /* 0: 4 */
 	uint32_t send_wr; /* 0: 64 */
 	uint32_t cq_depth; /* 0: 128 */
+	uint32_t max_qp; /* 0: 64 */
 	unsigned int workers; /* most workers of a device, 0: 2 */
 	uint32_t window; /* 0: 1024 */
 	uint32_t ack_interval; /* 0: 64 */
@@ -170,5 +172,8 @@ void must_modify(struct node *n, enum qp_state state, uint32_t mask);
 struct rc_qp_info info_of(const struct node *n);
 enum qp_state state_of(const struct node *n);
 struct rc_counters counters_of(const struct node *n);
+
+/* Settings of DCQCN. Tests of time change what they are about. */
+extern const struct rc_congestion usual_congestion;
 
 #endif

@@ -254,7 +254,7 @@ peer_create(const struct peer_config *config)
 		p->config.recv_wr = 16;
 	if (p->config.cq_depth == 0)
 		p->config.cq_depth = 64;
-	p->sink = (struct tx_sink){ peer_sink_reserve, peer_sink_commit };
+	p->sink = (struct tx_sink){ peer_sink_reserve, peer_sink_commit, tx_send_in_parts };
 	p->sink_room = UINT32_MAX;
 
 	dc.limits.max_qp = 16;

@@ -192,7 +192,7 @@ local_swaps(void *arg)
 	for (i = 0; i < ROUNDS; i++) {
 		old = __atomic_load_n((uint64_t *)arg, __ATOMIC_RELAXED);
 		for (;; old = got) {
-			got = rc_atomic_cmp_swap(arg, old, old + 1);
+			got = rc_atomic(arg, RC_CMP_SWAP, old, old + 1);
 			if (got == old)
 				break;
 		}

@@ -164,6 +164,25 @@ test_ghost_naks(void **state)
 	assert_int_equal(counters_of(&p->a).rcvd_rnr_err, 0);
 }
 
+/* A NAK behind a Read without a response: the response is lost, and the Read is sent again. */
+static void
+test_nak_behind_a_lost_response(void **state)
+{
+	static const uint8_t naks[] = { 0x61, 0x62, 0x63 };
+	struct pair *p = *state;
+	unsigned int i;
+
+	post(&p->a, WR_RDMA_READ, 1, 1); /* 201 */
+	post(&p->a, WR_RDMA_WRITE, 2, 1); /* 202 */
+	transmit(&p->a);
+	completer_forget_sent(&p->a);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(nak(p, naks[i], 202), VERDICT_IMPLIED_NAK);
+	assert_int_equal(state_of(&p->a), QPS_RTS);
+	assert_int_equal(counters_of(&p->a).req_remote_access_errors, 0);
+	expect_no_wc(&p->a);
+}
+
 /* rc-transport 3: syndromes 010xxxxx, 1xxxxxxx and NAK codes 4 to 31 are reserved: dropped */
 static void
 test_reserved_syndromes(void **state)
@@ -1321,6 +1340,7 @@ main(void)
 		SCRIPTED(test_ghost_and_duplicate_acks),
 		SCRIPTED(test_newest_ack_received_again),
 		SCRIPTED(test_ghost_naks),
+		SCRIPTED(test_nak_behind_a_lost_response),
 		SCRIPTED(test_reserved_syndromes),
 		SCRIPTED(test_acknowledge_with_payload_is_dropped),
 		OWN(test_ack_past_read_is_implied_nak),

@@ -19,20 +19,6 @@
 #define NEVER 1000000000u /* microseconds */
 #define MAX   8000
 
-static const struct rc_congestion usual = {
-	.dcqcn = true,
-	.g = 256,
-	.alpha_timer = 55,
-	.increase_timer = 55,
-	.byte_counter = 10000000,
-	.fast_recovery = 5,
-	.rate_ai = 40,
-	.rate_hai = 400,
-	.min_rate = 10,
-	.max_rate = MAX,
-	.cut_interval = 4,
-};
-
 static struct pair *
 dcqcn_make(void **state, const struct rc_congestion *congestion)
 {
@@ -87,7 +73,7 @@ rate(struct pair *p)
 static void
 test_first_cnps_halve_the_rate(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	assert_int_equal(rate(p), 0);
 	dcqcn_cut(p);
@@ -101,7 +87,7 @@ test_first_cnps_halve_the_rate(void **state)
 static void
 test_alpha_decays_without_cnps(void **state)
 {
-	struct rc_congestion c = usual;
+	struct rc_congestion c = usual_congestion;
 	struct pair *p;
 
 	c.increase_timer = NEVER;
@@ -118,7 +104,7 @@ test_alpha_decays_without_cnps(void **state)
 static void
 test_no_decay_before_its_time(void **state)
 {
-	struct rc_congestion c = usual;
+	struct rc_congestion c = usual_congestion;
 	struct pair *p;
 
 	c.increase_timer = NEVER;
@@ -136,7 +122,7 @@ test_no_decay_before_its_time(void **state)
 static void
 test_fast_recovery_then_additive_increase(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	dcqcn_cut(p);
 	dcqcn_cut(p); /* from 4000 to 2000 */
@@ -152,7 +138,7 @@ test_fast_recovery_then_additive_increase(void **state)
 static void
 test_expiries_of_an_idle_qp_are_made_up_for(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	dcqcn_cut(p);
 	dcqcn_cut(p);
@@ -163,7 +149,7 @@ test_expiries_of_an_idle_qp_are_made_up_for(void **state)
 static void
 test_cnp_ends_an_increase(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	dcqcn_cut(p);
 	dcqcn_cut(p);
@@ -190,7 +176,7 @@ send_packets(struct pair *p, unsigned int n)
 static void
 test_byte_counter_raises_the_rate(void **state)
 {
-	struct rc_congestion c = usual;
+	struct rc_congestion c = usual_congestion;
 	struct pair *p;
 
 	c.increase_timer = NEVER;
@@ -209,7 +195,7 @@ test_byte_counter_raises_the_rate(void **state)
 static void
 test_hyper_increase_needs_both(void **state)
 {
-	struct rc_congestion c = usual;
+	struct rc_congestion c = usual_congestion;
 	struct pair *p;
 
 	c.fast_recovery = 1;
@@ -231,7 +217,7 @@ test_hyper_increase_needs_both(void **state)
 static void
 test_cnps_too_close_are_ignored(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	dcqcn_cut(p);
 	p->now += 4 * US - 1;
@@ -247,7 +233,7 @@ test_cnps_too_close_are_ignored(void **state)
 static void
 test_never_below_the_least_rate(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 	unsigned int i;
 
 	for (i = 0; i < 20; i++)
@@ -259,7 +245,7 @@ test_never_below_the_least_rate(void **state)
 static void
 test_recovered_qp_is_not_limited(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 	unsigned int before;
 
 	dcqcn_cut(p);
@@ -279,7 +265,7 @@ test_recovered_qp_is_not_limited(void **state)
 static void
 test_packets_keep_their_distance(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 3 * 1024);
@@ -301,7 +287,7 @@ test_packets_keep_their_distance(void **state)
 static void
 test_waiting_qp_leaves_the_run_queue(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 2 * 1024);
@@ -316,7 +302,7 @@ test_waiting_qp_leaves_the_run_queue(void **state)
 static void
 test_lateness_is_made_up_for(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 	unsigned int before;
 
 	dcqcn_cut(p);
@@ -346,7 +332,7 @@ dcqcn_request(struct pair *p, uint8_t opcode, uint32_t psn, uint32_t len)
 static void
 test_acks_do_not_wait(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 2 * 1024);
@@ -361,7 +347,7 @@ test_acks_do_not_wait(void **state)
 static void
 test_read_responses_are_limited(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	dcqcn_cut(p);
 	assert_int_equal(dcqcn_request(p, RC_READ_REQUEST, FIRST_PSN, 3 * 1024), VERDICT_REQUEST);
@@ -378,7 +364,7 @@ test_read_responses_are_limited(void **state)
 static void
 test_full_sink_costs_no_rate(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 1024);
@@ -396,7 +382,7 @@ test_full_sink_costs_no_rate(void **state)
 static void
 test_destroyed_while_it_waits(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 	struct error err = { "" };
 
 	dcqcn_cut(p);
@@ -409,7 +395,7 @@ test_destroyed_while_it_waits(void **state)
 static void
 test_reset_forgets_the_limit(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 2 * 1024);
@@ -436,7 +422,7 @@ expire_damaged(void *pair, void *unused)
 static void
 test_the_end_of_a_wait_checks_the_queue_pair(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 	const struct rc_qp *qp = rc_qp_at(p->a.w, p->a.qpn);
 
 	dcqcn_cut(p);
@@ -452,7 +438,7 @@ test_the_end_of_a_wait_checks_the_queue_pair(void **state)
 static void
 test_off_by_default(void **state)
 {
-	struct rc_congestion off = usual;
+	struct rc_congestion off = usual_congestion;
 	struct pair *p;
 
 	off.dcqcn = false;
@@ -467,7 +453,7 @@ test_off_by_default(void **state)
 static void
 test_cnp_from_another_address_is_ignored(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 	struct av av = av_of(&p->b, 0);
 
 	av.sgid.raw[15] = 99;
@@ -481,7 +467,7 @@ static void
 test_cnp_of_another_partition_or_damaged_is_dropped(void **state)
 {
 	static const uint8_t zero[16];
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	assert_int_equal(answer(p, &(struct wire_headers){ .opcode = OPCODE_CNP, .pkey = 0x8001 },
 				 zero, sizeof(zero)),
@@ -497,7 +483,7 @@ test_cnp_of_another_partition_or_damaged_is_dropped(void **state)
 static void
 test_cnp_for_a_qp_that_sends_nothing(void **state)
 {
-	struct pair *p = dcqcn_make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	must_modify(&p->a, QPS_ERR, QP_ATTR_STATE);
 	assert_int_equal(cnp(p), VERDICT_QP_STATE);
@@ -510,7 +496,7 @@ test_native_ib_ignores_cnps(void **state)
 	struct pair *p = pair_create(&(struct pair_config){
 		.scripted = true,
 		.encap = ENCAP_IB,
-		.congestion = usual,
+		.congestion = usual_congestion,
 	});
 
 	*state = p;
@@ -523,8 +509,8 @@ test_native_ib_ignores_cnps(void **state)
 static void
 test_packets_are_ecn_capable(void **state)
 {
-	struct rc_congestion off = usual;
-	struct pair *p = dcqcn_make(state, &usual);
+	struct rc_congestion off = usual_congestion;
+	struct pair *p = dcqcn_make(state, &usual_congestion);
 
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	transmit(&p->a);

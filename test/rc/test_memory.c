@@ -54,6 +54,7 @@ struct ca {
 	struct rc_dev *dev;
 	struct rc_worker *w;
 	uint32_t pd, cq;
+	bool dcqcn; /* queue pairs have rate limiters */
 };
 
 static void
@@ -67,7 +68,8 @@ ca_init(struct ca *ca, unsigned int left)
 		.rng = &rng_kernel,
 	};
 
-	*ca = (struct ca){ .counted.left = left, .sink.reserve = memory_reserve };
+	*ca = (struct ca){ .counted.left = left,
+		.sink = { memory_reserve, NULL, tx_send_in_parts } };
 	ca->alloc = (struct allocator){ memory_counted_alloc, memory_counted_free, &ca->counted };
 	ca->mem = mem_create(&mc);
 	ca->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
@@ -99,6 +101,8 @@ ca_create(struct ca *ca, uint32_t max_qp)
 	struct rc_worker_config wc = { .wheel = ca->wheel, .tx = &ca->sink };
 
 	dc.limits.max_qp = max_qp;
+	if (ca->dcqcn)
+		dc.limits.congestion = usual_congestion;
 	ca->dev = rc_dev_create(&dc);
 	if (ca->dev == NULL)
 		return false;
@@ -139,13 +143,15 @@ static void
 test_every_allocation_may_fail(void **state)
 {
 	unsigned int left, refused = 0;
+	struct error err;
 	struct ca ca;
-	uint32_t srq;
+	uint32_t srq, cq;
 	int rc = -ENOMEM;
 
 	(void)state;
 	for (left = 0; rc != 0; left++) {
 		ca_init(&ca, left);
+		ca.dcqcn = true;
 		rc = -ENOMEM;
 		if (ca_create(&ca, 64))
 			rc = memory_make_qp(&ca, RC_NO_SRQ);
@@ -153,14 +159,65 @@ test_every_allocation_may_fail(void **state)
 			rc = rc_srq_create(ca.w, ca.pd, 16, 1, &srq, NULL);
 		if (rc == 0)
 			rc = memory_make_qp(&ca, srq);
+		if (rc == 0)
+			rc = rc_cq_create(ca.dev, 16, &cq, NULL);
+		if (rc == 0) {
+			rc = rc_cq_reserve(ca.dev, cq, 0, &err);
+			if (rc != 0)
+				assert_string_equal(err.text,
+					"no memory for 16 completions of worker 0");
+		}
+		if (rc == 0 && rc_trace_switch_all(ca.w, true) != 2)
+			rc = -ENOMEM; /* for the steps of one of the two QPs */
 		if (rc != 0) {
 			assert_int_equal(rc, -ENOMEM);
 			refused++;
 		}
 		ca_fini(&ca);
 	}
-	/* device 9 at least, worker 4, CQ 2, QPs 2, saved requests 2, SRQ 1 and its WQE's copy 1 */
-	assert_in_range(refused, 20, 30);
+	/*
+	 * device 9 at least, worker 4, CQs 4, QPs 2, rate limiters 2, saved requests 2, SRQ 1 and
+	 * its WQE's copy 1
+	 */
+	assert_in_range(refused, 24, 34);
+}
+
+/* A device or a worker with numbers that cannot be is not made, and takes no memory. */
+static void
+test_numbers_that_cannot_be(void **state)
+{
+	struct rc_worker_config wc = { 0 };
+	struct rc_dev_config dc;
+	unsigned int live;
+	struct ca ca;
+
+	(void)state;
+	ca_init(&ca, UINT32_MAX);
+	dc = (struct rc_dev_config){ .limits = rc_limits_default,
+		.workers = 1,
+		.hz = 1000000000,
+		.alloc = &ca.alloc,
+		.rng = &rng_kernel,
+		.mem = ca.mem };
+	dc.limits.max_qp = 63; /* no power of two */
+	assert_null(rc_dev_create(&dc));
+	dc.limits.max_qp = 64;
+	dc.workers = 0;
+	assert_null(rc_dev_create(&dc));
+	dc.workers = RC_WORKERS_MAX + 1;
+	assert_null(rc_dev_create(&dc));
+	assert_int_equal(ca.counted.calls, 0);
+	assert_true(ca_create(&ca, 64));
+	live = ca.counted.live;
+	wc.wheel = ca.wheel;
+	wc.tx = &ca.sink;
+	assert_null(rc_worker_create(ca.dev, &wc)); /* there is a worker 0 */
+	wc.id = 1;
+	assert_null(rc_worker_create(ca.dev, &wc));
+	assert_int_equal(rc_cq_follow(ca.dev, ca.cq + 1), -ENOENT);
+	assert_int_equal(rc_qp_join(ca.w, 5, NULL), -ENOENT);
+	assert_int_equal(ca.counted.live, live);
+	ca_fini(&ca);
 }
 
 /* 10,000 QPs with their queues and 4 saved Reads each take far fewer than 10,000 allocations. */
@@ -224,6 +281,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_allocation_may_fail),
+		cmocka_unit_test(test_numbers_that_cannot_be),
 		cmocka_unit_test(test_many_queue_pairs_take_few_allocations),
 		cmocka_unit_test_teardown(test_max_dest_rd_atomic_may_grow_in_sqd, pair_teardown),
 	};

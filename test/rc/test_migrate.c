@@ -22,7 +22,7 @@ migrate_ask(struct node *n, enum mig_state state, uint32_t mask, struct error *e
 	struct qp_attr attr = qp_attr_of(n);
 
 	attr.path_mig_state = state;
-	attr.alt_timeout = 15;
+	attr.alt.timeout = 15;
 	return modify_attr(n, &attr, mask, err);
 }
 
@@ -358,7 +358,7 @@ migrate_expect_migrated(struct node *n)
 	assert_int_equal(info.attr.av.dgid.raw[14], 1);
 	assert_int_equal(info.attr.timeout, 15);
 	assert_false(info.alt_loaded);
-	assert_int_equal(info.attr.alt_port, 0);
+	assert_int_equal(info.attr.alt.port, 0);
 	assert_int_equal(info.counters.path_migrations, 1);
 }
 
@@ -705,8 +705,8 @@ test_rearm_and_back(void **state)
 	p->a.dead = p->b.dead = 0; /* the port is up again */
 	for (n = &p->a; n <= &p->b; n++) {
 		attr = qp_attr_of(n);
-		attr.alt_av = av_of(n, 0);
-		attr.alt_port = 0;
+		attr.alt.av = av_of(n, 0);
+		attr.alt.port = 0;
 		attr.path_mig_state = MIG_REARM;
 		assert_int_equal(modify_attr(n, &attr, ALT_PATH_MIG, &err), 0);
 	}
@@ -872,8 +872,8 @@ test_alternate_pkey(void **state)
 	*state = p;
 	attr = qp_attr_of(&p->b);
 	attr.path_mig_state = MIG_REARM;
-	attr.alt_pkey_index = 3;
-	attr.alt_pkey = 0x8001;
+	attr.alt.pkey_index = 3;
+	attr.alt.pkey = 0x8001;
 	assert_int_equal(modify_attr(&p->b, &attr, ALT_PATH_MIG, &err), 0);
 	must_ask(&p->a, MIG_REARM, ALT_PATH_MIG);
 	write_both_ways(p);
@@ -903,24 +903,24 @@ test_no_alternate_path_is_all_zero(void **state)
 
 	attr = qp_attr_of(&p->a);
 	attr.path_mig_state = MIG_REARM;
-	attr.alt_pkey_index = 3;
-	attr.alt_sgid_index = 1;
-	attr.alt_src_path_bits = 3;
+	attr.alt.pkey_index = 3;
+	attr.alt.sgid_index = 1;
+	attr.alt.src_path_bits = 3;
 	assert_int_equal(modify_attr(&p->a, &attr, ALT_PATH_MIG, &err), 0);
 	must_ask(&p->b, MIG_REARM, ALT_PATH_MIG);
 	write_both_ways(p);
-	assert_int_equal(info_of(&p->a).attr.alt_src_path_bits, 3);
+	assert_int_equal(info_of(&p->a).attr.alt.src_path_bits, 3);
 	must_ask(&p->a, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE);
 	attr = info_of(&p->a).attr;
 	assert_int_equal(attr.src_path_bits, 3);
-	assert_memory_equal(&attr.alt_av, &(struct av){ .encap = 0 }, sizeof(attr.alt_av));
-	assert_int_equal(attr.alt_neighbour, 0);
-	assert_int_equal(attr.alt_pkey_index, 0);
-	assert_int_equal(attr.alt_pkey, 0);
-	assert_int_equal(attr.alt_port, 0);
-	assert_int_equal(attr.alt_sgid_index, 0);
-	assert_int_equal(attr.alt_src_path_bits, 0);
-	assert_int_equal(attr.alt_timeout, 0);
+	assert_memory_equal(&attr.alt.av, &(struct av){ .encap = 0 }, sizeof(attr.alt.av));
+	assert_int_equal(attr.alt.neighbour, 0);
+	assert_int_equal(attr.alt.pkey_index, 0);
+	assert_int_equal(attr.alt.pkey, 0);
+	assert_int_equal(attr.alt.port, 0);
+	assert_int_equal(attr.alt.sgid_index, 0);
+	assert_int_equal(attr.alt.src_path_bits, 0);
+	assert_int_equal(attr.alt.timeout, 0);
 }
 
 /* --- native IB, and the port's tables --- */
@@ -953,19 +953,19 @@ test_alternate_path_follows_its_port(void **state)
 
 	*state = p;
 	attr = qp_attr_of(&p->a);
-	attr.alt_pkey_index = 1;
-	attr.alt_src_path_bits = 3;
-	attr.alt_sgid_index = 1;
-	attr.alt_av.sl = 1;
-	attr.alt_av.port = 9; /* ignored: alt_port decides */
+	attr.alt.pkey_index = 1;
+	attr.alt.src_path_bits = 3;
+	attr.alt.sgid_index = 1;
+	attr.alt.av.sl = 1;
+	attr.alt.av.port = 9; /* ignored: alt.port decides */
 	attr.path_mig_state = MIG_REARM;
 	assert_int_equal(modify_attr(&p->a, &attr, ALT_PATH_MIG, &err), 0);
 	rc_path_changed(p->a.w, 1, &port);
 	attr = info_of(&p->a).attr;
-	assert_int_equal(attr.alt_av.slid, 0x53);
-	assert_int_equal(attr.alt_av.vl, 4);
-	assert_int_equal(attr.alt_av.sgid.raw[15], 9);
-	assert_int_equal(attr.alt_pkey, 0x8123);
+	assert_int_equal(attr.alt.av.slid, 0x53);
+	assert_int_equal(attr.alt.av.vl, 4);
+	assert_int_equal(attr.alt.av.sgid.raw[15], 9);
+	assert_int_equal(attr.alt.pkey, 0x8123);
 	/* the path in use is of port 0 */
 	assert_int_equal(attr.av.slid, 1);
 	assert_int_equal(attr.pkey, 0xFFFF);
@@ -973,7 +973,7 @@ test_alternate_path_follows_its_port(void **state)
 	rc_path_changed(p->a.w, 0, &port);
 	attr = info_of(&p->a).attr;
 	assert_int_equal(attr.av.slid, 0x60);
-	assert_int_equal(attr.alt_av.slid, 0x53);
+	assert_int_equal(attr.alt.av.slid, 0x53);
 
 	/* back to the LID that the scripted b uses, which arms */
 	port = ib_port;
@@ -1018,7 +1018,7 @@ test_alternate_next_hop(void **state)
 	struct qp_attr attr = qp_attr_of(&p->a);
 	struct error err = { "" };
 
-	attr.alt_neighbour = 7;
+	attr.alt.neighbour = 7;
 	attr.path_mig_state = MIG_REARM;
 	assert_int_equal(modify_attr(&p->a, &attr, ALT_PATH_MIG, &err), 0);
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
@@ -1039,7 +1039,7 @@ test_m_bit_of_notifications(void **state)
 	struct qp_attr attr = qp_attr_of(&p->a);
 	struct error err = { "" };
 
-	attr.alt_av.traffic_class = 3; /* ECN CE */
+	attr.alt.av.traffic_class = 3; /* ECN CE */
 	attr.path_mig_state = MIG_REARM;
 	assert_int_equal(modify_attr(&p->a, &attr, ALT_PATH_MIG, &err), 0);
 	must_ask(&p->b, MIG_REARM, ALT_PATH_MIG);

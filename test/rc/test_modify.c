@@ -216,17 +216,17 @@ test_attribute_ranges(void **state)
 	REFUSED(QPS_RTR, MASK_RTR, av.sl, 16, "sl: got 16, allowed: 0 to 15");
 	REFUSED(QPS_RTR, MASK_RTR, av.flow_label, 0x100000,
 		"flow_label: got 1048576, allowed: 0 to 1048575");
-	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt_timeout, 32,
+	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt.timeout, 32,
 		"alt_timeout: got 32, allowed: 0 to 31");
-	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt_pkey, 0x8000,
+	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt.pkey, 0x8000,
 		"alt_pkey_index: entry 0 holds no valid P_Key");
-	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt_av.sl, 16,
+	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt.av.sl, 16,
 		"alt_sl: got 16, allowed: 0 to 15");
-	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt_av.flow_label, 0x100000,
+	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt.av.flow_label, 0x100000,
 		"alt_flow_label: got 1048576, allowed: 0 to 1048575");
 	attr = good;
 	attr.qp_state = QPS_RTR;
-	memset(&attr.alt_av.dgid, 0, 16);
+	memset(&attr.alt.av.dgid, 0, 16);
 	assert_int_equal(modify_attr(&p->a, &attr, MASK_RTR | QP_ATTR_ALT_PATH, &err), -EINVAL);
 	assert_string_equal(err.text, "alt_dgid: missing");
 	attr = good;
@@ -524,7 +524,7 @@ test_create_checks(void **state)
 	} while (0)
 
 	init_attr(&p->a, &good);
-	NOT_CREATED(qp_type, QPT_UD, EINVAL, "qp_type: got 4, allowed: RC");
+	NOT_CREATED(qp_type, (enum qp_type)4, EINVAL, "qp_type: got 4, allowed: RC");
 	NOT_CREATED(cap.max_send_wr, 0, EINVAL, "max_send_wr: got 0, allowed: 1 to 16384");
 	NOT_CREATED(cap.max_send_wr, 16385, EINVAL, "max_send_wr: got 16385, allowed: 1 to 16384");
 	NOT_CREATED(cap.max_send_sge, 17, EINVAL, "max_send_sge: got 17, allowed: 0 to 16");

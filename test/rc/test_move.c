@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "pair.h"
+#include "rc/qp_directory.h"
+#include "rc/qp_move.h"
 
 #define RNR_12 (AETH_RNR_NAK | 12) /* 640 us */
 
@@ -679,6 +681,28 @@ test_moves_wait_for_the_poller(void **state)
 	expect_wc(&p->a, 33, WC_SUCCESS);
 }
 
+/* The CQ of sends has room for a fence, that of receives has none: the QP holds neither. */
+static void
+test_move_fails_at_the_second_queue(void **state)
+{
+	struct pair *p = *state;
+	struct rc_qp *qp = rc_qp_at(p->a.w, p->a.qpn);
+	struct error err = { "" };
+	unsigned int i;
+
+	for (i = 0; rc_cq_fences_reserve(p->a.w, &qp->init.recv_cq, 1, 1, NULL) == 0; i++)
+		;
+	assert_int_equal(i, 16);
+	for (i = 0; i < 20; i++)
+		assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 1, &err), -EAGAIN);
+	assert_string_equal(err.text,
+		"completion queue 1 holds completions from before earlier moves: poll it");
+	assert_ptr_equal(rc_qp_at(p->a.w, p->a.qpn), qp); /* it stays on its worker */
+	for (i = 0; rc_cq_fences_reserve(p->a.w, &qp->init.send_cq, 1, 1, NULL) == 0; i++)
+		;
+	assert_int_equal(i, 16);
+}
+
 /* A fence of one QP holds back only the ring that it is in. */
 static void
 test_other_rings_are_not_held_back(void **state)
@@ -787,9 +811,13 @@ test_destroyed_elsewhere(void **state)
 			assert_int_equal(rc_qp_import(other[0].w, qpn[i], 0), 0);
 		}
 		assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), -ENOSPC);
+		assert_true(rc_worker_full(p->a.w));
+		assert_false(rc_worker_full(other[0].w));
+		assert_int_equal(rc_worker_qps(p->a.w), 0);
 		assert_int_equal(rc_worker_qps(other[0].w), 32);
 		for (i = 0; i < 32; i++)
 			assert_int_equal(rc_qp_destroy(other[0].w, qpn[i], &err), 0);
+		assert_false(rc_worker_full(p->a.w));
 	}
 	for (i = 0; i < 32; i++)
 		assert_int_equal(rc_qp_create(other[0].w, &init, &qpn[i], &err), 0);
@@ -836,6 +864,7 @@ main(void)
 		cmocka_unit_test_teardown(test_completions_in_order, move_teardown),
 		cmocka_unit_test_teardown(test_order_over_three_workers, move_teardown),
 		PAIR(test_moves_wait_for_the_poller),
+		PAIR(test_move_fails_at_the_second_queue),
 		PAIR(test_other_rings_are_not_held_back),
 		PAIR(test_armed),
 		cmocka_unit_test_teardown(test_overrun, move_teardown),

@@ -35,7 +35,6 @@ test_completion_statuses(void **state)
 	assert_int_equal(WC_WR_FLUSH_ERR, 5);
 	assert_int_equal(WC_MW_BIND_ERR, 6);
 	assert_int_equal(WC_BAD_RESP_ERR, 7);
-	assert_int_equal(WC_LOC_ACCESS_ERR, 8);
 	assert_int_equal(WC_REM_INV_REQ_ERR, 9);
 	assert_int_equal(WC_REM_ACCESS_ERR, 10);
 	assert_int_equal(WC_REM_OP_ERR, 11);
@@ -130,7 +129,11 @@ test_asynchronous_events(void **state)
 	assert_string_equal(event_type_name(EVENT_QP_ERROR), "QP_ERROR");
 	assert_string_equal(event_type_name(EVENT_ADDRESS_CONFLICT), "ADDRESS_CONFLICT");
 	assert_string_equal(event_type_name(EVENT_PEER_PAUSED), "PEER_PAUSED");
-	assert_string_equal(event_type_name(EVENT_PEER_PAUSED + 1), "unknown");
+	assert_string_equal(event_type_name(EVENT_FLEET_LEADS), "FLEET_LEADS");
+	assert_string_equal(event_type_name(EVENT_FLEET_AWAY), "FLEET_AWAY");
+	assert_string_equal(event_type_name(EVENT_FLEET_ROOM), "FLEET_ROOM");
+	assert_string_equal(event_type_name(EVENT_FLEET_REFUSED), "FLEET_REFUSED");
+	assert_string_equal(event_type_name(EVENT_FLEET_REFUSED + 1), "unknown");
 	assert_int_equal(EVENT_CQ_ERR, 0);
 	assert_int_equal(EVENT_QP_REQ_ERR, 2);
 	assert_int_equal(EVENT_QP_ACCESS_ERR, 3);

@@ -557,7 +557,8 @@ test_all_slots_in_use(void **state)
 		receive_create(&p->a);
 	init_attr(&p->a, &init);
 	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), -ENOSPC);
-	assert_string_equal(err.text, "all 32 queue pairs of worker 0 are in use (limits.max_qp)");
+	assert_string_equal(err.text,
+		"all 32 queue pairs that worker 0 can make are in use (limits.max_qp)");
 }
 
 /* A slot is not used again until `quarantine` others were freed, if there are that many. */

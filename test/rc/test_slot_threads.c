@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/timer_wheel.h"
-#include "rc/qp_move.h"
+#include "rc/qp_directory.h"
 
 #define WORKERS 4
 #define SLOTS   (1u << 20) /* a fourth of them have worker 0 as home */
@@ -23,6 +23,7 @@
 
 struct sender {
 	struct rc_dev *dev;
+	struct rc_slots *home; /* of worker 0 */
 	unsigned int id; /* 1 to WORKERS - 1 */
 	pthread_barrier_t *start;
 };
@@ -36,7 +37,7 @@ send_home(void *arg)
 
 	pthread_barrier_wait(s->start);
 	for (i = s->id - 1; i < SLOTS / WORKERS; i += WORKERS - 1)
-		rc_slot_send_home(s->dev, i * WORKERS);
+		rc_slot_send_home(s->dev, s->home, i * WORKERS);
 	return NULL;
 }
 
@@ -85,7 +86,10 @@ test_each_slot_comes_home_once(void **state)
 	assert_int_equal(pthread_barrier_init(&start, NULL, WORKERS - 1), 0);
 	for (round = 0; round < ROUNDS; round++) {
 		for (i = 1; i < WORKERS; i++) {
-			sender[i] = (struct sender){ .dev = dev, .id = i, .start = &start };
+			sender[i] = (struct sender){ .dev = dev,
+				.home = w->slots,
+				.id = i,
+				.start = &start };
 			assert_int_equal(pthread_create(&thread[i], NULL, send_home, &sender[i]),
 				0);
 		}

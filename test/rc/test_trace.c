@@ -259,9 +259,9 @@ test_every_step_prints_on_a_line(void **state)
 	free(text);
 }
 
-/* What the timer's steps say: why it fired, and how often it may do so again. */
+/* A step's words: the event, what it was about, and how it ended. */
 static void
-test_steps_of_the_timer(void **state)
+test_words_of_qp_steps(void **state)
 {
 	static const struct {
 		struct trace_step step;
@@ -271,6 +271,13 @@ test_steps_of_the_timer(void **state)
 			"3 retries left" },
 		{ { .event = RC_STEP_RNR_OVER, .value = 6 }, "RNR wait over",
 			"the oldest request is sent again", "6 retries left" },
+		{ { .event = RC_STEP_MODIFIED, .what = QPS_RTS, .outcome = QPS_ERR }, "modify",
+			"RTS to ERR", "" },
+		{ { .event = RC_STEP_FAILED,
+			  .what = QP_FAILURE_MODIFIED,
+			  .outcome = WC_WR_FLUSH_ERR },
+			"error", "modified", "WR_FLUSH_ERR" },
+		{ { .event = RC_STEP_COUNT }, "unknown", "", "" },
 	};
 	char text[RC_STEP_TEXT_MAX];
 	unsigned int i;
@@ -301,7 +308,7 @@ main(void)
 		T(test_a_modify_to_err_is_no_failure_of_the_peer),
 		T(test_every_reason_is_explained),
 		T(test_every_step_prints_on_a_line),
-		cmocka_unit_test(test_steps_of_the_timer),
+		cmocka_unit_test(test_words_of_qp_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

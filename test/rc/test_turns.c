@@ -225,7 +225,7 @@ test_worker_turn_is_short_in_bytes(void **state)
 }
 
 /*
- * After a small message a Read's packets cost sixteenfold from the next turn on, until 256 turns
+ * After a small message a Read's packets cost sixteenfold from the next turn on, until 64 turns
  * after the last small message.
  */
 static void
@@ -238,7 +238,7 @@ test_turns_are_short_beside_small_messages(void **state)
 	read_a_gib(r.p);
 	post_small(&r, 1);
 	assert_in_range(rc_run(r.p->a.w, r.p->now, 32), 29, 31);
-	for (i = 0; i < 200; i++) {
+	for (i = 0; i < 50; i++) {
 		assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 2);
 		r.p->a.sent_count = r.p->a.seen;
 	}
@@ -246,11 +246,33 @@ test_turns_are_short_beside_small_messages(void **state)
 	assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 2);
 	assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 3);
 	expect_order(r.p, "2R 1s 2R");
-	for (i = 0; i < 256; i++) {
+	for (i = 0; i < 64; i++) {
 		assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 2);
 		r.p->a.sent_count = r.p->a.seen;
 	}
 	assert_in_range(rc_run(r.p->a.w, r.p->now, 32), 29, 30);
+}
+
+/* One small message now and then leaves a Read most of its long turns. */
+static void
+test_turns_are_long_beside_rare_small_messages(void **state)
+{
+	static const unsigned int cycles[] = { 128, 256 };
+	struct rivals r;
+	unsigned int i, c, packets;
+
+	turns_setup(state, &r);
+	read_a_gib(r.p);
+	for (c = 0; c < RTE_DIM(cycles); c++) {
+		packets = 0;
+		for (i = 0; i < 3 * cycles[c]; i++) {
+			if (i % cycles[c] == 0)
+				post_small(&r, 1);
+			packets += rc_run(r.p->a.w, r.p->now, 32);
+			r.p->a.sent_count = r.p->a.seen;
+		}
+		assert_true(packets >= 3 * ((cycles[c] - 65) * 29 + 65 * 2));
+	}
 }
 
 /* A message of a packet's size, or one of many, does not shorten the turns. */
@@ -429,6 +451,7 @@ main(void)
 		OWN(test_budget_does_not_end_a_turn),
 		OWN(test_worker_turn_is_short_in_bytes),
 		OWN(test_turns_are_short_beside_small_messages),
+		OWN(test_turns_are_long_beside_rare_small_messages),
 		OWN(test_turns_are_long_beside_others),
 		OWN(test_own_requests_beside_a_read),
 		OWN(test_share_counts_as_one_qp),

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "../checked.h"
 #include "ring/queue.h"
 
 #define ENTRIES 8u
@@ -168,6 +169,23 @@ test_strides(void **state)
 	assert_int_equal(ring_entries(128), 128);
 }
 
+static void
+publish_a_ring_of_seven(void *r, void *arg)
+{
+	(void)arg;
+	((struct ring_end *)r)->mask = 6;
+	ring_publish(r);
+}
+
+/* Builds with checks end; what the partner writes ends no build (test_hostile_head_is_bounded). */
+static void
+test_damage_to_an_end_is_found(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(ends_process(publish_a_ring_of_seven, &f->producer, NULL), CHECKED);
+}
+
 int
 main(void)
 {
@@ -178,6 +196,7 @@ main(void)
 		cmocka_unit_test_setup(test_hostile_tail_is_bounded, queue_setup),
 		cmocka_unit_test_setup(test_own_index_is_private, queue_setup),
 		cmocka_unit_test(test_strides),
+		cmocka_unit_test_setup(test_damage_to_an_end_is_found, queue_setup),
 	};
 
 	return cmocka_run_group_tests_name("ring queue", tests, NULL, NULL);

@@ -649,6 +649,41 @@ test_queries_are_bounded_and_come_back(void **state)
 	assert_int_equal(seen.dones, 1);
 }
 
+/* --- TransactionIDs --- */
+
+static void
+test_given_tid_is_kept(void **state)
+{
+	struct sa_query q = sa_client_query(SA_OP_SET, SA_V2, SA_SERVICE);
+	enum sa_version v;
+
+	sa_client_ask(*state, &q);
+	assert_false(seen.call.keep_tid);
+	sa_client_end(MAD_END_STATUS, NULL, 0);
+	q.keep_tid = true;
+	q.tid = 0xFEDCBA9876543210;
+	for (v = SA_V1; v <= SA_V2; v++) {
+		q.version = v;
+		sa_client_ask(*state, &q);
+		assert_true(seen.call.keep_tid);
+		assert_memory_equal(seen.mad + MAD_OFF_TID, "\xFE\xDC\xBA\x98\x76\x54\x32\x10", 8);
+		sa_client_end(MAD_END_STATUS, NULL, 0);
+	}
+}
+
+static void
+test_tid_of_an_open_request_is_refused(void **state)
+{
+	struct sa_query q = sa_client_query(SA_OP_SET, SA_V2, SA_SERVICE);
+	struct error err = { "" };
+
+	q.keep_tid = true;
+	seen.refuse = -EEXIST;
+	assert_int_equal(sa_client_try_ask(*state, &q, &err), -EEXIST);
+	assert_non_null(strstr(err.text, "tid: a request to this SA has this TID"));
+	assert_int_equal(seen.dones, 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, sa_client_setup, sa_client_teardown)
 
 /* --- RespTimeValue (seed 000) --- */
@@ -705,6 +740,23 @@ test_resp_time_is_the_sas(void **state)
 	sa_client_ask(*state, &q);
 	assert_int_equal(seen.calls, 8);
 	assert_int_equal(seen.call.resp_time, 3);
+}
+
+/* The question for it has a TID of its own, and the query behind it the one that was given. */
+static void
+test_given_tid_is_kept_behind_the_class_port_info(void **state)
+{
+	struct sa_query q = sa_client_query(SA_OP_SET, SA_V2, SA_SERVICE);
+
+	q.resp_time = SA_RESP_TIME_ASK;
+	q.keep_tid = true;
+	q.tid = 77;
+	sa_client_ask(*state, &q);
+	assert_false(seen.call.keep_tid);
+	tell_class(SA_V2, 5);
+	assert_true(seen.call.keep_tid);
+	assert_int_equal(seen.mad[MAD_OFF_METHOD], MAD_SET);
+	assert_int_equal(get_be64(seen.mad + MAD_OFF_TID), 77);
 }
 
 /* Asked again after a change of SM (SM_CHANGE), and after an SA has timed out */
@@ -780,6 +832,9 @@ main(void)
 		T(test_bulk_is_taken_apart_by_its_headers),
 		T(test_single_answers),
 		T(test_queries_are_bounded_and_come_back),
+		T(test_given_tid_is_kept),
+		T(test_tid_of_an_open_request_is_refused),
+		T(test_given_tid_is_kept_behind_the_class_port_info),
 		T(test_resp_time_is_the_sas),
 		T(test_sa_is_asked_anew),
 		T(test_sa_without_class_port_info),

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/fnv.h"
 #include "sa/forward.h"
 #include "sa/layout.h"
 #include "sa/server.h"
@@ -102,7 +103,7 @@ test_every_kind_arrives_as_it_was(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(kinds_of_change) / sizeof(kinds_of_change[0]); i++) {
 		w = change(kinds_of_change[i].kind, kinds_of_change[i].attribute);
-		len = forward_put_request(&w, bytes, id);
+		len = forward_put_request(&w, NULL, bytes, id);
 		assert_true(len > 0);
 		assert_int_equal(strlen(id), FORWARD_ID_LEN);
 		assert_int_equal(forward_get_request(&got, bytes, len), 0);
@@ -127,13 +128,62 @@ test_records_of_a_config_follow(void **state)
 		records[i] = (uint8_t)(i * 7);
 	w.forwarded = records;
 	w.data_len = 100u * size;
-	len = forward_put_request(&w, bytes, id);
+	len = forward_put_request(&w, NULL, bytes, id);
 	assert_int_equal(forward_get_request(&got, bytes, len), 0);
 	assert_memory_equal(got.forwarded, records, w.data_len);
 	w.data_len = FORWARD_CONFIG_MAX / size * size;
-	assert_true(forward_put_request(&w, bytes, id) > 0);
+	assert_true(forward_put_request(&w, NULL, bytes, id) > 0);
 	w.data_len += size;
-	assert_int_equal(forward_put_request(&w, bytes, id), 0);
+	assert_int_equal(forward_put_request(&w, NULL, bytes, id), 0);
+}
+
+/* Whoever has staged the same records, wherever, the identity is the same. */
+static void
+test_large_config_names_its_parts(void **state)
+{
+	const uint16_t size = sa_wire_len(sa_record_type(SA_NODE), SA_V1);
+	struct staged_head staged = { .owner = "a", .id = 1 }, read;
+	struct sa_write w = change(WRITE_CONFIG, SA_NODE), got;
+	uint8_t *records, *part = malloc(STAGED_PART_MAX);
+	char first[FORWARD_ID_LEN + 1];
+	size_t len, i;
+
+	(void)state;
+	w.staged = NULL;
+	w.data_len = (STAGED_PART_MAX / size + 1) * size;
+	records = malloc(w.data_len);
+	for (i = 0; i < w.data_len; i++)
+		records[i] = (uint8_t)(i * 7);
+	w.forwarded = records;
+	staged_count_config(&w, &staged);
+	assert_int_equal(staged.parts, 2);
+	assert_int_equal(staged.len, w.data_len);
+	assert_int_equal(staged.sum, fnv_add(FNV_START, records, w.data_len));
+	assert_int_equal(staged_config_part(&w, 0, part), STAGED_PART_MAX);
+	assert_memory_equal(part, records, STAGED_PART_MAX);
+	len = w.data_len - STAGED_PART_MAX;
+	assert_int_equal(staged_config_part(&w, 1, part), len);
+	assert_memory_equal(part, records + STAGED_PART_MAX, len);
+
+	len = forward_put_request(&w, &staged, bytes, first);
+	assert_true(len > 0);
+	assert_int_equal(forward_get_request(&got, bytes, len), 0);
+	assert_int_equal(got.kind, WRITE_CONFIG_STAGED);
+	assert_int_equal(got.edit, w.edit);
+	assert_int_equal(staged_get_head(&read, got.forwarded, got.data_len), 0);
+	assert_string_equal(read.owner, "a");
+	assert_int_equal(read.id, 1);
+	assert_int_equal(read.sum, staged.sum);
+	strcpy(staged.owner, "another one");
+	staged.id = 2;
+	assert_true(forward_put_request(&w, &staged, bytes, id) > 0);
+	assert_string_equal(id, first);
+	records[9]++;
+	staged_count_config(&w, &staged);
+	assert_true(forward_put_request(&w, &staged, bytes, id) > 0);
+	assert_string_not_equal(id, first);
+	free(records);
+	free(part);
 }
 
 /* Every shorter length, in memory of just that length: tools see a read behind the end. */
@@ -147,7 +197,7 @@ test_short_request_is_refused(void **state)
 	(void)state;
 	w.forwarded = records;
 	w.data_len = 2u * sa_wire_len(w.type, SA_V1);
-	len = forward_put_request(&w, bytes, id);
+	len = forward_put_request(&w, NULL, bytes, id);
 	for (n = 0; n < len; n++) {
 		uint8_t *part = malloc(n > 0 ? n : 1);
 
@@ -162,7 +212,7 @@ static void
 test_foreign_version_and_nonsense_are_refused(void **state)
 {
 	struct sa_write w = change(WRITE_SERVICE_SET, SA_SERVICE), got;
-	size_t len = forward_put_request(&w, bytes, id), i;
+	size_t len = forward_put_request(&w, NULL, bytes, id), i;
 	uint8_t copy[1024];
 	unsigned int v;
 
@@ -175,13 +225,13 @@ test_foreign_version_and_nonsense_are_refused(void **state)
 	bytes[0] = FORWARD_VERSION;
 	/* a kind with the record of another one, or a type that does not exist */
 	w.type = sa_record_type(SA_NODE);
-	len = forward_put_request(&w, bytes, id);
+	len = forward_put_request(&w, NULL, bytes, id);
 	assert_int_equal(forward_get_request(&got, bytes, len), -EBADMSG);
 	put_be16(bytes + 3, 0xFFFF);
 	assert_int_equal(forward_get_request(&got, bytes, len), -EBADMSG);
 	/* any byte may be anything: what is accepted has values that its fields can have */
 	w = change(WRITE_SERVICE_SET, SA_SERVICE);
-	len = forward_put_request(&w, bytes, id);
+	len = forward_put_request(&w, NULL, bytes, id);
 	for (i = 1; i < len; i++)
 		for (v = 0; v < 256; v++) {
 			memcpy(copy, bytes, len);
@@ -204,7 +254,7 @@ test_identity_is_that_of_the_transaction(void **state)
 	char first[FORWARD_ID_LEN + 1];
 
 	(void)state;
-	forward_put_request(&w, bytes, first);
+	forward_put_request(&w, NULL, bytes, first);
 	/* it reaches another appliance, by another port and router */
 	memset(w.peer.av.sgid.raw, 1, 16);
 	memset(w.peer.av.smac, 2, 6);
@@ -212,22 +262,22 @@ test_identity_is_that_of_the_transaction(void **state)
 	w.peer.av.slid = 9;
 	w.peer.av.port = 1;
 	w.handle++;
-	forward_put_request(&w, bytes, id);
+	forward_put_request(&w, NULL, bytes, id);
 	assert_string_equal(id, first);
 	/* another TID, requester or wish */
 	w.reply[MAD_OFF_TID + 7]++;
-	forward_put_request(&w, bytes, id);
+	forward_put_request(&w, NULL, bytes, id);
 	assert_string_not_equal(id, first);
 	w.reply[MAD_OFF_TID + 7]--;
 	w.peer.qpn++;
-	forward_put_request(&w, bytes, id);
+	forward_put_request(&w, NULL, bytes, id);
 	assert_string_not_equal(id, first);
 	w.peer.qpn--;
 	w.rec[40]++;
-	forward_put_request(&w, bytes, id);
+	forward_put_request(&w, NULL, bytes, id);
 	assert_string_not_equal(id, first);
 	w.rec[40]--;
-	forward_put_request(&w, bytes, id);
+	forward_put_request(&w, NULL, bytes, id);
 	assert_string_equal(id, first);
 }
 
@@ -300,6 +350,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_kind_arrives_as_it_was),
 		cmocka_unit_test(test_records_of_a_config_follow),
+		cmocka_unit_test(test_large_config_names_its_parts),
 		cmocka_unit_test(test_short_request_is_refused),
 		cmocka_unit_test(test_foreign_version_and_nonsense_are_refused),
 		cmocka_unit_test(test_identity_is_that_of_the_transaction),

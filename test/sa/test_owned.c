@@ -54,7 +54,7 @@ two_ports(const char *owner, uint64_t guid)
 	assert_non_null(q);
 	owned_add_port(q, 1, guid, 2);
 	owned_add_port(q, 2, guid + 1, 1);
-	q->len = owned_put(owner, q->record, q->n, q->bytes);
+	q->len = owned_put(owner, q->record, q->n, q->n, q->bytes);
 	assert_int_not_equal(q->len, 0);
 	return q;
 }
@@ -152,7 +152,7 @@ test_what_is_not_asked_for_any_more_goes(void **state)
 	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
 	assert_int_equal(owned_execute(b, other->bytes, other->len), 0);
 	/* only the first port, and without its link */
-	q->len = owned_put("one", q->record, 2, q->bytes);
+	q->len = owned_put("one", q->record, 2, 2, q->bytes);
 	assert_true(owned_asks(b, q));
 	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
 	assert_int_equal(lid_of_port(b, 0x100), OWNED_LID_LAST);
@@ -160,7 +160,7 @@ test_what_is_not_asked_for_any_more_goes(void **state)
 	assert_false(owned_has_records(b, SA_LINK, OWNED_LID_LAST));
 	assert_false(owned_has_records(b, SA_PORT_INFO, OWNED_LID_LAST - 1));
 	/* no port at all */
-	q->len = owned_put("one", NULL, 0, q->bytes);
+	q->len = owned_put("one", NULL, 0, 0, q->bytes);
 	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
 	assert_false(owned_has_records(b, SA_PORT_INFO, OWNED_LID_LAST));
 	assert_int_equal(store_count(owned_now(b), SA_TABLE_NODE), nodes + 2);
@@ -205,11 +205,162 @@ test_operator_takes_a_port_over(void **state)
 	put_port(b, OWNED_LID_LAST, 0x100, 1, 0);
 	assert_false(
 		owner_of(sa_first_of_lid(owned_now(b), SA_TABLE_NODE, OWNED_LID_LAST, &c), name));
-	q->len = owned_put("one", NULL, 0, q->bytes);
+	q->len = owned_put("one", NULL, 0, 0, q->bytes);
 	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
 	assert_int_equal(lid_of_port(b, 0x100), OWNED_LID_LAST);
 	assert_int_equal(lid_of_port(b, 0x101), 0);
 	free(q);
+}
+
+/* A RoCE port, and a native one with a LID from subnet management. */
+static struct owned_request *
+with_native_port(const char *owner, uint64_t guid, uint16_t lid, uint64_t native_guid)
+{
+	struct owned_request *q = calloc(1, sizeof(*q));
+	struct sa_change *c;
+
+	assert_non_null(q);
+	owned_add_port(q, 1, guid, 1);
+	c = owned_add(q, SA_NODE);
+	set_field(c, "lid", lid);
+	set_field(c, "port_guid", native_guid);
+	c = owned_add(q, SA_SLTOVL);
+	set_field(c, "lid", lid);
+	q->len = owned_put(owner, q->record, q->n, 3, q->bytes);
+	assert_int_not_equal(q->len, 0);
+	return q;
+}
+
+/* Also a LID that the request's RoCE ports are numbered by. When it moves, nothing stays behind. */
+static void
+test_native_ports_keep_their_lids(void **state)
+{
+	struct bench *b = *state;
+	struct owned_request *q = with_native_port("one", 0x100, 62, 0x300);
+	uint64_t nodes = store_count(owned_now(b), SA_TABLE_NODE);
+
+	assert_true(owned_asks(b, q));
+	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+	assert_false(owned_asks(b, q));
+	assert_int_equal(lid_of_port(b, 0x100), OWNED_LID_LAST);
+	assert_int_equal(lid_of_port(b, 0x300), 62);
+	assert_true(owned_has_records(b, SA_SLTOVL, 62));
+	free(q);
+	q = with_native_port("one", 0x100, 60, 0x300);
+	assert_true(owned_asks(b, q));
+	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+	assert_int_equal(lid_of_port(b, 0x300), 60);
+	assert_false(owned_has_records(b, SA_SLTOVL, 62));
+	assert_int_equal(store_count(owned_now(b), SA_TABLE_NODE), nodes + 2);
+	/* it goes with its owner */
+	q->len = owned_put("one", NULL, 0, 0, q->bytes);
+	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+	assert_int_equal(lid_of_port(b, 0x300), 0);
+	assert_false(owned_has_records(b, SA_SLTOVL, 60));
+	assert_int_equal(store_count(owned_now(b), SA_TABLE_NODE), nodes);
+	free(q);
+}
+
+/* An operator has imported the port: it becomes the owner's, and its cable stays. */
+static void
+test_imported_native_port_is_taken_over(void **state)
+{
+	struct bench *b = *state;
+	struct owned_request *q = with_native_port("one", 0x100, 60, 0x300);
+	struct store_cursor c;
+	char name[OWNED_NAME_MAX];
+
+	put_port(b, 59, 0x300, 1, 0); /* the LID that it had then */
+	put_link(b, 60, 1, 61, 1);
+	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+	assert_false(owned_asks(b, q));
+	assert_false(owned_has_records(b, SA_NODE, 59));
+	assert_true(owner_of(sa_first_of_lid(owned_now(b), SA_TABLE_NODE, 60, &c), name));
+	put_port(b, 60, 0x300, 1, 0);
+	assert_true(owned_asks(b, q));
+	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+	assert_true(owner_of(sa_first_of_lid(owned_now(b), SA_TABLE_NODE, 60, &c), name));
+	q->len = owned_put("one", NULL, 0, 0, q->bytes);
+	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+	assert_false(owned_has_records(b, SA_NODE, 60));
+	assert_true(owned_has_records(b, SA_LINK, 60));
+	free(q);
+}
+
+/* An import has it under other LIDs, below and above its own: both go. */
+static void
+test_native_port_leaves_no_strays(void **state)
+{
+	struct bench *b = *state;
+	struct owned_request *q = with_native_port("one", 0x100, 60, 0x300),
+			     *other = with_native_port("other", 0x200, 70, 0x300);
+	uint64_t taken;
+
+	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+	put_port(b, 59, 0x300, 1, 0);
+	put_port(b, 62, 0x300, 1, 0);
+	/* the owner is found behind the first of them */
+	owned_differs(owned_now(b), other->bytes, other->len, &taken);
+	assert_int_equal(taken, 0x300);
+	assert_true(owned_asks(b, q));
+	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+	assert_false(owned_has_records(b, SA_NODE, 59));
+	assert_false(owned_has_records(b, SA_NODE, 62));
+	assert_int_equal(lid_of_port(b, 0x300), 60);
+	assert_false(owned_asks(b, q));
+	free(q);
+	free(other);
+}
+
+/* An operator has imported it as well, under a LID below or above the one that it has. */
+static void
+test_imported_port_is_the_operators(void **state)
+{
+	static const uint16_t lids[] = { 33, OWNED_LID_LAST };
+	struct bench *b = *state;
+	struct owned_request *q = two_ports("one", 0x100);
+	unsigned int i;
+	uint64_t taken, nodes;
+
+	put_port(b, OWNED_LID_LAST, 0x98, 1, 0); /* of others */
+	put_port(b, 33, 0x99, 1, 0);
+	nodes = store_count(owned_now(b), SA_TABLE_NODE) + 1; /* with port 0x101 */
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+		assert_int_equal(lid_of_port(b, 0x100), OWNED_LID_LAST - 1);
+		put_port(b, lids[i], 0x100, 1, 0);
+		owned_differs(owned_now(b), q->bytes, q->len, &taken);
+		assert_int_equal(taken, 0x100);
+		assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+		assert_int_equal(lid_of_port(b, 0x100), lids[i]);
+		assert_int_equal(store_count(owned_now(b), SA_TABLE_NODE), nodes);
+		put_port(b, lids[i], 0x99, 1, 0);
+	}
+	free(q);
+}
+
+static void
+test_native_port_of_another_owner_is_left_alone(void **state)
+{
+	struct bench *b = *state;
+	struct owned_request *q = with_native_port("one", 0x100, 60, 0x300),
+			     *guid = with_native_port("other", 0x200, 70, 0x300),
+			     *lid = with_native_port("other", 0x200, 60, 0x301);
+	uint64_t taken;
+
+	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+	assert_int_equal(owned_execute(b, guid->bytes, guid->len), 0);
+	assert_int_equal(lid_of_port(b, 0x300), 60);
+	assert_int_equal(lid_of_port(b, 0x200), OWNED_LID_LAST - 1);
+	assert_false(owned_has_records(b, SA_SLTOVL, 70));
+	assert_false(owned_differs(owned_now(b), guid->bytes, guid->len, &taken));
+	assert_int_equal(taken, 0x300);
+	assert_int_equal(owned_execute(b, lid->bytes, lid->len), 0);
+	assert_int_equal(lid_of_port(b, 0x300), 60);
+	assert_int_equal(lid_of_port(b, 0x301), 0);
+	free(q);
+	free(guid);
+	free(lid);
 }
 
 /* A request that is cut off anywhere, or has types or LIDs that no port has, changes nothing. */
@@ -232,13 +383,13 @@ test_bad_requests_change_nothing(void **state)
 			assert_int_equal(store_count(owned_now(b), SA_TABLE_NODE), cut);
 		free(copy);
 	}
-	q->len = owned_put("one", NULL, 0, q->bytes);
+	q->len = owned_put("one", NULL, 0, 0, q->bytes);
 	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
-	q->len = owned_put("one", &service, 1, q->bytes);
+	q->len = owned_put("one", &service, 1, 1, q->bytes);
 	assert_int_equal(owned_execute(b, q->bytes, q->len), SA_STATUS_REQ_INVALID);
 	set_field(&node, "lid", OWNED_PORTS + 1);
 	set_field(&node, "port_guid", 0x100);
-	q->len = owned_put("one", &node, 1, q->bytes);
+	q->len = owned_put("one", &node, 1, 1, q->bytes);
 	owned_execute(b, q->bytes, q->len);
 	assert_int_equal(store_count(owned_now(b), SA_TABLE_NODE), nodes);
 	free(q);
@@ -253,6 +404,11 @@ main(void)
 		WITH_FABRIC(test_what_is_not_asked_for_any_more_goes),
 		WITH_FABRIC(test_ports_of_others_are_left_alone),
 		WITH_FABRIC(test_operator_takes_a_port_over),
+		WITH_FABRIC(test_native_ports_keep_their_lids),
+		WITH_FABRIC(test_imported_native_port_is_taken_over),
+		WITH_FABRIC(test_native_port_leaves_no_strays),
+		WITH_FABRIC(test_imported_port_is_the_operators),
+		WITH_FABRIC(test_native_port_of_another_owner_is_left_alone),
 		WITH_FABRIC(test_bad_requests_change_nothing),
 	};
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cm_sim.h"
+#include "../wire/build.h"
 
 /* a TID of this node contains the expected reject reason; 0: any reason */
 #define TID_OURS UINT64_C(0x666F652066000000)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "script.h"
+#include "../wire/build.h"
 
 static void
 headers_of(const struct packet *p, struct wire_headers *h)

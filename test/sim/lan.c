@@ -320,7 +320,7 @@ lan_node_create(struct lan *f, unsigned int id, const struct rc_limits *limits)
 
 	n->lan = f;
 	n->id = id;
-	n->sink = (struct tx_sink){ lan_reserve, lan_commit };
+	n->sink = (struct tx_sink){ lan_reserve, lan_commit, tx_send_in_parts };
 	n->wake = NEVER;
 	n->gid = (union gid){
 		.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = (uint8_t)(id + 1) }

@@ -16,6 +16,7 @@
  * hostile peers (crowd.c). The network of sim.h is for tests of order and loss.
  */
 
+#include "../wire/build.h"
 #include "base/timer_wheel.h"
 #include "mem/mem.h"
 #include "rc/rc.h"

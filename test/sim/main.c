@@ -12,6 +12,7 @@
 #include "base/common_case.h"
 
 #include "coverage.h"
+#include "fleet_sim.h"
 #include "script.h"
 
 struct options {
@@ -30,7 +31,7 @@ usage(FILE *out)
 {
 	fprintf(out,
 		"usage: polca-sim [--seeds N] [--seed S] [--scenario NAME] [--jobs N] [--both-ways] [--record]\n"
-		"                 [--verbose]\n"
+		"                 [--appliances N] [--verbose]\n"
 		"\n"
 		"Run the transport, subnet administration and connections on a virtual clock under seeded scripts\n"
 		"and check every completion, every byte and every record against a model. The same seed gives the same\n"
@@ -43,6 +44,7 @@ usage(FILE *out)
 		"  --record          with --seed: record the steps of queue pairs from the start, for a failed assertion\n"
 		"  --both-ways       run each seed again without the common cases: its trace must be the same\n"
 		"                    (needs a build with -Dchecks=true)\n"
+		"  --appliances N    of the scenarios fleet... (default 3)\n"
 		"  --verbose         what was reached, and how often\n"
 		"\n"
 		"scenarios:\n");
@@ -249,6 +251,7 @@ main(int argc, char **argv)
 		{ "jobs", required_argument, NULL, 'j' },
 		{ "record", no_argument, NULL, 'r' },
 		{ "both-ways", no_argument, NULL, 'b' },
+		{ "appliances", required_argument, NULL, 'a' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
@@ -274,6 +277,9 @@ main(int argc, char **argv)
 		case 'j':
 			o.jobs = (unsigned int)strtoul(optarg, NULL, 0);
 			break;
+		case 'a':
+			fleet_appliances = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
 		case 'r':
 			o.record = true;
 			break;
@@ -291,7 +297,8 @@ main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (optind != argc || o.jobs < 1 || o.jobs > 64 || main_pick(o.first, o.scenario) == NULL) {
+	if (optind != argc || o.jobs < 1 || o.jobs > 64 || fleet_appliances < 1 ||
+		fleet_appliances > FLEET_APPS_MAX || main_pick(o.first, o.scenario) == NULL) {
 		usage(stderr);
 		return 2;
 	}

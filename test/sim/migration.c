@@ -39,16 +39,16 @@ migration_rearm(struct conn *c, uint8_t path, bool wrong)
 {
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
 		struct qp_attr a = {
-			.alt_av = migration_path_of(c, i, path),
-			.alt_neighbour = PATH_NO_NEIGHBOUR,
-			.alt_pkey = 0xFFFF,
-			.alt_timeout = c->opt.timeout,
+			.alt.av = migration_path_of(c, i, path),
+			.alt.neighbour = PATH_NO_NEIGHBOUR,
+			.alt.pkey = 0xFFFF,
+			.alt.timeout = c->opt.timeout,
 			.path_mig_state = MIG_REARM,
 		};
 
 		if (wrong && i == 1) {
-			a.alt_av.dgid.raw[13] ^= 1;
-			a.alt_av.dlid += 100;
+			a.alt.av.dgid.raw[13] ^= 1;
+			a.alt.av.dlid += 100;
 		}
 		if (conn_modify(c, i, &a, QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE) < 0)
 			sim_fail(c->sim, "REARM failed");

@@ -4,14 +4,16 @@
 
 /*
  * Scenario `month`: a connection and an SA with its client run for 30 days of virtual time, with a
- * request now and then. What counts up in a process that runs for months wraps on the way:
+ * request now and then. What counts up in a process that runs for months wraps on the way, which
+ * month_check() looks for at the end:
  *
  *   TSC          passes 2^63 in the middle, with packets under way, and 2^32 some 600,000 times;
  *                2^64 is 195 years of a 3 GHz clock away
- *   timer wheel  turns once in 67 ms
+ *   timer wheel  turns once in 67 ms; a timer an hour waits for longer than that
  *   PSN          both directions cross 0xFFFFFF
  *   TID          the client's cross 2^64
- *   generations  one slot of the QP directory has all its QPNs, and begins again
+ *   generations  one slot of the QP directory has all its QPNs, and begins again; so does one of
+ *                the table of regions, whose keys have other low bytes from then on
  *   leases       a service a day, whose lease ends after six hours, also while the wall clock is
  *                ten days behind
  */
@@ -19,6 +21,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/timer_wheel_private.h"
 #include "sa/layout.h"
 #include "sa/tables.h"
 #include "sa_sim.h"
@@ -33,6 +36,7 @@
 #define LOOK    (60 * SIM_SECOND) /* the SA looks for leases that have ended */
 #define QPS     64
 #define REMAKES 400 /* QPs an hour, more than 2^24 / QPS in all */
+#define REGIONS 40000 /* a month, of one slot: more than 2^24 / 512 slots of regions and windows */
 
 struct month {
 	uint64_t begin;
@@ -42,8 +46,22 @@ struct month {
 	unsigned int idles;
 	struct qp_init_attr init;
 	uint32_t qpn; /* of the slot that is used again and again */
+	uint32_t first_qpn;
 	unsigned int wraps;
+	struct mem_mr_attr region;
+	uint32_t key; /* of the slot of the table of regions that is used again and again */
+	uint32_t first_key;
+	bool dying; /* the key is deregistered, and its grace period may still run */
+	unsigned int key_wraps;
+	struct timer timer;
+	uint64_t due; /* the timer */
+	unsigned int timeouts;
+	unsigned int late; /* of them, or early */
+	uint64_t first_turn; /* of the timer wheel */
 	unsigned int services; /* added so far; the last one's ServiceID */
+	unsigned int ended; /* leases of them */
+	unsigned int ended_behind; /* while the wall clock was set back */
+	bool sent; /* requests were under way at 2^63 */
 };
 
 static struct month month;
@@ -87,7 +105,7 @@ month_fill_slots(struct sim *s, const struct conn *c)
 	if (month.idles == 0)
 		sim_fail(s, "no idle QP");
 	else
-		month.qpn = month.idle[--month.idles];
+		month.first_qpn = month.qpn = month.idle[--month.idles];
 }
 
 static void
@@ -106,10 +124,91 @@ month_remake_qps(struct sim *s, void *arg)
 			sim_fail(s, "QP 0x%06x follows 0x%06x", month.qpn, old);
 		if (rc_qp_query(s->node[0].worker, old, &info) != -ENOENT)
 			sim_fail(s, "QP 0x%06x is still there", old);
-		month.wraps += month.qpn < old;
+		month.wraps += month.qpn == month.first_qpn;
 	}
 	if (s->now + HOUR < month.begin + DAYS * DAY)
 		sim_at(s, s->now + HOUR, month_remake_qps, NULL);
+}
+
+static void
+month_drop_region(struct sim_node *n)
+{
+	month.dying = mem_mr_deregister(n->mem, month.key, NULL) == -EAGAIN;
+}
+
+/* Leave one free slot. */
+static void
+month_fill_regions(struct sim *s)
+{
+	struct sim_node *n = &s->node[0];
+	struct mem_mr_info info;
+
+	month.region = (struct mem_mr_attr){
+		.pd = n->pd,
+		.length = 64,
+		.va = SIM_VA,
+		.backing = MEM_EXTERNAL,
+		.base = n->arena + sim_arena(n, 64),
+		.numa_node = -1,
+	};
+	while (mem_mr_register(n->mem, &month.region, &info, NULL) == 0)
+		month.key = month.first_key = info.key;
+	month_drop_region(n);
+}
+
+static void
+month_remake_region(struct sim *s, void *arg)
+{
+	struct sim_node *n = &s->node[0];
+	struct mem_mr_info info = { 0 };
+	struct error err = { "" };
+	uint32_t old = month.key;
+
+	(void)arg;
+	if (month.dying && mem_mr_deregister(n->mem, old, &err) != 0)
+		sim_fail(s, "region 0x%08x: %s", old, err.text);
+	if (mem_mr_register(n->mem, &month.region, &info, &err) != 0)
+		sim_fail(s, "region after 0x%08x: %s", old, err.text);
+	month.key = info.key;
+	if (month.key == old || mem_mr_query(n->mem, old, &info) != -ENOENT)
+		sim_fail(s, "region 0x%08x is still there", old);
+	if (month.key >> 8 == month.first_key >> 8) {
+		month.key_wraps++;
+		if (month.key == month.first_key)
+			sim_fail(s, "key 0x%08x was issued twice", month.key);
+	}
+	month_drop_region(n);
+	if (s->now + DAYS * DAY / REGIONS < month.begin + DAYS * DAY)
+		sim_at(s, s->now + DAYS * DAY / REGIONS, month_remake_region, NULL);
+}
+
+/* --- timer wheel --- */
+
+static uint64_t
+month_turn(const struct sim *s)
+{
+	return s->node[0].wheel->tick / SLOTS;
+}
+
+static void
+month_timeout(struct timer *t, uint64_t now)
+{
+	(void)t;
+	month.timeouts++;
+	month.late += now != month.due;
+}
+
+static void
+month_arm(struct sim *s, void *arg)
+{
+	struct timer_wheel *w = s->node[0].wheel;
+	uint64_t turn = (uint64_t)SLOTS << w->shift;
+
+	(void)arg;
+	month.due = s->now + turn + 1 + sim_below(s, (uint32_t)turn);
+	timer_arm(w, &month.timer, month.due);
+	if (s->now + HOUR < month.begin + DAYS * DAY)
+		sim_at(s, s->now + HOUR, month_arm, NULL);
 }
 
 /* --- leases --- */
@@ -142,6 +241,8 @@ month_after_end(struct sim *s, void *arg)
 	if (month_has_service(s, month.services))
 		sim_fail(s, "the lease of service %u has ended, but it is still there",
 			month.services);
+	month.ended++;
+	month.ended_behind += s->sa->side[SA_SERVER].set_back != 0;
 }
 
 static void
@@ -175,7 +276,7 @@ month_set_right(struct sim *s, void *arg)
 	s->sa->side[SA_SERVER].set_back = 0;
 }
 
-/* --- the rest --- */
+/* --- TIDs --- */
 
 static void
 month_count_tids(void *arg, void *buf, size_t len)
@@ -189,6 +290,19 @@ month_count_tids(void *arg, void *buf, size_t len)
 	month.tid++;
 }
 
+/* --- PSNs and the clock --- */
+
+static uint32_t
+month_sq_psn(struct sim *s, unsigned int node, bool *unacked)
+{
+	struct rc_qp_info info = { 0 };
+
+	if (rc_qp_query(s->node[node].worker, s->script->conn[0]->qpn[node], &info) != 0)
+		sim_fail(s, "the connection of node %u is gone", node);
+	*unacked = info.sq_unacked > 0;
+	return info.attr.sq_psn;
+}
+
 /* Packets, and timers that are armed, are under way when the clock passes 2^63. */
 static void
 month_post_now(struct sim *s, void *arg)
@@ -199,15 +313,50 @@ month_post_now(struct sim *s, void *arg)
 }
 
 static void
+month_middle(struct sim *s, void *arg)
+{
+	bool unacked[SIM_NODES];
+
+	(void)arg;
+	for (unsigned int i = 0; i < SIM_NODES; i++)
+		month_sq_psn(s, i, &unacked[i]);
+	month.sent = unacked[0] || unacked[1];
+}
+
+static void
+month_check_connection(struct sim *s)
+{
+	const struct conn *c = s->script->conn[0];
+	bool unacked;
+
+	if (month.begin >= MIDDLE || s->now <= MIDDLE || !month.sent)
+		sim_fail(s, "the clock did not pass 2^63 with requests under way");
+	for (unsigned int i = 0; i < SIM_NODES; i++)
+		if (month_sq_psn(s, i, &unacked) >= c->opt.psn[i])
+			sim_fail(s, "the PSNs of node %u did not wrap", i);
+}
+
+static void
 month_check(struct sim *s)
 {
 	if (s->now < month.begin + DAYS * DAY)
 		sim_fail(s, "it ended after %llu days",
 			(unsigned long long)((s->now - month.begin) / DAY));
+	month_check_connection(s);
+	if (month_turn(s) < month.first_turn + DAYS * 24)
+		sim_fail(s, "the timer wheel did not turn");
+	if (month.timeouts < DAYS * 24 || month.late > 0)
+		sim_fail(s, "of %u timers that wait for more than a turn, %u are late or early",
+			month.timeouts, month.late);
 	if (month.services < DAYS - 1)
 		sim_fail(s, "only %u services", month.services);
+	if (month.ended < DAYS - 1 || month.ended_behind < 10)
+		sim_fail(s, "only %u leases ended, %u while the wall clock was set back",
+			month.ended, month.ended_behind);
 	if (month.wraps == 0)
 		sim_fail(s, "the QPNs of a slot did not wrap");
+	if (month.key_wraps == 0)
+		sim_fail(s, "the keys of a region's slot did not wrap");
 	if (month.tid >= month.first_tid)
 		sim_fail(s, "the TIDs did not wrap");
 }
@@ -242,12 +391,18 @@ scenario_month(struct sim *s)
 	for (unsigned int i = 0; i < SIM_NODES; i++)
 		flow_plan(&c->flow[i], 150, KINDS_ALL);
 	month_fill_slots(s, c);
+	month_fill_regions(s);
+	timer_init(&month.timer, month_timeout);
+	month.first_turn = month_turn(s);
 	sa_script_start(sc);
 	sim_at(s, s->now, month_remake_qps, NULL);
+	sim_at(s, s->now + HOUR, month_remake_region, NULL);
+	sim_at(s, s->now, month_arm, NULL);
 	sim_at(s, s->now + HOUR, month_add_service, NULL);
 	sim_at(s, month.begin + 10 * DAY + 2 * HOUR, month_set_back, NULL);
 	sim_at(s, month.begin + 20 * DAY, month_set_right, NULL);
 	sim_at(s, MIDDLE - 1000, month_post_now, NULL);
+	sim_at(s, MIDDLE, month_middle, NULL);
 	script_run(s);
 	if (!s->failed)
 		sim_run(s, month.begin + DAYS * DAY, NULL);

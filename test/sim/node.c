@@ -235,7 +235,7 @@ sim_node_receive(struct sim_node *n, const uint8_t *frame, uint32_t len)
 			v = sa_side_receive(n->sa, &pkt);
 		} else if (n->sim->guest != NULL && pkt.dest_qpn <= 1)
 			v = n->sim->guest->receive(n, &pkt);
-		else if (OPCODE_CLASS(pkt.opcode) == OPCODE_CNP_CLASS)
+		else if (pkt.opcode == OPCODE_CNP)
 			v = wire_crc_ok(&pkt, &v) ? VERDICT_CNP : v;
 		else
 			v = rc_receive(n->worker, &pkt, n->sim->now);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sa_sim.h"
+#include "../wire/build.h"
 #include "wire/bytes.h"
 
 #define RING 16

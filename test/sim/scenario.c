@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cm_sim.h"
+#include "fleet_sim.h"
 #include "live_sim.h"
 #include "sa_sim.h"
 #include "trap_sim.h"
@@ -367,6 +368,40 @@ const struct scenario scenarios[] = {
 		cm_scenario, 10 },
 	{ "month", "30 days: counters wrap, leases end, the wall clock is set back; only by name",
 		scenario_month, 0 },
+	{ "fleet", "appliances on one etcd: killed, cut off, etcd's leader lost; only by name",
+		fleet_scenario, 0 },
+	{ "fleet_scale", "what a change costs a fleet, by counts; only by name",
+		fleet_scenario_scale, 0 },
+	{ "fleet_no_fence", "fails: etcd ignores who leads; only by name", fleet_scenario_no_fence,
+		0 },
+	{ "fleet_not_durable", "fails: etcd forgets what it has acknowledged; only by name",
+		fleet_scenario_not_durable, 0 },
+	{ "fleet_twice", "fails: etcd does not see that a request was executed; only by name",
+		fleet_scenario_twice, 0 },
+	{ "fleet_import_twice", "fails: etcd does not see that an import was made; only by name",
+		fleet_scenario_import_twice, 0 },
+	{ "fleet_half", "fails: etcd executes a part of a transaction; only by name",
+		fleet_scenario_half, 0 },
+	{ "fleet_stage_stays", "fails: what is staged outlives its lease; only by name",
+		fleet_scenario_stage_stays, 0 },
+	{ "fleet_member_stays", "fails: a member's key outlives its lease; only by name",
+		fleet_scenario_member_stays, 0 },
+	{ "fleet_member_hidden", "fails: etcd does not list a member; only by name",
+		fleet_scenario_member_hidden, 0 },
+	{ "fleet_wrong_key", "fails: etcd writes records over others; only by name",
+		fleet_scenario_wrong_key, 0 },
+	{ "fleet_notice_lost", "fails: etcd forgets notices; only by name",
+		fleet_scenario_notice_lost, 0 },
+	{ "fleet_notice_goes", "fails: notices end with the lease of the appliance; only by name",
+		fleet_scenario_notice_goes, 0 },
+	{ "fleet_watch_gap", "fails: a watch lacks an event; only by name",
+		fleet_scenario_watch_gap, 0 },
+	{ "fleet_early_answer", "fails: an answer comes before its records; only by name",
+		fleet_scenario_early_answer, 0 },
+	{ "fleet_two_leads", "fails: etcd's clock runs twice as fast; only by name",
+		fleet_scenario_two_leads, 0 },
+	{ "fleet_copy_gap", "fails: the disk loses a record; only by name", fleet_scenario_copy_gap,
+		0 },
 	{ "congestion", "two senders, one link: DCQCN and without; only by name",
 		scenario_congestion, 0 },
 	{ "crowd",

@@ -15,6 +15,7 @@
  * trap_scenario.c has the script. test/fuzz/fuzz_smp.c uses smi_node.c alone.
  */
 
+#include "../wire/build.h"
 #include "mad/mad.h"
 #include "script.h"
 #include "sma/sma.h"

@@ -24,5 +24,32 @@ def test_steps_recorded_from_the_start_are_printed_once():
     assert run('--seed', '1', '--record').stdout.count('node 0:\n') == 1
 
 
+# A rule that etcd, its watch, or a disk breaks on purpose, seeds that are enough, and what a fleet's checks say of it.
+PLANTED = {
+    'fleet_no_fence': (400, 'does not lead'),
+    'fleet_not_durable': (40, 'was acknowledged'),
+    'fleet_twice': (40, 'was executed twice'),
+    'fleet_import_twice': (40, 'was made twice'),
+    'fleet_half': (40, 'records (acknowledged): there are'),
+    'fleet_stage_stays': (40, 'the lease has ended, and etcd still has /p/s/'),
+    'fleet_member_stays': (10, 'which is dead, has'),
+    'fleet_member_hidden': (20, 'which lives, is removed'),
+    'fleet_wrong_key': (20, 'is stored under another LID'),
+    'fleet_notice_lost': (20, 'was acknowledged and never reported'),
+    'fleet_notice_goes': (40, 'was acknowledged and never reported'),
+    'fleet_watch_gap': (40, 'answers from other records than etcd has'),
+    'fleet_early_answer': (4, 'is acknowledged by'),
+    'fleet_two_leads': (20, 'are sure that they lead'),
+    'fleet_copy_gap': (20, 'the copy of'),
+}
+
+
+def test_the_checks_of_a_fleet_find_what_is_broken_on_purpose():
+    for scenario, (seeds, says) in PLANTED.items():
+        r = run('--seeds', str(seeds), '--scenario', scenario)
+        assert r.returncode == 1 and says in r.stdout, (scenario, r.returncode, r.stdout[-2000:])
+
+
 test_a_failed_seed_prints_the_last_steps()
+test_the_checks_of_a_fleet_find_what_is_broken_on_purpose()
 test_steps_recorded_from_the_start_are_printed_once()

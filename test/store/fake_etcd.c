@@ -61,6 +61,8 @@ struct fake_rule {
 	char key[512]; /* in base64; "": any */
 	enum fake_how how;
 	unsigned int times;
+	char removed[512]; /* by another client, before; "": nothing */
+	uint64_t ended; /* a lease that ends before; 0: none */
 };
 
 struct fake_etcd {
@@ -72,6 +74,8 @@ struct fake_etcd {
 	bool stop;
 	bool down;
 	bool silent;
+	bool full;
+	bool alert;
 	uint64_t cluster;
 	uint64_t revision;
 	uint64_t compacted;
@@ -82,6 +86,7 @@ struct fake_etcd {
 	uint64_t next_lease;
 	struct fake_conn conn[CONNS_MAX];
 	struct fake_rule rule[RULES_MAX];
+	json_t *late; /* a transaction that is executed when the test says so */
 	struct {
 		char path[64];
 		unsigned int requests;
@@ -255,6 +260,30 @@ static json_t *run_txn(struct fake_etcd *e, const json_t *q, uint64_t revision, 
 	const char **error);
 
 static json_t *
+delete_range(struct fake_etcd *e, const json_t *del, const char *first, uint64_t revision,
+	bool *wrote)
+{
+	const struct fake_event **list;
+	char end[512], text[24], **keys;
+	size_t i, n;
+
+	bytes_of(del, "range_end", end, sizeof(end), NULL);
+	n = keys_in(e, first, end, revision, &list);
+	keys = calloc(n + 1, sizeof(keys[0]));
+	for (i = 0; i < n; i++)
+		keys[i] = strdup(list[i]->key);
+	free(list);
+	for (i = 0; i < n; i++) {
+		fake_add_event(e, keys[i], NULL, 0, 0, revision);
+		free(keys[i]);
+	}
+	free(keys);
+	*wrote |= n > 0;
+	snprintf(text, sizeof(text), "%zu", n);
+	return json_pack("{s:{s:s}}", "response_delete_range", "deleted", text);
+}
+
+static json_t *
 run_op(struct fake_etcd *e, const json_t *op, uint64_t revision, bool *wrote, const char **error)
 {
 	static char value[2 << 20];
@@ -271,6 +300,8 @@ run_op(struct fake_etcd *e, const json_t *op, uint64_t revision, bool *wrote, co
 		return json_pack("{s:o}", "response_txn",
 			run_txn(e, json_object_get(op, "request_txn"), revision, wrote, error));
 	bytes_of(put != NULL ? put : del, "key", key, sizeof(key), NULL);
+	if (put == NULL && json_object_get(del, "range_end") != NULL)
+		return delete_range(e, del, key, revision, wrote);
 	old = key_at(e, key, revision);
 	if (put == NULL) {
 		*wrote |= old != NULL;
@@ -290,23 +321,34 @@ run_op(struct fake_etcd *e, const json_t *op, uint64_t revision, bool *wrote, co
 	return json_pack("{s:{}}", "response_put");
 }
 
+/* What a comparison is about: a number of the key, all of which are 0 if it does not exist. */
+static uint64_t
+compared(const struct fake_event *at, const char *target)
+{
+	if (at == NULL)
+		return 0;
+	return strcmp(target, "MOD") == 0      ? at->revision
+		: strcmp(target, "LEASE") == 0 ? at->lease
+					       : at->created;
+}
+
 static bool
 compares_hold(struct fake_etcd *e, const json_t *list)
 {
-	const struct fake_event *at;
+	static const char *const fields[] = { "mod_revision", "create_revision", "lease" };
 	char key[512];
 	uint64_t is;
-	size_t i;
-	bool mod;
+	size_t i, k;
 
 	for (i = 0; i < json_array_size(list); i++) {
 		const json_t *c = json_array_get(list, i);
 
 		bytes_of(c, "key", key, sizeof(key), NULL);
-		at = key_at(e, key, e->revision);
-		mod = strcmp(json_string_value(json_object_get(c, "target")), "MOD") == 0;
-		is = at == NULL ? 0 : mod ? at->revision : at->created;
-		if (is != u64_of(c, mod ? "mod_revision" : "create_revision"))
+		is = compared(key_at(e, key, e->revision),
+			json_string_value(json_object_get(c, "target")));
+		for (k = 0; json_object_get(c, fields[k]) == NULL;)
+			k++;
+		if (is != u64_of(c, fields[k]))
 			return false;
 	}
 	return true;
@@ -314,20 +356,26 @@ compares_hold(struct fake_etcd *e, const json_t *list)
 
 /* The error that etcd has for a transaction before it executes any of it, or NULL. */
 static const char *
-txn_error(const struct fake_etcd *e, const json_t *q, const json_t *ops)
+txn_error(struct fake_etcd *e, const json_t *q)
 {
+	const json_t *ops = json_object_get(q,
+		compares_hold(e, json_object_get(q, "compare")) ? "success" : "failure");
+	const char *error = NULL;
 	size_t i;
 
 	if (json_array_size(json_object_get(q, "compare")) > e->max_ops ||
 		json_array_size(json_object_get(q, "success")) > e->max_ops)
 		return "{\"error\":\"etcdserver: too many operations in txn request\",\"code\":3}";
-	for (i = 0; i < json_array_size(ops); i++) {
+	for (i = 0; i < json_array_size(ops) && error == NULL; i++) {
 		const json_t *put = json_object_get(json_array_get(ops, i), "request_put");
+		const json_t *inner = json_object_get(json_array_get(ops, i), "request_txn");
 
+		if (inner != NULL)
+			error = txn_error(e, inner);
 		if (put != NULL && !lease_lives(e, u64_of(put, "lease")))
 			return "{\"error\":\"etcdserver: requested lease not found\",\"code\":5}";
 	}
-	return NULL;
+	return error;
 }
 
 static json_t *
@@ -338,7 +386,7 @@ run_txn(struct fake_etcd *e, const json_t *q, uint64_t revision, bool *wrote, co
 	json_t *list;
 	size_t i;
 
-	*error = txn_error(e, q, ops);
+	*error = txn_error(e, q);
 	if (*error != NULL)
 		return NULL;
 	list = json_array();
@@ -387,19 +435,57 @@ run_lease(struct fake_etcd *e, const char *path, const json_t *q)
 		text_of_u64(e->lease[id]));
 }
 
+static const char no_space[] =
+	"{\"error\":\"etcdserver: mvcc: database space exceeded\",\"code\":8}";
+
+/* True of a request that takes room, as etcd counts: not what an inner transaction puts. */
+static bool
+takes_room(const char *path, const json_t *q)
+{
+	static const char *const ways[] = { "success", "failure" };
+	size_t i, way;
+
+	for (way = 0; way < 2; way++)
+		for (i = 0; i < json_array_size(json_object_get(q, ways[way])); i++) {
+			const json_t *op = json_array_get(json_object_get(q, ways[way]), i);
+
+			if (json_object_get(op, "request_put") != NULL)
+				return true;
+		}
+	return strcmp(path, "/v3/lease/grant") == 0;
+}
+
+static json_t *
+fake_status(const struct fake_etcd *e)
+{
+	json_t *j = json_pack("{s:o, s:s, s:s, s:s, s:s}", "header", header_of(e), "leader", "1",
+		"version", "3.4.0", "dbSize", "5000", "dbSizeInUse", "4000");
+
+	if (e->full)
+		json_object_set_new(j, "errors",
+			json_pack("[s, s]", "memberID:1 alarm:NOSPACE ",
+				"memberID:2 alarm:CORRUPT "));
+	return j;
+}
+
 static json_t *
 run_request(struct fake_etcd *e, const char *path, const json_t *q, const char **error)
 {
 	bool wrote = false;
 	json_t *j;
 
+	if (e->full && takes_room(path, q)) {
+		*error = no_space;
+		return NULL;
+	}
 	if (strcmp(path, "/v3/kv/range") == 0)
 		return run_range(e, q, error);
 	if (strncmp(path, "/v3/lease/", 10) == 0)
 		return run_lease(e, path, q);
 	if (strcmp(path, "/v3/maintenance/status") == 0)
-		return json_pack("{s:o, s:s, s:s}", "header", header_of(e), "leader", "1",
-			"version", "3.4.0");
+		return fake_status(e);
+	if (strcmp(path, "/v3/auth/authenticate") == 0)
+		return json_pack("{s:o, s:s}", "header", header_of(e), "token", "any");
 	assert(strcmp(path, "/v3/kv/txn") == 0);
 	j = run_txn(e, q, e->revision + 1, &wrote, error);
 	if (j == NULL)
@@ -521,6 +607,10 @@ how_to_treat(struct fake_etcd *e, const char *path, const char *body)
 		if (r->times == 0 || strcmp(r->path, path) != 0 || strstr(body, r->key) == NULL)
 			continue;
 		r->times--;
+		if (r->ended != 0)
+			end_lease(e, r->ended);
+		if (r->removed[0] != '\0')
+			fake_add_event(e, r->removed, NULL, 0, 0, ++e->revision);
 		return r->how;
 	}
 	return FAKE_ANSWER;
@@ -536,13 +626,26 @@ fake_etcd_serve(struct fake_etcd *e, struct fake_conn *c, const char *path, cons
 	assert(q != NULL);
 	if (how == FAKE_LOSE_REQUEST) {
 		c->mute = true;
+	} else if (how == FAKE_LATE) {
+		c->mute = true;
+		e->late = json_incref(q);
 	} else if (how == FAKE_NO_SPACE) {
-		send_answer(c, NULL,
-			"{\"error\":\"etcdserver: mvcc: database space exceeded\",\"code\":8}");
+		send_answer(c, NULL, no_space);
+	} else if (how == FAKE_NO_LEADER) {
+		send_answer(c, NULL, "{\"error\":\"etcdserver: no leader\",\"code\":14}");
+	} else if (how == FAKE_NO_USER) {
+		send_answer(c, NULL, "{\"error\":\"etcdserver: user name is empty\",\"code\":3}");
+	} else if (how == FAKE_NO_TOKEN) {
+		send_answer(c, NULL, "{\"error\":\"etcdserver: invalid auth token\",\"code\":16}");
 	} else if (strcmp(path, "/v3/watch") == 0) {
 		watch_begin(e, c, q);
 	} else {
 		answer = run_request(e, path, q, &error);
+		if (how == FAKE_DONE_NO_SPACE) {
+			json_decref(answer);
+			answer = NULL;
+			error = no_space;
+		}
 		c->mute = how == FAKE_LOSE_ANSWER;
 		send_answer(c, answer, error);
 		c->trickle = how == FAKE_TRICKLE ? c->out_len / TRICKLES + 1 : 0;
@@ -580,6 +683,10 @@ conn_read(struct fake_etcd *e, struct fake_conn *c)
 
 	if (n <= 0) {
 		conn_close(c);
+		return;
+	}
+	if (e->alert) {
+		conn_send(c, "\x15\x03\x03\x00\x02\x02\x2a", 7);
 		return;
 	}
 	c->in = realloc(c->in, c->in_len + (size_t)n + 1);
@@ -735,6 +842,7 @@ fake_etcd_stop(struct fake_etcd *e)
 		if (e->conn[i].fd >= 0)
 			conn_close(&e->conn[i]);
 	drop_events(e, 0);
+	json_decref(e->late);
 	free(e->event);
 	close(e->listener);
 	close(e->wake[0]);
@@ -749,9 +857,8 @@ fake_etcd_url(const struct fake_etcd *e)
 	return e->url;
 }
 
-void
-fake_etcd_next(struct fake_etcd *e, const char *path, const char *key, enum fake_how how,
-	unsigned int times)
+static void
+add_rule(struct fake_etcd *e, const char *path, const char *key, struct fake_rule rule)
 {
 	char *text = etcd_base64(key != NULL ? key : "", key != NULL ? strlen(key) : 0);
 	unsigned int i;
@@ -759,11 +866,57 @@ fake_etcd_next(struct fake_etcd *e, const char *path, const char *key, enum fake
 	pthread_mutex_lock(&e->lock);
 	for (i = 0; e->rule[i].times > 0; i++)
 		assert(i + 1 < RULES_MAX);
-	e->rule[i] = (struct fake_rule){ .how = how, .times = times };
+	e->rule[i] = rule;
 	snprintf(e->rule[i].path, sizeof(e->rule[i].path), "%s", path);
 	snprintf(e->rule[i].key, sizeof(e->rule[i].key), "%s", text);
 	fake_let_go(e);
 	free(text);
+}
+
+void
+fake_etcd_next(struct fake_etcd *e, const char *path, const char *key, enum fake_how how,
+	unsigned int times)
+{
+	add_rule(e, path, key, (struct fake_rule){ .how = how, .times = times });
+}
+
+void
+fake_etcd_before(struct fake_etcd *e, const char *path, const char *key, const char *removed)
+{
+	struct fake_rule rule = { .how = FAKE_ANSWER, .times = 1 };
+
+	snprintf(rule.removed, sizeof(rule.removed), "%s", removed);
+	add_rule(e, path, key, rule);
+}
+
+void
+fake_etcd_ends_before(struct fake_etcd *e, const char *path, const char *key, uint64_t lease)
+{
+	add_rule(e, path, key,
+		(struct fake_rule){ .how = FAKE_ANSWER, .times = 1, .ended = lease });
+}
+
+bool
+fake_etcd_has_late(struct fake_etcd *e)
+{
+	bool has;
+
+	pthread_mutex_lock(&e->lock);
+	has = e->late != NULL;
+	pthread_mutex_unlock(&e->lock);
+	return has;
+}
+
+void
+fake_etcd_run_late(struct fake_etcd *e)
+{
+	const char *error = NULL;
+
+	pthread_mutex_lock(&e->lock);
+	json_decref(run_request(e, "/v3/kv/txn", e->late, &error));
+	json_decref(e->late);
+	e->late = NULL;
+	fake_let_go(e);
 }
 
 unsigned int
@@ -807,8 +960,10 @@ fake_etcd_read(struct fake_etcd *e, const char *key)
 
 	pthread_mutex_lock(&e->lock);
 	v = key_at(e, key, e->revision);
-	if (v != NULL)
-		snprintf(value, sizeof(value), "%s", (const char *)v->value);
+	if (v != NULL) {
+		memset(value, 0, sizeof(value));
+		memcpy(value, v->value, v->len < sizeof(value) ? v->len : sizeof(value) - 1);
+	}
 	pthread_mutex_unlock(&e->lock);
 	return v != NULL ? value : NULL;
 }
@@ -898,6 +1053,22 @@ fake_etcd_compact(struct fake_etcd *e, uint64_t revision)
 {
 	pthread_mutex_lock(&e->lock);
 	e->compacted = revision;
+	fake_let_go(e);
+}
+
+void
+fake_etcd_full(struct fake_etcd *e, bool full)
+{
+	pthread_mutex_lock(&e->lock);
+	e->full = full;
+	fake_let_go(e);
+}
+
+void
+fake_etcd_alert(struct fake_etcd *e, bool alert)
+{
+	pthread_mutex_lock(&e->lock);
+	e->alert = alert;
 	fake_let_go(e);
 }
 

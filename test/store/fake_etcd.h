@@ -27,12 +27,25 @@ enum fake_how {
 	FAKE_ANSWER,
 	FAKE_LOSE_ANSWER, /**< executed, and never answered */
 	FAKE_LOSE_REQUEST, /**< neither executed nor answered */
+	FAKE_LATE, /**< not answered: fake_etcd_run_late() executes this transaction */
 	FAKE_TRICKLE, /**< the answer comes in parts, one each 50 ms */
 	FAKE_NO_SPACE, /**< refused, because etcd's quota is exceeded */
+	FAKE_DONE_NO_SPACE, /**< executed, and answered as if it was refused for that */
+	FAKE_NO_LEADER, /**< refused, because etcd elects a leader */
+	FAKE_NO_USER, /**< refused: etcd asks for a user and a password */
+	FAKE_NO_TOKEN, /**< refused, because this member does not know the token */
 };
 /** Treat the next @p times requests to @p path whose body names @p key (NULL: any) like this. */
 void fake_etcd_next(struct fake_etcd *e, const char *path, const char *key, enum fake_how how,
 	unsigned int times);
+/** Before the next request to @p path whose body names @p key, another client removes a key. */
+void fake_etcd_before(struct fake_etcd *e, const char *path, const char *key, const char *removed);
+/** Before the next request to @p path whose body names @p key, a lease ends. */
+void fake_etcd_ends_before(struct fake_etcd *e, const char *path, const char *key, uint64_t lease);
+/** A transaction was to be late, and has come. */
+bool fake_etcd_has_late(struct fake_etcd *e);
+/** Execute it. */
+void fake_etcd_run_late(struct fake_etcd *e);
 /** Requests to a path so far. */
 unsigned int fake_etcd_count(struct fake_etcd *e, const char *path);
 /** Operations that one transaction may have; 128 at first. */
@@ -57,6 +70,13 @@ void fake_etcd_restore(struct fake_etcd *e, uint64_t revision);
 /** Forget everything, with another cluster ID. Call while it is down. */
 void fake_etcd_replace(struct fake_etcd *e);
 void fake_etcd_compact(struct fake_etcd *e, uint64_t revision);
+/**
+ * This member has raised the alarm NOSPACE: whatever takes room is refused, as by etcd, and its
+ * status says so.
+ */
+void fake_etcd_full(struct fake_etcd *e, bool full);
+/** Whatever comes, a fatal alert of TLS answers it: "bad certificate". */
+void fake_etcd_alert(struct fake_etcd *e, bool alert);
 /** Watches bring nothing while @p silent. */
 void fake_etcd_silence(struct fake_etcd *e, bool silent);
 

@@ -23,7 +23,7 @@
 #include "store/etcd_http.h"
 #include "store/fleet_private.h"
 
-#define WAIT_S     20
+#define WAIT_S     60 /* longer than a busy machine takes */
 #define APPLIANCES 3
 
 struct appliance {
@@ -219,6 +219,17 @@ leader_start(struct site *s, unsigned int i)
 	return a;
 }
 
+static struct etcd_client *
+site_client(struct site *s)
+{
+	struct error err = { "" };
+	struct etcd_client *c = etcd_client_create(&s->config, &err);
+
+	if (c == NULL)
+		fail_msg("%s", err.text);
+	return c;
+}
+
 /* --- histories --- */
 
 static void
@@ -265,6 +276,33 @@ test_etcd_restored_to_a_lower_revision(void **state)
 		a = b;
 	until(s, commit_record(a, 3, "three", NULL) == 0);
 	until(s, has_record(&s->at[0], 3, "three") && has_record(&s->at[1], 3, "three"));
+}
+
+/* The backup has all our changes, and yet fewer revisions than we have seen. */
+static void
+test_etcd_restored_below_what_was_seen(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0);
+	unsigned int i, looks;
+	uint64_t backup;
+
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, follows(a));
+	backup = fake_etcd_revision(s->etcd);
+	for (i = 0; i < 40; i++)
+		fake_etcd_write(s->etcd, "/p/x", "other");
+	looks = fake_etcd_count(s->etcd, "/v3/kv/range");
+	until(s, fake_etcd_count(s->etcd, "/v3/kv/range") > looks + 2);
+	assert_int_equal(fleet_status_of(a).loads, 1);
+	fake_etcd_down(s->etcd, true);
+	until(s, !fleet_connected(a->fleet));
+	fake_etcd_restore(s->etcd, backup);
+	fake_etcd_down(s->etcd, false);
+	until(s, fleet_leads(a->fleet) && follows(a) && fleet_status_of(a).loads == 2);
+	assert_non_null(strstr(log_of(s), "our copy is newer than etcd, which was restored"));
+	assert_true(has_record(a, 1, "one"));
+	until(s, commit_record(a, 2, "two", NULL) == 0);
 }
 
 /* The same revision was written by another history's change: only its random number tells. */
@@ -377,6 +415,40 @@ test_compacted_history_is_read_as_a_whole(void **state)
 	b = appliance_start(s, 1);
 	until(s, follows(b) && has_record(b, 2, "two") && records_of(b) == 1);
 	assert_int_equal(fleet_status_of(b).loads, 1);
+}
+
+/* A database of several pages: all of it is there, and each record once. */
+static void
+test_database_is_read_in_pages(void **state)
+{
+	enum { PAGE = 100, RECORDS = 2 * PAGE + 50 };
+	struct site *s = *state;
+	struct appliance *a;
+	char key[32], text[16];
+	struct error err;
+	uint32_t rid;
+
+	for (rid = 1; rid <= RECORDS; rid++) {
+		snprintf(key, sizeof(key), "/p/r/01%08x", rid);
+		snprintf(text, sizeof(text), "%x", rid);
+		fake_etcd_write(s->etcd, key, text);
+	}
+	fake_etcd_write(s->etcd, "/p/c/change", "00000000000000aa");
+	/* records of the first and the last page go before the second and the last are read */
+	fake_etcd_before(s->etcd, "/v3/kv/range", "/p/r/0100000064", "/p/r/0100000001");
+	fake_etcd_before(s->etcd, "/v3/kv/range", "/p/r/01000000c8", "/p/r/01000000fa");
+	assert_int_equal(appliance_open(s, 0, &err), 0);
+	a = &s->at[0];
+	a->fleet->page_records = PAGE;
+	assert_int_equal(fleet_start(a->fleet, no_wake, NULL, &err), 0);
+	until(s, follows(a) && records_of(a) > 0);
+	/* as of the revision of the first page; the removals are no change of a fleet's */
+	assert_int_equal(records_of(a), RECORDS);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/r/"), RECORDS - 2);
+	for (rid = 1; rid <= RECORDS; rid++) {
+		snprintf(text, sizeof(text), "%x", rid);
+		assert_true(has_record(a, rid, text));
+	}
 }
 
 /* A leader that reads the whole database does not see in its watch what came meanwhile. */
@@ -548,6 +620,110 @@ test_leader_undoes_a_large_change_that_stopped(void **state)
 	assert_int_equal(records_of(b), LARGE);
 }
 
+/*
+ * etcd elects a leader in the middle of a large change, and at its end, for longer than one
+ * transaction is tried: the change is made, by the same lead.
+ */
+static void
+test_large_change_outlasts_an_election_of_etcd(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a;
+
+	s->config.lease_s = 3600; /* a busy machine does not end it */
+	a = leader_start(s, 0);
+	/* an attempt takes 50 ms and more, and is repeated for a second */
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000190", FAKE_NO_LEADER, 30);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/01000003e8", FAKE_NO_LEADER, 30);
+	assert_int_equal(commit_large(a, LARGE, "large", NULL), 0);
+	until(s, follows(a));
+	assert_int_equal(records_of(a), LARGE);
+	assert_null(fake_etcd_read(s->etcd, "/p/c/part"));
+	assert_true(fleet_leads(a->fleet));
+	assert_int_equal(fleet_status_of(a).leader_changes, 1);
+	assert_null(strstr(log_of(s), "does not lead any more"));
+}
+
+/* The first part is executed without an answer, and then another endpoint refuses it. */
+static void
+test_part_that_may_be_there_is_undone(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a;
+
+	s->config.endpoint[1] = s->config.endpoint[0];
+	s->config.num_endpoints = 2;
+	a = leader_start(s, 0);
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, follows(a));
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000001", FAKE_LOSE_ANSWER, 1);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000001", FAKE_NO_SPACE, 1);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000190", FAKE_NO_SPACE, 1);
+	assert_int_equal(commit_large(a, LARGE, "large", NULL), -ENOSPC);
+	until(s, fake_etcd_read(s->etcd, "/p/c/part") == NULL);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/r/"), 1);
+	assert_true(has_record(a, 5000, "gone"));
+}
+
+/*
+ * etcd executes a transaction and says that it has no room. A change, a part and the last
+ * transaction of a large one, which a repetition would find done, are done.
+ */
+static void
+test_executed_in_spite_of_no_room(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100001388", FAKE_DONE_NO_SPACE, 1);
+	assert_int_equal(commit_record(a, 5000, "gone", NULL), 0);
+	until(s, follows(a) && follows(b) && has_record(b, 5000, "gone"));
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000001", FAKE_DONE_NO_SPACE, 1);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000190", FAKE_DONE_NO_SPACE, 1);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/01000003e8", FAKE_DONE_NO_SPACE, 1);
+	assert_int_equal(commit_large(a, LARGE, "large", NULL), 0);
+	assert_null(fake_etcd_read(s->etcd, "/p/c/part"));
+	until(s, has_record(b, 1, "large"));
+	assert_true(records_of(a) == LARGE && records_of(b) == LARGE);
+	assert_true(fleet_leads(a->fleet));
+	until(s, follows(a) && commit_record(a, 5000, "next", NULL) == 0);
+	until(s, has_record(b, 5000, "next"));
+}
+
+/* What was refused for room is not done, and whoever leads goes on leading. */
+static void
+test_part_without_room_costs_no_lead(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0);
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, follows(a));
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000001", FAKE_NO_SPACE, 1);
+	assert_int_equal(commit_large(a, LARGE, "large", NULL), -ENOSPC);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000190", FAKE_NO_SPACE, 1);
+	assert_int_equal(commit_large(a, LARGE, "large", NULL), -ENOSPC);
+	until(s, fake_etcd_read(s->etcd, "/p/c/part") == NULL);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/r/"), 1);
+	assert_null(strstr(log_of(s), "does not lead any more"));
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+}
+
+/* etcd may have put what it says it has no room for: the request is withdrawn, not forgotten. */
+static void
+test_request_without_room_may_be_there(void **state)
+{
+	const struct fleet_message m = { .id = "0000000000000001", .bytes = "ask", .len = 3 };
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0);
+
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/q/0000000000000001", FAKE_DONE_NO_SPACE, 1);
+	assert_int_equal(fleet_ask(a->fleet, &m, 1, NULL), -EAGAIN);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/q/"), 1);
+	assert_int_equal(fleet_withdraw(a->fleet, m.id, NULL), 1);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/q/"), 0);
+}
+
 /* A copy that is full does not have what was before the parts: such an appliance does not lead. */
 static void
 test_appliance_that_cannot_undo_does_not_lead(void **state)
@@ -576,12 +752,101 @@ test_appliance_that_cannot_undo_does_not_lead(void **state)
 	assert_true(has_what_was_before(b));
 }
 
+/*
+ * A transaction of an undo that etcd executes late, when the undo has ended, would write old
+ * records over newer ones.
+ */
+static void
+test_late_part_of_an_undo_is_not_executed(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+	uint64_t lease;
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, commit_record(a, 7, "seven", NULL) == 0);
+	until(s, follows(b) && records_of(b) == 2);
+	lease = fake_etcd_lease_of(s->etcd, "/p/c/leader");
+	fake_etcd_next(s->etcd, "/v3/lease/revoke", NULL, FAKE_LOSE_REQUEST, 10);
+	appliance_stop(a);
+	leave_parts(s);
+	fake_etcd_before(s->etcd, "/v3/kv/txn", "/p/r/0100000007", "/p/c/part");
+	fake_etcd_end_lease(s->etcd, lease);
+	until(s, fleet_leads(b->fleet));
+	assert_non_null(strstr(log_of(s), "undoes a large change"));
+	assert_null(fake_etcd_read(s->etcd, "/p/c/part"));
+	assert_string_equal(fake_etcd_read(s->etcd, "/p/r/0100000007"), "part");
+}
+
+/* The undo's end has no answer: it is not made twice, and the lead is taken. */
+static void
+test_undo_without_an_answer_ends(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+	uint64_t lease;
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, commit_record(a, 7, "seven", NULL) == 0);
+	until(s, follows(b) && records_of(b) == 2);
+	lease = fake_etcd_lease_of(s->etcd, "/p/c/leader");
+	fake_etcd_next(s->etcd, "/v3/lease/revoke", NULL, FAKE_LOSE_REQUEST, 10);
+	appliance_stop(a);
+	leave_parts(s);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/c/part", FAKE_LOSE_ANSWER, 2);
+	fake_etcd_end_lease(s->etcd, lease);
+	until(s, fleet_leads(b->fleet));
+	assert_null(fake_etcd_read(s->etcd, "/p/c/part"));
+	assert_string_equal(fake_etcd_read(s->etcd, "/p/r/0100000007"), "seven");
+	assert_true(has_what_was_before(b));
+}
+
+/*
+ * A member of etcd has forgotten the token, which the session uses at another one: the writer does
+ * not ask for a new one, so the fleet's thread does.
+ */
+static void
+test_token_that_the_writer_is_refused_is_renewed(void **state)
+{
+	struct site *s = *state;
+	char *file = s->config.password_file;
+	struct appliance *a;
+	FILE *f;
+
+	snprintf(file, FLEET_TEXT_MAX, "%s/password", s->at[1].dir);
+	f = fopen(file, "w");
+	assert_non_null(f);
+	fputs("secret\n", f);
+	fclose(f);
+	chmod(file, 0600);
+	strcpy(s->config.user, "polca");
+	a = leader_start(s, 0);
+	assert_int_equal(fake_etcd_count(s->etcd, "/v3/auth/authenticate"), 1);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100000008", FAKE_NO_TOKEN, 1);
+	until(s, commit_record(a, 8, "eight", NULL) == 0);
+	until(s, fake_etcd_count(s->etcd, "/v3/auth/authenticate") == 2);
+	unlink(file);
+}
+
+/* An appliance that has never heard of etcd does not claim a fresh copy. */
+static void
+test_silence_counts_from_the_start(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a;
+
+	fake_etcd_down(s->etcd, true);
+	a = appliance_start(s, 0);
+	until(s, fleet_status_of(a).silent_ms > 0);
+	fake_etcd_down(s->etcd, false);
+}
+
 /* What people write beside the fleet is no change, whatever it is, and ends no watch. */
 static void
 test_foreign_keys_are_no_change(void **state)
 {
 	struct site *s = *state;
-	struct appliance *a = leader_start(s, 0);
+	struct appliance *a = leader_start(s, 0), *b;
 	uint64_t starts;
 
 	until(s, commit_record(a, 1, "one", NULL) == 0);
@@ -592,6 +857,133 @@ test_foreign_keys_are_no_change(void **state)
 	until(s, follows(a));
 	assert_int_equal(fleet_status_of(a).watch_starts, starts);
 	assert_int_equal(records_of(a), 2);
+	/* nor are they in the way of an appliance that reads the whole database */
+	b = appliance_start(s, 1);
+	until(s, has_record(b, 3, "three"));
+	assert_non_null(strstr(log_of(s), "the key /p/r/nonsense is no record's"));
+	/* nor of a large change that goes on */
+	until(s, follows(b));
+	starts = fleet_status_of(b).watch_starts;
+	fake_etcd_write(s->etcd, "/p/c/part", "0123456789abcdef");
+	fake_etcd_write(s->etcd, "/p/r/nonsense", "y");
+	fake_etcd_write(s->etcd, "/p/r/0100000009", "part");
+	fake_etcd_write(s->etcd, "/p/c/change", "0123456789abcdef");
+	until(s, has_record(b, 9, "part"));
+	assert_int_equal(fleet_status_of(b).watch_starts, starts);
+}
+
+/*
+ * The leader dies in the middle of a large change while no other appliance runs, and etcd compacts
+ * what was before: a copy that has the last complete change tells what is to be undone.
+ */
+static void
+test_parts_whose_past_is_compacted_are_undone(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1), *c;
+	struct error err;
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, commit_record(a, 7, "seven", NULL) == 0);
+	until(s, follows(a) && follows(b) && records_of(b) == 2);
+	appliance_stop(b);
+	appliance_stop(a);
+	leave_parts(s);
+	fake_etcd_compact(s->etcd, fake_etcd_revision(s->etcd));
+	c = appliance_start(s, 2); /* it has no copy, and cannot help */
+	until(s, strstr(log_of(s), "waits for one whose copy has that") != NULL);
+	assert_int_equal(fleet_etcd_state(c->fleet), FLEET_ETCD_NOT_FOLLOWED);
+	assert_false(fleet_leads(c->fleet));
+	appliance_stop(c);
+	assert_int_equal(appliance_open(s, 1, &err), 0);
+	b = &s->at[1];
+	b->fleet->page_records = 1; /* the copy's records are looked for in several pages */
+	assert_int_equal(fleet_start(b->fleet, no_wake, NULL, &err), 0);
+	until(s, fleet_leads(b->fleet) && follows(b));
+	assert_true(has_what_was_before(b));
+	assert_string_equal(fake_etcd_read(s->etcd, "/p/r/0100000007"), "seven");
+	assert_string_equal(fake_etcd_read(s->etcd, "/p/r/0100001388"), "gone");
+	assert_null(fake_etcd_read(s->etcd, "/p/r/0100000009"));
+	assert_null(fake_etcd_read(s->etcd, "/p/c/part"));
+	until(s, commit_record(b, 8, "eight", NULL) == 0);
+	c = appliance_start(s, 2);
+	until(s, follows(c) && records_of(c) == 3);
+	assert_true(has_what_was_before(c));
+}
+
+/*
+ * Appliance 1 has an older copy, the one with the last complete change is lost, and there are parts
+ * whose past is compacted: no appliance follows or leads. docs/fleet.md, "Bounds today", says what
+ * an operator does then.
+ */
+static struct appliance *
+lose_past_of_parts(struct site *s)
+{
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, commit_record(a, 7, "seven", NULL) == 0);
+	until(s, follows(b) && records_of(b) == 2);
+	appliance_stop(b);
+	until(s, commit_record(a, 8, "eight", NULL) == 0);
+	appliance_stop(a);
+	leave_parts(s);
+	fake_etcd_compact(s->etcd, fake_etcd_revision(s->etcd));
+	b = appliance_start(s, 1);
+	until(s, strstr(log_of(s), "docs/fleet.md, \"Bounds today\"") != NULL);
+	assert_false(fleet_leads(b->fleet));
+	assert_true(has_what_was_before(b)); /* its queries go on */
+	return b;
+}
+
+/* etcdctl del PREFIX/c/part, while no appliance runs: what the parts have written stays. */
+static void
+test_operator_keeps_parts(void **state)
+{
+	struct site *s = *state;
+	struct appliance *b = lose_past_of_parts(s), *c;
+
+	appliance_stop(b);
+	fake_etcd_write(s->etcd, "/p/c/part", NULL);
+	b = leader_start(s, 1);
+	assert_true(has_record(b, 7, "part") && has_record(b, 8, "eight"));
+	assert_true(has_record(b, 9, "part") && !has_record(b, 5000, "gone"));
+	until(s, commit_record(b, 7, "seven", NULL) == 0);
+	c = appliance_start(s, 2);
+	until(s, follows(c) && records_of(c) == 3);
+	assert_true(has_record(c, 7, "seven") && has_record(c, 9, "part"));
+}
+
+static void
+remove_prefix(struct site *s)
+{
+	json_t *body = json_pack("{s:[o]}", "success", etcd_delete_range("/p/", "/p0")), *reply;
+	struct etcd_client *client = site_client(s);
+	struct error err = { "" };
+
+	assert_int_equal(etcd_call(client, "/v3/kv/txn", body, 1000, &reply, &err), 0);
+	json_decref(reply);
+	etcd_client_destroy(client);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/"), 0);
+}
+
+/* etcdctl del --prefix PREFIX/, and fleet accept: the database is empty, and is filled again. */
+static void
+test_operator_begins_anew(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a, *b = lose_past_of_parts(s);
+
+	remove_prefix(s);
+	until(s, strstr(log_of(s), "polca-ctl fleet accept") != NULL);
+	assert_true(has_what_was_before(b));
+	until(s, fleet_accept_empty(b->fleet, NULL) == 0);
+	until(s, fleet_leads(b->fleet) && follows(b));
+	assert_int_equal(records_of(b), 0);
+	until(s, commit_record(b, 7, "seven", NULL) == 0);
+	until(s, fake_etcd_lease_of(s->etcd, "/p/m/appliance1") != 0);
+	a = appliance_start(s, 0); /* whatever copy it has */
+	until(s, follows(a) && records_of(a) == 1 && has_record(a, 7, "seven"));
 }
 
 /* A follower that stops between parts gets all of them when it is back. */
@@ -621,6 +1013,36 @@ test_restart_between_parts_loses_none(void **state)
 	assert_int_equal(fleet_status_of(b).loads, 0);
 }
 
+/* A look at etcd does not move the position past parts that the watch has not brought. */
+static void
+test_look_does_not_skip_parts(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+	unsigned int ranges;
+
+	until(s, commit_record(a, 5000, "gone", NULL) == 0);
+	until(s, commit_record(a, 7, "seven", NULL) == 0);
+	until(s, follows(b) && records_of(b) == 2);
+	/* its key stays, so b does not lead */
+	fake_etcd_next(s->etcd, "/v3/lease/revoke", NULL, FAKE_LOSE_REQUEST, 10);
+	appliance_stop(a);
+	fake_etcd_silence(s->etcd, true);
+	leave_parts(s);
+	ranges = fake_etcd_count(s->etcd, "/v3/kv/range");
+	until(s,
+		(fleet_look_now(b->fleet), fake_etcd_count(s->etcd, "/v3/kv/range") >= ranges + 3));
+	fake_etcd_down(s->etcd, true); /* the watch ends */
+	until(s, !fleet_connected(b->fleet));
+	fake_etcd_silence(s->etcd, false);
+	fake_etcd_down(s->etcd, false);
+	until(s, fleet_status_of(b).watching);
+	fake_etcd_write(s->etcd, "/p/c/change", "0123456789abcdef");
+	until(s, has_record(b, 9, "part"));
+	assert_true(has_record(b, 7, "part"));
+	assert_int_equal(records_of(b), 2);
+}
+
 /* --- an etcd that was emptied, and other mistakes --- */
 
 static void
@@ -648,6 +1070,25 @@ test_empty_etcd_does_not_replace_a_copy(void **state)
 	until(s, fleet_leads(a->fleet) && follows(a));
 	assert_int_equal(records_of(a), 0);
 	until(s, commit_record(a, 2, "two", NULL) == 0);
+}
+
+/* The operator has accepted it at one appliance, which leads: the others follow what it stores. */
+static void
+test_accepted_database_is_followed_by_all(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, follows(a) && follows(b) && has_record(b, 1, "one"));
+	fake_etcd_down(s->etcd, true);
+	until(s, !fleet_connected(a->fleet) && !fleet_connected(b->fleet));
+	fake_etcd_replace(s->etcd);
+	fake_etcd_down(s->etcd, false);
+	until(s, fleet_accept_empty(a->fleet, NULL) == 0);
+	until(s, fleet_leads(a->fleet) && commit_record(a, 2, "two", NULL) == 0);
+	until(s, follows(b) && has_record(b, 2, "two") && records_of(b) == 1);
+	assert_int_equal(fleet_accept_empty(b->fleet, NULL), -ENOENT);
 }
 
 /* All records were removed by changes: that is no mistake. */
@@ -693,6 +1134,189 @@ test_second_appliance_of_a_name_is_kept_out(void **state)
 	a = leader_start(s, 0);
 	appliance_stop(a);
 	b = leader_start(s, 1); /* the name is free again */
+}
+
+/* A leader that looks at etcd seldom must not take who has just joined for one that has gone. */
+static void
+test_member_is_known_before_the_next_look(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a;
+	time_t begun;
+
+	s->config.lease_s = 12 * WAIT_S; /* a third of it passes between two looks */
+	a = leader_start(s, 0);
+	until(s, fleet_status_of(a).watching);
+	assert_false(fleet_is_member(a->fleet, "appliance1"));
+	begun = time(NULL);
+	fake_etcd_write(s->etcd, "/p/m/appliance1", "1 0000000000000001");
+	until(s, fleet_is_member(a->fleet, "appliance1"));
+	assert_true(time(NULL) <= begun + WAIT_S);
+}
+
+/* What a process that was killed has sent comes when its appliance is back, under a new lease. */
+static void
+test_late_report_of_a_dead_process_is_not_executed(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+	uint64_t before, lease;
+
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, follows(b) && has_record(b, 1, "one"));
+	before = fake_etcd_lease_of(s->etcd, "/p/m/appliance1");
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/m/appliance1", FAKE_LATE, 1);
+	fake_etcd_next(s->etcd, "/v3/lease/revoke", NULL, FAKE_LOSE_REQUEST, 10);
+	until(s, commit_record(a, 2, "two", NULL) == 0);
+	until(s, fake_etcd_has_late(s->etcd));
+	appliance_stop(b);
+	b = appliance_start(s, 1);
+	until(s, fake_etcd_lease_of(s->etcd, "/p/m/appliance1") != before);
+	lease = fake_etcd_lease_of(s->etcd, "/p/m/appliance1");
+	fake_etcd_run_late(s->etcd);
+	fake_etcd_end_lease(s->etcd, before);
+	assert_int_equal(fake_etcd_lease_of(s->etcd, "/p/m/appliance1"), lease);
+	/* a key that has gone comes back with what there is to report */
+	fake_etcd_write(s->etcd, "/p/m/appliance1", NULL);
+	until(s, commit_record(a, 3, "three", NULL) == 0);
+	until(s, fake_etcd_lease_of(s->etcd, "/p/m/appliance1") == lease);
+}
+
+/* Copy an appliance's directory, as it is, to another one. */
+static void
+copy_directory(const char *from, const char *to)
+{
+	char command[192];
+
+	snprintf(command, sizeof(command), "cp -a %s/. %s/", from, to);
+	assert_int_equal(system(command), 0);
+}
+
+/* An operator copies a directory: the copy is another appliance, also while the first one runs. */
+static void
+test_copied_directory_is_another_appliance(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a, *b;
+	unsigned int looks;
+	uint64_t instance;
+
+	s->one_name = true;
+	a = leader_start(s, 0);
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, follows(a));
+	instance = a->fleet->instance;
+	copy_directory(a->dir, s->at[1].dir);
+	b = appliance_start(s, 1);
+	assert_int_not_equal(b->fleet->instance, instance);
+	assert_non_null(strstr(log_of(s), "takes part under a new identity"));
+	until(s, strstr(log_of(s), "another appliance has the name \"appliance0\"") != NULL);
+	looks = fake_etcd_count(s->etcd, "/v3/kv/range");
+	until(s, fake_etcd_count(s->etcd, "/v3/kv/range") > looks + 12);
+	assert_true(fleet_leads(a->fleet));
+	assert_false(fleet_leads(b->fleet));
+	assert_int_equal(fleet_status_of(a).leader_changes, 1);
+	/* both keep what they are */
+	instance = b->fleet->instance;
+	appliance_stop(b);
+	appliance_stop(a);
+	b = leader_start(s, 1);
+	assert_int_equal(b->fleet->instance, instance);
+	assert_true(has_record(b, 1, "one"));
+	a = appliance_start(s, 0);
+	looks = fake_etcd_count(s->etcd, "/v3/kv/range");
+	until(s, fake_etcd_count(s->etcd, "/v3/kv/range") > looks + 12);
+	assert_true(fleet_leads(b->fleet));
+	assert_false(fleet_leads(a->fleet));
+}
+
+/* Only the database is copied, into the directory of an appliance that has been elsewhere. */
+static void
+test_copied_database_is_another_appliance(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a, *b;
+	char command[192];
+	uint64_t instance;
+
+	b = leader_start(s, 1);
+	appliance_stop(b);
+	a = leader_start(s, 0);
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, follows(a));
+	instance = a->fleet->instance;
+	appliance_stop(a);
+	snprintf(command, sizeof(command), "cp -a %s/data.mdb %s/", a->dir, b->dir);
+	assert_int_equal(system(command), 0);
+	b = appliance_start(s, 1);
+	assert_int_not_equal(b->fleet->instance, instance);
+	assert_non_null(strstr(log_of(s), "takes part under a new identity"));
+}
+
+/* Only the database is copied, into a directory without a lock file, or with an empty one. */
+static void
+test_database_without_its_lock_file_is_a_copy(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b;
+	uint64_t instance, own;
+	char command[192];
+
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, follows(a));
+	instance = a->fleet->instance;
+	snprintf(command, sizeof(command), "cp -a %s/data.mdb %s/", a->dir, s->at[1].dir);
+	assert_int_equal(system(command), 0);
+	b = appliance_start(s, 1);
+	own = b->fleet->instance;
+	assert_int_not_equal(own, instance);
+	assert_non_null(strstr(log_of(s), "takes part under a new identity"));
+	appliance_stop(b);
+	b = appliance_start(s, 1); /* now it is at home */
+	assert_int_equal(b->fleet->instance, own);
+	appliance_stop(b);
+	snprintf(command, sizeof(command), "%s/polca.lock", b->dir);
+	assert_int_equal(truncate(command, 0), 0);
+	b = appliance_start(s, 1);
+	assert_int_not_equal(b->fleet->instance, own);
+}
+
+/* A watch refuses what is larger than it takes, for ever: parts of imports do not come by it. */
+static void
+test_staged_parts_are_not_watched(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a;
+
+	fake_etcd_next(s->etcd, "/v3/watch", "/p/s", FAKE_NO_SPACE, 1); /* its range ends there */
+	a = leader_start(s, 0);
+	assert_int_equal(fleet_status_of(a).watch_starts, 2);
+}
+
+/* Parts go with their request; those that could not be removed, before the next one's. */
+static void
+test_stages_end_with_their_requests(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0);
+
+	assert_int_equal(fleet_stage_begin(a->fleet, NULL), 0);
+	assert_int_equal(fleet_stage_begin(a->fleet, NULL), 0);
+	assert_int_equal(fleet_stage_put(a->fleet, 1, 0, "part", 4, NULL), 0);
+	assert_int_equal(fleet_stage_put(a->fleet, 2, 0, "part", 4, NULL), 0);
+	assert_int_equal(fleet_stage_put(a->fleet, 2, 1, "part", 4, NULL), 0);
+	fleet_stage_end(a->fleet, 2);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/s/"), 1);
+	assert_int_equal(fleet_stage_begin(a->fleet, NULL), 0);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/s/"), 1);
+	fleet_stage_end(a->fleet, 3);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/s/a", FAKE_LOSE_REQUEST, 1);
+	fleet_stage_end(a->fleet, 1);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/s/"), 1);
+	until(s, fleet_connected(a->fleet));
+	assert_int_equal(fleet_stage_begin(a->fleet, NULL), 0);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/s/"), 0);
+	fleet_stage_end(a->fleet, 4);
 }
 
 static void
@@ -782,6 +1406,18 @@ test_watch_that_keeps_up_is_left_alone(void **state)
 	assert_int_equal(fleet_status_of(b).watch_starts, starts);
 }
 
+/* A lead that cannot be taken yet is tried again soon, and not only at the next look. */
+static void
+test_lead_is_taken_before_the_next_look(void **state)
+{
+	struct site *s = *state;
+
+	s->config.lease_s = 900;
+	fake_etcd_next(s->etcd, "/v3/kv/range", "/p/q/", FAKE_NO_LEADER, 40); /* over a second */
+	leader_start(s, 0);
+	assert_non_null(strstr(log_of(s), "cannot lead yet"));
+}
+
 /* --- answers --- */
 
 static int
@@ -817,17 +1453,6 @@ test_lease_of_answers_is_renewed(void **state)
 
 /* --- requests --- */
 
-static struct etcd_client *
-site_client(struct site *s)
-{
-	struct error err = { "" };
-	struct etcd_client *c = etcd_client_create(&s->config, &err);
-
-	if (c == NULL)
-		fail_msg("%s", err.text);
-	return c;
-}
-
 /* The answer takes longer than an attempt's share of the time, and its bytes go on coming. */
 static void
 test_long_answer_is_waited_for(void **state)
@@ -853,6 +1478,25 @@ test_long_answer_is_waited_for(void **state)
 	assert_int_equal(fake_etcd_count(s->etcd, "/v3/kv/range"), 1);
 	etcd_kvs_free(&kvs);
 	etcd_client_destroy(c);
+}
+
+/* An operator who waits for a large database is told how far it is. */
+static void
+test_slow_load_tells_its_progress(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a;
+	unsigned int i;
+	char key[32];
+
+	for (i = 0; i < 200; i++) {
+		snprintf(key, sizeof(key), "/p/r/01%08x", i + 1);
+		fake_etcd_write(s->etcd, key, "value");
+	}
+	fake_etcd_next(s->etcd, "/v3/kv/range", "/p/r/", FAKE_TRICKLE, 1);
+	a = appliance_start(s, 0);
+	until(s, records_of(a) == 200);
+	assert_non_null(strstr(log_of(s), "reading the database from etcd: 200 records so far"));
 }
 
 /* A silent endpoint is left for the next one in time. */
@@ -889,13 +1533,13 @@ test_system_certificates_are_the_default(void **state)
 	snprintf(s->config.endpoint[0].url, FLEET_TEXT_MAX, "https%s", fake_etcd_url(s->etcd) + 4);
 	c = site_client(s);
 	fake_etcd_down(s->etcd, true); /* it accepts, and closes */
-	etcd_prepare(c, c->easy, 0, "/");
-	curl_easy_setopt(c->easy, CURLOPT_VERBOSE, 1L);
-	curl_easy_setopt(c->easy, CURLOPT_STDERR, f);
-	assert_int_not_equal(curl_easy_perform(c->easy), CURLE_OK);
+	etcd_prepare(c, c->http->easy, 0, "/");
+	curl_easy_setopt(c->http->easy, CURLOPT_VERBOSE, 1L);
+	curl_easy_setopt(c->http->easy, CURLOPT_STDERR, f);
+	assert_int_not_equal(curl_easy_perform(c->http->easy), CURLE_OK);
 	fclose(f);
 	assert_non_null(strstr(said, "CAfile: /"));
-	curl_easy_setopt(c->easy, CURLOPT_VERBOSE, 0L);
+	curl_easy_setopt(c->http->easy, CURLOPT_VERBOSE, 0L);
 	etcd_client_destroy(c);
 	free(said);
 }
@@ -957,7 +1601,9 @@ test_local_faults_are_told_from_an_etcd_that_is_away(void **state)
 {
 	struct site *s = *state;
 
-	strcpy(s->config.endpoint[0].url, "http://name.invalid:2379");
+	/* a label of 64 characters: the resolver asks no server for it, which could be slow */
+	strcpy(s->config.endpoint[0].url,
+		"http://nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn:2379");
 	appliance_start(s, 0);
 	until(s, strstr(log_of(s), "this appliance cannot ask etcd") != NULL);
 	assert_null(strstr(log_of(s), "etcd is away"));
@@ -970,6 +1616,89 @@ test_local_faults_are_told_from_an_etcd_that_is_away(void **state)
 	strcpy(s->config.endpoint[0].url, "http://127.0.0.1:1");
 	appliance_start(s, 2);
 	until(s, strstr(log_of(s), "etcd is away") != NULL);
+}
+
+/*
+ * An etcd that refuses a certificate, or an appliance without a password, is not away: what there
+ * is to do is said, in the log and to whoever makes a change.
+ */
+static void
+test_refusal_is_told_from_an_etcd_that_is_away(void **state)
+{
+	const struct fleet_message m = { .id = "one", .bytes = "text", .len = 4 };
+	struct site *s = *state;
+	struct error err = { "" };
+	struct appliance *a;
+
+	fake_etcd_alert(s->etcd, true);
+	snprintf(s->config.endpoint[0].url, FLEET_TEXT_MAX, "https%s", fake_etcd_url(s->etcd) + 4);
+	a = appliance_start(s, 0);
+	until(s, fleet_etcd_state(a->fleet) == FLEET_ETCD_REFUSES);
+	assert_non_null(strstr(log_of(s), "etcd refuses this appliance"));
+	assert_non_null(strstr(fleet_status_of(a).reason, "bad certificate"));
+	assert_string_equal(fleet_status_of(a).state_name, "refuses");
+	assert_int_equal(fleet_ask(a->fleet, &m, 1, &err), -ENOTCONN);
+	assert_non_null(strstr(err.text, "etcd refuses this appliance"));
+	assert_int_equal(commit_record(a, 1, "one", &err), -EAGAIN);
+	assert_non_null(strstr(err.text, "bad certificate"));
+	appliance_stop(a);
+	fake_etcd_alert(s->etcd, false);
+	strcpy(s->config.endpoint[0].url, fake_etcd_url(s->etcd));
+	fake_etcd_next(s->etcd, "/v3/lease/grant", NULL, FAKE_NO_USER, 4);
+	a = appliance_start(s, 1);
+	until(s, fleet_etcd_state(a->fleet) == FLEET_ETCD_REFUSES);
+	assert_string_equal(fleet_status_of(a).reason, "etcd: etcdserver: user name is empty");
+	until(s, fleet_etcd_state(a->fleet) == FLEET_ETCD_ANSWERS);
+	assert_string_equal(fleet_status_of(a).reason, "");
+	assert_null(strstr(log_of(s), "etcd is away"));
+}
+
+/* --- etcd's space --- */
+
+/*
+ * etcd's quota is exceeded: it answers, so nobody calls it away. The lead stays, queries see what
+ * the watch brings, and changes say what to do.
+ */
+static void
+test_etcd_without_room_refuses_changes_only(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1), *c;
+	struct fleet_status status;
+	struct error err = { "" };
+
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, follows(b) && has_record(b, 1, "one"));
+	assert_false(fleet_is_full(a->fleet) || fleet_is_full(b->fleet));
+	fake_etcd_full(s->etcd, true);
+	assert_int_equal(commit_record(a, 2, "two", &err), -ENOSPC);
+	assert_non_null(strstr(err.text, "quota, --quota-backend-bytes"));
+	assert_int_equal(fleet_stage_put(b->fleet, 1, 0, "part", 4, NULL), -ENOSPC);
+	/* a change that was made before, so that there is more to report */
+	fake_etcd_write(s->etcd, "/p/c/part", "0123456789abcdef");
+	fake_etcd_write(s->etcd, "/p/r/0100000003", "three");
+	fake_etcd_write(s->etcd, "/p/c/change", "0123456789abcdef");
+	fake_etcd_write(s->etcd, "/p/c/part", NULL);
+	c = appliance_start(s, 2); /* it gets no lease */
+	until(s, has_record(a, 3, "three") && has_record(b, 3, "three"));
+	until(s, has_record(c, 1, "one") && fleet_status_of(c).full);
+	until(s, fleet_status_of(a).etcd[0].alarms[0] != '\0');
+	status = fleet_status_of(a);
+	assert_true(status.leads && status.connected && status.full && status.watching);
+	assert_int_equal(status.disconnects, 0);
+	assert_int_equal(status.etcd[0].db_bytes, 5000);
+	assert_int_equal(status.etcd[0].db_used, 4000);
+	assert_string_equal(status.etcd[0].alarms, "NOSPACE"); /* CORRUPT is another member's */
+	assert_non_null(strstr(log_of(s), "etcd has no room"));
+	assert_non_null(strstr(log_of(s), "has raised an alarm: NOSPACE"));
+	fake_etcd_full(s->etcd, false);
+	until(s, !fleet_is_full(a->fleet) && !fleet_is_full(b->fleet) && !fleet_is_full(c->fleet));
+	assert_non_null(strstr(log_of(s), "etcd has room again"));
+	assert_non_null(strstr(log_of(s), "has no alarm any more"));
+	assert_null(strstr(log_of(s), "etcd is away"));
+	until(s, commit_record(a, 2, "two", NULL) == 0);
+	until(s, has_record(c, 2, "two"));
+	assert_int_equal(fleet_status_of(a).leader_changes, 1);
 }
 
 /* --- one transaction's outcome --- */
@@ -1013,6 +1742,63 @@ test_executed_change_without_an_answer_is_followed(void **state)
 	until(s, commit_record(a, 2, "two", NULL) == 0);
 }
 
+/* --- an appliance that does not know yet that it leads no more --- */
+
+static void
+test_change_of_a_deposed_leader_is_refused(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0);
+
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	fake_etcd_before(s->etcd, "/v3/kv/txn", "/p/r/0100000002", "/p/c/leader");
+	assert_true(commit_record(a, 2, "two", NULL) < 0);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/r/"), 1);
+	assert_int_equal(records_of(a), 1);
+}
+
+static void
+test_deposed_leader_forgets_no_notice(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0);
+	char key[] = "/p/e/?"; /* with the first digit of the notice's ID */
+	struct fleet_notice *n;
+
+	assert_true(fleet_keep_notice(a->fleet, "told", 4));
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, (n = fleet_take_notice(a->fleet)) != NULL);
+	fleet_notice_told(a->fleet, n);
+	for (key[5] = '0'; fake_etcd_keys(s->etcd, key) == 0;
+		key[5] = key[5] == '9' ? 'a' : key[5] + 1)
+		assert_true(key[5] <= 'f');
+	fake_etcd_before(s->etcd, "/v3/kv/txn", key, "/p/c/leader");
+	assert_true(fleet_forget_notices(a->fleet, NULL) < 0);
+	assert_int_equal(fake_etcd_keys(s->etcd, "/p/e/"), 1);
+}
+
+/* Also a leader's copy has what the watch has brought, and nothing before it. */
+static void
+test_copy_of_a_leader_is_written_from_its_watch(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0);
+	struct error err;
+
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, follows(a));
+	fake_etcd_silence(s->etcd, true);
+	assert_int_equal(commit_record(a, 2, "two", NULL), 0);
+	assert_int_equal(records_of(a), 2);
+	appliance_stop(a);
+	assert_int_equal(appliance_open(s, 0, &err), 0);
+	assert_int_equal(records_of(a), 1);
+	fake_etcd_silence(s->etcd, false);
+	assert_int_equal(fleet_start(a->fleet, no_wake, NULL, &err), 0);
+	until(s, follows(a) && has_record(a, 2, "two"));
+	assert_int_equal(fleet_status_of(a).loads, 0);
+}
+
 /* A change that etcd has refused was not executed, and can be made again. */
 static void
 test_refused_change_is_not_executed_later(void **state)
@@ -1034,34 +1820,64 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		SITE_TEST(test_watch_goes_on_behind_the_copy_after_an_outage),
 		SITE_TEST(test_etcd_restored_to_a_lower_revision),
+		SITE_TEST(test_etcd_restored_below_what_was_seen),
 		SITE_TEST(test_same_revision_of_another_history),
 		SITE_TEST(test_etcd_replaced_by_another_cluster),
 		SITE_TEST(test_no_record_is_lost_behind_the_position),
 		SITE_TEST(test_copy_that_is_full_loses_nothing),
 		SITE_TEST(test_compacted_history_is_read_as_a_whole),
+		SITE_TEST(test_database_is_read_in_pages),
 		SITE_TEST(test_request_of_the_time_of_a_load_is_executed),
 		SITE_TEST(test_large_change_is_seen_as_a_whole),
 		SITE_TEST(test_next_leader_undoes_the_parts_of_a_large_change),
 		SITE_TEST(test_leader_undoes_a_large_change_that_stopped),
+		SITE_TEST(test_large_change_outlasts_an_election_of_etcd),
+		SITE_TEST(test_part_that_may_be_there_is_undone),
+		SITE_TEST(test_executed_in_spite_of_no_room),
+		SITE_TEST(test_part_without_room_costs_no_lead),
+		SITE_TEST(test_request_without_room_may_be_there),
+		SITE_TEST(test_parts_whose_past_is_compacted_are_undone),
+		SITE_TEST(test_operator_keeps_parts),
+		SITE_TEST(test_operator_begins_anew),
 		SITE_TEST(test_restart_between_parts_loses_none),
+		SITE_TEST(test_look_does_not_skip_parts),
 		SITE_TEST(test_appliance_that_cannot_undo_does_not_lead),
 		SITE_TEST(test_foreign_keys_are_no_change),
+		SITE_TEST(test_late_part_of_an_undo_is_not_executed),
+		SITE_TEST(test_undo_without_an_answer_ends),
+		SITE_TEST(test_silence_counts_from_the_start),
+		SITE_TEST(test_token_that_the_writer_is_refused_is_renewed),
 		SITE_TEST(test_silent_watch_is_started_again_under_steady_writes),
 		SITE_TEST(test_watch_that_keeps_up_is_left_alone),
+		SITE_TEST(test_lead_is_taken_before_the_next_look),
 		SITE_TEST(test_lease_of_answers_is_renewed),
 		SITE_TEST(test_repeated_change_is_recognized),
 		SITE_TEST(test_executed_change_without_an_answer_is_followed),
+		SITE_TEST(test_change_of_a_deposed_leader_is_refused),
+		SITE_TEST(test_deposed_leader_forgets_no_notice),
+		SITE_TEST(test_copy_of_a_leader_is_written_from_its_watch),
 		SITE_TEST(test_refused_change_is_not_executed_later),
 		SITE_TEST(test_empty_etcd_does_not_replace_a_copy),
 		SITE_TEST(test_database_that_became_empty_is_taken),
+		SITE_TEST(test_accepted_database_is_followed_by_all),
 		SITE_TEST(test_second_appliance_of_a_name_is_kept_out),
+		SITE_TEST(test_member_is_known_before_the_next_look),
+		SITE_TEST(test_late_report_of_a_dead_process_is_not_executed),
+		SITE_TEST(test_copied_directory_is_another_appliance),
+		SITE_TEST(test_copied_database_is_another_appliance),
+		SITE_TEST(test_database_without_its_lock_file_is_a_copy),
+		SITE_TEST(test_staged_parts_are_not_watched),
+		SITE_TEST(test_stages_end_with_their_requests),
 		SITE_TEST(test_database_of_a_later_format_is_left_alone),
 		SITE_TEST(test_queue_to_a_busy_writer_is_bounded),
 		SITE_TEST(test_long_answer_is_waited_for),
+		SITE_TEST(test_slow_load_tells_its_progress),
 		SITE_TEST(test_silent_endpoint_is_left),
 		SITE_TEST(test_system_certificates_are_the_default),
 		SITE_TEST(test_password_files_that_cannot_be_used),
 		SITE_TEST(test_local_faults_are_told_from_an_etcd_that_is_away),
+		SITE_TEST(test_refusal_is_told_from_an_etcd_that_is_away),
+		SITE_TEST(test_etcd_without_room_refuses_changes_only),
 	};
 
 	return cmocka_run_group_tests_name("store: a fleet and a scripted etcd", tests, NULL, NULL);

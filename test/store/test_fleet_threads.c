@@ -223,7 +223,7 @@ test_others_ask_while_etcd_is_away(void **state)
 	while (refused < 20) {
 		refused += refuse_one(listener);
 		assert_int_equal(backend.apply(backend.arg, NULL, 0, &err), -EAGAIN);
-		assert_int_equal(fleet_ask(f, &m, 1, &err), -EAGAIN);
+		assert_int_equal(fleet_ask(f, &m, 1, &err), -ENOTCONN);
 		assert_int_equal(fleet_withdraw(f, m.id, &err), -EAGAIN);
 		assert_null(backend.watch(backend.arg));
 		fleet_expect(f, refused);

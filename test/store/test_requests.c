@@ -188,6 +188,48 @@ test_answer_waits_for_the_records_before_it(void **state)
 	assert_int_equal(f->num_news, 8192);
 }
 
+static void
+queue_batch(struct fleet *f, bool replace)
+{
+	struct fleet_batch *b = calloc(1, sizeof(*b));
+
+	b->batch.replace = replace;
+	fleet_queue(f, b);
+}
+
+static void
+take_batch(struct fleet *f)
+{
+	struct fleet_batch *b = STAILQ_FIRST(&f->queue);
+
+	fleet_unqueue(f);
+	free(b);
+}
+
+/* The records before it are dropped, because a read of the whole database brings them later. */
+static void
+test_answer_waits_for_what_replaces_its_records(void **state)
+{
+	struct fleet *f = *state;
+	struct fleet_news *news;
+
+	fleet_expect(f, 1);
+	queue_batch(f, false);
+	queue_batch(f, false);
+	queue_batch(f, false);
+	bring(f, "/p/a/one", "yes", 11, 11, false);
+	queue_batch(f, true);
+	queue_batch(f, true);
+	take_batch(f); /* the store's writer had it already */
+	assert_null(fleet_news(f));
+	take_batch(f);
+	news = fleet_news(f);
+	assert_non_null(news);
+	free(news);
+	assert_true(STAILQ_EMPTY(&f->queue));
+	assert_int_equal(f->queued, f->unqueued);
+}
+
 int
 main(void)
 {
@@ -198,6 +240,7 @@ main(void)
 		REQUESTS_TEST(test_only_the_leader_executes),
 		REQUESTS_TEST(test_table_of_requests_is_bounded),
 		REQUESTS_TEST(test_answer_waits_for_the_records_before_it),
+		REQUESTS_TEST(test_answer_waits_for_what_replaces_its_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,8 @@ qp_to_init(struct ibv_qp *qp)
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
+uint32_t probe_psn;
+
 static int
 qp_to_rtr(struct ibv_qp *qp, struct ibv_qp *peer)
 {
@@ -113,6 +115,7 @@ qp_to_rtr(struct ibv_qp *qp, struct ibv_qp *peer)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = peer->qp_num,
+		.rq_psn = probe_psn,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 1 } },
@@ -136,6 +139,7 @@ qp_to_rts(struct ibv_qp *qp)
 		.timeout = 18,
 		.retry_cnt = probe_retries,
 		.rnr_retry = 7,
+		.sq_psn = probe_psn,
 		.max_rd_atomic = 1,
 	};
 
@@ -154,17 +158,17 @@ qp_advance(struct ibv_qp *qp, struct ibv_qp *peer, enum ibv_qp_state to)
 		expect(qp_to_rts(qp) == 0);
 }
 
-void
-side_post_receive(struct side *s, uint64_t wr_id)
+int
+side_try_receive(struct side *s, uint64_t wr_id)
 {
 	struct ibv_sge sge = { (uintptr_t)s->memory, 64, s->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	expect(ibv_post_recv(s->qp, &wr, &bad) == 0);
+	return ibv_post_recv(s->qp, &wr, &bad);
 }
 
-void
-side_post_send(struct side *s, uint64_t wr_id, bool signaled)
+int
+side_try_send(struct side *s, uint64_t wr_id, bool signaled)
 {
 	struct ibv_sge sge = { (uintptr_t)s->memory + SIDE_BYTES / 2, 64, s->mr->lkey };
 	struct ibv_send_wr *bad,
@@ -176,7 +180,19 @@ side_post_send(struct side *s, uint64_t wr_id, bool signaled)
 			.send_flags = signaled ? IBV_SEND_SIGNALED : 0,
 		};
 
-	expect(ibv_post_send(s->qp, &wr, &bad) == 0);
+	return ibv_post_send(s->qp, &wr, &bad);
+}
+
+void
+side_post_receive(struct side *s, uint64_t wr_id)
+{
+	expect(side_try_receive(s, wr_id) == 0);
+}
+
+void
+side_post_send(struct side *s, uint64_t wr_id, bool signaled)
+{
+	expect(side_try_send(s, wr_id, signaled) == 0);
 }
 
 struct ibv_wc
@@ -212,6 +228,8 @@ main(int argc, char **argv)
 		{ "swapped", probe_swapped },
 		{ "left", probe_left },
 		{ "refused", probe_refused },
+		{ "reset", probe_reset },
+		{ "unsupported", probe_unsupported },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(probes) / sizeof(probes[0]); i++)
@@ -219,6 +237,6 @@ main(int argc, char **argv)
 			return probes[i].run(argc - 1, argv + 1);
 	fprintf(stderr,
 		"usage: verbs_probe death|acknowledge|close|limits|victim|survivor|stranger|windows|"
-		"wr|shared|swapped|left|refused [ARGUMENT ...]\n");
+		"wr|shared|swapped|left|refused|reset|unsupported [ARGUMENT ...]\n");
 	return 2;
 }

@@ -54,10 +54,15 @@ struct ibv_qp *side_make_qp(struct side *s, bool all_signaled);
 void probe_side_destroy(struct side *s);
 /* Of queue pairs; 7 unless changed. */
 extern uint8_t probe_retries;
+/* Of the first packet in both directions; 0 unless changed. */
+extern uint32_t probe_psn;
 /* Bring a queue pair to this state, INIT, RTR or RTS, towards another one. */
 void qp_advance(struct ibv_qp *qp, struct ibv_qp *peer, enum ibv_qp_state to);
 void side_post_receive(struct side *s, uint64_t wr_id);
 void side_post_send(struct side *s, uint64_t wr_id, bool signaled);
+/* Likewise, where the queue may be full: errno value. */
+int side_try_receive(struct side *s, uint64_t wr_id);
+int side_try_send(struct side *s, uint64_t wr_id, bool signaled);
 /* Wait for the next completion. */
 struct ibv_wc next_completion(struct ibv_cq *cq);
 
@@ -74,5 +79,7 @@ int probe_shared(int argc, char **argv);
 int probe_swapped(int argc, char **argv);
 int probe_left(int argc, char **argv);
 int probe_refused(int argc, char **argv);
+int probe_reset(int argc, char **argv);
+int probe_unsupported(int argc, char **argv);
 
 #endif

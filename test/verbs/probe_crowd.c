@@ -27,17 +27,36 @@ hear_peer(const char *device)
 	return peer;
 }
 
-/* victim QPS [connect] */
+/* A queue pair in RTS towards another one of this program; each has a receive request. */
+static void
+connect_within(struct ibv_qp *qp, struct ibv_qp *peer)
+{
+	struct side s = own;
+
+	s.qp = qp;
+	qp_advance(qp, peer, IBV_QPS_RTS);
+	side_post_receive(&s, 1);
+}
+
+/* victim QPS [connect: the first one with a survivor; or pairs: the others with each other] */
 int
 probe_victim(int argc, char **argv)
 {
 	int qps = argc > 1 ? atoi(argv[1]) : 1;
-	struct ibv_qp peer;
+	bool pairs = argc > 2 && strcmp(argv[2], "pairs") == 0;
+	struct ibv_qp peer, *before = NULL, *qp;
 
 	side_make(&own, ibv_open_device(find_device("polca0")), NULL);
-	for (int i = 1; i < qps; i++)
-		expect(side_make_qp(&own, true) != NULL);
-	if (argc > 2) {
+	for (int i = 1; i < qps; i++) {
+		qp = side_make_qp(&own, true);
+		expect(qp != NULL);
+		if (pairs && i % 2 == 0) {
+			connect_within(before, qp);
+			connect_within(qp, before);
+		}
+		before = qp;
+	}
+	if (argc > 2 && !pairs) {
 		peer = hear_peer("polca1");
 		qp_advance(own.qp, &peer, IBV_QPS_RTS);
 		for (uint64_t i = 0; i < SIDE_DEPTH; i++)

@@ -15,9 +15,9 @@
 
 #include "probe.h"
 
-#define RECEIVES 20
-#define SENDS    25
-#define DONE     10 /* of these, before polca dies */
+#define RECEIVES SIDE_DEPTH
+#define DONE     10 /* sends, before polca dies */
+#define SENDS    (DONE + SIDE_DEPTH)
 
 static struct side a, b;
 
@@ -66,8 +66,8 @@ completion_of_a(bool sleeps, struct ibv_wc *wc)
 }
 
 /*
- * a has RECEIVES receives outstanding, and SENDS sends, of which the first DONE are complete: the
- * peer has no more receives. Only every fifth is signaled.
+ * The queues of a are full, after the first DONE sends are complete: the peer has no more receives.
+ * Only every fifth is signaled.
  */
 static void
 post_before_death(void)
@@ -78,13 +78,17 @@ post_before_death(void)
 		side_post_receive(&b, i);
 	for (i = 0; i < RECEIVES; i++)
 		side_post_receive(&a, 1000 + i);
-	for (i = 0; i < SENDS; i++)
+	expect(side_try_receive(&a, 1000 + i) == ENOMEM);
+	for (i = 0; i < DONE; i++)
 		side_post_send(&a, 2000 + i, i % 5 == 4);
 	for (i = 4; i < DONE; i += 5) {
 		struct ibv_wc wc = next_completion(a.cq);
 
 		expect(wc.status == IBV_WC_SUCCESS && wc.wr_id == 2000 + i);
 	}
+	for (i = DONE; i < SENDS; i++)
+		side_post_send(&a, 2000 + i, i % 5 == 4);
+	expect(side_try_send(&a, 2000 + i, true) == ENOMEM);
 }
 
 /* Each outstanding request once, in the order of its queue, also those that are not signaled. */

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "build.h"
 #include "wire/wire.h"
 
 /* an encapsulation and header combination; a row of sample_carriers[] */

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "build.h"
 #include "pcap.h"
 #include "wire/bytes.h"
 #include "wire/wire.h"

@@ -250,7 +250,7 @@ static void
 test_payload_copied_on_the_way_makes_the_same_frame(void **state)
 {
 	static const char *const kernels[] = { "portable", "pclmul", "vpclmul" };
-	const char *at_start = crc32_kernel();
+	const char *at_start = crc_kernel->name;
 	unsigned int i;
 
 	(void)state;

@@ -12,17 +12,11 @@
 #include <rte_cycles.h>
 
 #include "agents/agents.h"
+#include "wire/put.h"
 
 void
 answer_add(struct frames *requests, const struct mad_peer *to, const uint8_t *mad)
 {
-	const struct wire_headers h = {
-		.opcode = UD_SEND_ONLY,
-		.pkey = to->pkey,
-		.dest_qpn = to->qpn,
-		.qkey = to->qkey,
-		.src_qpn = to->qpn,
-	};
 	struct path path;
 	uint8_t *p;
 
@@ -30,7 +24,7 @@ answer_add(struct frames *requests, const struct mad_peer *to, const uint8_t *ma
 	p = tx_reserve(&requests->sink, &path, 20 + MAD_LEN);
 	if (p == NULL)
 		bench_die("no room for a request");
-	p += wire_build(p, &h);
+	p = put_ud(p, to->pkey, to->qpn, to->qkey, to->qpn);
 	memcpy(p, mad, MAD_LEN);
 	tx_commit(&requests->sink);
 }

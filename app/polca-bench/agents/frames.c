@@ -54,7 +54,8 @@ frames_commit(struct tx_sink *sink)
 void
 frames_init(struct frames *q, uint32_t size)
 {
-	*q = (struct frames){ .sink = { frames_reserve, frames_commit }, .size = size };
+	*q = (struct frames){ .sink = { frames_reserve, frames_commit, tx_send_in_parts },
+		.size = size };
 	q->frame = calloc(size, sizeof(*q->frame));
 	if (q->frame == NULL)
 		bench_die("no memory for the link");

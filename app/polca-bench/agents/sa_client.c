@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "agents/agents.h"
-#include "wire/bytes.h"
+#include "wire/put.h"
 
 #define QUEUE       (1u << 18)
 #define WINDOW      64
@@ -97,18 +97,11 @@ bench_client_destroy(struct bench_client *c)
 static void
 client_send(struct bench_client *c, uint32_t i, const uint8_t *mad)
 {
-	const struct wire_headers h = {
-		.opcode = UD_SEND_ONLY,
-		.pkey = 0xFFFF,
-		.dest_qpn = 1,
-		.qkey = MAD_QKEY,
-		.src_qpn = CLIENT_QPN,
-	};
 	uint8_t *bth = tx_reserve(&c->out.sink, &c->path[i % BENCH_PEERS], PAYLOAD_OFF + MAD_LEN);
 
 	if (bth == NULL)
 		bench_die("the client's link is full");
-	wire_build(bth, &h);
+	put_ud(bth, 0xFFFF, QPN_GSI, MAD_QKEY, CLIENT_QPN);
 	memcpy(bth + PAYLOAD_OFF, mad, MAD_LEN);
 	tx_commit(&c->out.sink);
 }

@@ -12,12 +12,14 @@
 
 #include "ibverbs/compare.h"
 
-#define POSTS 16 /* in a row; at most the queue's depth */
-#define POLLS 4096
+#define POSTS    16 /* in a row; at most the queue's depth */
+#define POLLS    4096
+#define REQUESTS 64
 
 const char *const verbs_call_names[VERBS_CALLS] = {
 	[VERBS_POST] = "ibv_post_send, 64 bytes inline",
 	[VERBS_POLL] = "ibv_poll_cq, empty",
+	[VERBS_REQUEST] = "empty request",
 };
 
 static double
@@ -70,6 +72,25 @@ time_polls(struct verbs_pair *p, double *ns, struct error *err)
 	return 0;
 }
 
+/* The least that registering memory, for example, can take. */
+static int
+time_requests(struct verbs_pair *p, double *ns, struct error *err)
+{
+	struct ibv_context *context = p->side[VERBS_REQUESTER].context;
+	uint64_t start = rte_rdtsc();
+	struct ibv_port_attr attr;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < REQUESTS; i++) {
+		ret = ibv_query_port(context, 1, &attr);
+		if (ret != 0)
+			return error_set(err, ret, "--verbs: ibv_query_port: %s", strerror(ret));
+	}
+	*ns = ns_since(start) / REQUESTS;
+	return 0;
+}
+
 int
 verbs_calls(struct verbs_pair *p, double ns[VERBS_CALLS], struct error *err)
 {
@@ -77,5 +98,7 @@ verbs_calls(struct verbs_pair *p, double ns[VERBS_CALLS], struct error *err)
 
 	if (ret == 0)
 		ret = time_polls(p, &ns[VERBS_POLL], err);
+	if (ret == 0)
+		ret = time_requests(p, &ns[VERBS_REQUEST], err);
 	return ret;
 }

@@ -21,6 +21,7 @@ int verbs_run(struct benchmark *s, uint32_t size, struct error *err);
 enum verbs_call {
 	VERBS_POST, /**< ibv_post_send() of VERBS_INLINE inline bytes */
 	VERBS_POLL, /**< ibv_poll_cq() of an empty queue */
+	VERBS_REQUEST, /**< ibv_query_port(): to polca's control thread and back, for nothing */
 	VERBS_CALLS
 };
 

@@ -117,7 +117,7 @@ crc_burst(struct limits *l)
 	unsigned int i;
 
 	for (i = 0; i < SKELETON_BURST; i++)
-		result = crc32_update(0, l->end[REQUESTER].mr[1].base + limit_next_offset(l),
+		result = crc_kernel->update(0, l->end[REQUESTER].mr[1].base + limit_next_offset(l),
 			l->payload + COVERED);
 	(void)result;
 }

@@ -39,7 +39,7 @@ send_copied(const struct limits *l, struct rte_mbuf *m, const uint8_t *payload, 
 	uint32_t icrc = 0;
 
 	if (crc)
-		icrc = crc32_packet(head, zeros, zeros, BLOCKS, payload, l->payload);
+		icrc = crc_kernel->packet(head, zeros, zeros, BLOCKS, payload, l->payload);
 	else
 		memcpy(to, payload, l->payload);
 	memcpy(to + l->payload, &icrc, sizeof(icrc));
@@ -56,7 +56,7 @@ send_referred(struct limits *l, struct rte_mbuf *m, struct rte_mbuf *piece, stru
 	uint32_t icrc = 0;
 
 	if (crc)
-		icrc = crc32_update(crc32_update(0, head, HEAD), payload, l->payload);
+		icrc = crc_kernel->update(crc_kernel->update(0, head, HEAD), payload, l->payload);
 	memcpy(rte_pktmbuf_mtod(end, void *), &icrc, sizeof(icrc));
 	shared->free_cb = reference_returned;
 	shared->fcb_opaque = &l->lent;

@@ -47,7 +47,7 @@ skeleton_finish(const struct skeleton_endpoint *s, struct skeleton_headers *h, u
 	h->ip.hdr_checksum = 0;
 	h->ip.hdr_checksum = rte_ipv4_cksum(&h->ip);
 	if (s->config.icrc)
-		crc = crc32_packet((uint8_t *)&h->ip - FRONT, keep,
+		crc = crc_kernel->packet((uint8_t *)&h->ip - FRONT, keep,
 			icrc_mask(ENCAP_ROCEV2_IPV4) - FRONT, (HEAD + extension) / BLOCK, payload,
 			length);
 	else if (length > 0)
@@ -57,14 +57,12 @@ skeleton_finish(const struct skeleton_endpoint *s, struct skeleton_headers *h, u
 }
 
 bool
-skeleton_icrc_ok(const struct skeleton_headers *h, uint32_t ip_length, uint32_t extension)
+skeleton_icrc_ok(const struct skeleton_headers *h, uint32_t ip_length)
 {
 	uint32_t length = ip_length - sizeof(uint32_t), crc;
 
 	memcpy(&crc, (const uint8_t *)&h->ip + length, sizeof(crc));
-	return crc ==
-		crc32_masked((const uint8_t *)&h->ip, icrc_mask(ENCAP_ROCEV2_IPV4),
-			(HEAD + extension) / BLOCK, length);
+	return crc == crc_kernel->icrc(ENCAP_ROCEV2_IPV4, (const uint8_t *)&h->ip, length);
 }
 
 /* --- queues --- */

@@ -132,7 +132,7 @@ void skeleton_post(struct skeleton_endpoint *s, struct skeleton_qp *qp);
 uint32_t skeleton_finish(const struct skeleton_endpoint *s, struct skeleton_headers *h,
 	uint32_t extension, const void *payload, uint32_t length);
 /** @param ip_length  of the packet with its ICRC */
-bool skeleton_icrc_ok(const struct skeleton_headers *h, uint32_t ip_length, uint32_t extension);
+bool skeleton_icrc_ok(const struct skeleton_headers *h, uint32_t ip_length);
 
 static inline struct skeleton_wqe *
 skeleton_wqe(const struct skeleton_qp *qp, uint32_t index)

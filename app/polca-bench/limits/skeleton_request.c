@@ -51,7 +51,7 @@ skeleton_take_ack(struct skeleton_endpoint *s, const struct rte_mbuf *m)
 		h->ip.next_proto_id != IPPROTO_UDP || h->udp.dst_port != RTE_BE16(4791) ||
 		h->opcode != SKELETON_ACK)
 		return false;
-	if (s->config.icrc && !skeleton_icrc_ok(h, rte_be_to_cpu_16(h->ip.total_length), 0))
+	if (s->config.icrc && !skeleton_icrc_ok(h, rte_be_to_cpu_16(h->ip.total_length)))
 		return false;
 	qpn = rte_be_to_cpu_32(h->qpn) & PSN_BITS;
 	psn = rte_be_to_cpu_32(h->psn) & PSN_BITS;

@@ -123,7 +123,7 @@ skeleton_receive(struct skeleton_endpoint *s, const struct arrival *a)
 	if (unlikely(to == NULL))
 		goto bad;
 	/* no byte is placed before the ICRC has verified */
-	if (s->config.icrc && unlikely(!skeleton_icrc_ok(a->h, a->ip_length, a->extension)))
+	if (s->config.icrc && unlikely(!skeleton_icrc_ok(a->h, a->ip_length)))
 		goto bad;
 	memcpy(to, (const uint8_t *)(a->h + 1) + a->extension, a->length);
 	qp->psn++;

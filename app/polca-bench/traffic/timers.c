@@ -305,7 +305,7 @@ timers_report(struct bed *b, const struct timed *t, double cycles)
 static int
 timers_measure(struct bed *b, const struct timed *t, struct error *err)
 {
-	double ns = t->kind == RNR ? (double)rnr_timer_ns[t->code] : 4096.0 * (1u << t->code);
+	double ns = t->kind == RNR ? (double)rnr_timer_ns(t->code) : 4096.0 * (1u << t->code);
 	double cycles = ns * (double)rte_get_tsc_hz() / 1e9;
 	struct bench_options o = b->s->o;
 	struct endpoint end[ROLES] = { { .shared = true }, { .shared = true } };

@@ -76,7 +76,8 @@ def test_the_steps_of_a_table(polca, ask, recording):
     tid, seen = ask('SWIR')
     assert [d.method for d in seen if not d.ours][0] == GET_TABLE
     data = [d.segment for d in seen if d.ours]
-    assert len(data) > 1 and data == list(range(1, len(data) + 1))
+    # on a slow machine, a segment goes out again before its ACK comes
+    assert data == sorted(data) and set(data) == set(range(1, max(data) + 1)) and max(data) > 1
     told = trace(polca, tid)
     steps = told['steps']
     assert (steps[0]['step'], steps[-1]['step'], steps[-1]['what']) == ('opened', 'ended', 'OK')

@@ -117,8 +117,7 @@ def test_one_binary_for_all_cpus(bench, guide):
 
 def exchanged(bench, address, size, count):
     """rping of the Linux host: it sends, Polca reads and writes; -V compares the data."""
-    out = bench.peer.check('rping -c -a %s -p 7174 -v -V -S %d -C %d' % (address, size, count), 120)
-    assert re.findall(r'rdma-ping-(\d+): ', out) == [str(i) for i in range(count)], out
+    bench.peer.rping('rping -c -a %s -p 7174 -V -S %d -C %d' % (address, size, count), 120)
 
 
 def service(bench, kind):
@@ -129,8 +128,7 @@ def service(bench, kind):
 def test_rping_through_the_virtio_card(bench, guide):
     bench.check(guide.command('polca-ctl cm listen rping'))
     with bench.captured('card0', MACS['card0']):
-        out = bench.peer.check(guide.command('rping -c'), 120)
-        assert re.findall(r'rdma-ping-(\d+): ', out) == [str(i) for i in range(20)], out
+        bench.peer.rping(guide.command('rping -c'), 120)
         exchanged(bench, '2001:db8:1::1', 20000, 5)
     s = service(bench, 'rping')
     assert (s['exchanges'], s['mismatches'], s['errors'], s['established']) == (25, 0, 0, 2)

@@ -66,7 +66,7 @@ def test_node_of_the_cards_has_too_few_hugepages(bench):
         'how many there are), or set ports[].mbufs lower' % i for i in (0, 1)]
     assert nodes(bench, 'port') == [0, 0]
     bench.check('polca-ctl cm listen rping --port 7174')
-    bench.peer.check('rping -c -a 10.0.0.1 -p 7174 -V -S 4000 -C 3', 120)
+    bench.peer.rping('rping -c -a 10.0.0.1 -p 7174 -V -S 4000 -C 3', 120)
 
 
 def test_what_the_warning_says_helps(bench):
@@ -94,7 +94,7 @@ def test_cards_without_hugepages(bench):
         'and set eal.hugepages' % i for i in (0, 1)]
     bench.check('polca-ctl cm listen rping --port 7174')
     for address in ('10.0.0.1', '10.0.1.1'):
-        bench.peer.check('rping -c -a %s -p 7174 -V -S 4000 -C 3' % address, 120)
+        bench.peer.rping('rping -c -a %s -p 7174 -V -S 4000 -C 3' % address, 120)
     service, = bench.ask('polca-ctl cm services')['services']
     assert (service['exchanges'], service['mismatches']) == (6, 0)
 
@@ -123,5 +123,5 @@ def test_two_cards_on_two_nodes(bench):
     of_services = {(r['service'], r['numa_node']) for r in regions if r['service']}
     assert of_services == {('rping', 1), ('far', 0), ('echo', 0)}, regions
     assert 'NUMA' in bench.check('polca-ctl mr list').upper()
-    bench.peer.check('rping -c -a 10.0.0.1 -p 7174 -V -S 4000 -C 3', 120)
-    bench.peer.check('rping -c -a 10.0.1.1 -p 7175 -V -S 4000 -C 3', 120)
+    bench.peer.rping('rping -c -a 10.0.0.1 -p 7174 -V -S 4000 -C 3', 120)
+    bench.peer.rping('rping -c -a 10.0.1.1 -p 7175 -V -S 4000 -C 3', 120)

@@ -50,8 +50,7 @@ def test_rping_through_both_cards(bench):
     assert all('is our address' in line for line in told), out
     bench.check('polca-ctl cm listen rping --port 7174')
     for address in ('10.0.0.1', '10.0.1.1'):
-        out = bench.peer.check('rping -c -a %s -p 7174 -v -V -S 20000 -C 5' % address, 120)
-        assert re.findall(r'rdma-ping-(\d+): ', out) == [str(i) for i in range(5)], out
+        bench.peer.rping('rping -c -a %s -p 7174 -V -S 20000 -C 5' % address, 120)
     service, = bench.ask('polca-ctl cm services')['services']
     assert (service['exchanges'], service['mismatches'], service['established']) == (10, 0, 2)
 

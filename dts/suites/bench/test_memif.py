@@ -7,9 +7,10 @@ import json
 import os
 import re
 import signal
-import time
 
 import pytest
+
+from conn import wait_until
 
 SHORT = ('-n', '2000', '--no-huge')
 RUNS = [
@@ -57,11 +58,19 @@ def test_zero_copy_without_hugepages_says_what_to_do(bench, memif):
     assert 'the other process: ' in server.text and 'vm.nr_hugepages' in server.text
 
 
+def connected(pid, path):
+    """True if the server has accepted a connection on its UNIX socket."""
+    with open('/proc/%d/net/unix' % pid) as f:
+        rows = [row.split() for row in f.read().splitlines()[1:]]
+    return any(row[5] == '03' and row[7:] == [path] for row in rows)
+
+
 def test_the_server_ends_before_it_begins(bench, memif):
     server = bench('server', *memif, '--no-huge')
     server.says('waiting at')
     client = bench('send', '-q', '50000', *memif, '--no-huge', '-D', '1000')
-    time.sleep(0.5)
+    path = memif[1].split('=')[1] + '.bench'
+    wait_until(lambda: connected(server.process.pid, path))
     server.signal(signal.SIGINT)
     server.ends()
     assert client.ends() == 1

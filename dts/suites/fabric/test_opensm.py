@@ -129,13 +129,14 @@ def test_trap_is_repressed(managed, number, kind):
 
 def test_bad_m_key_is_told(managed):
     """A Set with a wrong M_Key is not answered; trap 256 reports it to opensm. Its TrapRepress
-    has no M_Key either, so the trap is repeated while the port is protected (smp-sma 4)."""
+    has no M_Key either, so the trap is repeated while the port is protected (smp-sma 4). With
+    M_KeyProtectBits 0, a sweep of opensm would read the key and set it back to 0."""
     a, key = managed.polca['a'], '0x1122334455667788'
     newest = max(t['trap'] for t in a.rpc('trap_list')['traps'])
 
     def told():
         return [t for t in a.rpc('trap_list')['traps'] if t['number'] == 256 and t['trap'] > newest]
-    a.ctl('smp', 'set', 'PortInfo', 'm_key=' + key, '--path', '0')
+    a.ctl('smp', 'set', 'PortInfo', 'm_key=' + key, 'm_key_protect_bits=1', '--path', '0')
     try:
         r = managed.bridge.run('ibportstate', '-t', '200', managed.lid('a'), 1, 'down', check=False)
         assert r.returncode != 0
@@ -144,7 +145,7 @@ def test_bad_m_key_is_told(managed):
         assert managed.port('a')['state'] == 'ACTIVE'
         assert all(t['state'] == 'SENT' for t in told())
     finally:
-        a.ctl('smp', 'set', 'PortInfo', 'm_key=0', '--path', '0', '--m-key', key)
+        a.ctl('smp', 'set', 'PortInfo', 'm_key=0', 'm_key_protect_bits=0', '--path', '0', '--m-key', key)
     wait_until(lambda: all(t['state'] == 'REPRESSED' for t in told()), timeout=20)
 
 

@@ -4,6 +4,7 @@
 
 import os
 import re
+import tempfile
 
 import pytest
 
@@ -22,10 +23,9 @@ def ns():
 
 @pytest.fixture
 def where(kept, request):
-    # the initials: the path of a Unix socket has at most 107 bytes
-    d = os.path.join(kept, ''.join(w[0] for w in re.split(r'[\[_]', request.node.name)[1:]))
-    os.makedirs(d)
-    return d
+    # the initials, and a number: the path of a Unix socket has at most 107 bytes
+    initials = ''.join(w[0] for w in re.split(r'[\[_]', request.node.name)[1:])
+    return tempfile.mkdtemp(prefix=initials + '-', dir=kept)
 
 
 @pytest.fixture
@@ -54,13 +54,15 @@ def host(ns):
 
 
 @pytest.fixture
-def three(fleet, host):
-    """Three appliances with a wire each; the leader first. gsi[i] belongs to node i."""
+def three(fleet, host, request):
+    """Three appliances with a wire each; the leader first. gsi[i] belongs to node i. A module gives appliance i
+    more ports with more_ports(ns, i)."""
+    more_ports = getattr(request.module, 'more_ports', lambda ns, i: [])
     for i, name in enumerate('abc'):
         d = os.path.join(fleet.dir, name)
         os.makedirs(d)
         fleet.nodes[name] = Polca(
-            d, [host.wire(i)], ns=fleet.ns, name=name,
+            d, [host.wire(i), *more_ports(fleet.ns, i)], ns=fleet.ns, name=name,
             sa=dict(path=os.path.join(d, 'db'), map_mb=64, sm_key=SM_KEY,
                     notice_interval_ms=3000, notices_max=512),
             fleet=dict(endpoints=fleet.etcd.urls(), name=name, lease_s=LEASE))
@@ -79,25 +81,25 @@ def three(fleet, host):
 @pytest.fixture
 def asker(fleet, ns, request):
     """A fourth appliance, which asks; the fleet's nodes are a, b and c, in the order of ADDRESSES. A module
-    gives their ports more with PORT = dict(...)."""
-    more = getattr(request.module, 'PORT', {})
+    gives their ports more with PORT = dict(...), and the fourth one more addresses with ASKER_TOO = [...]."""
+    more, asker_too = getattr(request.module, 'PORT', {}), getattr(request.module, 'ASKER_TOO', [])
 
     ns.ip('link', 'add', 'br0', 'up', 'type', 'bridge', 'mcast_snooping', 0)
 
-    def wire(i, address, **more):
+    def wire(i, *addresses, **more):
         ns.veth('p%d' % i, 'b%d' % i)
         ns.ip('link', 'set', 'b%d' % i, 'master', 'br0')
-        return port('port0', 'net_af_packet%d,iface=p%d,framecnt=512' % (i, i), address + '/24', **more)
+        return port('port0', 'net_af_packet%d,iface=p%d,framecnt=512' % (i, i), *addresses, **more)
     for i, name in enumerate('abc'):
         d = os.path.join(fleet.dir, name)
         os.makedirs(d)
         fleet.nodes[name] = Polca(
-            d, [wire(i, ADDRESSES[i], **more)], ns=ns, name=name,
+            d, [wire(i, ADDRESSES[i] + '/24', **more)], ns=ns, name=name,
             sa=dict(path=os.path.join(d, 'db'), map_mb=64),
             fleet=dict(endpoints=fleet.etcd.urls(), name=name, lease_s=LEASE))
     d = os.path.join(fleet.dir, 'q')
     os.makedirs(d)
-    q = Polca(d, [wire(9, ASKER)], ns=ns, name='q')
+    q = Polca(d, [wire(9, ASKER + '/24', *asker_too)], ns=ns, name='q')
     try:
         fleet.start('a', 'b', 'c')
         fleet.leader()

@@ -2,6 +2,7 @@
 # Copyright(c) 2026 Polca contributors
 """config/fleet-example.sh, as its page shows it."""
 
+import json
 import os
 import subprocess
 
@@ -27,6 +28,11 @@ def left():
         d for d in ('/run/polca-fleet',) if os.path.exists(d)]
 
 
+def stored_ports():
+    rows = json.loads(run(SCRIPT + ' ctl 1 sa export -'))['records']
+    return sum(r['record'] == 'NodeRecord' for r in rows)
+
+
 @pytest.fixture
 def example():
     run(SCRIPT + ' stop')
@@ -42,6 +48,7 @@ def test_page(example):
     out = run(start)
     assert 'leads           yes' in out, out
     until('all of etcd are seen', lambda: run(status).count('http://10.91.0.') == 3)
+    until('the ports of all three are stored', lambda: stored_ports() == 6)
     run(set_seven)
     assert 'seven' in run(table)
     run(kill)

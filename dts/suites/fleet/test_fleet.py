@@ -7,13 +7,14 @@ import base64
 import json
 import os
 import re
+import shutil
 import subprocess
 import threading
 import time
 
 import guide
-from fleet import LEASE, caught_up, put, records, status, until, write_import
-from polca import CTL_PROGRAM
+from fleet import LEASE, caught_up, put, records, staged, status, until, write_import
+from polca import CTL_PROGRAM, Polca
 
 TEST_SECONDS = 120
 
@@ -51,14 +52,105 @@ def test_debug_says_what_the_watch_brought(fleet):
     until('the line', lines)
 
 
-def test_follower_refuses_and_names_the_leader(fleet):
+def test_import_at_a_follower(fleet, etcd):
+    """It is there when it is answered, larger than one part and one transaction; all or nothing."""
     fleet.start('a', 'b')
     leader = fleet.leader()
     follower = next(p for p in fleet.alive() if p is not leader)
     until('the follower watches', lambda: caught_up(follower))
-    r = follower.ctl('sa', 'import', write_import(follower, 9), check=False)
-    assert r.returncode != 0 and '%s leads the fleet' % leader.name in r.stderr, r
-    assert records(follower) == {} and records(leader) == {}
+    lids = range(1, 8001)
+    assert put(follower, *lids)
+    have = records(follower)
+    assert set(have) == set(lids)
+    until('it is at the leader', lambda: records(leader) == have)
+    until('nothing stays staged', lambda: staged(etcd) == 0)
+    # the whole is refused for one record, with the reason
+    wrong = os.path.join(follower.dir, 'wrong.json')
+    with open(wrong, 'w') as f:
+        json.dump([{'record': 'NodeRecord', 'lid': lid, 'node_guid': '0x5', 'port_guid': '0x5'}
+                   for lid in (9001, 0)], f)
+    r = follower.ctl('sa', 'import', wrong, '--replace', check=False)
+    assert r.returncode != 0 and 'LID 0' in r.stderr, r
+    assert records(follower) == have and records(leader) == have and staged(etcd) == 0
+    # replace
+    assert follower.ctl('sa', 'import', write_import(follower, 9), '--replace').returncode == 0
+    assert records(follower) == {9: 'x'}
+    until('it is at the leader', lambda: records(leader) == {9: 'x'})
+
+
+def test_import_at_a_follower_survives_the_leader(fleet):
+    """The leader dies while imports come to another appliance: each is there as a whole or not at all."""
+    fleet.start('a', 'b', 'c')
+    leader = fleet.leader()
+    follower = next(p for p in fleet.alive() if p is not leader)
+    until('the follower watches', lambda: caught_up(follower))
+    lids = range(1, 3001)
+    results = []
+
+    def imports():
+        for n in range(6):
+            results.append((n, put(follower, *lids, text='round %d' % n, check=False)))
+    thread = threading.Thread(target=imports)
+    thread.start()
+    until('one is made', lambda: len(results) >= 1)
+    leader.kill()
+    thread.join()
+    assert len([n for n, ok in results if ok]) >= 5, results
+    last = max(n for n, ok in results if ok)
+    for p in fleet.alive():
+        until('%s has caught up' % p.name, lambda: caught_up(p))
+        have = records(p)
+        assert set(have) == set(lids)
+        text, = set(have.values())
+        assert int(text.split()[1]) >= last
+
+
+def test_events_tell_who_leads_and_when_etcd_is_away(fleet, etcd):
+    a, = fleet.start('a')
+
+    def events():
+        return [e['event'] for e in a.rpc('events', since=0, max=1000)['events'] if e['event'].startswith('FLEET_')]
+    until('it leads', lambda: events() == ['FLEET_CONNECTED', 'FLEET_LEADS'])
+    for k in etcd.alive():
+        etcd.kill(k)
+    until('it is away', lambda: sorted(events()[2:]) == ['FLEET_AWAY', 'FLEET_FOLLOWS'])
+    for k in range(3):
+        etcd.launch(k)
+    until('it leads again', lambda: events()[4:] == ['FLEET_CONNECTED', 'FLEET_LEADS'])
+    text = [e['text'] for e in a.rpc('events', since=0, max=1000)['events'] if e['event'] == 'FLEET_AWAY']
+    assert text == ['etcd does not answer: changes are refused']
+
+
+def test_copied_directory_is_another_appliance(fleet):
+    """An operator copies an appliance's directory and configuration to another machine: two never share one
+    identity."""
+    a, = fleet.start('a')
+    assert fleet.leader() is a
+    # once the second record is on its way to the disk, the first one is there
+    for lid in 7, 9:
+        assert put(a, lid, text='record %d' % lid)
+        until('it is written', lambda: ('record %d' % lid).encode() in read_copy(a))
+    d = os.path.join(fleet.dir, 'copied')
+    os.makedirs(d)
+    subprocess.run(['cp', '-a', os.path.join(a.dir, 'db'), d], check=True)
+    copied = fleet.nodes['copied'] = Polca(
+        d, a.config['ports'], ns=fleet.ns, name='copied',
+        sa=dict(a.config['sa'], path=os.path.join(d, 'db')), fleet=a.config['fleet'])
+    copied.start()
+    until('it has noticed', lambda: 'takes part under a new identity' in copied.tail())
+    until('it is kept out', lambda: 'another appliance has the name "a"' in copied.tail())
+    assert records(copied)[7] == 'record 7' and put(a, 8)
+    assert status(a)['leads'] and status(a)['leader_changes'] == 1
+    # the first one goes, and the other one takes its name
+    a.stop()
+    until('it leads', lambda: status(copied)['leads'])
+    until('it has caught up', lambda: caught_up(copied))
+    assert records(copied) == {7: 'record 7', 8: 'x', 9: 'record 9'}
+
+
+def read_copy(polca):
+    with open(os.path.join(polca.dir, 'db', 'data.mdb'), 'rb') as f:
+        return f.read()
 
 
 def set_service(polca, number):
@@ -134,7 +226,13 @@ def test_large_import_is_seen_as_a_whole(fleet):
     assert status(leader)['changes_failed'] < 5
     follower.kill()
     follower.start()
-    assert len(records(follower)) == LARGE
+    assert len(records(follower)) == LARGE and status(follower)['loads'] == 0
+    # without its copy it reads all from etcd, in pages
+    follower.kill()
+    shutil.rmtree(os.path.join(follower.dir, 'db'))
+    follower.start()
+    until('it has all', lambda: caught_up(follower) and len(records(follower)) == LARGE)
+    assert status(follower)['loads'] == 1
 
 
 def test_leader_is_killed_within_a_large_import(fleet, etcd):
@@ -245,11 +343,14 @@ def test_etcd_is_killed_and_comes_back(fleet, etcd):
         assert not put(p, 3, check=False)
         assert records(p)[1] == 't1'
         assert 'etcd is away' in p.tail(100000)
+        until('it says how old its copy may be', lambda: status(p)['silent_ms'] > 1000)
+        assert re.search(r'^silent +[1-9][0-9.]* s$', p.ctl('fleet', 'status').stdout, re.M)
     for k in range(3):
         etcd.launch(k)
     etcd.wait()
     for p in fleet.alive():
         until('%s is back' % p.name, lambda: caught_up(p))
+        until('etcd was just heard', lambda: status(p)['silent_ms'] < 1000)
     until('changes', lambda: put(fleet.leader(), 4, text='t4', check=False))
     for p in fleet.alive():
         until('%s has all' % p.name, lambda: records(p) == {1: 't1', 2: 't2', 4: 't4'})
@@ -316,3 +417,4 @@ def test_alerts_name_metrics_that_exist(fleet):
     with open(os.path.join(guide.ROOT, 'config/monitoring/alerts.yml')) as f:
         used = set(re.findall(r'polca_fleet_\w+', f.read()))
     assert len(used) > 5 and not used - names
+    assert 'polca_fleet_silent_ms' in names

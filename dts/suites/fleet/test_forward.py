@@ -9,7 +9,7 @@ import threading
 
 import mad
 import sapeer
-from fleet import CLIENT_QP, OWN_LIDS, answer, ask, caught_up, status, until
+from fleet import CLIENT_QP, OWN_LIDS, answer, ask, caught_up, staged, status, until
 from fleetclient import service, services
 from mad import INFORM_INFO, NODE, SERVICE, v1, v2
 from sawire import SM_KEY, config
@@ -151,6 +151,82 @@ def test_etcd_is_away(three, etcd):
     assert services(nodes[two]) == {1: 1, 9: 1}
 
 
+def node_records(lids, guid):
+    return [(lid << 16, NODE.bare(lid=lid, node_guid=guid)) for lid in lids]
+
+
+def guids(polca):
+    """The NodeRecords that clients have made: {LID: NodeGUID}."""
+    rows = json.loads(polca.ctl('sa', 'export', '-').stdout)['records']
+    return {int(r['lid'], 0): int(r['node_guid'], 0) for r in rows
+            if r['record'] == 'NodeRecord' and int(r['lid'], 0) < OWN_LIDS}
+
+
+def test_large_config_at_follower(three, etcd):
+    """Larger than a request, and than a part of the stage: it is there when it is answered; all or nothing."""
+    nodes, gsi, (lead, one, two) = three
+    lids = range(1, 6001)
+    assert config(gsi[one], mad.ADD, node_records(lids, 1), timeout=60).status == 0
+    want = dict.fromkeys(lids, 1)
+    assert guids(nodes[one]) == want
+    for i in (lead, two):
+        until('it is at %s' % nodes[i].name, lambda: guids(nodes[i]) == want)
+    # one of these is there already
+    assert config(gsi[two], mad.ADD, node_records(range(6000, 12000), 2), timeout=60).status == REQ_INVALID
+    # at the leader the same
+    assert config(gsi[lead], mad.EDIT, node_records(lids, 3), timeout=60).status == 0
+    assert guids(nodes[lead]) == dict.fromkeys(lids, 3)
+    until('it is at the follower', lambda: guids(nodes[two]) == dict.fromkeys(lids, 3))
+    until('nothing stays staged', lambda: staged(etcd) == 0)
+
+
+def test_large_config_survives_the_leader(three, etcd):
+    """The leader dies while they come to another appliance: each is there as a whole or not at all."""
+    nodes, gsi, (lead, one, two) = three
+    lids = range(1, 5001)
+    assert config(gsi[one], mad.ADD, node_records(lids, 1), timeout=60).status == 0
+    done = [1]
+
+    def edit():
+        for guid in range(2, 5):
+            if config(gsi[one], mad.EDIT, node_records(lids, guid), timeout=90).status == 0:
+                done.append(guid)
+    editor = threading.Thread(target=edit)
+    editor.start()
+    until('a part is staged', lambda: staged(etcd) > 0)
+    nodes[lead].kill()
+    editor.join()
+    assert len(done) >= 3, done
+    for i in (one, two):
+        until('%s has caught up' % nodes[i].name, lambda: caught_up(nodes[i]))
+        have = guids(nodes[i])
+        assert set(have) == set(lids)
+        guid, = set(have.values())
+        assert guid >= done[-1]
+    until('nothing stays staged', lambda: staged(etcd) == 0)
+
+
+def test_stage_of_a_dead_appliance_ends(three, etcd):
+    """Its parts have its lease. What it was asked for is there as a whole, or not at all."""
+    nodes, gsi, (lead, one, two) = three
+    lids = range(1, 20001)
+
+    def ask_for_config():
+        try:
+            config(gsi[one], mad.ADD, node_records(lids, 1), timeout=20)
+        except AssertionError:
+            pass  # nobody answers any more
+    asker = threading.Thread(target=ask_for_config)
+    asker.start()
+    until('a part is staged', lambda: staged(etcd) > 0)
+    nodes[one].kill()
+    until('nothing stays staged', lambda: staged(etcd) == 0)
+    asker.join()
+    for i in (lead, two):
+        until('%s has caught up' % nodes[i].name, lambda: caught_up(nodes[i]))
+        assert guids(nodes[i]) in ({}, dict.fromkeys(lids, 1))
+
+
 def leased(number, seconds):
     values = dict(service_id=number, gid=1 << 64 | number, pkey=0, lease=seconds,
                   name=b'service %d' % number)
@@ -202,6 +278,7 @@ def test_lease_of_a_service_ends_once(three, etcd):
     nodes[new].stop()
     until('a third one leads', lambda: any(status(nodes[i])['leads'] for i in range(3)
                                            if i != new))
-    assert ask(gsi[lead], service(4)).status == 0
+    # refused until this appliance knows the new leader: what was refused is not executed
+    until('a change', lambda: ask(gsi[lead], service(4)).status == 0)
     # the end of the lease, and the last service
     assert changes(etcd) - own_port_changes(etcd, first) == before + 2

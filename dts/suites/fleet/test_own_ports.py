@@ -12,6 +12,8 @@ from polca import Polca
 
 TABLES = {'NodeRecord': 2, 'PortInfoRecord': 2, 'GUIDInfoRecord': 2, 'P_KeyTableRecord': 2, 'LinkRecord': 2}
 
+NATIVE_GUIDS = [0x0002c90300990001 + i for i in range(3)]
+
 
 def guids(i):
     """Port GUIDs of appliance i: the interface IDs of its link-local addresses."""
@@ -129,3 +131,35 @@ def test_removed_records_come_back(fleet, nodes):
     for p in nodes:
         until('all ports', lambda: set(ports(p)) == set().union(*(guids(i) for i in range(3)), {5}))
     assert all(status(p)['changes_failed'] < 20 for p in nodes)
+
+
+def exported_native(polca):
+    """GUID: LID of the native ports that are stored."""
+    return {g: lid for g, lid in ports(polca).items() if g in NATIVE_GUIDS}
+
+
+@pytest.fixture
+def native(fleet):
+    """Three appliances with a native port each."""
+    fleet.native_nodes(lambda i: dict(lid=0x100 + i, sm_lid=1, guid='0x%016x' % NATIVE_GUIDS[i]))
+    fleet.leader()
+    return list(fleet.nodes.values())
+
+
+def test_native_ports_are_stored_by_whoever_leads(fleet, native):
+    """With their own LIDs; they go with their appliance's lease, also the leader's, and come back."""
+    lids = {g: 0x100 + i for i, g in enumerate(NATIVE_GUIDS)}
+    for p in native:
+        until('all ports at %s' % p.name, lambda: exported_native(p) == lids)
+    rows = [r for r in exported(native[0]) if r['record'] == 'VLArbitrationTableRecord' or 'SLtoVL' in r['record']]
+    assert {int(r['lid'], 0) for r in rows} == set(lids.values()), rows
+    leader = fleet.leader()
+    dead = native.index(leader)
+    leader.kill()
+    left = {g: lid for g, lid in lids.items() if g != NATIVE_GUIDS[dead]}
+    for p in fleet.alive():
+        until('the others at %s' % p.name, lambda: exported_native(p) == left)
+    assert not [r for r in exported(fleet.alive()[0]) if int(str(r.get('lid', 0)), 0) == 0x100 + dead]
+    leader.start()
+    for p in native:
+        until('all ports at %s' % p.name, lambda: exported_native(p) == lids)

@@ -5,8 +5,9 @@
 import json
 import signal
 
-from fleet import ADDRESSES, ASKER, until
+from fleet import ADDRESSES, ASKER, caught_up, status, until
 
+TEST_SECONDS = 120
 QUERIES = 20
 
 
@@ -14,6 +15,11 @@ def set_service(asker, number, *to, check=True):
     return asker.ctl('sa', 'set', 'service', 'service_id=%d' % number, 'service_gid=::ffff:' + ASKER,
                      'service_pkey=0xffff', 'service_lease=600', 'service_name=s%d' % number, *to,
                      check=check)
+
+
+def delete_service(asker, number, *to):
+    asker.ctl('sa', 'delete', 'service', 'service_id=%d' % number, 'service_gid=::ffff:' + ASKER,
+              'service_pkey=0xffff', *to)
 
 
 def services(asker, *to):
@@ -33,11 +39,12 @@ def test_dead_and_silent_appliances_are_passed_over(fleet, asker):
     for p in fleet.alive():
         until('the record', lambda: p.ctl('sa', 'table', 'service').stdout)
     assert services(asker, *to(0, 1, 2)) == services(asker, *to(2, 1, 0)) == {1}
-    # silent: another one is asked after --hedge-ms, and the first may go on answering later
+    # silent: another one is asked after --hedge-ms, and the first may go on answering later. Without
+    # that, a query would end with its timeout, and the test with its time
     a.proc.send_signal(signal.SIGSTOP)
     try:
         for _ in range(QUERIES):
-            assert services(asker, *to(0, 1, 2), '--hedge-ms', '20') == {1}
+            assert services(asker, *to(0, 1, 2), '--hedge-ms', '20', '--timeout-ms', '60000') == {1}
     finally:
         a.proc.send_signal(signal.SIGCONT)
     assert services(asker, '--to', ADDRESSES[0]) == {1}
@@ -66,3 +73,38 @@ def test_an_answer_of_the_first_counts(asker):
             (['--or', '10.81.0.2', '--hedge-ms', '0'], 'allowed: 1 to 60000')):
         r = asker.ctl('sa', 'table', 'service', '--to', ADDRESSES[0], *more, check=False)
         assert r.returncode == 2 and text in r.stderr, r
+
+
+def set_while_silent(fleet, asker, number, silent, version, timeout_ms):
+    """Set a service at an appliance that is stopped and then at others, and delete it before the first one
+    goes on and has the request."""
+    first, *others = [silent] + [i for i in range(3) if i != silent]
+    p = fleet.nodes['abc'[first]]
+    services(asker, '--to', ADDRESSES[first], '--class-version', version)  # so that only the Set waits
+    before = p.rpc('sa_stats')['sa']['set']
+    p.proc.send_signal(signal.SIGSTOP)
+    try:
+        set_service(asker, number, *to(first, *others), '--class-version', version, '--timeout-ms', timeout_ms)
+        assert services(asker, '--to', ADDRESSES[others[0]]) == {number}
+        delete_service(asker, number, *to(*others))
+    finally:
+        p.proc.send_signal(signal.SIGCONT)
+    until('the request has reached it', lambda: p.rpc('sa_stats')['sa']['set'] > before)
+    until('the request is answered',
+          lambda: all(s['state'] == 'LINGER' for s in p.rpc('sa_sessions')['sessions']))
+
+
+def test_stopped_appliance_does_not_make_a_change_again(fleet, asker):
+    """A change keeps its TID when it is repeated at another SA: the one that was passed over finds that the fleet
+    has made it, whether it led or not."""
+    number = 0
+    for led, timeout_ms in ((False, 1500), (True, 5000)):
+        for version in (1, 2):
+            number += 1
+            fleet.leader()
+            silent = next(i for i in range(3) if status(fleet.nodes['abc'[i]])['leads'] == led)
+            set_while_silent(fleet, asker, number, silent, version, timeout_ms)
+            for i, name in enumerate('abc'):
+                until('%s has caught up' % name, lambda: caught_up(fleet.nodes[name]))
+                r = asker.ctl('sa', 'table', 'service', '--to', ADDRESSES[i], check=False)
+                assert 'no records' in r.stdout + r.stderr or 'NO_RECORDS' in r.stderr, (led, version, name, r)

@@ -65,6 +65,38 @@ def test_capabilities_are_those_of_the_drop_in(sockets, kind):
             assert capabilities(pid) == capabilities(pid, 'CapEff') == drop_in(kind)
 
 
+def sets_of_threads(pid):
+    """What capabilities the threads have: (name, set of the status) to bits, without empty ones."""
+    found = {}
+    for t in os.listdir('/proc/%d/task' % pid):
+        s = status(pid, t)
+        for which in ('CapPrm', 'CapEff', 'CapInh', 'CapAmb'):
+            if int(s[which], 16) != 0:
+                found[s['Name'], t == str(pid), which] = int(s[which], 16)
+    return found
+
+
+@pytest.mark.parametrize('needed', [False, True])
+def test_no_thread_keeps_what_the_service_was_given(sockets, needed):
+    """As systemd starts it with the drop-in af_packet.conf: capabilities are each thread's own, and only the first
+    keeps some, if a link needs them."""
+    given = ','.join(['-all'] + [c.replace('CAP_', '+').lower() for c in sorted(drop_in('af_packet'))])
+    user = account()
+    with Namespace() as ns:
+        ns.veth('pv0', 'st0', mac_a='02:00:00:00:77:01', mac_b='02:00:00:00:77:02')
+        ports = [port('port0', 'net_af_packet0,iface=pv0', '10.77.0.1/24')] if needed else PAIR
+        p = Polca(sockets, ports, ns=ns, name='given-%d' % needed, workers=2, sa={'enabled': True})
+        p.prefix = ['setpriv', '--reuid=%d' % user.pw_uid, '--regid=%d' % user.pw_gid, '--clear-groups',
+                    '--no-new-privs', '--inh-caps=' + given, '--ambient-caps=' + given,
+                    '--bounding-set=' + given]
+        with p:
+            pid, found = p.proc.pid, sets_of_threads(p.proc.pid)
+            assert {'polca-store'} < {status(pid, t)['Name'] for t in os.listdir('/proc/%d/task' % pid)}
+            assert all(first for _, first, _ in found), found
+            assert {which for _, _, which in found} == ({'CapPrm', 'CapEff'} if needed else set()), found
+            assert capabilities(pid) == (drop_in('af_packet') if needed else set())
+
+
 def test_nothing_is_left_behind(sockets):
     """Files that polca made as root are removed by the user that it became."""
     where = os.path.join(sockets, 'new')

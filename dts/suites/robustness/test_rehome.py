@@ -176,7 +176,7 @@ def test_refusals_in_words(appliance):
                 p.rpc('qp_rehome', qp_num=both['ACTIVE'], worker=worker)  # it is there already
             else:
                 assert refused(p, qp_num=both['ACTIVE'], worker=worker) == (
-                    'EBUSY', 'qp: 0x%06x belongs to a connection or a service, which has its '
+                    'EBUSY', 'qp: 0x%06x belongs to a connection, a service or a program, which has its '
                     'worker' % both['ACTIVE'])
             assert refused(p, qp_num=both['PASSIVE'], worker=worker) == (
                 'EPERM', 'qp: 0x%06x belongs to service "echo"' % both['PASSIVE'])

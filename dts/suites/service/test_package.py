@@ -133,12 +133,14 @@ def package_field(packages, name, field):
 
 
 def test_dependencies_of_the_packages(packages):
-    """The daemon never lacks the plugin of its packet buffers; polca-ctl is installed without DPDK."""
+    """The daemon never lacks the plugin of its packet buffers; polca-ctl, and what programs on the verbs socket load,
+    are installed without DPDK."""
     assert 'librte-mempool-ring' in package_field(packages, 'polca', 'Depends')
     recommends = package_field(packages, 'polca', 'Recommends')
     assert 'librte-meta-bus' in recommends and 'librte-meta-net' in recommends
-    depends = package_field(packages, 'polca-tools', 'Depends')
-    assert 'libc6' in depends and not re.search('librte|dpdk', depends), depends
+    for name, wanted in ('polca-tools', 'libc6'), ('polca-verbs', 'libibverbs1'):
+        depends = package_field(packages, name, 'Depends')
+        assert wanted in depends and not re.search('librte|dpdk', depends), depends
 
 
 def test_polca_bench_names_the_plugin_that_is_missing(host, packages):

@@ -81,6 +81,17 @@ def test_the_links_of_the_package(packages_installed, host):
     assert '/etc/libibverbs.d/polca.driver' in host('dpkg-query -W -f "\\${Conffiles}" polca-verbs')
 
 
+def test_the_shipped_configuration_serves_no_programs(host, packages_installed):
+    """Until the operator names a group there is no verbs socket, and no tree of devices."""
+    host('systemctl start polca')
+    try:
+        assert 'polca.sock' in host('ls /run/polca')  # it runs
+        assert host('find /run /tmp -name "verbs.sock*"').strip() == ''
+        assert host.run(as_user('alice', 'polca-run ibv_devices')).returncode != 0
+    finally:
+        host('systemctl stop polca')
+
+
 def test_a_user_needs_no_configuration(host, packages_installed):
     """A polca of the user's own: the built-in configuration, and a socket that polca-run finds."""
     host("runuser -u alice -- sh -c 'echo $$ >/tmp/alice.pid; exec polca' >/alice.log 2>&1 </dev/null &")

@@ -15,7 +15,7 @@ from conn import wait_until
 from net import Namespace
 from polca import Polca, port
 from scale import scaled
-from verbs import PATIENT, Job, Programs
+from verbs import PATIENT, Job, Programs, best_of_rounds
 
 TEST_SECONDS = scaled(180, 3600)
 PORT = 19000
@@ -65,7 +65,7 @@ def test_client_list(polca, programs):
         assert r['worker'] in (0, 1) and r['posted'] >= r['completed'] - 1000
     wait_until(lambda: all(r['posted'] > before[pid]['posted'] for pid, r in rows().items()), timeout=20)
     table = polca.ctl('client', 'list').stdout.splitlines()
-    assert table[0].split()[:4] == ['pid', 'user', 'command', 'port'] and len(table) == 3
+    assert table[0].split()[:5] == ['id', 'pid', 'user', 'command', 'port'] and len(table) == 3
     assert '4 KiB' in table[1] and 'ibv_rc_pingpong' in table[1]
     listed = json.loads(polca.ctl('--json', 'client', 'list').stdout)['clients']
     assert {r['pid'] for r in listed} == {server.proc.pid, client.proc.pid}
@@ -169,7 +169,7 @@ def test_limits_of_a_user(appliance, sockets, hog):
 def test_a_limit_shows_at_the_client(appliance):
     p, programs = appliance({}, max_qp=1)
     probe = programs.probe('victim', 2)
-    assert probe.proc.wait(20) == 1 and 'side_make_qp' in probe.output()
+    assert probe.proc.wait(20) == 1 and 'qp: all 1 are in use (verbs.max_qp)' in probe.output()
     probe = programs.probe('victim', 1)
     probe.wait_line('ready')
     assert [r['refused'] for r in p.rpc('client_list')['clients']] == [0]
@@ -186,8 +186,16 @@ def number(job):
     return job_number[0]
 
 
+def kill_client(polca, job):
+    """Kill the program; returns after how many milliseconds polca has nothing of it."""
+    killed = time.monotonic()
+    job.proc.kill()
+    wait_until(lambda: job.proc.pid not in [r['pid'] for r in polca.rpc('client_list')['clients']], timeout=20)
+    return (time.monotonic() - killed) * 1e3
+
+
 def test_kill_9_of_a_program_with_1000_queue_pairs(polca, programs):
-    """They are gone at once, and the peer of one gets no answer: IBV_WC_RETRY_EXC_ERR, and the rest flushed."""
+    """They are gone, and the peer of one gets no answer: IBV_WC_RETRY_EXC_ERR, and the rest flushed."""
     before = left(polca)
     victim, survivor = programs.probe('victim', 1000, 'connect'), programs.probe('survivor')
     victim.tell('peer ' + number(survivor))
@@ -196,15 +204,23 @@ def test_kill_9_of_a_program_with_1000_queue_pairs(polca, programs):
     survivor.wait_line('connected')
     survivor.tell('send')
     survivor.wait_line('sent')
-    killed = time.monotonic()
-    victim.proc.kill()
-    wait_until(lambda: victim.proc.pid not in [r['pid'] for r in polca.rpc('client_list')['clients']], timeout=20)
-    gone = time.monotonic() - killed
-    print('1000 queue pairs were gone after %.0f ms (aim: 100)' % (gone * 1e3))
-    assert gone < 2  # 100 ms on a host that does nothing else; here others run too
+    kill_client(polca, victim)
     survivor.tell('it is dead')
     survivor.end()
     wait_until(lambda: left(polca) == before, timeout=20)
+
+
+def test_1000_queue_pairs_are_gone_within_100_ms(polca, programs, capsys):
+    """Of a program that is killed. What else runs here may spoil a round, not five."""
+    def gone():
+        victim = programs.probe('victim', 1000, 'pairs')
+        victim.wait_line('ready')
+        took = kill_client(polca, victim)
+        assert left(polca) == before
+        return took
+    before = left(polca)
+    with capsys.disabled():
+        best_of_rounds('gone', gone, 100)
 
 
 def memory_of(p):
@@ -242,7 +258,8 @@ def test_programs_cannot_fill_the_neighbour_table(appliance):
     """Addresses that nobody has: so many of a user, whatever its programs name."""
     with Namespace() as ns:
         ns.veth('va0', 'va1')
-        p, programs = appliance({'max_qp': 2048}, [port('port0', 'net_af_packet0,iface=va0', '10.79.0.1/16')], ns,
+        # both programs may get one worker, which has half of the queue pairs
+        p, programs = appliance({'max_qp': 4096}, [port('port0', 'net_af_packet0,iface=va0', '10.79.0.1/16')], ns,
                                 max_qp=600)
         jobs = [programs.probe('stranger', 600, i) for i in range(2)]
         for job in jobs:

@@ -2,11 +2,14 @@
 # Copyright(c) 2026 Polca contributors
 """Features of verbs that the distribution's example programs do not use."""
 
+import os
+import re
 import struct
 
 import pytest
 
 from conn import wait_until
+from guide import ROOT
 from rdmacm import Device
 
 TEST_SECONDS = 120
@@ -35,6 +38,26 @@ def test_a_batch_is_flushed_when_polca_ends(polca, programs):
     probe.wait_line('flushed')
     polca.start()
     probe.end()
+
+
+def test_reset_and_up_again(programs, left):
+    """No request and no completion of before RESET is there after it; those of other queue pairs are."""
+    programs.probe('reset').end()
+
+
+def refusals():
+    """Of docs/verbs.md: call -> error."""
+    with open(os.path.join(ROOT, 'docs/verbs.md')) as f:
+        chapter = f.read().split('### Verbs that are refused')[1].split('\n## ')[0]
+    rows = re.findall(r'^\| (`ibv_.*?) \| (E\w+) \| .', chapter, re.M)
+    return {call: error for calls, error in rows for call in re.findall(r'`(.+?)`', calls)}
+
+
+def test_verbs_that_are_refused(programs, left):
+    """Each with the error that the documentation says, and the objects that it was called for work on."""
+    said = programs.probe('unsupported').end()
+    got = dict(re.findall(r'^(ibv_.*): (.*)$', said, re.M))
+    assert len(got) > 30 and got == refusals()
 
 
 @pytest.mark.parametrize('known,served', [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (0xffffffffffffffff, 7)])

@@ -17,7 +17,7 @@ import pytest
 
 from conn import wait_until
 from stranger import PAGE, register
-from stuckfuse import StuckFuse
+from stuckfuse import FLUSH, StuckFuse
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -136,11 +136,51 @@ def test_a_user_has_few_threads_that_close(unharmed, polca, stranger):
                 pass
         except ConnectionResetError:
             pass
-    assert threads() == base + 32
+    assert threads() == base + 32 + 32  # for what was passed, and for connections
     answers(polca)
     for peer in kept:
         peer.close()
     wait_until(lambda: threads() == base, timeout=20)
+
+
+def few_connections_wait(polca, stranger):
+    def held():
+        return len(os.listdir('/proc/%d/fd' % polca.proc.pid))
+    kept, base = [], held()
+    polca.proc.send_signal(signal.SIGSTOP)  # it finds the messages
+    for _ in range(200):
+        slow, peer = lingering()
+        kept.append(peer)
+        s = stranger().sock
+        socket.send_fds(s, [b'none'], [slow.fileno()])
+        s.close()
+        slow.close()
+    polca.proc.send_signal(signal.SIGCONT)
+    answers(polca)
+    wait_until(lambda: len(os.listdir('/proc/%d/task' % polca.proc.pid)) > 32 and base < held() <= base + 2 * 32 + 64,
+               timeout=30)
+    for peer in kept:
+        peer.close()
+    wait_until(lambda: held() <= base, timeout=20)
+
+
+def test_a_user_has_few_connections_that_wait_to_be_closed(unharmed, polca, stranger):
+    """Beyond 64, those that are being closed are hurried: others must be able to connect."""
+    few_connections_wait(polca, stranger)
+
+
+def test_stuck_files_keep_no_connection_open(unharmed, polca, stranger, stuck):
+    """No signal interrupts close() of these: the user's connections have threads of their own."""
+    for _ in range(4):
+        s = stranger()
+        assert s.hello()[0] == 0
+        pd = new_domain(s)
+        for _ in range(8):
+            assert register(s, pd, stuck.file, 0, PAGE)[0] == errno.EINVAL
+    wait_until(lambda: stuck.asked.count(FLUSH) == 32, timeout=20)
+    few_connections_wait(polca, stranger)
+    assert stuck.asked.count(FLUSH) == 32
+    stuck.close()
 
 
 def test_more_descriptors_than_anybody_asks_for(unharmed, polca, stranger):

@@ -10,6 +10,7 @@ import pytest
 
 import benchmarks
 import net
+from conn import wait_until
 from rdmacm import PRELOAD, pair_until_listening, until_listening
 from verbs import Programs
 
@@ -40,6 +41,23 @@ def test_rping_persistent(programs, left):
         assert 'rdma-ping-4:' in until_listening(programs, client, server)
     assert server.proc.poll() is None, server.output()
     server.kill()
+
+
+def test_rnr_wait_is_that_of_linux(polca, programs, left):
+    """655 ms: the few RNR retries of a program must outlast a receiver that is not scheduled for a while."""
+    server = programs.spawn('rping', '-s', '-P')
+    clients = [programs.spawn('rping', '-c', '-a', PORT1, '-C', 10 ** 6)]
+
+    def connected():
+        if clients[-1].proc.poll() is not None:  # nobody listened yet
+            clients.append(programs.spawn('rping', '-c', '-a', PORT1, '-C', 10 ** 6))
+        qps = [polca.rpc('qp_show', qp_num=qp['qp_num']) for qp in polca.rpc('qp_list')['qps']]
+        return len(qps) == 2 and all(qp['qp_state'] == 'RTS' for qp in qps) and qps
+    try:
+        assert [qp['min_rnr_timer'] for qp in wait_until(connected)] == [0, 0]
+    finally:
+        for job in [*clients, server]:
+            job.kill()
 
 
 def test_ipv6(programs, left):

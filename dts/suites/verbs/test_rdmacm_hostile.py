@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import struct
+import time
 
 import pytest
 
@@ -16,6 +17,7 @@ from net import Namespace
 from polca import Polca, port
 from rdmacm import (ADDR_RESOLVED, COMMANDS, CONNECT_REQUEST, CONNECT_RESPONSE, REJECTED, CmClient, CmError, Device,
                     pair_until_listening, until_listening)
+from verbs import best_of_rounds
 
 TEST_SECONDS = 240
 PORT0, PORT1 = '192.0.2.1', '192.0.2.2'
@@ -613,7 +615,7 @@ def test_death_in_each_state(clients, qpn, state):
 
 @pytest.mark.parametrize('victim', ['server', 'client'])
 def test_kill_9_of_an_established_program(polca, programs, left, victim):
-    """The survivor gets DISCONNECTED, ends, and nothing is left."""
+    """The survivor gets DISCONNECTED, and nothing is left. A client ends then, a server goes on."""
     server = programs.spawn('rping', '-s', '-P', '-v') if victim == 'client' else programs.spawn('rping', '-s', '-v')
     client = None
 
@@ -623,7 +625,12 @@ def test_kill_9_of_an_established_program(polca, programs, left, victim):
             client = programs.spawn('rping', '-c', '-a', PORT1, '-C', 10000000)
         return any(c['state'] == 'ESTABLISHED' for c in standing(polca))
     wait_until(established, timeout=20)
-    (server if victim == 'server' else client).proc.send_signal(signal.SIGKILL)
+    killed, survivor, line = (server, client, 'client DISCONNECT EVENT...') if victim == 'server' else \
+        (client, server, 'server DISCONNECT EVENT...')
+    assert line not in survivor.output(), survivor.output()
+    killed.proc.send_signal(signal.SIGKILL)
+    wait_until(lambda: line in survivor.output() or survivor.proc.poll() is not None, timeout=20)
+    assert line in survivor.output().splitlines(), survivor.output()
     if victim == 'server':
         client.proc.wait(20)
     wait_until(lambda: not standing(polca), timeout=20)
@@ -656,12 +663,25 @@ def test_response_that_is_not_taken(clients, qpn, programs):
     assert 'event: RDMA_CM_EVENT_REJECTED' in server.output() or server.proc.returncode != 0, server.output()
 
 
-def test_polca_that_ends_tells_programs(polca, programs):
-    """A program that waits for events gets an error, and the device comes back."""
-    server = programs.spawn('rping', '-s', '-P')
-    until_listening(programs, ('rping', '-c', '-a', PORT0, '-C', 1), server)
-    polca.kill()
-    server.proc.wait(30)
-    assert server.proc.returncode != 0
-    polca.start()
+@pytest.mark.parametrize('program', ['waits', 'pings'])
+def test_polca_that_ends_tells_programs(polca, programs, program, capsys):
+    """A program that waits for events gets an error, one that is connected gets that or its requests flushed, within a
+    second; and the device comes back."""
+    def told():
+        jobs = [programs.spawn('rping', '-s', '-P')]
+        until_listening(programs, ('rping', '-c', '-a', PORT0, '-C', 1), jobs[0])
+        if program == 'pings':
+            jobs.append(programs.spawn('rping', '-c', '-a', PORT0, '-C', 10000000))
+            wait_until(lambda: any(c['state'] == 'ESTABLISHED' for c in standing(polca)), timeout=20)
+        killed = time.monotonic()
+        polca.kill()
+        for job in jobs:
+            assert job.proc.wait(30) != 0
+            assert 'rdma_get_cm_event: No such device' in job.output() or \
+                'cq completion failed status 5' in job.output(), job.output()
+        took = (time.monotonic() - killed) * 1e3
+        polca.start()
+        return took
+    with capsys.disabled():
+        best_of_rounds('programs of librdmacm have ended', told, 1000)
     pair_until_listening(programs, ('rping', '-s', '-C', 2), ('rping', '-c', '-C', 2, '-a', PORT1))

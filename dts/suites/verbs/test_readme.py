@@ -9,9 +9,18 @@ import subprocess
 from conn import wait_until
 from polca import PROGRAM, give
 from verbs import Programs
+import guide
 import net
 
 TEST_SECONDS = 120
+POLCA_RUN = 'build/app/polca-run/polca-run '
+
+
+def commands_of_the_readme():
+    """What polca-run runs there: [words of a command]; all but the last are in the background."""
+    lines = [line for _, block in guide.blocks('README.md') for line in block if line.startswith(POLCA_RUN)]
+    assert [line.endswith(' &') for line in lines] == [True, False], lines
+    return [line.removesuffix(' &').split()[1:] for line in lines]
 
 
 def test_readme(sockets, kept):
@@ -24,9 +33,10 @@ def test_readme(sockets, kept):
     programs = Programs(os.path.join(sockets, 'verbs.sock'), kept)
     try:
         wait_until(lambda: 'ready' in open(log).read(), timeout=60)
-        server = programs.spawn('ibv_rc_pingpong', '-d', 'polca0', '-g', '0')
+        there, here = commands_of_the_readme()
+        server = programs.spawn(*there)
         server.wait_listening(18515)
-        text = programs.run('ibv_rc_pingpong', '-d', 'polca1', '-g', '0', 'localhost')
+        text = programs.run(*here)
         assert re.search(r'1000 iters in', text) and re.search(r'1000 iters in', server.end())
     finally:
         programs.close()

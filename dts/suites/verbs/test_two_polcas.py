@@ -13,7 +13,7 @@ import benchmarks
 import perftest_matrix
 from net import Namespace
 from polca import Polca, port
-from rdmacm import ADDR_ERROR, CmClient, pair_until_listening, until_listening
+from rdmacm import ADDR_ERROR, PRELOAD, CmClient, pair_until_listening, until_listening
 from verbs import PATIENT, Programs
 
 TEST_SECONDS = 240
@@ -93,6 +93,14 @@ def test_perftest_matrix(pair, command):
     perftest_matrix.check(command, text, 100)
 
 
+@pytest.mark.parametrize('pair', [memif], indirect=True, ids=['memif'])
+@pytest.mark.parametrize('command', ['ib_read_bw -e', 'ib_atomic_bw -e', 'ib_atomic_lat -e', 'ib_read_bw -q 64',
+                                     'ib_atomic_bw -q 64'])
+def test_perftest_matrix_on_memif(pair, command):
+    """Also in CI, and on one wire there."""
+    test_perftest_matrix(pair, command)
+
+
 @pytest.mark.parametrize('server,client,expected', [
     ('rping -s -v -V -C 20', 'rping -c -v -V -C 20 -a 10.78.0.1', 'ping data: rdma-ping-19:'),
     ('ucmatose -c 10', 'ucmatose -c 10 -s 10.78.0.1', 'return status 0'),
@@ -115,6 +123,20 @@ def test_rcopy(pair, tmp_path):
     until_listening(pair.programs[1], ('rcopy', tmp_path / 'from', '10.78.0.1:%s' % (tmp_path / 'to')), server)
     assert (tmp_path / 'to').read_bytes() == data
     server.kill()
+
+
+def test_librspreload(pair):
+    """iperf thinks that it uses TCP: its connection is an rsocket, as its kernel has no such address."""
+    with Namespace() as ns:  # without any address
+        both = [Programs(p.socket, p.dir, prefix=ns.prefix()) for p in pair.programs]
+        try:
+            for text in pair_until_listening(
+                    both[0], ('iperf', '-s', '-B', '10.78.0.1', '-P', 1), ('iperf', '-c', '10.78.0.1', '-n', '5M'),
+                    both[1], preload=PRELOAD):
+                assert re.search(r' 5\.00 MBytes ', text), text
+        finally:
+            for p in both:
+                p.close()
 
 
 @pytest.fixture

@@ -88,10 +88,13 @@ def test_polca_bench(programs, left, command):
 
 
 def test_register_bench(programs, left):
+    text = programs.run(REGISTER_BENCH, '10')
     rows = re.findall(r'^((?:(?:de)?register|empty request|bare work).*?)  +([\d.]+) +([\d.]+)'
-                      r'(?:  +([\d.]+), ([\d.]+))?$', programs.run(REGISTER_BENCH, '10'), re.M)
-    assert len(rows) == 10 and all(float(median) > 0 for _, median, *_ in rows), rows
-    assert len([row for row in rows if row[3]]) == 4, rows  # those with a limit
+                      r'(?:  +([\d.]+), ([\d.]+))?$', text, re.M)
+    assert len(rows) == 12 and all(float(median) > 0 for _, median, *_ in rows), text
+    assert len([row for row in rows if row[3]]) == 5, text  # those with a limit
+    parts = re.findall(r'^(\w.*?)  +[\d.]+ +[\d.]+ +[\d.]+$', text.split('parts, medians')[1], re.M)
+    assert parts == ['hold off writers', 'write to the file', 'map in place', 'map in another process'], text
 
 
 IN_CI = [c for c in perftest_matrix.MATRIX if ' -R' not in c]  # -R is in test_rdmacm.py

@@ -21,14 +21,14 @@ ADDRESSES, ASKER = ['10.81.0.%d' % i for i in (1, 2, 3)], '10.81.0.9'
 CLIENT_MAC, CLIENT_IP, CLIENT_QP = '02:00:00:00:7a:02', '10.80.0.2', 0x4a001
 
 
-def until(what, condition, timeout=30):
-    """Wait for a condition; returns its value."""
+def until(what, condition, timeout=30, show=lambda: ''):
+    """Wait for a condition; returns its value. `show` tells more if it never holds."""
     end = time_limit.end(timeout)
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < end, 'never: ' + what
+        assert time.monotonic() < end, 'never: %s %s' % (what, show())
         time.sleep(0.02)
 
 

@@ -59,7 +59,8 @@ def test_members_forget_tokens_one_by_one(where, ns, etcd):
             etcd.kill(k)
             etcd.launch(k)
             until('member %d is back' % k, lambda: knows_its_leader(etcd, k))
-            until('a change after member %d' % k, lambda: put(a, 2 + k, text='t', check=False))
+            until('a change after member %d' % k, lambda: put(a, 2 + k, text='t', check=False),
+                  show=lambda: (status(a), a.tail(4000)))
     finally:
         f.close()
 

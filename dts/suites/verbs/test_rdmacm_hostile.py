@@ -630,7 +630,7 @@ def test_kill_9_of_an_established_program(polca, programs, left, victim):
     assert line not in survivor.output(), survivor.output()
     killed.proc.send_signal(signal.SIGKILL)
     wait_until(lambda: line in survivor.output() or survivor.proc.poll() is not None, timeout=20)
-    assert line in survivor.output().splitlines(), survivor.output()
+    assert line in survivor.output(), survivor.output()  # rping's two streams mix within lines
     if victim == 'server':
         client.proc.wait(20)
     wait_until(lambda: not standing(polca), timeout=20)

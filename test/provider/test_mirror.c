@@ -10,6 +10,7 @@
 #include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -23,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,10 +34,11 @@
 #include "mirror_file.h"
 #include "move.h"
 
-#define BYTES   (64 * PAGE)
-#define THREADS 4
-#define ROUNDS  300
-#define WRITES  1000000 /* unless the first argument says another number */
+#define BYTES      (64 * PAGE)
+#define THREADS    4
+#define ROUNDS     300
+#define HUGE_BYTES ((size_t)2 << 20)
+#define WRITES     1000000 /* unless the first argument says another number */
 
 static void
 test_both_sides_see_the_same_bytes(void **state)
@@ -304,16 +307,60 @@ writes_done(const struct writer writer[THREADS])
 	return least * (BYTES / PAGE) * THREADS;
 }
 
-static void
-test_no_write_is_lost(void **state)
+/* Pages that writers write to while they move: what is special about them. */
+enum writers_pages {
+	PAGES_PLAIN,
+	PAGES_HUGE, /* in one that is transparently huge */
+	PAGES_LOCKED,
+	PAGES_BOUND, /* to a NUMA node */
+};
+
+static size_t
+bytes_of(enum writers_pages kind)
 {
-	uint8_t *p = make_anonymous(BYTES);
+	return kind == PAGES_HUGE ? HUGE_BYTES : BYTES;
+}
+
+/* One huge page, as far as the kernel has one. */
+static uint8_t *
+make_huge_page(void)
+{
+	uint8_t *p = make_anonymous(2 * HUGE_BYTES), *huge;
+	size_t before = -(uintptr_t)p & (HUGE_BYTES - 1);
+
+	huge = p + before;
+	if (before > 0)
+		munmap(p, before);
+	munmap(huge + HUGE_BYTES, HUGE_BYTES - before);
+	madvise(huge, HUGE_BYTES, MADV_HUGEPAGE);
+	huge[0] = 0;
+	return huge;
+}
+
+static uint8_t *
+make_pages(enum writers_pages kind)
+{
+	uint8_t *p = kind == PAGES_HUGE ? make_huge_page() : make_anonymous(BYTES);
+	unsigned long node = 1; /* the first */
+
+	if (kind == PAGES_LOCKED)
+		assert_int_equal(mlock(p, BYTES), 0);
+	if (kind == PAGES_BOUND)
+		assert_int_equal(syscall(SYS_mbind, p, BYTES, MPOL_BIND, &node, 8 * sizeof(node),
+					 0),
+			0);
+	return p;
+}
+
+static void
+expect_no_write_lost(enum writers_pages kind)
+{
+	uint8_t *p = make_pages(kind);
 	struct writer writer[THREADS];
 	pthread_t thread[THREADS];
 	bool stop = false;
 	unsigned int i, round;
 
-	(void)state;
 	for (i = 0; i < THREADS; i++) {
 		writer[i] = (struct writer){ (uint64_t *)(void *)p + i, 0, &stop };
 		assert_int_equal(pthread_create(&thread[i], NULL, writer_run, &writer[i]), 0);
@@ -330,7 +377,35 @@ test_no_write_is_lost(void **state)
 			assert_int_equal(writer[i].words[page * PAGE / sizeof(uint64_t)],
 				writer[i].count);
 	}
-	munmap(p, BYTES);
+	munmap(p, bytes_of(kind));
+}
+
+static void
+test_no_write_is_lost(void **state)
+{
+	(void)state;
+	expect_no_write_lost(PAGES_PLAIN);
+}
+
+static void
+test_no_write_to_a_huge_page_is_lost(void **state)
+{
+	(void)state;
+	expect_no_write_lost(PAGES_HUGE);
+}
+
+static void
+test_no_write_to_locked_pages_is_lost(void **state)
+{
+	(void)state;
+	expect_no_write_lost(PAGES_LOCKED);
+}
+
+static void
+test_no_write_to_bound_pages_is_lost(void **state)
+{
+	(void)state;
+	expect_no_write_lost(PAGES_BOUND);
 }
 
 /* Writes a word of its own once in every page, which nobody has written to before. */
@@ -517,6 +592,9 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_shared_file_is_refused),
 		cmocka_unit_test(test_holes_and_read_only_pages_are_refused),
 		cmocka_unit_test(test_no_write_is_lost),
+		cmocka_unit_test(test_no_write_to_a_huge_page_is_lost),
+		cmocka_unit_test(test_no_write_to_locked_pages_is_lost),
+		cmocka_unit_test(test_no_write_to_bound_pages_is_lost),
 		cmocka_unit_test(test_no_first_write_is_lost),
 		cmocka_unit_test_setup_teardown(test_no_write_is_lost, old_kernel_setup,
 			old_kernel_teardown),

@@ -16,14 +16,14 @@
 #include "keep.h"
 
 /*
- * No call tells of a lock, but MADV_COLD, which makes a page a better candidate to be swapped and
- * changes nothing else, is refused for locked pages. (It is for those of hugetlbfs, too, which do
- * not come here.)
+ * msync() that is only to invalidate does nothing to mappings of memory, but is refused where pages
+ * are locked (its manual page: EBUSY).
  */
 static bool
 is_locked(uintptr_t addr)
 {
-	return syscall(SYS_madvise, addr, sysconf(_SC_PAGESIZE), MADV_COLD) != 0 && errno == EINVAL;
+	return syscall(SYS_msync, addr, sysconf(_SC_PAGESIZE), MS_INVALIDATE) != 0 &&
+		errno == EBUSY;
 }
 
 /* Of a mapping without a policy of its own, the kernel says MPOL_DEFAULT. */

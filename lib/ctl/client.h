@@ -51,9 +51,9 @@ struct client {
 	bool unread; /* the client closed with a reply unread in its socket, or lost one */
 };
 
-/** What a connection wants next. */
 extern int ctl_logtype;
 
+/** What a connection wants next. */
 enum client_want {
 	CLIENT_IDLE, /**< wait for the socket, or a deadline of seconds */
 	CLIENT_WAITS, /**< its call waits until the engine wakes us, or until call->until */

@@ -4,6 +4,7 @@
 
 /* Wrong calls, and damage to a client of the control socket, end a build with checks. */
 
+#include <event2/buffer.h>
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,7 @@ give_the_monitor_a_file(void *v, void *arg)
 {
 	struct client *client = ((struct visit *)v)->client;
 
+	evbuffer_add(client->in, "{", 1); /* it stays as long as its line may go on */
 	client->passed_fd = client->fd;
 	client->read_only = true;
 	run_client(v, arg);

@@ -316,7 +316,7 @@ enum writers_pages {
 };
 
 static size_t
-bytes_of(enum writers_pages kind)
+bytes_of_pages(enum writers_pages kind)
 {
 	return kind == PAGES_HUGE ? HUGE_BYTES : BYTES;
 }
@@ -377,7 +377,7 @@ expect_no_write_lost(enum writers_pages kind)
 			assert_int_equal(writer[i].words[page * PAGE / sizeof(uint64_t)],
 				writer[i].count);
 	}
-	munmap(p, bytes_of(kind));
+	munmap(p, bytes_of_pages(kind));
 }
 
 static void

@@ -306,6 +306,13 @@ struct tx_port {
 	struct tx_port *vl15; /* batch to send before this one; NULL: none */
 };
 
+static inline void
+tx_cache_put(struct tx_port *t, struct rte_mbuf *m)
+{
+	RTE_ASSERT(t->num_cached < LINK_BURST);
+	t->cache[t->num_cached++] = m;
+}
+
 /* A ring of another worker whose frames this worker sends. */
 struct tx_handoff {
 	struct rte_ring *ring;
@@ -536,6 +543,8 @@ uint8_t *tx_port_reserve(struct link_worker *w, struct tx_port *t, const struct 
 	uint32_t len);
 /* Offer the batch to the queue. What is not taken waits, or is dropped if the queue is stuck. */
 void tx_burst(struct link_worker *w, struct tx_port *t);
+/* A packet that was reserved and not committed goes back to its batch's cache. */
+void tx_take_back(struct link_worker *w);
 void tx_init(struct link_worker *w);
 
 /* tx_vl15.c: SMPs' own transmit buffer */

@@ -191,15 +191,21 @@ tx_is_ready(const struct link_worker *w, const struct tx_port *t, const struct p
 		w->self_head - w->self_tail != SELF_QUEUE;
 }
 
+void
+tx_take_back(struct link_worker *w)
+{
+	if (w->mbuf != NULL)
+		tx_cache_put(w->from, w->mbuf);
+	w->mbuf = NULL;
+}
+
 /* Flush the batch, take back a reserved mbuf and get new ones. @retval false  no room or no mbuf */
 static bool __rte_noinline
 tx_make_ready(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
 {
 	if (!tx_room(w, t) || w->self_head - w->self_tail == SELF_QUEUE)
 		return false;
-	if (w->mbuf != NULL) /* reserved and not committed: take it back */
-		w->from->cache[w->from->num_cached++] = w->mbuf;
-	w->mbuf = NULL;
+	tx_take_back(w);
 	if (len + path->trailer_len > t->room) {
 		/* longer than the port's MTU: the caller's path MTU is wrong */
 		link_count(w, t->port, tx_no_mbuf, 1);
@@ -355,7 +361,7 @@ tx_packet(struct link_worker *w, struct tx_port *t, struct rte_mbuf *m, const st
 	uint64_t mac = tx_next_hop(w, path, shape.copy ? headers : bth, shape);
 
 	if (unlikely(!(mac & NEIGH_VALID))) {
-		t->cache[t->num_cached++] = m;
+		tx_cache_put(t, m);
 		return;
 	}
 	if (tx_is_bare(w, path)) {

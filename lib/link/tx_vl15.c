@@ -18,7 +18,7 @@ vl15_refill(struct tx_port *t)
 	while (t->num_cached + t->num < LINK_BURST && rte_mempool_get(t->mp, (void **)&m) == 0) {
 		memcpy(&m->rearm_data, &t->rearm, sizeof(t->rearm));
 		m->ol_flags = 0;
-		t->cache[t->num_cached++] = m;
+		tx_cache_put(t, m);
 	}
 }
 
@@ -28,6 +28,7 @@ smp_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 	struct link_worker *w = container_of(sink, struct link_worker, smp_sink);
 	struct tx_port *t = &w->port[path->av.port].vl15;
 
+	tx_take_back(w); /* first, because its place would be filled */
 	vl15_refill(t);
 	return tx_port_reserve(w, t, path, len);
 }

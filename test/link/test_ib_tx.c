@@ -360,6 +360,46 @@ test_vl15_has_packets_of_its_own(void **state)
 	bench_discard(b);
 }
 
+/* A packet that is not committed goes back to its batch's buffers before these are filled up. */
+static void
+test_packet_not_committed_is_taken_back(void **state)
+{
+	struct path path = ib_path(0x22, 0x11), smp = ib_path(0x22, 0);
+	struct link_port_config *pair;
+	struct tx_sink *sink[2];
+	struct bench b;
+	unsigned int i;
+
+	(void)state;
+	ib_config(&b);
+	pair = &b.cfg.port[1];
+	*pair = b.cfg.port[0];
+	strcpy(pair->name, "port1");
+	pair->device[0] = '\0';
+	pair[1] = pair[0];
+	strcpy(pair->back_to_back, "port2");
+	strcpy(pair[1].name, "port2");
+	b.cfg.num_ports = 3;
+	bench_open(&b);
+	for (i = 0; i < b.cfg.num_ports; i++)
+		link_port_set(b.worker[0], i, &(struct port_settings){ .mtu = 2048 });
+	ib_set(&b, PORT_STATE_ACTIVE, 0x10, 0);
+	sink[0] = link_smp_sink(b.worker[0]);
+	sink[1] = link_tx_sink(b.worker[0]);
+	/* twice of one batch, then of the other batch and of other ports, in turn */
+	for (i = 0; i < 1000; i++) {
+		smp.av.port = path.av.port = i / 4 % 3;
+		assert_non_null(tx_reserve(sink[i / 2 % 2], i / 2 % 2 == 0 ? &smp : &path, 24));
+		assert_in_range(b.worker[0]->port[i / 4 % 3].vl15.num_cached, 0, LINK_BURST);
+		assert_in_range(b.worker[0]->port[i / 4 % 3].tx.num_cached, 0, LINK_BURST);
+	}
+	smp.av.port = 0;
+	assert_true(send_number(&b, sink[0], &smp, 7));
+	link_tx_flush(b.worker[0], b.now);
+	expect_number(&b, true, 7);
+	bench_close(&b);
+}
+
 static void
 test_only_worker_0_sends_smps(void **state)
 {
@@ -420,6 +460,7 @@ main(void)
 		WITH_IB(test_disabled_port_is_silent),
 		cmocka_unit_test(test_vl15_has_its_own_transmit_buffer),
 		WITH_IB(test_vl15_has_packets_of_its_own),
+		cmocka_unit_test(test_packet_not_committed_is_taken_back),
 		cmocka_unit_test(test_only_worker_0_sends_smps),
 		WITH_IB(test_neighbours_are_refused),
 		WITH_IB(test_native_port_announces_nothing),

@@ -105,39 +105,30 @@ icmp_answer(struct link_worker *w, struct rx_frame *f, const struct ip_family *k
 }
 
 enum verdict
-icmp4_receive(struct link_worker *w, struct rx_frame *f)
+icmp_receive(struct link_worker *w, struct rx_frame *f, const struct ip_family *k)
 {
-	uint8_t *ip = f->l3, *icmp;
-	uint32_t header, len;
+	uint32_t header = k->len, total, sum = 0;
 	enum verdict why;
+	uint8_t *icmp;
 
-	header = parse_ipv4(ip, f->l3_len, false, &why);
-	if (header == 0)
-		return why;
-	icmp = ip + header;
-	len = get_be16(ip + IPV4_TOTAL) - header;
-	if (len < ICMP_LEN)
+	if (k->version == 4) {
+		header = parse_ipv4(f->l3, f->l3_len, false, &why);
+		if (header == 0)
+			return why;
+		total = get_be16(f->l3 + IPV4_TOTAL);
+	} else {
+		total = header + get_be16(f->l3 + IPV6_PAYLEN);
+		sum = rte_ipv6_phdr_cksum((const void *)f->l3, 0);
+	}
+	if (total > f->l3_len || total < header + ICMP_LEN)
 		return VERDICT_IP_HEADER;
-	if (rte_raw_cksum(icmp, len) != 0xFFFF)
-		return VERDICT_IP_CHECKSUM;
-	return icmp_answer(w, f, &ip_v4, icmp, len);
-}
-
-enum verdict
-icmp6_receive(struct link_worker *w, struct rx_frame *f)
-{
-	uint8_t *ip = f->l3, *icmp = ip + IPV6_LEN;
-	uint32_t len = get_be16(ip + IPV6_PAYLEN);
-	uint32_t sum;
-
-	if (len > f->l3_len - IPV6_LEN || len < ICMP_LEN)
-		return VERDICT_IP_HEADER;
-	sum = rte_raw_cksum(icmp, len) + rte_ipv6_phdr_cksum((const void *)ip, 0);
+	icmp = f->l3 + header;
+	sum += rte_raw_cksum(icmp, total - header);
 	if ((sum & 0xFFFF) + (sum >> 16) != 0xFFFF)
 		return VERDICT_IP_CHECKSUM;
-	if (icmp[0] == ND_NS || icmp[0] == ND_NA)
-		return nd_receive(w, f, icmp, len);
-	return icmp_answer(w, f, &ip_v6, icmp, len);
+	if (k->version == 6 && (icmp[0] == ND_NS || icmp[0] == ND_NA))
+		return nd_receive(w, f, icmp, total - header);
+	return icmp_answer(w, f, k, icmp, total - header);
 }
 
 /* Any worker: log the messages that this worker has seen, at most once per WARN_S and port. */

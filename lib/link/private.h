@@ -497,8 +497,8 @@ struct rx_frame {
  * answer into the frame's mbuf, they take it and set frame->mbuf to NULL.
  */
 enum verdict arp_receive(struct link_worker *w, struct rx_frame *f);
-enum verdict icmp4_receive(struct link_worker *w, struct rx_frame *f);
-enum verdict icmp6_receive(struct link_worker *w, struct rx_frame *f);
+/* ICMP or ICMPv6, and with it neighbour discovery */
+enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f, const struct ip_family *k);
 enum verdict nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len);
 /*
  * A frame from our own MAC, sent by this host's kernel: note if it rejects port 4791 from our

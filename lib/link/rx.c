@@ -66,7 +66,7 @@ rx_ip(struct link_worker *w, struct rx_frame *f, const struct ip_family *k, stru
 	if (unlikely(f->multicast && !group)) /* RFC 1122 3.3.6 */
 		return VERDICT_NOT_OUR_MAC;
 	if (unlikely(ip[k->next] == k->icmp))
-		return k->version == 6 ? icmp6_receive(w, f) : icmp4_receive(w, f);
+		return icmp_receive(w, f, k);
 	return rx_transport(f, ENCAP_ROCEV2_IPV4, pkt); /* either version */
 }
 

@@ -62,7 +62,7 @@ arp_receive(struct link_worker *w, struct rx_frame *f)
 
 void
 arp_send(struct link_worker *w, struct link_port *p, const union gid *sender,
-	const union gid *target, const uint8_t *dmac)
+	const union gid *target, uint64_t dmac)
 {
 	struct rte_mbuf *m;
 	uint8_t *arp;
@@ -76,5 +76,5 @@ arp_send(struct link_worker *w, struct link_port *p, const union gid *sender,
 	memcpy(arp + ARP_SPA, sender->raw + 12, 4);
 	memset(arp + ARP_THA, 0, MAC_LEN);
 	memcpy(arp + ARP_TPA, target->raw + 12, 4);
-	tx_l3(w, p, m, arp, ARP_LEN, dmac != NULL ? mac_word(dmac) : MAC_MASK, ETHERTYPE_ARP);
+	tx_l3(w, p, m, arp, ARP_LEN, dmac != 0 ? dmac : MAC_MASK, ETHERTYPE_ARP);
 }

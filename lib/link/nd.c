@@ -133,12 +133,12 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 
 void
 nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
-	const union gid *target, const uint8_t *dmac)
+	const union gid *target, uint64_t dmac)
 {
 	uint8_t group[16];
 
 	memcpy(group, target->raw, sizeof(group));
 	memcpy(group, nd_solicited, ND_SOLICITED_LEN);
-	nd_send_message(w, p, ND_NS, 0, source->raw, dmac != NULL ? target->raw : group,
-		target->raw, dmac != NULL ? mac_word(dmac) : ipv6_group_mac(group));
+	nd_send_message(w, p, ND_NS, 0, source->raw, dmac != 0 ? target->raw : group, target->raw,
+		dmac != 0 ? dmac : ipv6_group_mac(group));
 }

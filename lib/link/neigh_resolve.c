@@ -22,7 +22,7 @@
 #define TICK_ENTRIES    2048 /* a tick must be short: further entries wait for the next one */
 
 static void
-neigh_ask(struct link_worker *w, const struct neigh *n, const uint8_t *mac)
+neigh_ask(struct link_worker *w, const struct neigh *n, uint64_t mac)
 {
 	struct link_port *p = &w->link->port[n->port];
 
@@ -62,7 +62,7 @@ neigh_confirm(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t no
 				.port = n->port,
 				.gid = n->gid });
 	} else if (token_bucket_take(&w->requests, now)) {
-		neigh_ask(w, n, n->probes < UNICAST_PROBES ? (const uint8_t *)&word : NULL);
+		neigh_ask(w, n, n->probes < UNICAST_PROBES ? word : 0);
 		n->probes++;
 		n->next = now + link_ms(w->link, PROBE_MS);
 	}
@@ -73,7 +73,7 @@ neigh_resolve(struct link_worker *w, struct neigh *n, uint64_t now)
 {
 	if (!token_bucket_take(&w->requests, now))
 		return;
-	neigh_ask(w, n, NULL);
+	neigh_ask(w, n, 0);
 	n->next = now + link_ms(w->link, RETRY_MIN_MS << n->probes);
 	if (n->probes < RETRY_MAX_SHIFT)
 		n->probes++;
@@ -101,7 +101,7 @@ neigh_move(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t now)
 			return;
 		if (n->move_probes++ == 0)
 			n->move_began = now;
-		neigh_ask(w, n, (const uint8_t *)&word);
+		neigh_ask(w, n, word);
 		n->move_next = now + link_ms(w->link, MOVE_MS);
 	} else {
 		to = RELAXED_GET(n->moving);

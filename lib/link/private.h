@@ -513,13 +513,13 @@ void neigh_warn(struct link_worker *w, uint64_t now);
 /* Report to the worker's owner. */
 void neigh_tell(struct link_worker *w, const struct link_news *news);
 /*
- * Ask which MAC has an address; with our own address as target, announce it. dmac NULL: broadcast
- * or the protocol's multicast.
+ * Ask which MAC has an address; with our own address as target, announce it. dmac 0: broadcast or
+ * the protocol's multicast.
  */
 void arp_send(struct link_worker *w, struct link_port *p, const union gid *sender,
-	const union gid *target, const uint8_t *dmac);
+	const union gid *target, uint64_t dmac);
 void nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
-	const union gid *target, const uint8_t *dmac);
+	const union gid *target, uint64_t dmac);
 void nd_announce(struct link_worker *w, struct link_port *p, const uint8_t *addr);
 /* The groups of all nodes, and of those whose address has the last three bytes (RFC 4291 2.7.1) */
 extern const uint8_t nd_all_nodes[16], nd_solicited[16];

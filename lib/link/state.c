@@ -231,7 +231,7 @@ state_announce_addresses(struct link_worker *w, struct link_port *p)
 
 	for (i = 0; i < p->cfg.num_addr; i++)
 		if (gid_is_ipv4(&p->cfg.addr[i].gid))
-			arp_send(w, p, &p->cfg.addr[i].gid, &p->cfg.addr[i].gid, NULL);
+			arp_send(w, p, &p->cfg.addr[i].gid, &p->cfg.addr[i].gid, 0);
 		else
 			nd_announce(w, p, p->cfg.addr[i].gid.raw);
 }

@@ -15,14 +15,17 @@
 #define AGE_SLICE  2048
 #define AGE_SLICES (PORT_LID_MULTICAST / AGE_SLICE)
 
+#define LID_SET (NEIGH_VALID | LID_FIXED) /* of a configured route */
+
 static bool
 is_unicast(uint16_t lid)
 {
 	return lid != 0 && lid < PORT_LID_MULTICAST;
 }
 
+/* A fixed route, which replaces any other. @param mac  NULL: remove the route */
 static int
-check_route(const struct link_port *p, uint16_t lid, const uint8_t *mac, struct error *err)
+set_route(const struct link_port *p, uint16_t lid, const uint8_t *mac, struct error *err)
 {
 	if (!is_unicast(lid))
 		return port_error(p, err, EINVAL, "lid: got 0x%x, allowed 1..0x%x", lid,
@@ -30,6 +33,7 @@ check_route(const struct link_port *p, uint16_t lid, const uint8_t *mac, struct 
 	if (mac != NULL && (mac_word(mac) == 0 || (mac[0] & 1)))
 		return port_error(p, err, EINVAL,
 			"mac of LID %u: neither zero nor a group address is a port's", lid);
+	RELAXED_SET(p->lids->route[lid], mac != NULL ? mac_word(mac) | LID_SET : 0);
 	return 0;
 }
 
@@ -38,21 +42,17 @@ lids_create(struct link_port *p, struct error *err)
 {
 	const struct link_lid *fixed = p->cfg.lids;
 	unsigned int i;
-	int rc;
+	int rc = 0;
 
 	p->lids = rte_zmalloc_socket("lid_table", sizeof(*p->lids), RTE_CACHE_LINE_SIZE,
 		p->memory_node);
 	if (p->lids == NULL)
 		return port_error(p, err, ENOMEM, "no memory for its LID routes");
 	if (mac_word(p->cfg.peer_mac) != 0)
-		p->lids->peer = mac_word(p->cfg.peer_mac) | NEIGH_VALID | LID_FIXED;
-	for (i = 0; i < p->cfg.num_lids; i++) {
-		rc = check_route(p, fixed[i].lid, fixed[i].mac, err);
-		if (rc != 0)
-			return rc;
-		p->lids->route[fixed[i].lid] = mac_word(fixed[i].mac) | NEIGH_VALID | LID_FIXED;
-	}
-	return 0;
+		p->lids->peer = mac_word(p->cfg.peer_mac) | LID_SET;
+	for (i = 0; rc == 0 && i < p->cfg.num_lids; i++)
+		rc = set_route(p, fixed[i].lid, fixed[i].mac, err);
+	return rc;
 }
 
 /* Store a route unless another thread has changed it meanwhile. */
@@ -159,19 +159,11 @@ int
 link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t *mac, struct error *err)
 {
 	struct link_port *p = link_port_checked(l, port, err);
-	uint64_t word = 0;
-	int rc;
 
 	if (p == NULL)
 		return -EINVAL;
 	if (p->lids == NULL)
 		return port_error(p, err, EINVAL,
 			"no native InfiniBand port: it has no LID routes");
-	rc = check_route(p, lid, mac, err);
-	if (rc != 0)
-		return rc;
-	if (mac != NULL)
-		word = mac_word(mac) | NEIGH_VALID | LID_FIXED;
-	RELAXED_SET(p->lids->route[lid], word);
-	return 0;
+	return set_route(p, lid, mac, err);
 }

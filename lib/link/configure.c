@@ -23,7 +23,7 @@
  * Special rules for virtual devices. On some of them the kernel, a guest or the peer chooses the
  * queue of a packet, so every queue must be polled, or its packets are lost. On some the largest
  * frame is not the one that the driver reports, but that of the kernel's interface or of the far
- * end.
+ * end. The last row is for any other driver.
  */
 static const struct driver_rule driver_rules[] = {
 	{ "net_ring", QUEUES_ALL, MTU_ANY },
@@ -35,18 +35,17 @@ static const struct driver_rule driver_rules[] = {
 	{ "net_memif", QUEUES_PER_WORKER, MTU_ANY },
 	{ "net_tap", QUEUES_PER_WORKER, MTU_DEVICE },
 	{ "net_pcap", QUEUES_RSS, MTU_DEVICE, .link_of_interface = true },
+	{ "", QUEUES_RSS, MTU_DEVICE },
 };
-static const struct driver_rule driver_rule_other = { "", QUEUES_RSS, MTU_DEVICE };
 
 static const struct driver_rule *
 find_rule(const char *driver)
 {
-	unsigned int i;
+	const struct driver_rule *rule = driver_rules;
 
-	for (i = 0; i < RTE_DIM(driver_rules); i++)
-		if (strcmp(driver, driver_rules[i].driver) == 0)
-			return &driver_rules[i];
-	return &driver_rule_other;
+	while (rule->driver[0] != '\0' && strcmp(driver, rule->driver) != 0)
+		rule++;
+	return rule;
 }
 
 static void

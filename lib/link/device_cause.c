@@ -230,9 +230,10 @@ no_vhost_user(const char *device, struct error *err)
 	return error_set(err, errno, "path %.108s: %m", path);
 }
 
-static const struct {
+/* The last row is for any other driver. */
+static const struct driver_causes {
 	const char *driver; /* how the names of its devices begin */
-	cause_fn *ask[4];
+	cause_fn *ask[5]; /* up to NULL */
 } drivers[] = {
 	{ "net_af_packet", { no_interface, no_packet_socket, fanout_group_taken } },
 	{ "net_af_xdp", { no_interface, no_xdp_socket, no_xdp_queue, xdp_refused } },
@@ -240,32 +241,24 @@ static const struct {
 	{ "net_memif", { no_socket } },
 	{ "net_vhost", { no_vhost_socket, no_socket } },
 	{ "net_virtio_user", { no_vhost_user } },
+	{ "" },
 };
-
-static int
-find_driver(const char *device)
-{
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(drivers); i++)
-		if (strncmp(device, drivers[i].driver, strlen(drivers[i].driver)) == 0)
-			return (int)i;
-	return -1;
-}
 
 int
 device_cause(const struct device_host *host, const char *device, int rc, struct error *err)
 {
-	int driver = find_driver(device), found = 0;
-	unsigned int k;
+	const struct driver_causes *driver = drivers;
+	cause_fn *const *ask;
+	int found = 0;
 
 	if (pci_address_parse(device, NULL))
 		return device_cause_pci(host, device, err);
+	while (strncmp(device, driver->driver, strlen(driver->driver)) != 0)
+		driver++;
 	if (rc == -EFAULT) /* no bus of EAL knows the name */
-		found = device_cause_driver(host, device, driver >= 0, err);
-	for (k = 0; found == 0 && driver >= 0 && k < RTE_DIM(drivers[0].ask); k++)
-		if (drivers[driver].ask[k] != NULL)
-			found = drivers[driver].ask[k](device, err);
+		found = device_cause_driver(host, device, driver->driver[0] != '\0', err);
+	for (ask = driver->ask; found == 0 && *ask != NULL; ask++)
+		found = (*ask)(device, err);
 	return found;
 }
 

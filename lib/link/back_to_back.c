@@ -30,12 +30,11 @@ back_to_back_pair(struct link *l, struct link_port *a, struct error *err)
 		return port_error(a, err, EINVAL,
 			"back_to_back and device exclude each other (%s and %s)", a->cfg.name,
 			b->cfg.name);
-	if ((back[0] != '\0' && strcmp(back, a->cfg.name) != 0) || b->back_to_back)
+	if ((back[0] != '\0' && strcmp(back, a->cfg.name) != 0) || b->peer != NULL)
 		return port_error(a, err, EINVAL,
 			"back_to_back: %s is joined to another port already", b->cfg.name);
-	a->back_to_back = b->back_to_back = true;
-	a->peer = b->index;
-	b->peer = a->index;
+	a->peer = b;
+	b->peer = a;
 	return 0;
 }
 
@@ -58,15 +57,14 @@ back_to_back_make_rings(struct link_port *p, unsigned int queues, struct error *
 }
 
 static int
-back_to_back_make_ethdev(struct link_port *p, struct link_port *peer, unsigned int queues,
-	struct error *err)
+back_to_back_make_ethdev(struct link_port *p, unsigned int queues, struct error *err)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];
 	int rc;
 
 	/* net_ring puts its own prefix in front: "net_ring_<name>" */
 	snprintf(name, sizeof(name), "%s", p->cfg.name);
-	rc = rte_eth_from_rings(name, p->ring, queues, peer->ring, queues, SOCKET_ID_ANY);
+	rc = rte_eth_from_rings(name, p->ring, queues, p->peer->ring, queues, SOCKET_ID_ANY);
 	if (rc < 0)
 		return port_error(p, err, rte_errno,
 			"no in-process port: %s (is the net_ring driver installed? see EAL's -d)",
@@ -80,22 +78,21 @@ int
 back_to_back_open(struct link *l, struct error *err)
 {
 	unsigned int queues = RTE_MIN(l->cfg.workers, (unsigned int)BACK_TO_BACK_QUEUES);
-	struct link_port *p, *peer;
+	struct link_port *p;
 	int rc;
 
 	LINK_FOREACH_PORT(p, l) {
-		if (p->cfg.back_to_back[0] == '\0' || p->back_to_back)
+		if (p->cfg.back_to_back[0] == '\0' || p->peer != NULL)
 			continue;
 		rc = back_to_back_pair(l, p, err);
-		peer = &l->port[p->peer];
 		if (rc == 0)
 			rc = back_to_back_make_rings(p, queues, err);
 		if (rc == 0)
-			rc = back_to_back_make_rings(peer, queues, err);
+			rc = back_to_back_make_rings(p->peer, queues, err);
 		if (rc == 0)
-			rc = back_to_back_make_ethdev(p, peer, queues, err);
+			rc = back_to_back_make_ethdev(p, queues, err);
 		if (rc == 0)
-			rc = back_to_back_make_ethdev(peer, p, queues, err);
+			rc = back_to_back_make_ethdev(p->peer, queues, err);
 		if (rc != 0)
 			return rc;
 	}

@@ -159,7 +159,7 @@ use_any_mtu(struct link_port *p, struct error *err)
 {
 	unsigned int limit = UINT16_MAX;
 
-	p->mtu = p->cfg.mtu ? p->cfg.mtu : p->back_to_back ? BACK_TO_BACK_MTU : RTE_ETHER_MTU;
+	p->mtu = p->cfg.mtu ? p->cfg.mtu : p->peer != NULL ? BACK_TO_BACK_MTU : RTE_ETHER_MTU;
 	if (device_is_memif(p))
 		limit = device_number(p, "bsize", BUFFER_DEFAULT) - MEMIF_FRAME_HEADER;
 	if (p->mtu > limit)
@@ -219,7 +219,7 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 	 * FAST_FREE requires that all mbufs of a queue come from one pool and have one reference;
 	 * in a back-to-back pair they come from both ports
 	 */
-	if (!p->back_to_back)
+	if (p->peer == NULL)
 		conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE & info.tx_offload_capa;
 	/*
 	 * drivers choose their receive function by this MTU; set_mtu() reports an MTU that is too
@@ -238,7 +238,7 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 		return rc;
 
 	p->tx_desc = p->cfg.tx_desc ? p->cfg.tx_desc : QUEUE_DESC;
-	if (!p->back_to_back) { /* the rings of a pair exist already */
+	if (p->peer == NULL) { /* the rings of a pair exist already */
 		p->rx_desc = p->cfg.rx_desc ? p->cfg.rx_desc : QUEUE_DESC;
 		rte_eth_dev_adjust_nb_rx_tx_desc(p->ethdev, &p->rx_desc, &p->tx_desc);
 	}

@@ -60,7 +60,7 @@ neigh_find(const struct neigh_table *t, unsigned int port, const union gid *gid)
 
 /* The word of a neighbour that is not resolved: a group, this port, or the other one of a pair. */
 static uint64_t
-neigh_fixed_word(const struct link *l, const struct link_port *p, const union gid *hop)
+neigh_fixed_word(const struct link_port *p, const union gid *hop)
 {
 	uint8_t ipv4[MAC_LEN] = { 0x01, 0x00, 0x5E, hop->raw[13] & 0x7F, hop->raw[14],
 		hop->raw[15] };
@@ -69,7 +69,7 @@ neigh_fixed_word(const struct link *l, const struct link_port *p, const union gi
 		return NEIGH_VALID | (gid_is_ipv4(hop) ? mac_word(ipv4) : ipv6_group_mac(hop->raw));
 	if (port_has_address(p, hop))
 		return NEIGH_VALID | NEIGH_SELF | p->mac_word;
-	return p->back_to_back ? NEIGH_VALID | l->port[p->peer].mac_word : 0;
+	return p->peer != NULL ? NEIGH_VALID | p->peer->mac_word : 0;
 }
 
 static bool
@@ -89,7 +89,7 @@ neigh_next_hop(const struct link_port *p, const union gid *sgid, const union gid
 	const struct link_addr *a, *end = p->cfg.addr + p->cfg.num_addr;
 	const union gid *gateway = NULL;
 
-	if (p->back_to_back || gid_is_multicast(dgid) || gid_is_link_local(dgid))
+	if (p->peer != NULL || gid_is_multicast(dgid) || gid_is_link_local(dgid))
 		return dgid;
 	for (a = p->cfg.addr; a < end; a++) {
 		if (neigh_on_link(a, dgid))
@@ -116,10 +116,9 @@ neigh_is_own(struct neigh_table *t, const struct link_port *p, const union gid *
 
 /* A back-to-back link has only two ports, so the address must belong to one of them. */
 static int
-neigh_check_pair(const struct link *l, const struct link_port *p, const union gid *gid,
-	struct error *err)
+neigh_check_pair(const struct link_port *p, const union gid *gid, struct error *err)
 {
-	const struct link_port *peer = &l->port[p->peer];
+	const struct link_port *peer = p->peer;
 	char got[GID_STRLEN], first[GID_STRLEN] = "none";
 
 	if (gid_is_multicast(gid) || port_has_address(p, gid) || port_has_address(peer, gid))
@@ -187,7 +186,7 @@ neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgi
 	struct neigh_key key = { .gid = *hop, .port = p->index };
 	struct neigh_table *t = l->neigh;
 	uint32_t i = neigh_place(t);
-	uint64_t word = neigh_fixed_word(l, p, hop);
+	uint64_t word = neigh_fixed_word(p, hop);
 
 	if (i == NEIGH_MAX || rte_hash_add_key_data(t->hash, &key, (void *)(uintptr_t)i) != 0) {
 		neigh_refuse(t);
@@ -240,7 +239,7 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 		return error_set(err, EINVAL,
 			"dgid: got %s, but the source %s is of the other family",
 			gid_print(dgid, to), gid_print(sgid, from));
-	rc = p->back_to_back ? neigh_check_pair(l, p, dgid, err) : 0;
+	rc = p->peer != NULL ? neigh_check_pair(p, dgid, err) : 0;
 	if (rc != 0)
 		return rc;
 	hop = neigh_next_hop(p, sgid, dgid);

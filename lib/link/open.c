@@ -52,7 +52,7 @@ choose_mac(struct link_port *p)
 		/* a device that cannot change its MAC receives in promiscuous mode; rx.c filters */
 		if (rte_eth_dev_default_mac_addr_set(p->ethdev, &mac) != 0)
 			promiscuous = true;
-	} else if (p->back_to_back || !have || rte_is_zero_ether_addr(&mac)) {
+	} else if (p->peer != NULL || !have || rte_is_zero_ether_addr(&mac)) {
 		mac = (struct rte_ether_addr){ { 0x02, 0x50, 0x4F, 0x4C, 0, p->index } };
 		rte_eth_dev_default_mac_addr_set(p->ethdev, &mac);
 	}
@@ -209,7 +209,7 @@ open_ports(struct link *l, struct error *err)
 
 	rc = back_to_back_open(l, err);
 	LINK_FOREACH_PORT(p, l) {
-		if (rc == 0 && !p->back_to_back)
+		if (rc == 0 && p->peer == NULL)
 			rc = device_attach(p, err);
 		if (rc == 0)
 			interface_note(p);

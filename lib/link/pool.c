@@ -33,7 +33,7 @@ pool_choose(struct link *l, struct link_port *p)
 		data = UINT16_MAX - RTE_PKTMBUF_HEADROOM;
 	/* buffers in queues, and buffers that workers hold */
 	mbufs = p->nrx * p->rx_desc + l->cfg.workers * WORKER_MBUFS;
-	if (!p->back_to_back) /* in a pair, a TX queue is the other port's RX queue */
+	if (p->peer == NULL) /* in a pair, a TX queue is the other port's RX queue */
 		mbufs += p->ntx * p->tx_desc;
 	if (own)
 		mbufs += XDP_MBUFS;

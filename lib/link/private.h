@@ -145,8 +145,7 @@ struct link_port {
 	bool reconnects; /* see reconnect.c; control thread only, as the next */
 	uint64_t reconnect_at;
 	bool hotplugged; /* attached by us, so we must remove it */
-	bool back_to_back;
-	uint16_t peer; /* index of the other port of a pair */
+	struct link_port *peer; /* the other port of an in-process pair; else NULL */
 	struct interface_state interface[2]; /* the device's, and that of tap's remote= */
 	char args[512]; /* of the device, as EAL has it: "name,key=value,..."; "" for a pair */
 	char driver[32];

@@ -239,7 +239,7 @@ state_announce_addresses(struct link_worker *w, struct link_port *p)
 static void
 announce_soon(struct link_worker *w, const struct link_port *p)
 {
-	if (!p->back_to_back)
+	if (p->peer == NULL)
 		w->port[p->index].announce_left = ANNOUNCE_COUNT;
 }
 

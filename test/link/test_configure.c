@@ -401,7 +401,7 @@ test_mtu_of_a_pair_is_a_whole_packet(void **state)
 	make_device("net_ring");
 	configure();
 	assert_int_equal(port.mtu, 1500);
-	port.back_to_back = true;
+	port.peer = &port;
 	configure();
 	assert_int_equal(port.mtu, 4200); /* path MTU 4096 and its headers */
 	port.cfg.mtu = 9000;

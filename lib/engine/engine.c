@@ -304,7 +304,6 @@ engine_create_parts(struct engine *e, struct error *err)
 	e->mad_hash_key = rng_u64(&rng_kernel);
 	e->cm_hash_key = rng_u64(&rng_kernel);
 	e->config.link.workers = e->num_workers;
-	e->config.link.mbuf_priv = RTE_ALIGN_CEIL(sizeof(struct packet), RTE_CACHE_LINE_SIZE);
 	e->config.link.hz = e->hz;
 	e->config.link.neighbour_known = engine_neighbour_known;
 	e->config.link.neighbour_arg = e;

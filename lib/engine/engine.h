@@ -77,7 +77,7 @@ struct engine_sma_config {
 #define ENGINE_SERVICES_MAX 64 /* services of the configuration, which listen from the start */
 
 struct engine_config {
-	struct link_config link; /**< .workers, .mbuf_priv and .hz are filled in by the engine */
+	struct link_config link; /**< .workers and .hz are filled in by the engine */
 	struct rc_limits limits; /**< .max_qp 0: rc_limits_default */
 	uint32_t max_pd;
 	uint32_t max_mr;

@@ -77,11 +77,10 @@ choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_de
  * kernel. The mempool adds cache lines to spread the objects over memory channels.
  */
 static unsigned int
-xdp_data_room(const struct link *l)
+xdp_data_room(void)
 {
 	unsigned int page = (unsigned int)getpagesize(), room = page;
-	unsigned int rest = sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM +
-		RTE_ALIGN(l->cfg.mbuf_priv, RTE_MBUF_PRIV_ALIGN);
+	unsigned int rest = sizeof(struct rte_mbuf) + MBUF_PRIV + RTE_PKTMBUF_HEADROOM;
 
 	while (rte_mempool_calc_obj_size(rest + room, 0, NULL) > page)
 		room -= RTE_CACHE_LINE_SIZE;
@@ -89,7 +88,7 @@ xdp_data_room(const struct link *l)
 }
 
 static int
-use_interface_mtu(const struct link *l, struct link_port *p, struct error *err)
+use_interface_mtu(struct link_port *p, struct error *err)
 {
 	const char *ifname = p->interface[0].name;
 	unsigned int limit = UINT16_MAX;
@@ -99,7 +98,7 @@ use_interface_mtu(const struct link *l, struct link_port *p, struct error *err)
 		p->frame_size = device_number(p, "framesz", BUFFER_DEFAULT);
 		limit = p->frame_size - AF_PACKET_SLOT_HEADER;
 	} else if (p->driver_rule->xdp) {
-		limit = xdp_data_room(l) - XDP_PACKET_HEADROOM - ETH_LEN - VLAN_LEN;
+		limit = xdp_data_room() - XDP_PACKET_HEADROOM - ETH_LEN - VLAN_LEN;
 	}
 	mtu = interface_mtu(ifname, 0);
 	if (mtu <= 0)
@@ -170,12 +169,11 @@ use_any_mtu(struct link_port *p, struct error *err)
 }
 
 static int
-set_mtu(const struct link *l, struct link_port *p, const struct rte_eth_dev_info *info,
-	struct error *err)
+set_mtu(struct link_port *p, const struct rte_eth_dev_info *info, struct error *err)
 {
 	switch (p->driver_rule->mtu) {
 	case MTU_INTERFACE:
-		return use_interface_mtu(l, p, err);
+		return use_interface_mtu(p, err);
 	case MTU_DEVICE:
 		return use_device_mtu(p, info, err);
 	case MTU_ANY:
@@ -233,7 +231,7 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 			"%s refuses %u receive and %u transmit queues, MTU %u: %s", p->driver,
 			p->nrx, p->ntx, conf.rxmode.mtu, device_strerror(rc));
 	p->opened = true;
-	rc = set_mtu(l, p, &info, err);
+	rc = set_mtu(p, &info, err);
 	if (rc != 0)
 		return rc;
 

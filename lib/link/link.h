@@ -86,8 +86,6 @@ struct link_config {
 	struct link_port_config port[LINK_PORTS_MAX];
 	unsigned int num_ports;
 	unsigned int workers;
-	/** Bytes kept before each mbuf's data for its owner: sizeof(struct packet) at least. */
-	uint16_t mbuf_priv;
 	uint64_t hz;
 	/**
 	 * Its readers are the workers, which are quiescent between their turns; NULL: no workers

@@ -153,9 +153,6 @@ check_config(const struct link_config *c, struct error *err)
 	if (c->workers == 0 || c->workers > LINK_WORKERS_MAX)
 		return error_set(err, EINVAL, "workers: got %u, allowed 1..%u", c->workers,
 			LINK_WORKERS_MAX);
-	if (c->mbuf_priv < sizeof(struct packet))
-		return error_set(err, EINVAL, "mbuf_priv: got %u, allowed %zu or more",
-			c->mbuf_priv, sizeof(struct packet));
 	for (i = 0; i < c->num_ports; i++) {
 		rc = open_check_port(&c->port[i], err);
 		if (rc != 0)

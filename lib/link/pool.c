@@ -55,16 +55,15 @@ pool_choose(struct link *l, struct link_port *p)
 }
 
 static struct rte_mempool *
-make_pool(const struct link *l, const struct link_pool *pool, int numa_node)
+make_pool(const struct link_pool *pool)
 {
 	static unsigned int serial;
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	snprintf(name, sizeof(name), "polca_mbuf_%u", serial++);
 	return rte_pktmbuf_pool_create(name, pool->mbufs,
-		RTE_MIN(pool->mbufs / 2, (uint32_t)POOL_CACHE),
-		RTE_ALIGN(l->cfg.mbuf_priv, RTE_MBUF_PRIV_ALIGN),
-		pool->data_room + RTE_PKTMBUF_HEADROOM, numa_node);
+		RTE_MIN(pool->mbufs / 2, (uint32_t)POOL_CACHE), MBUF_PRIV,
+		pool->data_room + RTE_PKTMBUF_HEADROOM, pool->numa_node);
 }
 
 /* False if the plugin with the driver of pools is missing: nothing that is linked needs it. */
@@ -88,10 +87,10 @@ pool_create_all(struct link *l, struct error *err)
 
 	for (i = 0; i < l->num_pools; i++) {
 		pool = &l->pool[i];
-		pool->mp = make_pool(l, pool, pool->numa_node);
+		pool->mp = make_pool(pool);
 		if (pool->mp == NULL && pool->numa_node != SOCKET_ID_ANY) {
 			pool->numa_node = SOCKET_ID_ANY;
-			pool->mp = make_pool(l, pool, SOCKET_ID_ANY);
+			pool->mp = make_pool(pool);
 		}
 		if (pool->mp == NULL && !pool_driver_is_there())
 			return error_set(err, ENOENT,

@@ -69,6 +69,8 @@ extern int link_logtype;
 #define BACK_TO_BACK_QUEUES 16
 /* Queues of a port whose drops are read from the kernel; further ones are not counted */
 #define RX_SOCKETS_MAX 64
+/* Bytes of an mbuf's private area, which holds the packet */
+#define MBUF_PRIV RTE_ALIGN_CEIL(sizeof(struct packet), RTE_CACHE_LINE_SIZE)
 /* Generations of a port's attributes kept: see state.c */
 #define ATTR_COPIES 64
 

@@ -45,7 +45,6 @@ bench_config(struct bench *b)
 	b->out_depth = RING_DEPTH;
 	b->cfg.num_ports = 1;
 	b->cfg.workers = 1;
-	b->cfg.mbuf_priv = sizeof(struct packet);
 	b->cfg.hz = BENCH_HZ;
 	strcpy(p->name, "port0");
 	strcpy(p->device, "net_ring_wire");

@@ -145,7 +145,6 @@ make_device(const char *driver)
 	dev.mtu = 1500;
 	dev.kernel_mtu = 1500;
 	l.cfg.workers = 4;
-	l.cfg.mbuf_priv = sizeof(struct packet);
 	strcpy(port.cfg.name, "port0");
 	strcpy(port.interface[0].name, "eth7");
 }

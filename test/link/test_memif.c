@@ -39,7 +39,6 @@ server_config(struct link_config *c)
 
 	memset(c, 0, sizeof(*c));
 	c->workers = 1;
-	c->mbuf_priv = sizeof(struct packet);
 	c->hz = BENCH_HZ;
 	snprintf(device, sizeof(device), "net_memif6,role=server,socket-abstract=no,socket=%s",
 		path);

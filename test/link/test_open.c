@@ -24,7 +24,6 @@ open_pair_config(struct link_config *c, unsigned int workers)
 	memset(c, 0, sizeof(*c));
 	c->num_ports = 2;
 	c->workers = workers;
-	c->mbuf_priv = sizeof(struct packet);
 	c->hz = BENCH_HZ;
 	strcpy(c->port[0].name, "port0");
 	strcpy(c->port[0].back_to_back, "port1");
@@ -207,8 +206,6 @@ test_bad_configurations_are_refused(void **state)
 		"name of another port");
 	open_pair_config(&c, 0);
 	open_refused(&c, "workers: got 0, allowed 1..128");
-	open_pair_config(&c, 1);
-	c.mbuf_priv = 8;
 	assert_null(link_open(&c, NULL));
 }
 

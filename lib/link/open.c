@@ -253,7 +253,6 @@ link_open(const struct link_config *config, struct error *err)
 	l->neigh = neigh_create(l->cfg.rcu);
 	if (l->port == NULL || l->neigh == NULL)
 		goto no_memory;
-	l->neigh_mac = l->neigh->mac;
 	l->num_ports = config->num_ports;
 	LINK_FOREACH_PORT(p, l) {
 		p->index = (uint16_t)(p - l->port);

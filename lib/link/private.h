@@ -231,7 +231,6 @@ struct link {
 	struct link_pool pool[LINK_PORTS_MAX];
 	unsigned int num_pools;
 	struct neigh_table *neigh;
-	const uint64_t *neigh_mac; /* [index]: one word each, see neigh.h */
 };
 
 /* The port with this index, which the caller knows to exist. */

@@ -298,7 +298,7 @@ tx_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth,
 
 	if (!shape.neighbour && unlikely(path->neighbour == PATH_NO_NEIGHBOUR))
 		return tx_other_next_hop(w, path, bth) | TX_MAY_PAD;
-	mac = RELAXED_GET(w->link->neigh_mac[path->neighbour]);
+	mac = RELAXED_GET(w->link->neigh->mac[path->neighbour]);
 	if (unlikely(!(mac & NEIGH_VALID)))
 		link_count(w, path->av.port, tx_unresolved, 1);
 	return mac;

@@ -26,8 +26,7 @@ know_neighbour(struct bench *b, struct path *p)
 
 	assert_int_equal(link_neighbour(b->link, 0, &p->av.sgid, &p->av.dgid, &p->neighbour, &err),
 		0);
-	((uint64_t *)(uintptr_t)b->link->neigh_mac)[p->neighbour] =
-		mac_word(p->av.dmac) | NEIGH_VALID;
+	b->link->neigh->mac[p->neighbour] = mac_word(p->av.dmac) | NEIGH_VALID;
 }
 
 static struct path

@@ -185,9 +185,8 @@ struct link_port {
 	struct attr_copy *attr_copies;
 	unsigned int attr_next;
 	bool attr_stale; /* a change waits for a free copy */
-	struct port_settings settings; /* native IB: set by subnet management */
+	struct port_settings settings; /* native IB: set by subnet management, after the start */
 	bool heard_data; /* link_port_heard_data(); any worker sets it, link_port_set() clears it */
-	uint64_t guid;
 	struct lid_table *lids; /* native IB; else NULL */
 	bool carrier; /* as last read from the device */
 	/* see ring_full.c; control thread only */

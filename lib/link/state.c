@@ -21,18 +21,6 @@
 #define ANNOUNCE_COUNT 3
 #define ANNOUNCE_MS    1000
 
-/* @return how many */
-static unsigned int
-config_pkeys(const struct link_port_config *c, uint16_t *pkey)
-{
-	unsigned int n = RTE_MIN(c->num_pkeys, RTE_DIM(c->pkeys));
-
-	memcpy(pkey, c->pkeys, n * sizeof(*pkey));
-	if (n == 0)
-		pkey[n++] = 0xFFFF;
-	return n;
-}
-
 static void
 add_gid(struct port_attr *a, const struct link_addr *addr, enum gid_type type)
 {
@@ -64,7 +52,6 @@ state_fill_roce(const struct link_port *p, struct port_attr *a)
 	const struct link_port_config *c = &p->cfg;
 	unsigned int i;
 
-	a->subnet_timeout = SUBNET_TIMEOUT;
 	a->up = p->carrier;
 	a->state = a->up ? PORT_STATE_ACTIVE : PORT_STATE_DOWN;
 	/* RoCEv2 GIDs first, so that index i is address i with and without RoCEv1 */
@@ -72,12 +59,11 @@ state_fill_roce(const struct link_port *p, struct port_attr *a)
 		add_gid(a, &c->addr[i], GID_ROCEV2);
 	for (i = 0; c->rocev1 && i < c->num_addr; i++)
 		add_gid(a, &c->addr[i], GID_ROCEV1);
-	a->num_pkeys = config_pkeys(c, a->pkey);
 }
 
 /* Unused entries keep their places, because subnet management chooses the indexes. */
 static void
-fill_ib_tables(const struct port_settings *s, struct port_attr *a)
+fill_gids(const struct port_settings *s, struct port_attr *a)
 {
 	unsigned int i;
 
@@ -91,6 +77,13 @@ fill_ib_tables(const struct port_settings *s, struct port_attr *a)
 		a->gid[i].prefix_len = 64;
 		a->num_gids = i + 1;
 	}
+}
+
+static void
+fill_port_pkeys(const struct port_settings *s, struct port_attr *a)
+{
+	unsigned int i;
+
 	a->num_pkeys = 1;
 	for (i = 0; i < PORT_PKEYS_MAX && i < s->num_pkeys; i++) {
 		a->pkey[i] = s->pkey[i];
@@ -113,12 +106,11 @@ state_fill_ib(const struct link_port *p, struct port_attr *a)
 	a->lmc = s->lmc;
 	a->sm_lid = s->sm_lid;
 	a->sm_sl = s->sm_sl;
-	a->subnet_timeout = s->subnet_timeout;
 	a->active_mtu = RTE_MIN(a->active_mtu, s->mtu);
-	a->guid = p->guid;
+	a->guid = p->cfg.guid;
 	a->gid_prefix = s->gid_prefix;
 	memcpy(a->sl_to_vl, s->sl_to_vl, sizeof(a->sl_to_vl));
-	fill_ib_tables(s, a);
+	fill_gids(s, a);
 }
 
 static void
@@ -131,6 +123,8 @@ state_fill(const struct link_port *p, struct port_attr *a)
 	a->mtu = p->mtu;
 	a->active_mtu = port_mtu_to_pmtu(p->mtu);
 	a->vlan = p->cfg.vlan;
+	a->subnet_timeout = p->settings.subnet_timeout;
+	fill_port_pkeys(&p->settings, a);
 	if (p->cfg.ib)
 		state_fill_ib(p, a);
 	else
@@ -153,7 +147,7 @@ state_publish(const struct link *l, struct link_port *p, uint64_t now)
 	p->attr_next++;
 }
 
-/* The settings until subnet management sets others. */
+/* The settings of a RoCE port, and of others until subnet management sets them. */
 static void
 settings_init(struct link_port *p)
 {
@@ -163,9 +157,12 @@ settings_init(struct link_port *p)
 	s->subnet_timeout = SUBNET_TIMEOUT;
 	s->mtu = port_mtu_to_pmtu(p->mtu);
 	s->gid_prefix = LINK_LOCAL_PREFIX;
-	s->guid[0] = p->guid;
+	s->guid[0] = p->cfg.guid;
 	s->num_guids = 1;
-	s->num_pkeys = config_pkeys(&p->cfg, s->pkey);
+	memcpy(s->pkey, p->cfg.pkeys, sizeof(p->cfg.pkeys));
+	s->num_pkeys = p->cfg.num_pkeys;
+	if (s->num_pkeys == 0)
+		s->pkey[s->num_pkeys++] = 0xFFFF;
 }
 
 int
@@ -183,7 +180,8 @@ state_init(struct link *l, struct link_port *p, struct error *err)
 		PORT_LOG(p, WARNING,
 			"link is down: %s is down or has no carrier; if it is down: ip link set %s up",
 			p->interface[0].name, p->interface[0].name);
-	p->guid = p->cfg.guid != 0 ? p->cfg.guid : port_eui64(p->mac);
+	if (p->cfg.guid == 0)
+		p->cfg.guid = port_eui64(p->mac);
 	settings_init(p);
 	state_publish(l, p, 0);
 	return 0;

@@ -95,7 +95,7 @@ use_interface_mtu(struct link_port *p, struct error *err)
 	int mtu;
 
 	if (strcmp(p->driver, "net_af_packet") == 0) {
-		p->frame_size = device_number(p, "framesz", BUFFER_DEFAULT);
+		p->frame_size = device_number(p->args, "framesz", BUFFER_DEFAULT);
 		limit = p->frame_size - AF_PACKET_SLOT_HEADER;
 	} else if (p->driver_rule->xdp) {
 		limit = xdp_data_room() - XDP_PACKET_HEADROOM - ETH_LEN - VLAN_LEN;
@@ -160,7 +160,7 @@ use_any_mtu(struct link_port *p, struct error *err)
 
 	p->mtu = p->cfg.mtu ? p->cfg.mtu : p->peer != NULL ? BACK_TO_BACK_MTU : RTE_ETHER_MTU;
 	if (device_is_memif(p))
-		limit = device_number(p, "bsize", BUFFER_DEFAULT) - MEMIF_FRAME_HEADER;
+		limit = device_number(p->args, "bsize", BUFFER_DEFAULT) - MEMIF_FRAME_HEADER;
 	if (p->mtu > limit)
 		return port_error(p, err, EINVAL,
 			"mtu: got %u, %s allows up to %u with its bsize argument of now", p->mtu,

@@ -79,8 +79,7 @@ device_fit_mtu(struct link_port *p)
 	if (strncmp(p->args, "net_af_packet", 13) == 0 && slot > BUFFER_DEFAULT &&
 		strstr(p->args, "framesz=") == NULL)
 		snprintf(p->args + n, size, ",framesz=%u,blocksz=%u", slot, RTE_MAX(slot, 4096u));
-	if (strncmp(p->args, "net_memif", 9) == 0 && buffer > BUFFER_DEFAULT &&
-		strstr(p->args, "bsize=") == NULL)
+	if (device_is_memif(p) && buffer > BUFFER_DEFAULT && strstr(p->args, "bsize=") == NULL)
 		snprintf(p->args + n, size, ",bsize=%u", buffer);
 }
 
@@ -122,7 +121,7 @@ device_use(struct link_port *p, struct error *err)
 	if (devargs == NULL || devargs->args == NULL)
 		return 0;
 	snprintf(p->args, sizeof(p->args), "%s,%s", rte_dev_name(dev), devargs->args);
-	return strstr(p->args, "net_memif") == NULL ? clear_socket(p, err) : 0;
+	return device_is_memif(p) ? 0 : clear_socket(p, err);
 }
 
 /* The device may be EAL's already, from its arguments. */
@@ -143,17 +142,16 @@ device_find(struct link_port *p, struct error *err)
 int
 device_attach(struct link_port *p, struct error *err)
 {
-	bool memif = strncmp(p->cfg.device, "net_memif", 9) == 0;
 	int rc;
 
 	if (p->cfg.device[0] == '\0')
 		return port_error(p, err, EINVAL,
 			"device is missing: a PCI address or a vdev, or "
 			"back_to_back with the name of another port");
-	if (memif && memif_trust(p, err) != 0)
+	if (device_is_memif(p) && memif_trust(p, err) != 0)
 		return -EPERM;
 	rc = device_find(p, err);
-	if (rc == 0 && memif)
+	if (rc == 0 && device_is_memif(p))
 		memif_watch(p);
 	return rc;
 }

@@ -47,7 +47,7 @@ bool arg_value(const char *args, const char *key, char *value, size_t size);
  * has a path alone
  */
 bool device_socket(const char *args, char *path, size_t size, bool *server);
-unsigned int device_number(const struct link_port *p, const char *key, unsigned int otherwise);
+unsigned int device_number(const char *args, const char *key, unsigned int otherwise);
 
 /* xdp_log.c: before a net_af_xdp device starts; what the kernel has said since then; NULL: not
  * begun

@@ -27,11 +27,11 @@ device_info(const struct link_port *p)
 }
 
 unsigned int
-device_number(const struct link_port *p, const char *key, unsigned int otherwise)
+device_number(const char *args, const char *key, unsigned int otherwise)
 {
 	char text[16];
 
-	return arg_value(p->args, key, text, sizeof(text)) ? (unsigned int)atoi(text) : otherwise;
+	return arg_value(args, key, text, sizeof(text)) ? (unsigned int)atoi(text) : otherwise;
 }
 
 const char *
@@ -43,7 +43,7 @@ device_strerror(int rc)
 bool
 device_is_memif(const struct link_port *p)
 {
-	return strcmp(p->driver, "net_memif") == 0;
+	return strncmp(p->cfg.device, "net_memif", 9) == 0;
 }
 
 /* True if an argument of such a text has this value. */

@@ -128,18 +128,16 @@ count_queues(const char *name)
 static int
 no_xdp_queue(const char *device, struct error *err)
 {
-	char name[64] = "", first[12] = "0", count[12] = "1";
-	unsigned int have, end;
+	unsigned int first = device_number(device, "start_queue", 0), have;
+	unsigned int count = device_number(device, "queue_count", 1);
+	char name[64] = "";
 
 	device_value(device, "iface", name, sizeof(name));
-	device_value(device, "start_queue", first, sizeof(first));
-	device_value(device, "queue_count", count, sizeof(count));
 	have = count_queues(name);
-	end = (unsigned int)atoi(first) + (unsigned int)atoi(count);
-	if (end <= have)
+	if (first + count <= have)
 		return 0;
 	return error_set(err, EINVAL,
-		"start_queue=%.11s, queue_count=%.11s: %s has %u queue%s, from 0 on; ethtool -l "
+		"start_queue=%u, queue_count=%u: %s has %u queue%s, from 0 on; ethtool -l "
 		"%s shows them",
 		first, count, name, have, plural(have), name);
 }
@@ -263,16 +261,24 @@ device_cause(const struct device_host *host, const char *device, int rc, struct 
 }
 
 int
-device_error(const char *port, const char *device, int rc, struct error *err)
+device_explain(const char *port, const char *device, int rc, struct error *err)
 {
 	struct error cause;
-	char how[256];
-	int found = 0;
+	int found = device_cause(&device_host, device, rc, &cause);
 
-	if (rc != -ENOMEM)
-		found = device_cause(&device_host, device, rc, &cause);
+	if (found == 0)
+		return 0;
+	return error_set(err, -found, "%s: device %.64s: %s", port, device, cause.text);
+}
+
+int
+device_error(const char *port, const char *device, int rc, struct error *err)
+{
+	int found = rc != -ENOMEM ? device_explain(port, device, rc, err) : 0;
+	char how[256];
+
 	if (found != 0)
-		return error_set(err, -found, "%s: device %.64s: %s", port, device, cause.text);
+		return found;
 	if (rc == -ENOMEM)
 		snprintf(how, sizeof(how),
 			"reserve more hugepages on its NUMA node: %s --node NODE --hugepages MIB "

@@ -34,6 +34,9 @@ extern const struct device_host device_host;
  */
 int device_cause(const struct device_host *host, const char *device, int rc, struct error *err);
 
+/** device_cause() on this host, for the port's error. */
+int device_explain(const char *port, const char *device, int rc, struct error *err);
+
 /**
  * Fill in the error of a device that could not be opened or started: the cause, and what to type.
  *

@@ -185,17 +185,14 @@ tell_of_steering(const struct link *l, const struct link_port *p)
 static int
 open_start_or_explain(struct link *l, struct link_port *p, struct error *err)
 {
-	struct error cause;
 	int rc, found = 0;
 
 	if (p->driver_rule->xdp)
 		xdp_log_begin();
 	rc = open_start_port(l, p, err);
 	if (rc != 0 && rc != -EINTR && p->hotplugged && !pci_address_parse(p->cfg.device, NULL))
-		found = device_cause(&device_host, p->cfg.device, rc, &cause);
-	if (found != 0)
-		return port_error(p, err, -found, "device %.64s: %s", p->cfg.device, cause.text);
-	return rc;
+		found = device_explain(p->cfg.name, p->cfg.device, rc, err);
+	return found != 0 ? found : rc;
 }
 
 static int

@@ -146,6 +146,7 @@ make_device(const char *driver)
 	dev.kernel_mtu = 1500;
 	l.cfg.workers = 4;
 	strcpy(port.cfg.name, "port0");
+	strcpy(port.cfg.device, driver);
 	strcpy(port.interface[0].name, "eth7");
 }
 

@@ -72,8 +72,10 @@ interface_read(const char *name, struct interface_state *s)
 		return false;
 	s->hwaddr = req.ifr_hwaddr;
 	s->mtu = interface_mtu(name, 0);
+	if (s->mtu <= 0)
+		return false;
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	return s->mtu > 0;
+	return true;
 }
 
 /* What we must restore: values that differ from the saved state and are the ones that we set. */
@@ -149,19 +151,12 @@ interface_clear_flags(const char *name, unsigned short flags)
 	return interface_ioctl(name, SIOCSIFFLAGS, &req);
 }
 
-static int
-interface_set_mac(const struct interface_state *was)
-{
-	struct ifreq req = { .ifr_hwaddr = was->hwaddr };
-
-	return interface_ioctl(was->name, SIOCSIFHWADDR, &req);
-}
-
 static void
-check_restored(const struct link_port *p, const char *name, const char *what, int rc)
+check_restored(const struct link_port *p, const struct interface_state *was, const char *what,
+	int rc)
 {
 	if (rc < 0)
-		PORT_LOG(p, WARNING, "the %s of %s could not be restored: %s", what, name,
+		PORT_LOG(p, WARNING, "the %s of %s could not be restored: %s", what, was->name,
 			rte_strerror(-rc));
 }
 
@@ -171,16 +166,18 @@ check_restored(const struct link_port *p, const char *name, const char *what, in
 static bool
 interface_restore_one(const struct link_port *p, const struct interface_state *was)
 {
+	struct ifreq mac = { .ifr_hwaddr = was->hwaddr };
 	struct changes c;
 
 	if (!interface_find_changes(was, &c))
 		return false;
 	if (c.mtu)
-		check_restored(p, was->name, "MTU", interface_mtu(was->name, was->mtu));
+		check_restored(p, was, "MTU", interface_mtu(was->name, was->mtu));
 	if (c.mac)
-		check_restored(p, was->name, "MAC address", interface_set_mac(was));
+		check_restored(p, was, "MAC address",
+			interface_ioctl(was->name, SIOCSIFHWADDR, &mac));
 	if (c.flags != 0)
-		check_restored(p, was->name, "promiscuous mode",
+		check_restored(p, was, "promiscuous mode",
 			interface_clear_flags(was->name, c.flags));
 	return true;
 }
@@ -229,12 +226,8 @@ interface_note_one(const struct link_port *p, const char *name, bool temporary,
 {
 	memset(s, 0, sizeof(*s));
 	s->file = -1;
-	if (!interface_read(name, s)) {
-		s->name[0] = '\0';
-		return;
-	}
 	s->temporary = temporary;
-	if (temporary)
+	if (!interface_read(name, s) || temporary)
 		return;
 	interface_file_open(s);
 	restore_for_killed(p, s);

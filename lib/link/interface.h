@@ -30,7 +30,7 @@ bool interface_is_running(const struct link_port *p);
 void interface_file_open(struct interface_state *s);
 /* @return true if a killed process left its saved state in the file */
 bool interface_file_read(const struct interface_state *now, struct interface_state *was);
-void interface_file_write(const struct interface_state *s);
+void interface_file_write(struct interface_state *s);
 void interface_file_remove(struct interface_state *s);
 
 #endif

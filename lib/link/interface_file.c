@@ -22,21 +22,10 @@
 #include "link/interface.h"
 #include "link/private.h"
 
-#define TRIES  10
-#define RECORD UINT64_C(0x31746e6961636c70) /* another number for another struct record */
-
+#define TRIES 10
 /* The file's content. It is from another process, and perhaps from another version. */
-struct record {
-	uint64_t magic; /* RECORD */
-	uint32_t size; /* of this */
-	int32_t mtu;
-	int32_t set_mtu;
-	uint16_t flags;
-	uint16_t set_flags;
-	struct sockaddr hwaddr;
-	uint8_t set_mac[MAC_LEN];
-	uint8_t reserved[2];
-};
+#define RECORD_LEN offsetof(struct interface_state, name)
+#define RECORD     UINT64_C(0x31746e6961636c70) /* another number for another form of it */
 
 static bool
 file_path(const struct interface_state *s, char path[PATH_MAX])
@@ -77,41 +66,23 @@ interface_file_open(struct interface_state *s)
 bool
 interface_file_read(const struct interface_state *now, struct interface_state *was)
 {
-	uint8_t bytes[sizeof(struct record) + 1]; /* a longer one is another version's */
-	struct record r;
+	uint8_t bytes[RECORD_LEN + 1]; /* a longer one is another version's */
 
-	if (now->file < 0 || pread(now->file, bytes, sizeof(bytes), 0) != sizeof(r))
-		return false;
-	memcpy(&r, bytes, sizeof(r));
-	if (r.magic != RECORD || r.size != sizeof(r))
+	if (now->file < 0 || pread(now->file, bytes, sizeof(bytes), 0) != RECORD_LEN)
 		return false;
 	*was = *now; /* it may have been renamed since */
-	was->mtu = r.mtu;
-	was->set_mtu = r.set_mtu;
-	was->flags = r.flags;
-	was->set_flags = r.set_flags;
-	was->hwaddr = r.hwaddr;
-	memcpy(was->set_mac, r.set_mac, sizeof(r.set_mac));
-	return true;
+	memcpy(was, bytes, RECORD_LEN);
+	return was->magic == RECORD && was->size == RECORD_LEN;
 }
 
 void
-interface_file_write(const struct interface_state *s)
+interface_file_write(struct interface_state *s)
 {
-	struct record r = {
-		.magic = RECORD,
-		.size = sizeof(r),
-		.mtu = s->mtu,
-		.set_mtu = s->set_mtu,
-		.flags = s->flags,
-		.set_flags = s->set_flags,
-		.hwaddr = s->hwaddr,
-	};
-
 	if (s->file < 0)
 		return;
-	memcpy(r.set_mac, s->set_mac, sizeof(r.set_mac));
-	if (pwrite(s->file, &r, sizeof(r), 0) != sizeof(r) || ftruncate(s->file, sizeof(r)) != 0)
+	s->magic = RECORD;
+	s->size = RECORD_LEN;
+	if (pwrite(s->file, s, RECORD_LEN, 0) != RECORD_LEN || ftruncate(s->file, RECORD_LEN) != 0)
 		LINK_LOG(WARNING, "%s: what it was could not be noted: %m", s->name);
 }
 

@@ -118,18 +118,25 @@ struct lid_table;
 
 /* Saved state of the kernel's interface behind a device: see interface.c */
 struct interface_state {
+	/*
+	 * The record in the file, as far as .name: see interface_file.c. set_...: values that this
+	 * process sets
+	 */
+	uint64_t magic;
+	uint32_t size;
+	int32_t mtu;
+	int32_t set_mtu; /* 0: unchanged */
+	uint16_t flags;
+	/* flags that the device's start turned on; before it has started, all that it might */
+	uint16_t set_flags;
+	struct sockaddr hwaddr;
+	uint8_t set_mac[MAC_LEN]; /* zero: unchanged */
+	uint8_t reserved[2];
+	/* not in the file */
 	char name[IF_NAMESIZE]; /* "": none */
 	unsigned int index; /* of the kernel */
 	bool temporary; /* created by the driver, and removed with the device */
-	int mtu;
-	unsigned short flags;
-	struct sockaddr hwaddr;
-	/* values that this process sets */
-	int set_mtu; /* 0: unchanged */
-	uint8_t set_mac[MAC_LEN]; /* zero: unchanged */
-	/* flags that the device's start turned on; before it has started, all that it might */
-	unsigned short set_flags;
-	int file; /* descriptor of the file with the saved state, see interface_file.c; -1: none */
+	int file; /* descriptor of the file with the record; -1: none */
 };
 
 /* A socket of the driver, and what the kernel dropped because its ring was full. */

@@ -167,12 +167,6 @@ worker_wake_control(void *worker)
 	wakeup_send(((struct worker *)worker)->engine);
 }
 
-static void
-engine_neighbour_known(void *engine)
-{
-	wakeup_send(engine);
-}
-
 static uint64_t
 engine_read_tsc(void)
 {
@@ -305,8 +299,6 @@ engine_create_parts(struct engine *e, struct error *err)
 	e->cm_hash_key = rng_u64(&rng_kernel);
 	e->config.link.workers = e->num_workers;
 	e->config.link.hz = e->hz;
-	e->config.link.neighbour_known = engine_neighbour_known;
-	e->config.link.neighbour_arg = e;
 	ret = create_shared(e, err);
 	if (ret == 0)
 		ret = live_agent_host_create(e, err);

@@ -35,8 +35,13 @@ events_put_link(void *worker, const struct link_news *news)
 		[LINK_NEIGHBOUR_LOST] = EVENT_NEIGHBOUR_LOST,
 		[LINK_ADDRESS_CONFLICT] = EVENT_ADDRESS_CONFLICT,
 	};
-	struct event ev = { .type = types[news->what], .element = news->port, .gid = news->gid };
+	struct event ev = { .element = news->port, .gid = news->gid };
 
+	if (news->what == LINK_NEIGHBOUR_KNOWN) { /* the control thread may wait for it */
+		wakeup_send(((struct worker *)worker)->engine);
+		return;
+	}
+	ev.type = types[news->what];
 	memcpy(ev.mac, news->mac, sizeof(ev.mac));
 	events_put(worker, &ev);
 }

@@ -102,9 +102,6 @@ struct link_config {
 	 * @return false: give up at once
 	 */
 	bool (*go_on_waiting)(const char *what);
-	/** A neighbour's MAC has become known; on the worker that heard it. May be NULL. */
-	void (*neighbour_known)(void *arg);
-	void *neighbour_arg;
 };
 
 /** Open, configure and start all ports. If one does not start, @p err says what to do. */
@@ -250,7 +247,8 @@ int link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t 
 
 /** What a worker reports about a port's addresses. */
 struct link_news {
-	enum {
+	enum link_news_kind {
+		LINK_NEIGHBOUR_KNOWN, /**< the MAC address of .gid, .mac, has become known */
 		LINK_NEIGHBOUR_MOVED, /**< .gid has another MAC address now, .mac */
 		LINK_NEIGHBOUR_LOST, /**< .gid does not answer any more */
 		LINK_ADDRESS_CONFLICT, /**< .mac uses our address .gid, too */

@@ -13,10 +13,14 @@
 #define WARN_S 10
 
 void
-neigh_tell(struct link_worker *w, const struct link_news *news)
+neigh_tell(struct link_worker *w, enum link_news_kind what, uint16_t port, const union gid *gid,
+	uint64_t mac)
 {
+	struct link_news news = { .what = what, .port = port, .gid = *gid };
+
+	put_mac(news.mac, mac);
 	if (w->tell != NULL)
-		w->tell(w->tell_arg, news);
+		w->tell(w->tell_arg, &news);
 }
 
 void
@@ -40,8 +44,8 @@ neigh_heard(struct link_worker *w, const struct link_port *p, const union gid *g
 	RELAXED_SET(t->entry[i].confirmed, w->now);
 	RELAXED_SET(t->mac[i], said);
 	neigh_entry_check(t, (uint32_t)i);
-	if (!(known & NEIGH_VALID) && w->link->cfg.neighbour_known != NULL)
-		w->link->cfg.neighbour_known(w->link->cfg.neighbour_arg);
+	if (!(known & NEIGH_VALID))
+		neigh_tell(w, LINK_NEIGHBOUR_KNOWN, p->index, gid, said);
 }
 
 void
@@ -57,7 +61,6 @@ neigh_conflict(struct link_worker *w, const struct link_port *p, const union gid
 void
 neigh_warn(struct link_worker *w, uint64_t now)
 {
-	struct link_news news = { .what = LINK_ADDRESS_CONFLICT };
 	struct worker_port *o;
 	struct port_limits *l;
 
@@ -65,10 +68,7 @@ neigh_warn(struct link_worker *w, uint64_t now)
 		l = &o->limits;
 		if (l->conflict_mac == 0 || now < l->conflict_next)
 			continue;
-		memcpy(news.mac, &l->conflict_mac, sizeof(news.mac));
-		news.port = o->tx.port;
-		news.gid = l->conflict;
-		neigh_tell(w, &news);
+		neigh_tell(w, LINK_ADDRESS_CONFLICT, o->tx.port, &l->conflict, l->conflict_mac);
 		l->conflict_mac = 0;
 		l->conflict_next = now + WARN_S * w->link->cfg.hz;
 	}

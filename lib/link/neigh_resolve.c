@@ -57,10 +57,7 @@ neigh_confirm(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t no
 		neigh_move_end(n);
 		n->probes = 0;
 		n->next = now + link_ms(w->link, RETRY_MIN_MS);
-		neigh_tell(w,
-			&(struct link_news){ .what = LINK_NEIGHBOUR_LOST,
-				.port = n->port,
-				.gid = n->gid });
+		neigh_tell(w, LINK_NEIGHBOUR_LOST, n->port, &n->gid, 0);
 	} else if (token_bucket_take(&w->requests, now)) {
 		neigh_ask(w, n, n->probes < UNICAST_PROBES ? word : 0);
 		n->probes++;
@@ -87,7 +84,6 @@ static void
 neigh_move(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t now)
 {
 	uint64_t word = RELAXED_GET(*mac), to;
-	struct link_news news = { .what = LINK_NEIGHBOUR_MOVED, .port = n->port, .gid = n->gid };
 
 	if (n->move_probes > 0 && RELAXED_GET(n->confirmed) >= n->move_began) {
 		link_count(w, n->port, neighbour_kept, 1);
@@ -108,8 +104,7 @@ neigh_move(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t now)
 		RELAXED_SET(*mac, to);
 		RELAXED_SET(n->confirmed, now);
 		link_count(w, n->port, neighbour_moved, 1);
-		memcpy(news.mac, &to, sizeof(news.mac));
-		neigh_tell(w, &news);
+		neigh_tell(w, LINK_NEIGHBOUR_MOVED, n->port, &n->gid, to);
 		neigh_move_end(n);
 	}
 }

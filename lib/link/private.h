@@ -516,8 +516,9 @@ void icmp_tick(struct link_worker *w, uint64_t now);
 void neigh_conflict(struct link_worker *w, const struct link_port *p, const union gid *gid,
 	const uint8_t *mac);
 void neigh_warn(struct link_worker *w, uint64_t now);
-/* Report to the worker's owner. */
-void neigh_tell(struct link_worker *w, const struct link_news *news);
+/* Report to the worker's owner. @param mac  see mac_word() */
+void neigh_tell(struct link_worker *w, enum link_news_kind what, uint16_t port,
+	const union gid *gid, uint64_t mac);
 /*
  * Ask which MAC has an address; with our own address as target, announce it. dmac 0: broadcast or
  * the protocol's multicast.

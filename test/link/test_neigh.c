@@ -203,6 +203,8 @@ test_moved_neighbour_is_followed(void **state)
 	link_worker_tell(b->worker[0], neigh_hear, NULL);
 	bench_poll(b, 0);
 	bench_verdict(b, REPLY, VERDICT_ARP);
+	assert_int_equal(heard.what, LINK_NEIGHBOUR_KNOWN);
+	assert_memory_equal(heard.mac, "\x02\0\0\0\0\x01", sizeof(heard.mac));
 	bench_discard(b);
 	bench_verdict(b, GRATUITOUS, VERDICT_ARP);
 	assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x01", 6);

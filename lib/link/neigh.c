@@ -196,7 +196,6 @@ neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgi
 		.gid = *hop,
 		.source = *sgid,
 		.port = (uint16_t)p->index,
-		.hash_place = rte_hash_lookup(t->hash, &key),
 		.permanent = word != 0,
 	};
 	RELAXED_SET(t->mac[i], word);

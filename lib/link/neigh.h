@@ -37,7 +37,7 @@ struct neigh {
 	union gid stranger; /* control thread: who made us ask, or zero */
 	uint32_t asked; /* control thread: number of the last search in which it was asked for */
 	uint64_t used; /* control thread: when last asked for, or found to be in use */
-	int32_t hash_place; /* control thread: of its key */
+	int32_t hash_place; /* control thread: of its key, once that has been removed */
 	bool present; /* written by the control thread: worker 0 looks at present entries only */
 	uint64_t confirmed; /* when last heard; any worker, relaxed */
 	uint16_t port;

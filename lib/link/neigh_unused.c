@@ -63,7 +63,8 @@ neigh_remove(struct neigh_table *t, uint32_t i)
 	struct neigh *n = &t->entry[i];
 	struct neigh_key key = { .gid = n->gid, .port = n->port };
 
-	if (rte_hash_del_key(t->hash, &key) < 0)
+	n->hash_place = rte_hash_del_key(t->hash, &key);
+	if (n->hash_place < 0)
 		return;
 	RELEASE_SET(n->present, false);
 	t->leaving[t->num_leaving++] = (uint16_t)i;

@@ -148,8 +148,10 @@ device_attach(struct link_port *p, struct error *err)
 		return port_error(p, err, EINVAL,
 			"device is missing: a PCI address or a vdev, or "
 			"back_to_back with the name of another port");
-	if (device_is_memif(p) && memif_trust(p, err) != 0)
-		return -EPERM;
+	if (device_is_memif(p) && !p->cfg.trusted)
+		return port_error(p, err, EPERM,
+			"trusted: a memif peer can crash this process. Set \"trusted\": true if "
+			"you trust it, or else use net_vhost, which checks what its peer writes");
 	rc = device_find(p, err);
 	if (rc == 0 && device_is_memif(p))
 		memif_watch(p);

@@ -68,8 +68,6 @@ void interrupts_run(void (*fn)(void *arg), void *arg);
  * with NULL it no longer waits. Only one link of a process may use this.
  */
 void memif_guard(struct rte_rcu_qsbr *rcu);
-/* Refuse a memif port that is not marked as trusted. */
-int memif_trust(const struct link_port *p, struct error *err);
 /* Name the port, whose device was found, if its peer crashes the process. */
 void memif_watch(const struct link_port *p);
 

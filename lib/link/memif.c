@@ -86,16 +86,6 @@ memif_fault(const struct fault *f)
 	return false;
 }
 
-int
-memif_trust(const struct link_port *p, struct error *err)
-{
-	if (!p->cfg.trusted)
-		return port_error(p, err, EPERM,
-			"trusted: a memif peer can crash this process. Set \"trusted\": true if "
-			"you trust it, or else use net_vhost, which checks what its peer writes");
-	return 0;
-}
-
 void
 memif_watch(const struct link_port *p)
 {

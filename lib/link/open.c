@@ -112,52 +112,46 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 
 /* Native InfiniBand excludes what belongs to RoCE. */
 static int
-open_check_ib(const struct link_port_config *p, struct error *err)
+open_check_ib(const struct link_port *p, struct error *err)
 {
-	if (p->num_addr > 0)
-		return error_set(err, EINVAL,
-			"%s: addresses: got %u, but a native InfiniBand port has none: LIDs and "
-			"GIDs are subnet management's",
-			p->name, p->num_addr);
-	if (p->rocev1)
-		return error_set(err, EINVAL, "%s: rocev1 and native InfiniBand exclude each other",
-			p->name);
-	if (p->ethertype != 0 && (p->ethertype < ETHERTYPE_MIN || p->ethertype == ETHERTYPE_VLAN))
-		return error_set(err, EINVAL,
-			"%s: ethertype: got 0x%04x, allowed 0x%04x..0xffff but 0x%04x", p->name,
-			p->ethertype, ETHERTYPE_MIN, ETHERTYPE_VLAN);
-	if (p->num_lids > LINK_LIDS_MAX)
-		return error_set(err, EINVAL, "%s: LID routes: got %u, allowed up to %u", p->name,
-			p->num_lids, LINK_LIDS_MAX);
+	const struct link_port_config *c = &p->cfg;
+
+	if (c->num_addr > 0)
+		return port_error(p, err, EINVAL,
+			"addresses: got %u, but a native InfiniBand port has none: LIDs and GIDs "
+			"are subnet management's",
+			c->num_addr);
+	if (c->rocev1)
+		return port_error(p, err, EINVAL,
+			"rocev1 and native InfiniBand exclude each other");
+	if (c->ethertype < ETHERTYPE_MIN || c->ethertype == ETHERTYPE_VLAN)
+		return port_error(p, err, EINVAL,
+			"ethertype: got 0x%04x, allowed 0x%04x..0xffff but 0x%04x", c->ethertype,
+			ETHERTYPE_MIN, ETHERTYPE_VLAN);
+	if (c->num_lids > LINK_LIDS_MAX)
+		return port_error(p, err, EINVAL, "LID routes: got %u, allowed up to %u",
+			c->num_lids, LINK_LIDS_MAX);
 	return 0;
 }
 
 static int
-open_check_port(const struct link_port_config *p, struct error *err)
+open_check_port(const struct link_port *p, struct error *err)
 {
-	if (p->num_addr > LINK_ADDRS_MAX)
-		return error_set(err, EINVAL, "%s: addresses: got %u, allowed up to %u", p->name,
-			p->num_addr, LINK_ADDRS_MAX);
-	return p->ib ? open_check_ib(p, err) : 0;
+	if (p->cfg.num_addr > LINK_ADDRS_MAX)
+		return port_error(p, err, EINVAL, "addresses: got %u, allowed up to %u",
+			p->cfg.num_addr, LINK_ADDRS_MAX);
+	return p->cfg.ib ? open_check_ib(p, err) : 0;
 }
 
 static int
 check_config(const struct link_config *c, struct error *err)
 {
-	unsigned int i;
-	int rc;
-
 	if (c->num_ports == 0 || c->num_ports > LINK_PORTS_MAX)
 		return error_set(err, EINVAL, "ports: got %u, allowed 1..%u", c->num_ports,
 			LINK_PORTS_MAX);
 	if (c->workers == 0 || c->workers > LINK_WORKERS_MAX)
 		return error_set(err, EINVAL, "workers: got %u, allowed 1..%u", c->workers,
 			LINK_WORKERS_MAX);
-	for (i = 0; i < c->num_ports; i++) {
-		rc = open_check_port(&c->port[i], err);
-		if (rc != 0)
-			return rc;
-	}
 	return 0;
 }
 
@@ -199,9 +193,13 @@ static int
 open_ports(struct link *l, struct error *err)
 {
 	struct link_port *p;
-	int rc;
+	int rc = 0;
 
-	rc = back_to_back_open(l, err);
+	LINK_FOREACH_PORT(p, l)
+		if (rc == 0)
+			rc = open_check_port(p, err);
+	if (rc == 0)
+		rc = back_to_back_open(l, err);
 	LINK_FOREACH_PORT(p, l) {
 		if (rc == 0 && p->peer == NULL)
 			rc = device_attach(p, err);

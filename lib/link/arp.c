@@ -29,7 +29,7 @@ arp_reply(struct link_worker *w, struct rx_frame *f)
 	memcpy(ours, arp + ARP_TPA, 4);
 	put_be16(arp + ARP_OP, ARP_REPLY);
 	memcpy(arp + ARP_THA, arp + ARP_SHA, MAC_LEN + 4); /* and TPA from SPA */
-	memcpy(arp + ARP_SHA, f->port->mac, MAC_LEN);
+	put_mac(arp + ARP_SHA, f->port->mac_word);
 	memcpy(arp + ARP_SPA, ours, 4);
 	tx_l3(w, f->port, f->mbuf, arp, ARP_LEN, mac_word(arp + ARP_THA), ETHERTYPE_ARP);
 	f->mbuf = NULL;
@@ -72,7 +72,7 @@ arp_send(struct link_worker *w, struct link_port *p, const union gid *sender,
 		return;
 	memcpy(arp, arp_types, sizeof(arp_types));
 	put_be16(arp + ARP_OP, ARP_REQUEST);
-	memcpy(arp + ARP_SHA, p->mac, MAC_LEN);
+	put_mac(arp + ARP_SHA, p->mac_word);
 	memcpy(arp + ARP_SPA, sender->raw + 12, 4);
 	memset(arp + ARP_THA, 0, MAC_LEN);
 	memcpy(arp + ARP_TPA, target->raw + 12, 4);

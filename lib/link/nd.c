@@ -47,7 +47,7 @@ nd_option(const uint8_t *p, const uint8_t *end, uint8_t kind, bool *ok)
 	return found;
 }
 
-/* IPv6 header and message; the option carries our MAC. */
+/* IPv6 header and message; the option carries our MAC. @param dmac  0: that of the group dst */
 static void
 nd_send_message(struct link_worker *w, struct link_port *p, uint8_t type, uint8_t flags,
 	const uint8_t *src, const uint8_t *dst, const uint8_t *target, uint64_t dmac)
@@ -71,10 +71,11 @@ nd_send_message(struct link_worker *w, struct link_port *p, uint8_t type, uint8_
 	memcpy(icmp + ND_TARGET, target, 16);
 	icmp[ND_LEN] = type == ND_NS ? ND_SLLA : ND_TLLA;
 	icmp[ND_LEN + 1] = ND_OPT_LEN / 8;
-	memcpy(icmp + ND_LEN + 2, p->mac, MAC_LEN);
+	put_mac(icmp + ND_LEN + 2, p->mac_word);
 	sum = rte_ipv6_udptcp_cksum((const void *)ip, icmp);
 	memcpy(icmp + 2, &sum, sizeof(sum));
-	tx_l3(w, p, m, ip, IPV6_LEN + ND_MESSAGE_LEN, dmac, ETHERTYPE_IPV6);
+	tx_l3(w, p, m, ip, IPV6_LEN + ND_MESSAGE_LEN, dmac != 0 ? dmac : ipv6_group_mac(dst),
+		ETHERTYPE_IPV6);
 }
 
 const uint8_t nd_all_nodes[16] = { 0xFF, 0x02, [15] = 1 };
@@ -83,8 +84,7 @@ const uint8_t nd_solicited[16] = { 0xFF, 0x02, [11] = 1, [12] = 0xFF };
 void
 nd_announce(struct link_worker *w, struct link_port *p, const uint8_t *addr)
 {
-	nd_send_message(w, p, ND_NA, ND_OVERRIDE, addr, nd_all_nodes, addr,
-		ipv6_group_mac(nd_all_nodes));
+	nd_send_message(w, p, ND_NA, ND_OVERRIDE, addr, nd_all_nodes, addr, 0);
 }
 
 static void
@@ -140,5 +140,5 @@ nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
 	memcpy(group, target->raw, sizeof(group));
 	memcpy(group, nd_solicited, ND_SOLICITED_LEN);
 	nd_send_message(w, p, ND_NS, 0, source->raw, dmac != 0 ? target->raw : group, target->raw,
-		dmac != 0 ? dmac : ipv6_group_mac(group));
+		dmac);
 }

@@ -39,7 +39,10 @@ open_setup_queues(struct link_port *p, struct error *err)
 	return 0;
 }
 
-/* The configured MAC, the device's, or one of our own where the device has none (net_ring). */
+/*
+ * The configured MAC, the device's, or one of our own where the device has none (net_ring). The
+ * GUID follows from it, unless it is configured.
+ */
 static void
 choose_mac(struct link_port *p)
 {
@@ -56,8 +59,9 @@ choose_mac(struct link_port *p)
 		mac = (struct rte_ether_addr){ { 0x02, 0x50, 0x4F, 0x4C, 0, p->index } };
 		rte_eth_dev_default_mac_addr_set(p->ethdev, &mac);
 	}
-	memcpy(p->mac, mac.addr_bytes, MAC_LEN);
-	p->mac_word = mac_word(p->mac);
+	p->mac_word = mac_word(mac.addr_bytes);
+	if (p->cfg.guid == 0)
+		p->cfg.guid = port_eui64(mac.addr_bytes);
 	if (promiscuous && rte_eth_promiscuous_enable(p->ethdev) != 0)
 		PORT_LOG(p, WARNING, "%s has no promiscuous mode", p->driver);
 	if (port_first_address(p, false) != NULL)
@@ -103,7 +107,7 @@ open_start_port(struct link *l, struct link_port *p, struct error *err)
 	choose_mac(p);
 	ipv4 = port_first_address(p, true);
 	if (!p->cfg.ib && p->cfg.vlan == PATH_NO_VLAN && ipv4 != NULL)
-		rx_template_make(&p->rx_template, p->mac, ipv4->raw + 12);
+		rx_template_make(&p->rx_template, (const uint8_t *)&p->mac_word, ipv4->raw + 12);
 	rc = p->cfg.ib ? lids_create(p, err) : 0;
 	if (rc != 0)
 		return rc;

@@ -171,8 +171,7 @@ struct link_port {
 	uint16_t tx_desc;
 	uint16_t mtu;
 	struct link_pool *pool;
-	uint8_t mac[MAC_LEN];
-	uint64_t mac_word;
+	uint64_t mac_word; /* its MAC: see mac_word() */
 	struct rx_template rx_template;
 
 	/* back-to-back port: rings from which it receives, which it owns */

@@ -119,7 +119,7 @@ state_fill(const struct link_port *p, struct port_attr *a)
 	memset(a, 0, sizeof(*a));
 	snprintf(a->name, sizeof(a->name), "%s", p->cfg.name);
 	a->index = p->index;
-	memcpy(a->mac, p->mac, MAC_LEN);
+	put_mac(a->mac, p->mac_word);
 	a->mtu = p->mtu;
 	a->active_mtu = port_mtu_to_pmtu(p->mtu);
 	a->vlan = p->cfg.vlan;
@@ -180,8 +180,6 @@ state_init(struct link *l, struct link_port *p, struct error *err)
 		PORT_LOG(p, WARNING,
 			"link is down: %s is down or has no carrier; if it is down: ip link set %s up",
 			p->interface[0].name, p->interface[0].name);
-	if (p->cfg.guid == 0)
-		p->cfg.guid = port_eui64(p->mac);
 	settings_init(p);
 	state_publish(l, p, 0);
 	return 0;

@@ -439,7 +439,7 @@ tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l
 		return;
 	}
 	put_mac(h, dmac);
-	memcpy(h + MAC_LEN, p->mac, MAC_LEN);
+	put_mac(h + MAC_LEN, p->mac_word);
 	if (tagged) {
 		put_be16(h + 12, ETHERTYPE_VLAN);
 		put_be16(h + 14, p->cfg.vlan & VLAN_VID);

@@ -49,8 +49,7 @@ find_rule(const char *driver)
 }
 
 static void
-choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_dev_info *info,
-	uint64_t rss_hf)
+choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_dev_info *info)
 {
 	unsigned int pairs = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
 	unsigned int workers = l->cfg.workers;
@@ -65,7 +64,7 @@ choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_de
 		p->ntx = p->nrx;
 		break;
 	case QUEUES_RSS:
-		p->nrx = rss_hf != 0 ? RTE_MIN(info->max_rx_queues, workers) : 1u;
+		p->nrx = p->rss_hf != 0 ? RTE_MIN(info->max_rx_queues, workers) : 1u;
 		p->ntx = RTE_MIN(info->max_tx_queues, workers);
 		break;
 	}
@@ -187,7 +186,6 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 {
 	struct rte_eth_conf conf = { 0 };
 	struct rte_eth_dev_info info;
-	uint64_t rss_hf;
 	int rc;
 
 	rc = rte_eth_dev_info_get(p->ethdev, &info);
@@ -204,15 +202,14 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 	 * RoCEv2 flows differ in their addresses and in the UDP source port, which the peer
 	 * chooses. Devices cannot hash native InfiniBand frames: all would fall into one queue.
 	 */
-	rss_hf = (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
-	if (p->cfg.ib)
-		rss_hf = 0;
-	choose_queues(l, p, &info, rss_hf);
-	if (p->nrx > 1 && rss_hf != 0) {
+	if (!p->cfg.ib)
+		p->rss_hf = (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
+	choose_queues(l, p, &info);
+	if (p->nrx <= 1)
+		p->rss_hf = 0;
+	if (p->rss_hf != 0)
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-		conf.rx_adv_conf.rss_conf.rss_hf = rss_hf;
-		p->rss_hf = rss_hf;
-	}
+	conf.rx_adv_conf.rss_conf.rss_hf = p->rss_hf;
 	/*
 	 * FAST_FREE requires that all mbufs of a queue come from one pool and have one reference;
 	 * in a back-to-back pair they come from both ports

@@ -365,7 +365,6 @@ struct link_worker {
 	struct rte_mbuf *mbuf;
 	uint32_t bth_len;
 	uint16_t ip_id;
-	bool icrc_off;
 
 	/* queue of frames that a port sends to itself */
 	unsigned int self_head;

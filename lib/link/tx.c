@@ -320,7 +320,7 @@ tx_set_frame(const struct path *path, struct rte_mbuf *m, uint64_t mac, uint32_t
 static inline bool
 tx_is_bare(const struct link_worker *w, const struct path *path)
 {
-	return unlikely(w->icrc_off) && path->av.encap != ENCAP_IB;
+	return unlikely(w->link->cfg.icrc_off) && path->av.encap != ENCAP_IB;
 }
 
 /* Pad a short frame of ours with zeros to the least length of Ethernet, if the buffer has room. */
@@ -584,7 +584,6 @@ tx_init(struct link_worker *w)
 	w->sink.reserve = sink_reserve;
 	w->sink.commit = sink_commit;
 	w->sink.send = sink_send;
-	w->icrc_off = w->link->cfg.icrc_off;
 	for (i = 0; i < w->link->num_ports; i++) {
 		w->tx[i] = &w->port[i].tx;
 		tx_port_init(w, w->tx[i], i);

@@ -344,7 +344,7 @@ test_no_packet_has_an_icrc_that_is_off(void **state)
 	uint8_t frame[256];
 	uint32_t i, len;
 
-	b->worker[0]->icrc_off = true;
+	b->link->cfg.icrc_off = true;
 	for (i = 0; i < 2; i++) /* the first one finds no mbuf at hand */
 		assert_true(send_ack(b, 0, &path, i));
 	link_tx_flush(b->worker[0], b->now);

@@ -15,7 +15,10 @@
 
 RTE_LOG_REGISTER(link_logtype, polca.link, INFO);
 
-#define IB_MTU_MIN 336 /* port_mtu_to_pmtu() finds a path MTU */
+/*
+ * port_mtu_to_pmtu() finds a path MTU: an SMP has 256 bytes of payload and cannot be segmented
+ */
+#define IB_MTU_MIN 336
 
 static int
 open_setup_queues(struct link_port *p, struct error *err)
@@ -159,17 +162,6 @@ check_config(const struct link_config *c, struct error *err)
 	return 0;
 }
 
-/* An SMP has 256 bytes of payload and cannot be segmented. */
-static int
-check_ib_room(const struct link_port *p, struct error *err)
-{
-	if (p->mtu >= IB_MTU_MIN)
-		return 0;
-	return port_error(p, err, EINVAL,
-		"mtu: got %u, native InfiniBand needs %u or more: a path MTU of 256 and its headers",
-		p->mtu, IB_MTU_MIN);
-}
-
 static void
 tell_of_steering(const struct link *l, const struct link_port *p)
 {
@@ -211,8 +203,11 @@ open_ports(struct link *l, struct error *err)
 			interface_note(p);
 		if (rc == 0)
 			rc = port_configure(l, p, err);
-		if (rc == 0 && p->cfg.ib)
-			rc = check_ib_room(p, err);
+		if (rc == 0 && p->cfg.ib && p->mtu < IB_MTU_MIN)
+			rc = port_error(p, err, EINVAL,
+				"mtu: got %u, native InfiniBand needs %u or more: a path MTU of "
+				"256 and its headers",
+				p->mtu, IB_MTU_MIN);
 		if (rc == 0)
 			pool_choose(l, p);
 	}

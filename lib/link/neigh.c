@@ -72,13 +72,6 @@ neigh_fixed_word(const struct link_port *p, const union gid *hop)
 	return p->peer != NULL ? NEIGH_VALID | p->peer->mac_word : 0;
 }
 
-static bool
-neigh_on_link(const struct link_addr *a, const union gid *dgid)
-{
-	return gid_is_ipv4(&a->gid) == gid_is_ipv4(dgid) &&
-		gid_same_subnet(&a->gid, dgid, a->prefix_len);
-}
-
 /*
  * The next hop is the destination if it is on the subnet of any address of the port; else the
  * source address's gateway, else another address's gateway.
@@ -92,7 +85,8 @@ neigh_next_hop(const struct link_port *p, const union gid *sgid, const union gid
 	if (p->peer != NULL || gid_is_multicast(dgid) || gid_is_link_local(dgid))
 		return dgid;
 	for (a = p->cfg.addr; a < end; a++) {
-		if (neigh_on_link(a, dgid))
+		if (gid_is_ipv4(&a->gid) == gid_is_ipv4(dgid) &&
+			gid_same_subnet(&a->gid, dgid, a->prefix_len))
 			return dgid;
 		if (gid_is_zero(&a->gateway) || gid_is_ipv4(&a->gateway) != gid_is_ipv4(dgid))
 			continue;

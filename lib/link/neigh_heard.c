@@ -38,12 +38,12 @@ neigh_heard(struct link_worker *w, const struct link_port *p, const union gid *g
 		/* the first claim counts until the old MAC has had its time to answer */
 		if (RELAXED_GET(t->entry[i].moving) == 0)
 			RELAXED_SET(t->entry[i].moving, said);
-		neigh_entry_check(t, (uint32_t)i);
+		neigh_entry_check(t, i);
 		return;
 	}
 	RELAXED_SET(t->entry[i].confirmed, w->now);
 	RELAXED_SET(t->mac[i], said);
-	neigh_entry_check(t, (uint32_t)i);
+	neigh_entry_check(t, i);
 	if (!(known & NEIGH_VALID))
 		neigh_tell(w, LINK_NEIGHBOUR_KNOWN, p->index, gid, said);
 }

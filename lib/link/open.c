@@ -162,15 +162,6 @@ check_config(const struct link_config *c, struct error *err)
 	return 0;
 }
 
-static void
-tell_of_steering(const struct link *l, const struct link_port *p)
-{
-	char text[256];
-
-	if (steering_words(p, l->cfg.workers, text, sizeof(text)))
-		LINK_LOG(NOTICE, "%s", text);
-}
-
 /* Some drivers, such as net_af_xdp, fail only when they start: then find the cause. */
 static int
 open_start_or_explain(struct link *l, struct link_port *p, struct error *err)
@@ -188,6 +179,7 @@ open_start_or_explain(struct link *l, struct link_port *p, struct error *err)
 static int
 open_ports(struct link *l, struct error *err)
 {
+	char steering[256];
 	struct link_port *p;
 	int rc = 0;
 
@@ -226,7 +218,8 @@ open_ports(struct link *l, struct error *err)
 			return rc;
 		interface_tell(p);
 		link_warn_of_kernel(l, p->index);
-		tell_of_steering(l, p);
+		if (steering_words(p, l->cfg.workers, steering, sizeof(steering)))
+			LINK_LOG(NOTICE, "%s", steering);
 	}
 	return 0;
 }

@@ -155,14 +155,13 @@ enum reach {
 
 /* A response to `psn`, which is in flight, implicitly acknowledges all PSNs before it. */
 static enum reach
-reach(struct rc_qp *qp, uint32_t psn, bool *moved)
+reach(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_requester *req = &qp->req;
 	uint32_t una = req->una;
 	bool all = ack_before(qp, psn);
 
-	*moved = req->una != una;
-	if (*moved && unlikely(!requester_progress(qp)))
+	if (req->una != una && unlikely(!requester_progress(qp)))
 		return REACH_FAILED;
 	if (all || wqe_holds(rc_sq_at(req, req->ack), psn))
 		return REACHED;
@@ -233,7 +232,7 @@ complete_ack(struct rc_qp *qp, const struct packet *pkt)
 
 /* NAK 0x60 for the oldest WQE: retry from una, which the NAK has reached. */
 static enum verdict
-sequence_nak(struct rc_qp *qp, uint32_t psn, bool moved)
+sequence_nak(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_requester *req = &qp->req;
 
@@ -242,7 +241,7 @@ sequence_nak(struct rc_qp *qp, uint32_t psn, bool moved)
 	 * packets sent before the rewind, also after an RNR wait, and costs no second retry. A NAK
 	 * for a later PSN is new: the retransmission lost a packet.
 	 */
-	if (!moved && rc_retrying(req) && psn == req->round_psn)
+	if (rc_retrying(req) && psn == req->round_psn)
 		return VERDICT_STALE_NAK;
 	/* otherwise the requester will resend from una anyway */
 	if (req->rnr_wait != RC_RNR_WAIT && req->send_psn != req->una)
@@ -303,7 +302,7 @@ fatal_nak(struct rc_qp *qp, uint8_t syndrome)
 static enum verdict __rte_noinline
 complete_nak(struct rc_qp *qp, const struct packet *pkt)
 {
-	bool rnr = AETH_KIND(pkt->syndrome) == AETH_RNR_NAK, moved;
+	bool rnr = AETH_KIND(pkt->syndrome) == AETH_RNR_NAK;
 	bool sequence = pkt->syndrome == AETH_NAK_PSN_SEQUENCE;
 	enum reach r;
 
@@ -315,7 +314,7 @@ complete_nak(struct rc_qp *qp, const struct packet *pkt)
 	rc_count(qp, rcvd_seq_err, sequence);
 	if (rnr && qp->req.rnr_wait == RC_RNR_WAIT)
 		return VERDICT_STALE_NAK;
-	r = reach(qp, pkt->psn, &moved);
+	r = reach(qp, pkt->psn);
 	if (r == REACH_SKIPS) {
 		/* the refused request follows the retried Read: both wait (seed 001) */
 		if (skipped(qp, pkt->psn, RC_SKIP_ACK) && rnr)
@@ -325,7 +324,7 @@ complete_nak(struct rc_qp *qp, const struct packet *pkt)
 	if (r == REACH_FAILED)
 		return VERDICT_RESPONSE;
 	if (sequence)
-		return sequence_nak(qp, pkt->psn, moved);
+		return sequence_nak(qp, pkt->psn);
 	if (rnr)
 		rnr_nak(qp, pkt->syndrome);
 	else
@@ -342,48 +341,38 @@ reserved_syndrome(uint8_t s)
 }
 
 /*
- * The checks common to Read responses and Atomic ACKs.
- *
- * @retval true   una is the response's PSN, and its WQE is of the expected kind: use the payload
- * @retval false  *v is the verdict
+ * The checks common to Read responses and Atomic ACKs. If they pass, una is the response's PSN and
+ * its WQE is of the expected kind: use the payload.
  */
-static bool
-completer_check_response(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+static enum verdict
+completer_check_response(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_requester *req = &qp->req;
-	bool aeth = pkt->op->headers & HDR_AETH, inside, moved;
+	bool aeth = pkt->op->headers & HDR_AETH, inside;
 	struct rc_sq_wqe *wqe;
 	enum reach r;
 
-	if (!psn_in_flight(req, pkt->psn)) {
-		*v = not_in_flight(req, pkt->psn);
-		return false;
-	}
-	if (aeth && reserved_syndrome(pkt->syndrome)) {
-		*v = VERDICT_SYNDROME;
-		return false;
-	}
+	if (!psn_in_flight(req, pkt->psn))
+		return not_in_flight(req, pkt->psn);
+	if (aeth && reserved_syndrome(pkt->syndrome))
+		return VERDICT_SYNDROME;
 	wqe = find_wqe(req, pkt->psn);
-	if (!rc_wqe_answered(wqe)) { /* the PSN belongs to a Send or Write */
-		*v = VERDICT_GHOST_RESPONSE;
-		return false;
-	}
+	if (!rc_wqe_answered(wqe)) /* the PSN belongs to a Send or Write */
+		return VERDICT_GHOST_RESPONSE;
 	inside = wqe == rc_sq_at(req, req->ack); /* belongs to the oldest WQE */
-	*v = VERDICT_RESPONSE;
-	r = reach(qp, pkt->psn, &moved);
+	r = reach(qp, pkt->psn);
 	if (r == REACH_FAILED)
-		return false;
+		return VERDICT_RESPONSE;
 	if (r == REACH_SKIPS || req->una != pkt->psn) {
-		*v = inside ? VERDICT_READ_OUT_OF_ORDER : VERDICT_IMPLIED_NAK;
 		skipped(qp, pkt->psn, RC_SKIP_RESPONSE);
-		return false;
+		return inside ? VERDICT_READ_OUT_OF_ORDER : VERDICT_IMPLIED_NAK;
 	}
 	if ((pkt->opcode == RC_ATOMIC_ACK) != rc_wqe_atomic(wqe) ||
 		(aeth && AETH_KIND(pkt->syndrome) != AETH_ACK)) {
 		rc_sq_fail(qp, WC_BAD_RESP_ERR);
-		return false;
+		return VERDICT_RESPONSE;
 	}
-	return true;
+	return RC_PASSED;
 }
 
 /* Copy payload to byte `at` of the WQE's scatter list. @retval false  an lkey does not allow it */
@@ -444,10 +433,10 @@ complete_response(struct rc_qp *qp, const struct packet *pkt)
 	/* an Atomic's result: host byte order in memory (rc-transport 11) */
 	uint32_t at = 0, len = sizeof(pkt->atomic_orig);
 	const void *data = &pkt->atomic_orig;
+	enum verdict v = completer_check_response(qp, pkt);
 	struct rc_sq_wqe *wqe;
-	enum verdict v;
 
-	if (!completer_check_response(qp, pkt, &v))
+	if (v != RC_PASSED)
 		return v;
 	wqe = rc_sq_at(&qp->req, qp->req.ack);
 	if (wqe->opcode == WR_RDMA_READ) {

@@ -43,6 +43,9 @@
 /* Credit a QP gets per turn: two packets of the largest PMTU, or 16 of 64 bytes */
 #define RC_QUANTUM (2 * (MTU_MAX + RC_PACKET_COST))
 
+/* What a check of a packet returns if it passes; a verdict ends the packet's way */
+#define RC_PASSED VERDICT_COUNT
+
 #define RC_KNOWN_NONE UINT64_MAX /* no packet has this encapsulation */
 
 /*

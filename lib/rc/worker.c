@@ -149,42 +149,39 @@ pkey_violation(struct rc_qp *qp, const struct packet *pkt)
 
 /*
  * A packet with M 1 for an ARMED QP: the peer has migrated. If the packet is on the alternate path,
- * migrate (migrate.c). @retval true  migrated; check the packet against the QP's new path
+ * migrate (migrate.c): it is then to be checked against the QP's new path.
  */
-static bool
-migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+static enum verdict
+migration_verdict(struct rc_qp *qp, const struct packet *pkt)
 {
-	if (!qp->worker->config.icrc_unchecked && !wire_crc_ok(pkt, v))
-		return false;
+	enum verdict v;
+
+	if (!qp->worker->config.icrc_unchecked && !wire_crc_ok(pkt, &v))
+		return v;
 	if (!address_fits(&qp->attr.alt.av, pkt, false)) {
 		rc_migration_refused(qp);
-		*v = VERDICT_ADDRESS;
-		return false;
+		return VERDICT_ADDRESS;
 	}
-	if (!port_pkey_match(pkt->pkey, qp->attr.alt.pkey)) {
-		*v = pkey_violation(qp, pkt);
-		return false;
-	}
+	if (!port_pkey_match(pkt->pkey, qp->attr.alt.pkey))
+		return pkey_violation(qp, pkt);
 	rc_migrate(qp);
-	return true;
+	return RC_PASSED;
 }
 
 /* rc-transport 5.5 to 5.8. `known`, a constant: packet_known() is true. */
-static __rte_always_inline bool
-path_admits(struct rc_qp *qp, const struct packet *pkt, bool known, enum verdict *v)
+static __rte_always_inline enum verdict
+path_verdict(struct rc_qp *qp, const struct packet *pkt, bool known)
 {
-	if (unlikely(!address_fits(&qp->path.av, pkt, known))) {
-		*v = VERDICT_ADDRESS;
-		return false;
-	}
+	enum verdict v;
+
+	if (unlikely(!address_fits(&qp->path.av, pkt, known)))
+		return VERDICT_ADDRESS;
 	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
-	if (!qp->worker->config.icrc_unchecked && unlikely(!wire_crc_ok(pkt, v)))
-		return false;
-	if (!known && !port_pkey_match(pkt->pkey, qp->pkey)) {
-		*v = pkey_violation(qp, pkt);
-		return false;
-	}
-	return true;
+	if (!qp->worker->config.icrc_unchecked && unlikely(!wire_crc_ok(pkt, &v)))
+		return v;
+	if (!known && !port_pkey_match(pkt->pkey, qp->pkey))
+		return pkey_violation(qp, pkt);
+	return RC_PASSED;
 }
 
 /* The opcode is not of the QP's service class: process a CNP (congestion 2), drop others. */
@@ -197,7 +194,8 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 		return VERDICT_QP_TYPE;
 	if (!(rc_state_takes[qp->state] & RC_TAKES_REQUESTS))
 		return VERDICT_QP_STATE;
-	if (!path_admits(qp, pkt, false, &v))
+	v = path_verdict(qp, pkt, false);
+	if (v != RC_PASSED)
 		return v;
 	rc_count(qp, rcvd_pkts, 1);
 	rc_rp_notified(qp);
@@ -205,19 +203,18 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 }
 
 /* The packet's class, the QP's state, and migration */
-static bool
-state_admits(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+static enum verdict
+state_verdict(struct rc_qp *qp, const struct packet *pkt)
 {
 	bool response = pkt->op->flags & OP_RESPONSE;
 
-	if (OPCODE_CLASS(pkt->opcode) != OPCODE_RC) { /* rc-transport 5.4 */
-		*v = receive_cnp(qp, pkt);
-		return false;
-	}
-	*v = VERDICT_QP_STATE;
+	if (OPCODE_CLASS(pkt->opcode) != OPCODE_RC) /* rc-transport 5.4 */
+		return receive_cnp(qp, pkt);
 	if (!(rc_state_takes[qp->state] & (response ? RC_TAKES_RESPONSES : RC_TAKES_REQUESTS)))
-		return false;
-	return qp->mig_state != MIG_ARMED || !pkt->migreq || migration_request(qp, pkt, v);
+		return VERDICT_QP_STATE;
+	if (qp->mig_state == MIG_ARMED && pkt->migreq)
+		return migration_verdict(qp, pkt);
+	return RC_PASSED;
 }
 
 _Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 2 &&
@@ -255,46 +252,39 @@ packet_known(const struct rc_qp *qp, const struct packet *pkt)
 		likely(packet_word(pkt) == qp->known);
 }
 
-/* Check a packet (rc-transport 5). @retval false  *v is the verdict */
-static inline bool
-packet_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+/* All checks of rc-transport 5 from 5.4 on */
+static inline enum verdict
+packet_verdict(struct rc_qp *qp, const struct packet *pkt)
 {
-	if (!state_admits(qp, pkt, v) || !path_admits(qp, pkt, false, v))
-		return false;
+	enum verdict v = state_verdict(qp, pkt);
+
+	if (v == RC_PASSED)
+		v = path_verdict(qp, pkt, false);
+	if (v != RC_PASSED)
+		return v;
 	if (qp->mig_state == MIG_REARM && !pkt->migreq)
 		qp->mig_state = MIG_ARMED; /* the peer is at least in REARM too */
 	packet_remember(qp, pkt);
-	return true;
+	return RC_PASSED;
 }
 
-/*
- * @return VERDICT_COUNT: it is admitted. By value: a pointer to a local of rc_receive() would cost
- * each packet a stack canary.
- */
+/* By value: a pointer to a local of rc_receive() would cost each packet a stack canary. */
 static enum verdict __rte_noinline
 receive_unknown(struct rc_qp *qp, const struct packet *pkt)
 {
+	bool traced = qp->trace != NULL;
 	enum verdict v;
 
-	if (qp->trace != NULL)
+	if (traced)
 		rc_trace_received(qp, pkt);
-	if (packet_admitted(qp, pkt, &v)) {
-		if (qp->trace != NULL)
-			qp->worker->errors |= RC_RECORDS;
-		return VERDICT_COUNT;
-	}
-	if (qp->trace != NULL)
+	v = packet_verdict(qp, pkt);
+	if (!traced)
+		return v;
+	if (v == RC_PASSED)
+		qp->worker->errors |= RC_RECORDS; /* receive_done() adds the verdict */
+	else
 		rc_trace_verdict(qp->worker, v);
 	return v;
-}
-
-static inline bool
-packet_take(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
-{
-	if (likely(COMMON_CASE(packet_known(qp, pkt))))
-		return path_admits(qp, pkt, true, v);
-	*v = receive_unknown(qp, pkt);
-	return *v == VERDICT_COUNT;
 }
 
 static void __rte_noinline
@@ -329,7 +319,11 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	w->now = now;
 	if (unlikely(qp == NULL))
 		return VERDICT_QPN_UNKNOWN;
-	if (unlikely(!packet_take(qp, pkt, &v))) {
+	if (likely(COMMON_CASE(packet_known(qp, pkt))))
+		v = path_verdict(qp, pkt, true);
+	else
+		v = receive_unknown(qp, pkt);
+	if (unlikely(v != RC_PASSED)) {
 		rc_qp_check(qp);
 		return v;
 	}

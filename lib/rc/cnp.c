@@ -22,10 +22,10 @@ rc_congestion(struct rc_qp *qp)
 
 	put_bth_of(h.bytes, qp->bth, OPCODE_CNP, 0, 0, false);
 	h.bytes[BTH_RESV8A] = BTH_BECN; /* a CNP is the congestion notification (BECN) */
-	rc_count(qp, np_ecn_marked_roce_packets, 1);
+	rc_count(qp, np_ecn_marked_roce_packets);
 	/* if the sink is full the next packet with ECN CE tries again */
 	if (w->now < qp->next_cnp || !rc_send_bare(qp, &h, payload, sizeof(payload)))
 		return;
 	qp->next_cnp = w->now + rc_ns_to_time(w->dev, CNP_INTERVAL_NS);
-	rc_count(qp, np_cnp_sent, 1);
+	rc_count(qp, np_cnp_sent);
 }

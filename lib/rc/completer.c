@@ -187,7 +187,7 @@ skipped(struct rc_qp *qp, uint32_t psn, enum rc_skip kind)
 	struct rc_requester *req = &qp->req;
 	bool same = req->gap && rc_from_una(req, psn) >= rc_from_una(req, req->gap_psn[kind]);
 
-	rc_count(qp, implied_nak_seq_err, 1);
+	rc_count(qp, implied_nak_seq_err);
 	if (same || req->send_psn == req->una) {
 		req->gap_psn[kind] = psn;
 		return true;
@@ -270,7 +270,7 @@ rnr_nak(struct rc_qp *qp, uint8_t syndrome)
 	struct rc_requester *req = &qp->req;
 
 	if (req->rnr_left == 0) {
-		rc_count(qp, rnr_nak_retry_err, 1);
+		rc_count(qp, rnr_nak_retry_err);
 		rc_sq_fail(qp, WC_RNR_RETRY_EXC_ERR);
 		return;
 	}
@@ -286,13 +286,13 @@ fatal_nak(struct rc_qp *qp, uint8_t syndrome)
 	enum wc_status status;
 
 	if (syndrome == AETH_NAK_INVALID_REQUEST) {
-		rc_count(qp, req_remote_invalid_request, 1);
+		rc_count(qp, req_remote_invalid_request);
 		status = WC_REM_INV_REQ_ERR;
 	} else if (syndrome == AETH_NAK_REMOTE_ACCESS) {
-		rc_count(qp, req_remote_access_errors, 1);
+		rc_count(qp, req_remote_access_errors);
 		status = WC_REM_ACCESS_ERR;
 	} else {
-		rc_count(qp, req_remote_operation_errors, 1);
+		rc_count(qp, req_remote_operation_errors);
 		status = WC_REM_OP_ERR;
 	}
 	rc_sq_fail(qp, status);
@@ -310,8 +310,8 @@ complete_nak(struct rc_qp *qp, const struct packet *pkt)
 		return VERDICT_SYNDROME;
 	if (!psn_in_flight(&qp->req, pkt->psn))
 		return not_in_flight(&qp->req, pkt->psn);
-	rc_count(qp, rcvd_rnr_err, rnr);
-	rc_count(qp, rcvd_seq_err, sequence);
+	rc_add(qp, rcvd_rnr_err, rnr);
+	rc_add(qp, rcvd_seq_err, sequence);
 	if (rnr && qp->req.rnr_wait == RC_RNR_WAIT)
 		return VERDICT_STALE_NAK;
 	r = reach(qp, pkt->psn);
@@ -407,7 +407,7 @@ completer_response_used(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const str
 		req->rd_atomic--;
 	}
 	req->una = psn_add(req->una, 1);
-	rc_count(qp, rcvd_bytes, pkt->payload_len);
+	rc_add(qp, rcvd_bytes, pkt->payload_len);
 	requester_progress(qp);
 }
 

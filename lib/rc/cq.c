@@ -342,11 +342,11 @@ count_failure(struct rc_qp *qp, const struct wc *wc)
 	bool flushed = wc->status == WC_WR_FLUSH_ERR;
 
 	if ((wc->opcode & WC_RECV) != 0) {
-		rc_count(qp, resp_cqe_flush_error, flushed);
-		rc_count(qp, resp_cqe_error, !flushed);
+		rc_add(qp, resp_cqe_flush_error, flushed);
+		rc_add(qp, resp_cqe_error, !flushed);
 	} else {
-		rc_count(qp, req_cqe_flush_error, flushed);
-		rc_count(qp, req_cqe_error, !flushed);
+		rc_add(qp, req_cqe_flush_error, flushed);
+		rc_add(qp, req_cqe_error, !flushed);
 	}
 }
 

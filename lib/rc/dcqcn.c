@@ -125,10 +125,10 @@ rc_rp_notified(struct rc_qp *qp)
 
 	if (rp == NULL || qp->path.av.encap > ENCAP_ROCEV2_IPV6 ||
 		(rc_limited(qp) && now < rp->cut_at)) {
-		rc_count(qp, rp_cnp_ignored, 1);
+		rc_count(qp, rp_cnp_ignored);
 		return;
 	}
-	rc_count(qp, rp_cnp_handled, 1);
+	rc_count(qp, rp_cnp_handled);
 	if (rc_limited(qp))
 		rp_catch_up(qp);
 	else
@@ -162,7 +162,7 @@ rc_rp_may_send(struct rc_qp *qp)
 		return false;
 	if (now >= rp->next_send)
 		return true;
-	rc_count(qp, rp_rate_limited, 1);
+	rc_count(qp, rp_rate_limited);
 	rc_rp_rearm(qp);
 	return false;
 }

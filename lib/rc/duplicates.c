@@ -117,7 +117,7 @@ rc_duplicate(struct rc_qp *qp, const struct packet *pkt)
 
 	if (!(flags & OP_REQUEST))
 		return VERDICT_OPCODE;
-	rc_count(qp, duplicate_request, 1);
+	rc_count(qp, duplicate_request);
 	rc_charge(qp, pkt);
 	if (flags & OP_READ)
 		return duplicate_read(qp, pkt);

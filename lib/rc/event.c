@@ -7,10 +7,20 @@
 #include "rc/qp.h"
 
 void
+rc_event_pass(const struct rc_worker *w, const struct event *ev)
+{
+	if (w->config.event != NULL)
+		w->config.event(w->config.event_arg, ev);
+}
+
+void
 rc_event(struct rc_worker *w, enum event_type type, uint32_t element)
 {
-	struct event ev = { .type = type, .element = element };
+	rc_event_pass(w, &(struct event){ .type = type, .element = element });
+}
 
-	if (w->config.event != NULL)
-		w->config.event(w->config.event_arg, &ev);
+void
+rc_qp_event(struct rc_qp *qp, enum event_type type)
+{
+	rc_event(qp->worker, type, qp->qpn);
 }

@@ -18,7 +18,7 @@ rc_qp_error(struct rc_qp *qp)
 	rc_requester_flush(qp);
 	rc_responder_flush(qp);
 	if (qp->srq != NULL)
-		rc_event(qp->worker, EVENT_QP_LAST_WQE_REACHED, qp->qpn);
+		rc_qp_event(qp, EVENT_QP_LAST_WQE_REACHED);
 }
 
 void
@@ -40,8 +40,7 @@ rc_qp_failed(struct rc_qp *qp)
 		rc_trace_failed(qp);
 	ev.failure = *why;
 	ev.steps = qp->trace;
-	if (qp->worker->config.event != NULL)
-		qp->worker->config.event(qp->worker->config.event_arg, &ev);
+	rc_event_pass(qp->worker, &ev);
 	rc_qp_error(qp);
 }
 
@@ -55,8 +54,8 @@ rc_cq_overruns(struct rc_worker *w)
 		if (qp->state == QPS_RESET || qp->state == QPS_ERR ||
 			!(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
 			continue;
-		rc_event(w, EVENT_QP_FATAL, qp->qpn);
-		rc_count(qp, cq_overrun, 1);
+		rc_qp_event(qp, EVENT_QP_FATAL);
+		rc_count(qp, cq_overrun);
 		rc_fail(qp,
 			(struct qp_failure){ .verdict = VERDICT_COUNT,
 				.reason = QP_FAILURE_CQ_OVERRUN });

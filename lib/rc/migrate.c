@@ -121,8 +121,8 @@ rc_migrate(struct rc_qp *qp)
 	rc_qp_changed(qp);
 	rc_requester_migrated(qp);
 	rc_rp_release(qp);
-	rc_count(qp, path_migrations, 1);
-	rc_event(qp->worker, EVENT_PATH_MIG, qp->qpn);
+	rc_count(qp, path_migrations);
+	rc_qp_event(qp, EVENT_PATH_MIG);
 }
 
 void
@@ -131,5 +131,5 @@ rc_migration_refused(struct rc_qp *qp)
 	if (qp->mig_err)
 		return;
 	qp->mig_err = true;
-	rc_event(qp->worker, EVENT_PATH_MIG_ERR, qp->qpn);
+	rc_qp_event(qp, EVENT_PATH_MIG_ERR);
 }

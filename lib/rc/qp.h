@@ -156,11 +156,12 @@ struct rc_worker {
 };
 
 /** Add to a counter of the QP, and of its worker and port. */
-#define rc_count(qp, field, n)                                                                     \
+#define rc_add(qp, field, n)                                                                       \
 	do {                                                                                       \
 		(qp)->counters.field += (n);                                                       \
 		(qp)->totals->field += (n);                                                        \
 	} while (0)
+#define rc_count(qp, field) rc_add(qp, field, 1)
 
 /** Call when the QP has another worker or port. */
 static inline void
@@ -315,7 +316,9 @@ void rc_migrate(struct rc_qp *qp);
 void rc_migration_refused(struct rc_qp *qp);
 
 /* event.c */
+void rc_event_pass(const struct rc_worker *w, const struct event *ev);
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
+void rc_qp_event(struct rc_qp *qp, enum event_type type);
 
 /** A WQE was taken from the SRQ: raise EVENT_SRQ_LIMIT_REACHED if armed and due. */
 static inline void

@@ -26,10 +26,10 @@ bool
 rc_send_bare(struct rc_qp *qp, const struct tx_headers *bth, const void *payload, uint32_t len)
 {
 	if (!tx_send(qp->worker->tx, &qp->path, bth, BTH_LEN, payload, len)) {
-		rc_count(qp, tx_stall, 1);
+		rc_count(qp, tx_stall);
 		return false;
 	}
-	rc_count(qp, sent_pkts, 1);
+	rc_count(qp, sent_pkts);
 	return true;
 }
 

@@ -49,11 +49,11 @@ static void
 count_refusal(struct rc_qp *qp, const struct refusal *how)
 {
 	if (how->status == WC_LOC_LEN_ERR)
-		rc_count(qp, resp_local_length_error, 1);
+		rc_count(qp, resp_local_length_error);
 	else if (how->syndrome == AETH_NAK_INVALID_REQUEST)
-		rc_count(qp, resp_invalid_requests, 1);
+		rc_count(qp, resp_invalid_requests);
 	else if (how->syndrome == AETH_NAK_REMOTE_ACCESS)
-		rc_count(qp, resp_remote_access_errors, 1);
+		rc_count(qp, resp_remote_access_errors);
 }
 
 /*
@@ -78,10 +78,9 @@ responder_refuse(struct rc_qp *qp, const struct packet *pkt, enum qp_failure_rea
 	if (r->wqe_taken)
 		rc_retire_wqe(qp, wc, false);
 	if (!uses)
-		rc_event(qp->worker,
+		rc_qp_event(qp,
 			how->syndrome == AETH_NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR
-								: EVENT_QP_REQ_ERR,
-			qp->qpn);
+								: EVENT_QP_REQ_ERR);
 	rc_fail(qp,
 		(struct qp_failure){ .psn = pkt->psn,
 			.expected = r->epsn,
@@ -108,7 +107,7 @@ not_expected(struct rc_qp *qp, const struct packet *pkt)
 	/* after an RNR NAK, only a request at ePSN may be NAKed (seed 001, rc-cases) */
 	if (r->rnr_sent)
 		return VERDICT_RNR_WAIT;
-	rc_count(qp, out_of_sequence, 1);
+	rc_count(qp, out_of_sequence);
 	/* one sequence NAK until the expected PSN arrives (seed 001) */
 	if (r->nak_sent)
 		return VERDICT_OUT_OF_SEQUENCE;
@@ -127,7 +126,7 @@ ask_for_receives(struct rc_qp *qp)
 	if (qp->rq->missed_at == qp->rq->head)
 		return; /* raised already, and nothing was posted since */
 	qp->rq->missed_at = qp->rq->head;
-	rc_event(qp->worker, EVENT_RQ_EMPTY, qp->qpn);
+	rc_qp_event(qp, EVENT_RQ_EMPTY);
 }
 
 static enum verdict

@@ -31,7 +31,7 @@ has_credit(struct rc_qp *qp, const struct rc_sq_wqe *wqe)
 		!needs_credit(wqe))
 		return true;
 	if (!req->credit_stalled)
-		rc_count(qp, credit_stall, 1);
+		rc_count(qp, credit_stall);
 	req->credit_stalled = true;
 	return false;
 }
@@ -214,7 +214,7 @@ requester_sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint3
 	struct rc_requester *req = &qp->req;
 
 	if (!only && unlikely(rc_retrying(req)))
-		rc_count(qp, retransmitted_pkts, 1);
+		rc_count(qp, retransmitted_pkts);
 	else
 		req->next_psn = next;
 	if (only || next == psn_add(wqe->last_psn, 1))
@@ -433,7 +433,7 @@ send_requests(struct rc_qp *qp, unsigned int budget)
 		if (likely(s == SENT)) {
 			n++;
 		} else if (s == SENT_SINK_FULL) {
-			rc_count(qp, tx_stall, 1);
+			rc_count(qp, tx_stall);
 			return n;
 		} else if (s != SENT_NOTHING) {
 			if (s == SENT_FAILED)
@@ -454,8 +454,8 @@ rc_request(struct rc_qp *qp, unsigned int budget)
 	unsigned int n = send_requests(qp, budget);
 
 	if (n > 0) { /* the credit used gives the payload bytes: requester_sent() */
-		rc_count(qp, sent_pkts, n);
-		rc_count(qp, sent_bytes, (uint32_t)(credit - qp->credit) - n * RC_PACKET_COST);
+		rc_add(qp, sent_pkts, n);
+		rc_add(qp, sent_bytes, (uint32_t)(credit - qp->credit) - n * RC_PACKET_COST);
 	}
 	return n;
 }

@@ -356,7 +356,7 @@ execute_send(struct resp_ctx *c)
 	unsigned int i;
 
 	if (c->shape.flags & OP_FIRST)
-		rc_count(c->qp, rx_send_requests, 1);
+		rc_count(c->qp, rx_send_requests);
 	if (c->shape.common) {
 		copy_payload(c->piece[0].host, from, c->piece[0].len);
 		return;
@@ -384,7 +384,7 @@ execute_write(struct resp_ctx *c)
 	if (first) {
 		r->write_rkey = pkt->rkey;
 		r->write_dmalen = pkt->dmalen;
-		rc_count(c->qp, rx_write_requests, 1);
+		rc_count(c->qp, rx_write_requests);
 	}
 	r->write_va = (first ? pkt->va : r->write_va) + c->len;
 	r->write_done = (first ? 0 : r->write_done) + c->len;
@@ -423,7 +423,7 @@ execute(struct resp_ctx *c)
 		execute_write(c);
 	if (unlikely(r->saved_count > 0))
 		rc_saved_expire(r);
-	rc_count(c->qp, rcvd_bytes, c->len);
+	rc_add(c->qp, rcvd_bytes, c->len);
 }
 
 /* The last packet of a message that took a receive WQE completes it. */
@@ -473,7 +473,7 @@ responder_acknowledge(struct resp_ctx *c)
 		r->ack.owed = true;
 		r->ack.first = c->pkt->psn;
 	} else if (likely(!each)) {
-		rc_count(qp, ack_deferred, 1);
+		rc_count(qp, ack_deferred);
 	}
 	r->ack.last = c->pkt->psn;
 	r->ack.msn = r->msn;

@@ -66,7 +66,7 @@ saved_add(struct rc_qp *qp, uint32_t psn, uint32_t packets)
 	if (unlikely(qp->ack_per_packet))
 		s->ack = r->ack;
 	else if (r->ack.owed)
-		rc_count(qp, ack_deferred, 1);
+		rc_count(qp, ack_deferred);
 	r->ack.owed = false;
 	r->saved_due = true;
 	rc_want(qp, WORK_RESPOND);
@@ -88,7 +88,7 @@ rc_read_accepted(struct rc_qp *qp, const struct packet *pkt, uint32_t packets)
 	s->next_psn = pkt->psn;
 	s->end_psn = s->last_psn;
 	rc_saved_expire(&qp->resp);
-	rc_count(qp, rx_read_requests, 1);
+	rc_count(qp, rx_read_requests);
 }
 
 void
@@ -99,7 +99,7 @@ rc_atomic_accepted(struct rc_qp *qp, const struct packet *pkt, uint8_t *host)
 	s->atomic = true;
 	s->result = rc_atomic(host, pkt->opcode, pkt->compare, pkt->swap_add);
 	rc_saved_expire(&qp->resp);
-	rc_count(qp, rx_atomic_requests, 1);
+	rc_count(qp, rx_atomic_requests);
 }
 
 /* --- sending --- */
@@ -142,13 +142,13 @@ response_emit(struct answer *a, const struct response *r, uint8_t headers, const
 	if (headers & HDR_ATOMICACK)
 		p = put_atomicack(p, r->atomic_orig);
 	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, p - h.bytes, payload, len))) {
-		rc_count(qp, tx_stall, 1);
+		rc_count(qp, tx_stall);
 		return false;
 	}
 	a->sent++;
 	a->credit -= (int32_t)(RC_PACKET_COST + len);
-	rc_count(qp, sent_pkts, 1);
-	rc_count(qp, sent_bytes, len);
+	rc_count(qp, sent_pkts);
+	rc_add(qp, sent_bytes, len);
 	return true;
 }
 
@@ -203,9 +203,9 @@ send_nak(struct answer *a)
 	if (!send_aeth(a, r->nak, r->nak_psn, r->msn))
 		return false;
 	if (AETH_KIND(r->nak) == AETH_RNR_NAK)
-		rc_count(a->qp, send_rnr_err, 1);
+		rc_count(a->qp, send_rnr_err);
 	else if (r->nak == AETH_NAK_PSN_SEQUENCE)
-		rc_count(a->qp, send_seq_err, 1);
+		rc_count(a->qp, send_seq_err);
 	r->nak = 0;
 	return true;
 }
@@ -243,11 +243,11 @@ read_refused(struct rc_qp *qp, struct rc_saved *s)
 		rc_saved_at(r, i)->ack.owed = false;
 	}
 	r->ack.owed = false;
-	rc_count(qp, resp_remote_access_errors, 1);
+	rc_count(qp, resp_remote_access_errors);
 	rc_owe_nak(qp, AETH_NAK_REMOTE_ACCESS, psn);
 	if (qp->state == QPS_ERR)
 		return; /* an earlier fatal NAK, owed after this Read, moved the QP to ERR */
-	rc_event(qp->worker, EVENT_QP_ACCESS_ERR, qp->qpn);
+	rc_qp_event(qp, EVENT_QP_ACCESS_ERR);
 	rc_fail(qp,
 		(struct qp_failure){ .psn = psn,
 			.expected = psn,

@@ -15,7 +15,7 @@ rc_rewind(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
-	rc_count(qp, completer_retry_err, 1);
+	rc_count(qp, completer_retry_err);
 	req->send = req->ack;
 	req->send_psn = req->round_psn = req->una;
 	req->timing = false; /* until something is sent again */
@@ -33,7 +33,7 @@ rc_retry(struct rc_qp *qp)
 	} else if (qp->mig_state == MIG_ARMED) {
 		rc_migrate(qp);
 	} else {
-		rc_count(qp, retry_exceeded_err, 1);
+		rc_count(qp, retry_exceeded_err);
 		rc_sq_fail(qp, WC_RETRY_EXC_ERR);
 		return false;
 	}
@@ -55,7 +55,7 @@ rc_requester_timer(struct timer *t, uint64_t now)
 		rc_want(qp, WORK_REQUEST);
 	} else if (req->timing) {
 		req->timing = false;
-		rc_count(qp, local_ack_timeout_err, 1);
+		rc_count(qp, local_ack_timeout_err);
 		rc_retry(qp);
 	}
 	rc_step_done(qp);

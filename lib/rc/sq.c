@@ -286,7 +286,7 @@ tell_drained(struct rc_qp *qp)
 {
 	if (qp->state == QPS_SQD && qp->req.drain_notify && rc_requester_drained(qp)) {
 		qp->req.drain_notify = false;
-		rc_event(qp->worker, EVENT_SQ_DRAINED, qp->qpn);
+		rc_qp_event(qp, EVENT_SQ_DRAINED);
 	}
 }
 

@@ -197,7 +197,7 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 	v = path_verdict(qp, pkt, false);
 	if (v != RC_PASSED)
 		return v;
-	rc_count(qp, rcvd_pkts, 1);
+	rc_count(qp, rcvd_pkts);
 	rc_rp_notified(qp);
 	return VERDICT_CNP;
 }
@@ -291,7 +291,7 @@ static void __rte_noinline
 qp_established(struct rc_qp *qp)
 {
 	qp->comm_est = true;
-	rc_event(qp->worker, EVENT_COMM_EST, qp->qpn);
+	rc_qp_event(qp, EVENT_COMM_EST);
 }
 
 /* The end of a step that leaves more to do than common ones. */
@@ -328,7 +328,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 		return v;
 	}
 
-	rc_count(qp, rcvd_pkts, 1);
+	rc_count(qp, rcvd_pkts);
 	if (unlikely(pkt->ecn_ce))
 		rc_congestion(qp);
 	if (pkt->op->flags & OP_RESPONSE) {

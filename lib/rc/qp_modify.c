@@ -7,6 +7,7 @@
  * (rc-transport 11).
  */
 
+#include "base/line.h"
 #include "rc/check.h"
 #include "rc/failure.h"
 
@@ -43,27 +44,21 @@ static const char *const attr_names[] = { "STATE", "CUR_STATE", "EN_SQD_ASYNC_NO
 
 /* --- error texts --- */
 
-static const char *
-add_name(char *buf, size_t size, const char *name)
+static void
+add_name(struct line *l, const char *name)
 {
-	size_t len = strlen(buf);
-
-	snprintf(buf + len, size - len, "%s%s", len != 0 ? ", " : "", name);
-	return buf;
+	line_put(l, "%s%s", l->used != 0 ? ", " : "", name);
 }
 
-static const char *
-mask_names(uint32_t mask, char *buf, size_t size)
+static void
+add_names(struct line *l, uint32_t mask)
 {
 	unsigned int i;
 
-	buf[0] = '\0';
 	for (i = 0; i < 32; i++) {
 		if (mask & (1u << i))
-			add_name(buf, size,
-				i < RTE_DIM(attr_names) ? attr_names[i] : "unknown bit");
+			add_name(l, i < RTE_DIM(attr_names) ? attr_names[i] : "unknown bit");
 	}
-	return buf;
 }
 
 static const struct transition *
@@ -80,11 +75,12 @@ static int
 not_allowed(enum qp_state from, enum qp_state to, struct error *err)
 {
 	char names[64] = "";
+	struct line l = { names, sizeof(names), 0 };
 	unsigned int s;
 
 	for (s = 0; s < QPS_COUNT; s++) {
 		if (find_transition(from, s)->allowed)
-			add_name(names, sizeof(names), qp_state_name(s));
+			add_name(&l, qp_state_name(s));
 	}
 	return error_set(err, EINVAL, "modify %s to %s: not allowed; from %s: %s",
 		qp_state_name(from), qp_state_name(to), qp_state_name(from), names);
@@ -97,6 +93,7 @@ check_mask(enum qp_state from, enum qp_state to, uint32_t mask, struct error *er
 	uint32_t wrong = t->required & ~mask;
 	const char *how = "missing";
 	char names[160];
+	struct line l = { names, sizeof(names), 0 };
 
 	if (!t->allowed)
 		return not_allowed(from, to, err);
@@ -106,11 +103,24 @@ check_mask(enum qp_state from, enum qp_state to, uint32_t mask, struct error *er
 	}
 	if (wrong == 0)
 		return 0;
+	add_names(&l, wrong);
 	return error_set(err, EINVAL, "modify %s to %s: %s %s", qp_state_name(from),
-		qp_state_name(to), how, mask_names(wrong, names, sizeof(names)));
+		qp_state_name(to), how, names);
 }
 
 /* --- ranges --- */
+
+/* Attributes that are one number: X(bit, field, min, max), where l are the device's limits */
+#define RC_NUMBERS(X)                                                                              \
+	X(TIMEOUT, timeout, 0, 31)                                                                 \
+	X(RETRY_CNT, retry_cnt, 0, 7)                                                              \
+	X(RNR_RETRY, rnr_retry, 0, 7)                                                              \
+	X(MIN_RNR_TIMER, min_rnr_timer, 0, 31)                                                     \
+	X(RQ_PSN, rq_psn, 0, PSN_MASK)                                                             \
+	X(SQ_PSN, sq_psn, 0, PSN_MASK)                                                             \
+	X(DEST_QPN, dest_qp_num, 1, 0xFFFFFE)                                                      \
+	X(MAX_QP_RD_ATOMIC, max_rd_atomic, 0, l->max_rd_atomic)                                    \
+	X(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, 0, l->max_rd_atomic)
 
 static int
 check_av(const struct av *av, const char *of, struct error *err)
@@ -135,23 +145,14 @@ check_av(const struct av *av, const char *of, struct error *err)
 	return 0;
 }
 
+#define RANGE_OF(bit, field, min, max) { mask & A(bit), #field, a->field, min, max },
+
 static int
 check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, struct error *err)
 {
 	const struct rc_limits *l = &qp->worker->dev->limits;
 	const struct rc_range ranges[] = {
-		{ mask & A(TIMEOUT), "timeout", a->timeout, 0, 31 },
-		{ mask & A(RETRY_CNT), "retry_cnt", a->retry_cnt, 0, 7 },
-		{ mask & A(RNR_RETRY), "rnr_retry", a->rnr_retry, 0, 7 },
-		{ mask & A(MIN_RNR_TIMER), "min_rnr_timer", a->min_rnr_timer, 0, 31 },
-		{ mask & A(RQ_PSN), "rq_psn", a->rq_psn, 0, PSN_MASK },
-		{ mask & A(SQ_PSN), "sq_psn", a->sq_psn, 0, PSN_MASK },
-		{ mask & A(DEST_QPN), "dest_qp_num", a->dest_qp_num, 1, 0xFFFFFE },
-		{ mask & A(MAX_QP_RD_ATOMIC), "max_rd_atomic", a->max_rd_atomic, 0,
-			l->max_rd_atomic },
-		{ mask & A(MAX_DEST_RD_ATOMIC), "max_dest_rd_atomic", a->max_dest_rd_atomic, 0,
-			l->max_rd_atomic },
-		{ mask & A(ALT_PATH), "alt_timeout", a->alt.timeout, 0, 31 },
+		{ mask & A(ALT_PATH), "alt_timeout", a->alt.timeout, 0, 31 }, RC_NUMBERS(RANGE_OF)
 	};
 	const uint32_t access = MEM_ACCESS_REMOTE | MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND;
 	int rc = rc_check_ranges(ranges, RTE_DIM(ranges), "", err);
@@ -186,6 +187,8 @@ check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, stru
 			qp->attr.field = a->field;                                                 \
 	} while (0)
 
+#define TAKE_NUMBER(bit, field, min, max) TAKE(bit, field);
+
 static void
 take_attrs(struct rc_qp *qp, const struct qp_attr *a, uint32_t mask)
 {
@@ -198,15 +201,7 @@ take_attrs(struct rc_qp *qp, const struct qp_attr *a, uint32_t mask)
 	TAKE(AV, sgid_index);
 	TAKE(AV, src_path_bits);
 	TAKE(PATH_MTU, path_mtu);
-	TAKE(TIMEOUT, timeout);
-	TAKE(RETRY_CNT, retry_cnt);
-	TAKE(RNR_RETRY, rnr_retry);
-	TAKE(MIN_RNR_TIMER, min_rnr_timer);
-	TAKE(MAX_QP_RD_ATOMIC, max_rd_atomic);
-	TAKE(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
-	TAKE(RQ_PSN, rq_psn);
-	TAKE(SQ_PSN, sq_psn);
-	TAKE(DEST_QPN, dest_qp_num);
+	RC_NUMBERS(TAKE_NUMBER)
 	TAKE(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
 	TAKE(ALT_PATH, alt);
 

@@ -39,28 +39,23 @@ check_init(const struct rc_dev *dev, const struct qp_init_attr *attr, struct err
 	return rc_check_ranges(ranges, RTE_DIM(ranges), "", err);
 }
 
-/* An SRQ and its QPs must be on the same worker. */
 static int
-attach_srq(struct rc_worker *w, struct rc_qp *qp, uint32_t srqn, struct error *err)
-{
-	qp->srq = rc_srq_find(w, srqn);
-	if (qp->srq == NULL)
-		return rc_no_srq(w, srqn, err);
-	qp->srq->users++;
-	qp->rq = &qp->srq->rq;
-	return 0;
-}
-
-static int
-attach_rq(struct rc_worker *w, struct rc_qp *qp, struct error *err)
+attach_rq(struct rc_qp *qp, struct error *err)
 {
 	const struct qp_init_attr *attr = &qp->init;
 
-	if (attr->srq != RC_NO_SRQ)
-		return attach_srq(w, qp, attr->srq, err);
-	qp->rq = &qp->own_rq;
-	rc_rq_init(qp->rq, attr->pd, attr->cap.max_recv_wr, attr->cap.max_recv_sge,
-		(uint8_t *)(qp + 1));
+	if (attr->srq == RC_NO_SRQ) {
+		qp->rq = &qp->own_rq;
+		rc_rq_init(qp->rq, attr->pd, attr->cap.max_recv_wr, attr->cap.max_recv_sge,
+			(uint8_t *)(qp + 1));
+		return 0;
+	}
+	/* an SRQ and its QPs must be on the same worker */
+	qp->srq = rc_srq_find(qp->worker, attr->srq);
+	if (qp->srq == NULL)
+		return rc_no_srq(qp->worker, attr->srq, err);
+	qp->srq->users++;
+	qp->rq = &qp->srq->rq;
 	return 0;
 }
 
@@ -125,7 +120,6 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 			attr->cap.max_send_wr, attr->cap.max_recv_wr);
 	}
 	qp->worker = w;
-	rc_choose_totals(qp);
 	qp->pd = attr->pd;
 	qp->init = *attr;
 	qp->ack_per_packet = attr->ack_per_packet;
@@ -135,12 +129,10 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	rc_migration_reset(qp);
 	rc_qp_changed(qp);
 	rc = rc_cq_hold(w, attr->send_cq, "send_cq", &qp->send_cq, err);
-	if (rc != 0)
-		goto fail;
-	rc = rc_cq_hold(w, attr->recv_cq, "recv_cq", &qp->recv_cq, err);
-	if (rc != 0)
-		goto fail;
-	rc = attach_rq(w, qp, err);
+	if (rc == 0)
+		rc = rc_cq_hold(w, attr->recv_cq, "recv_cq", &qp->recv_cq, err);
+	if (rc == 0)
+		rc = attach_rq(qp, err);
 	if (rc != 0)
 		goto fail;
 	rc_requester_create(qp, (uint8_t *)(qp + 1) + rq_bytes(attr));
@@ -150,7 +142,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 		error_set(err, ENOMEM, "no memory for a rate limiter");
 		goto fail;
 	}
-	rc = rc_slot_take(w, qp);
+	rc = rc_slot_take(qp);
 	if (rc != 0) {
 		error_set_limit(err, ENOSPC,
 			"all %u queue pairs that worker %u can make are in use (limits.max_qp)",
@@ -195,11 +187,9 @@ rc_qp_unlink(struct rc_qp *qp)
 void
 rc_qp_free(struct rc_qp *qp)
 {
-	struct rc_worker *w = qp->worker;
-
-	rc_slot_release(w, qp);
+	rc_slot_release(qp);
 	rc_qp_unlink(qp);
-	mem_qp_gone(w->mem, qp->qpn);
+	mem_qp_gone(qp->worker->mem, qp->qpn);
 	qp_release(qp);
 }
 
@@ -312,37 +302,25 @@ rc_av_follow(struct av *av, const struct port_attr *port, uint16_t sgid_index,
 		av->sgid = port->gid[sgid_index].gid;
 }
 
-/* Look up the QP's P_Key, GID and LID in the port's tables again. */
-static void
-qp_follow_port(struct rc_qp *qp, const struct port_attr *port)
-{
-	struct qp_attr *a = &qp->attr;
-
-	a->pkey = rc_port_pkey(port, a->pkey_index);
-	qp->pkey = a->pkey;
-	if (qp->state == QPS_INIT)
-		return; /* no path yet */
-	rc_av_follow(&a->av, port, a->sgid_index, a->src_path_bits);
-	rc_qp_path(qp);
-	rc_qp_changed(qp);
-}
-
-static void
-qp_follow_alt_port(struct rc_qp *qp, const struct port_attr *port)
-{
-	struct qp_attr *a = &qp->attr;
-
-	a->alt.pkey = rc_port_pkey(port, a->alt.pkey_index);
-	rc_av_follow(&a->alt.av, port, a->alt.sgid_index, a->alt.src_path_bits);
-}
-
+/* Look up the QP's P_Keys, GIDs and LIDs in the port's tables again. */
 static void
 path_changed(struct rc_qp *qp, uint16_t port, const struct port_attr *attr)
 {
-	if (qp->attr.port == port && qp->state != QPS_RESET)
-		qp_follow_port(qp, attr);
-	if (qp->alt_loaded && qp->attr.alt.port == port)
-		qp_follow_alt_port(qp, attr);
+	struct qp_attr *a = &qp->attr;
+
+	if (a->port == port && qp->state != QPS_RESET) {
+		a->pkey = rc_port_pkey(attr, a->pkey_index);
+		qp->pkey = a->pkey;
+		if (qp->state != QPS_INIT) { /* it has a path */
+			rc_av_follow(&a->av, attr, a->sgid_index, a->src_path_bits);
+			rc_qp_path(qp);
+			rc_qp_changed(qp);
+		}
+	}
+	if (qp->alt_loaded && a->alt.port == port) {
+		a->alt.pkey = rc_port_pkey(attr, a->alt.pkey_index);
+		rc_av_follow(&a->alt.av, attr, a->alt.sgid_index, a->alt.src_path_bits);
+	}
 	rc_qp_check(qp);
 }
 

@@ -73,72 +73,72 @@ rc_dev_reload_limits(struct rc_dev *dev, const struct rc_limits *limits)
 	rc_limits_reload(&dev->limits, limits);
 }
 
+/* The device and its tables are one allocation. Here is their order. */
+static size_t
+tables_bytes(const struct rc_limits *l)
+{
+	size_t of_qp = sizeof(struct rc_qp *) + 2 * sizeof(uint32_t) + sizeof(uint8_t);
+	size_t of_srq = sizeof(struct rc_srq *) + sizeof(uint8_t);
+
+	return l->max_qp * of_qp + l->max_cq * sizeof(struct rc_cq *) + l->max_srq * of_srq;
+}
+
+static void
+place_tables(struct rc_dev *dev)
+{
+	const struct rc_limits *l = &dev->limits;
+
+	dev->qps = (struct rc_qp **)(dev + 1);
+	dev->cqs = (struct rc_cq **)(dev->qps + l->max_qp);
+	dev->srqs = (struct rc_srq **)(dev->cqs + l->max_cq);
+	dev->qpns = (uint32_t *)(dev->srqs + l->max_srq);
+	dev->slot_links = dev->qpns + l->max_qp;
+	dev->owners = (uint8_t *)(dev->slot_links + l->max_qp);
+	dev->srq_owners = dev->owners + l->max_qp;
+	memset(dev->owners, RC_NO_OWNER, l->max_qp + l->max_srq);
+}
+
 struct rc_dev *
 rc_dev_create(const struct rc_dev_config *config)
 {
 	const struct allocator *a = config->alloc;
+	const struct rc_limits *l = &config->limits;
 	struct rc_dev *dev;
 
 	RTE_ASSERT(a != NULL && a->alloc != NULL);
-	if (!limits_ok(&config->limits) || config->workers == 0 ||
-		config->workers > RC_WORKERS_MAX || config->hz == 0)
+	if (!limits_ok(l) || config->workers == 0 || config->workers > RC_WORKERS_MAX ||
+		config->hz == 0)
 		return NULL;
-	dev = mem_zalloc(a, sizeof(*dev), CACHE_LINE);
+	dev = mem_zalloc(a, sizeof(*dev) + tables_bytes(l), CACHE_LINE);
 	if (dev == NULL)
 		return NULL;
-	dev->limits = config->limits;
+	dev->limits = *l;
 	dev->workers = config->workers;
 	dev->hz = config->hz;
 	dev->alloc = a;
 	dev->rng = config->rng;
 	dev->mem = config->mem;
 	dev->rp_times = rc_rp_times(dev);
-	dev->slot_bits = __builtin_ctz(config->limits.max_qp);
-	dev->slot_mask = config->limits.max_qp - 1;
-	dev->owners = mem_zalloc(a, dev->limits.max_qp, CACHE_LINE);
-	dev->qps = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qps), CACHE_LINE);
-	dev->qpns = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qpns), CACHE_LINE);
-	dev->slot_links = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->slot_links), CACHE_LINE);
-	dev->cqs = mem_zalloc(a, dev->limits.max_cq * sizeof(*dev->cqs), CACHE_LINE);
-	/* + 1: max_srq may be 0, and a table is never NULL */
-	dev->srqs = mem_zalloc(a, (dev->limits.max_srq + 1) * sizeof(*dev->srqs), CACHE_LINE);
-	dev->srq_owners = mem_zalloc(a, dev->limits.max_srq + 1, CACHE_LINE);
-	if (dev->owners == NULL || dev->qps == NULL || dev->qpns == NULL ||
-		dev->slot_links == NULL || dev->cqs == NULL || dev->srqs == NULL ||
-		dev->srq_owners == NULL) {
-		rc_dev_destroy(dev);
-		return NULL;
-	}
-	memset(dev->owners, RC_NO_OWNER, dev->limits.max_qp);
-	memset(dev->srq_owners, RC_NO_OWNER, dev->limits.max_srq + 1);
+	dev->slot_bits = __builtin_ctz(l->max_qp);
+	dev->slot_mask = l->max_qp - 1;
+	place_tables(dev);
 	return dev;
 }
 
 void
 rc_dev_destroy(struct rc_dev *dev)
 {
-	const struct allocator *a;
 	uint32_t i;
 
 	if (dev == NULL)
 		return;
-	a = dev->alloc;
 	for (i = 0; i < dev->workers; i++)
 		rc_worker_destroy(dev->worker[i]);
 	for (i = 0; i < dev->workers; i++)
 		slab_destroy(dev->slabs[i]);
-	if (dev->cqs != NULL) {
-		for (i = 0; i < dev->limits.max_cq; i++)
-			rc_cq_destroy(dev, i, NULL);
-	}
-	mem_free(a, dev->owners);
-	mem_free(a, dev->qps);
-	mem_free(a, dev->qpns);
-	mem_free(a, dev->slot_links);
-	mem_free(a, dev->cqs);
-	mem_free(a, dev->srqs);
-	mem_free(a, dev->srq_owners);
-	mem_free(a, dev);
+	for (i = 0; i < dev->limits.max_cq; i++)
+		rc_cq_destroy(dev, i, NULL);
+	mem_free(dev->alloc, dev);
 }
 
 int
@@ -154,33 +154,20 @@ rc_owner(const struct rc_dev *dev, uint32_t qpn)
 struct rc_slots *
 rc_slots_create(struct rc_dev *dev, unsigned int worker)
 {
-	struct rc_slots *s = mem_zalloc(dev->alloc, sizeof(*s), CACHE_LINE);
-	uint32_t slot;
+	/* the slots whose rc_slot_home() is the worker */
+	uint32_t slot, size = (dev->limits.max_qp + dev->workers - 1 - worker) / dev->workers;
+	struct rc_slots *s;
 
+	s = mem_zalloc(dev->alloc, sizeof(*s) + 2 * (size_t)size * sizeof(*s->free), CACHE_LINE);
 	if (s == NULL)
 		return NULL;
-	/* the slots whose rc_slot_home() is the worker */
-	s->size = (dev->limits.max_qp + dev->workers - 1 - worker) / dev->workers;
+	s->size = size;
 	s->returned = RC_NO_SLOT;
-	s->free = mem_zalloc(dev->alloc, (s->size + 1) * sizeof(*s->free), CACHE_LINE);
-	s->resting = mem_zalloc(dev->alloc, (s->size + 1) * sizeof(*s->resting), CACHE_LINE);
-	if (s->free == NULL || s->resting == NULL) {
-		rc_slots_destroy(dev, s);
-		return NULL;
-	}
+	s->free = (uint32_t *)(s + 1);
+	s->resting = s->free + size;
 	for (slot = worker; slot < dev->limits.max_qp; slot += dev->workers)
 		s->free[s->free_count++] = slot;
 	return s;
-}
-
-void
-rc_slots_destroy(struct rc_dev *dev, struct rc_slots *s)
-{
-	if (s == NULL)
-		return;
-	mem_free(dev->alloc, s->free);
-	mem_free(dev->alloc, s->resting);
-	mem_free(dev->alloc, s);
 }
 
 static uint32_t
@@ -252,8 +239,9 @@ next_qpn(struct rc_dev *dev, uint32_t slot)
 }
 
 int
-rc_slot_take(struct rc_worker *w, struct rc_qp *qp)
+rc_slot_take(struct rc_qp *qp)
 {
+	struct rc_worker *w = qp->worker;
 	struct rc_dev *dev = w->dev;
 	struct rc_slots *s = w->slots;
 	uint32_t slot, i;
@@ -276,8 +264,9 @@ rc_slot_take(struct rc_worker *w, struct rc_qp *qp)
 }
 
 void
-rc_slot_release(struct rc_worker *w, struct rc_qp *qp)
+rc_slot_release(struct rc_qp *qp)
 {
+	struct rc_worker *w = qp->worker;
 	struct rc_dev *dev = w->dev;
 	uint32_t slot = rc_slot(dev, qp->qpn);
 	struct rc_worker *home = dev->worker[rc_slot_home(dev, slot)];

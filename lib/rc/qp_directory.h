@@ -127,11 +127,11 @@ rc_ns_to_time(const struct rc_dev *dev, uint64_t ns)
 }
 
 /* qp_directory.c */
+/** One allocation: mem_free() ends it. @return NULL: no memory */
 struct rc_slots *rc_slots_create(struct rc_dev *dev, unsigned int worker);
-void rc_slots_destroy(struct rc_dev *dev, struct rc_slots *s);
-/** Give a QP a slot of the worker's share and a QPN. @retval -ENOSPC no slot is free */
-int rc_slot_take(struct rc_worker *w, struct rc_qp *qp);
-void rc_slot_release(struct rc_worker *w, struct rc_qp *qp);
+/** Give a QP a slot of its worker's share and a QPN. @retval -ENOSPC no slot is free */
+int rc_slot_take(struct rc_qp *qp);
+void rc_slot_release(struct rc_qp *qp);
 /** Any worker: return a slot to @p s, its home worker's share. */
 void rc_slot_send_home(struct rc_dev *dev, struct rc_slots *s, uint32_t slot);
 /**

@@ -27,7 +27,7 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w->slab = dev->slabs[config->id];
 	w->slots = rc_slots_create(dev, config->id);
 	if (w->slots == NULL || w->slab == NULL) {
-		rc_slots_destroy(dev, w->slots);
+		mem_free(dev->alloc, w->slots);
 		mem_free(dev->alloc, w);
 		return NULL;
 	}
@@ -57,7 +57,7 @@ rc_worker_destroy(struct rc_worker *w)
 	while (rc_srq_next(w, &cursor, &srqn))
 		rc_srq_destroy(w, srqn, NULL);
 	w->dev->worker[w->id] = NULL;
-	rc_slots_destroy(w->dev, w->slots);
+	mem_free(w->dev->alloc, w->slots);
 	mem_free(w->dev->alloc, w);
 }
 

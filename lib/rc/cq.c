@@ -49,6 +49,8 @@ cq_create_from(struct rc_dev *dev, uint32_t depth, bool top, uint32_t *cqn, stru
 	cq->mask = rte_align32pow2(depth) - 1;
 	cq->workers = dev->workers;
 	__atomic_store_n(&dev->cqs[n], cq, __ATOMIC_RELEASE);
+	if (!top)
+		dev->cq_next = (n + 1) % dev->limits.max_cq;
 	*cqn = n;
 	return 0;
 }
@@ -56,11 +58,7 @@ cq_create_from(struct rc_dev *dev, uint32_t depth, bool top, uint32_t *cqn, stru
 int
 rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
 {
-	int rc = cq_create_from(dev, depth, false, cqn, err);
-
-	if (rc == 0)
-		dev->cq_next = (*cqn + 1) % dev->limits.max_cq;
-	return rc;
+	return cq_create_from(dev, depth, false, cqn, err);
 }
 
 int

@@ -73,7 +73,7 @@ rc_dev_reload_limits(struct rc_dev *dev, const struct rc_limits *limits)
 	rc_limits_reload(&dev->limits, limits);
 }
 
-/* The device and its tables are one allocation. Here is their order. */
+/* The device and its tables are one allocation: their size, and below their order. */
 static size_t
 tables_bytes(const struct rc_limits *l)
 {

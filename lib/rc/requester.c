@@ -85,22 +85,16 @@ may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe, bool only)
 }
 
 /*
- * After an RNR wait only the packet at una is sent: if it finds no receive WQE again, the responder
- * would drop all packets after it. The others follow when it is acknowledged. A late sequence NAK
- * (0x60), which rxe sends for the packets after it, arrives during the retry and is ignored as
- * stale (rc-transport 8).
+ * True if no RNR wait forbids to send. After it only the packet at una is sent: if it finds no
+ * receive WQE again, the responder would drop all packets after it. The others follow when it is
+ * acknowledged. A late sequence NAK (0x60), which rxe sends for the packets after it, arrives
+ * during the retry and is ignored as stale (rc-transport 8).
  */
-static bool
-may_go_after_rnr(const struct rc_requester *req)
-{
-	return req->rnr_wait == RC_RNR_PROBE && req->send_psn == req->una;
-}
-
-/* True if no RNR wait forbids to send. */
 static inline bool
 rnr_allows(const struct rc_requester *req)
 {
-	return likely(req->rnr_wait == RC_RNR_NONE) || may_go_after_rnr(req);
+	return likely(req->rnr_wait == RC_RNR_NONE) ||
+		(req->rnr_wait == RC_RNR_PROBE && req->send_psn == req->una);
 }
 
 /* How many packets may be sent now. A retransmission is inside the window already. */
@@ -308,11 +302,8 @@ requester_gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t 
 		chunks[0].host = (uint8_t *)wqe->sge + at;
 		return 1;
 	}
-	*next = (struct rc_cursor){ .wqe = req->send };
-	if (at != 0) { /* continue where the last packet ended */
-		*next = req->gather;
-		rc_cursor_seek(next, wqe, req->send, at);
-	}
+	*next = req->gather; /* mostly where the last packet ended */
+	rc_cursor_seek(next, wqe, req->send, at);
 	return rc_cursor_take(qp, next, wqe, len, 0, chunks);
 }
 

@@ -116,15 +116,15 @@ check_psn(struct resp_ctx *c)
 	return RESP_OK;
 }
 
-/* The message in progress when a request with these flags is in turn. */
+/*
+ * The message in progress before a request with these flags (edge OP_FIRST), or after it (OP_LAST).
+ */
 static __rte_always_inline enum resp_message
-turn_of(uint16_t flags)
+message_at(uint16_t flags, uint16_t edge)
 {
-	if (flags & OP_FIRST)
+	if (flags & edge)
 		return RESP_IDLE;
-	if (flags & OP_SEND)
-		return RESP_IN_SEND;
-	return RESP_IN_WRITE;
+	return flags & OP_SEND ? RESP_IN_SEND : RESP_IN_WRITE;
 }
 
 /* Row 2: opcode sequence (rc-transport 2). */
@@ -132,12 +132,13 @@ static __rte_always_inline int
 check_sequence(struct resp_ctx *c)
 {
 	uint16_t flags = c->shape.flags;
+	enum resp_message before = message_at(flags, OP_FIRST);
 
 	if (c->shape.common) /* also: no NAK is outstanding or owed */
-		return likely(c->r->turn == RESP_TURN(turn_of(flags))) ? RESP_OK : RESP_UNCOMMON;
+		return likely(c->r->turn == RESP_TURN(before)) ? RESP_OK : RESP_UNCOMMON;
 	if (!(flags & (OP_FIRST | OP_SEND | OP_WRITE)))
 		return QP_FAILURE_OPCODE;
-	if (c->r->message != turn_of(flags))
+	if (c->r->message != before)
 		return QP_FAILURE_SEQUENCE;
 	return RESP_OK;
 }
@@ -403,9 +404,7 @@ execute(struct resp_ctx *c)
 	if (flags & OP_LAST)
 		r->msn = psn_add(r->msn, 1);
 	if ((flags & OP_ONLY) != OP_ONLY) /* after an Only it is RESP_IDLE as before */
-		r->message = flags & OP_LAST ? RESP_IDLE
-			: flags & OP_SEND    ? RESP_IN_SEND
-					     : RESP_IN_WRITE;
+		r->message = message_at(flags, OP_LAST);
 	if (!c->shape.common && unlikely(r->nak != 0))
 		rc_renew_nak(r);
 

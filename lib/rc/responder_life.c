@@ -50,14 +50,13 @@ rc_responder_create(struct rc_qp *qp)
 
 	if (rc_responder_resize(qp) != 0)
 		return -ENOMEM;
-	if (qp->srq != NULL) {
-		r->srq_wqe = slab_alloc(qp->worker->slab, srq_wqe_bytes(qp));
-		if (r->srq_wqe == NULL) {
-			rc_responder_destroy(qp);
-			return -ENOMEM;
-		}
-	}
-	return 0;
+	if (qp->srq == NULL)
+		return 0;
+	r->srq_wqe = slab_alloc(qp->worker->slab, srq_wqe_bytes(qp));
+	if (r->srq_wqe != NULL)
+		return 0;
+	rc_responder_destroy(qp);
+	return -ENOMEM;
 }
 
 void

@@ -181,16 +181,16 @@ send_acks(struct answer *a, struct rc_ack_run *run)
 {
 	if (!run->owed)
 		return true;
-	if (a->qp->ack_per_packet) {
-		/* all requests of the run were executed: every ACK has the newest MSN (seed 002) */
-		for (; run->first != run->last; run->first = psn_add(run->first, 1))
-			if (!send_aeth(a, response_credits(a->qp), run->first, run->msn))
-				return false;
+	if (!a->qp->ack_per_packet)
+		run->first = run->last;
+	/* all requests of the run were executed: every ACK has the newest MSN (seed 002) */
+	while (send_aeth(a, response_credits(a->qp), run->first, run->msn)) {
+		run->owed = run->first != run->last;
+		if (!run->owed)
+			return true;
+		run->first = psn_add(run->first, 1);
 	}
-	if (!send_aeth(a, response_credits(a->qp), run->last, run->msn))
-		return false;
-	run->owed = false;
-	return true;
+	return false;
 }
 
 static bool

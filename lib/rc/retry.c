@@ -49,7 +49,7 @@ rc_requester_timer(struct timer *t, uint64_t now)
 
 	qp->worker->now = now;
 	if (qp->trace != NULL)
-		rc_trace_timer(qp, req->rnr_wait == RC_RNR_WAIT);
+		rc_trace_timer(qp);
 	if (req->rnr_wait == RC_RNR_WAIT) {
 		req->rnr_wait = RC_RNR_PROBE;
 		rc_want(qp, WORK_REQUEST);

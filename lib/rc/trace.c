@@ -119,8 +119,10 @@ rc_trace_verdict(struct rc_worker *w, enum verdict v)
 /* --- other steps --- */
 
 void
-rc_trace_timer(struct rc_qp *qp, bool rnr)
+rc_trace_timer(struct rc_qp *qp)
 {
+	bool rnr = qp->req.rnr_wait == RC_RNR_WAIT;
+
 	record_step(qp,
 		(struct trace_step){ .event = rnr ? RC_STEP_RNR_OVER : RC_STEP_TIMEOUT,
 			.number = qp->req.una,

@@ -43,8 +43,8 @@ void rc_trace_end(struct rc_worker *w);
 /** As rc_trace_begin(), for a packet; rc_trace_verdict() ends the step. */
 void rc_trace_received(struct rc_qp *qp, const struct packet *pkt);
 void rc_trace_verdict(struct rc_worker *w, enum verdict v);
-/** The QP's timer expired. @param rnr  the RNR wait is over; false: no answer in time */
-void rc_trace_timer(struct rc_qp *qp, bool rnr);
+/** The QP's timer expired: the RNR wait is over, or no answer came in time. */
+void rc_trace_timer(struct rc_qp *qp);
 /** A consumer's modify. */
 void rc_trace_modified(struct rc_qp *qp, enum qp_state from);
 /** The QP fails for the reason in qp.failure. */

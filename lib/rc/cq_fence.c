@@ -12,6 +12,13 @@
 
 /* --- the workers --- */
 
+/* One fence less is reserved or placed in a ring. */
+static void
+fence_release(struct rc_cq_ring *r)
+{
+	__atomic_fetch_sub(&r->fences_held, 1, __ATOMIC_RELEASE);
+}
+
 /* Reserve a fence in the ring of worker `to`, which exists. */
 static int
 cq_fence_reserve(struct rc_cq *cq, unsigned int to, struct error *err)
@@ -21,16 +28,10 @@ cq_fence_reserve(struct rc_cq *cq, unsigned int to, struct error *err)
 	/* acquire: the poller has finished reading the fence whose place it freed */
 	if (__atomic_fetch_add(&r->fences_held, 1, __ATOMIC_ACQUIRE) < CQ_FENCES)
 		return 0;
-	__atomic_fetch_sub(&r->fences_held, 1, __ATOMIC_RELAXED);
+	fence_release(r);
 	return error_set(err, EAGAIN,
 		"completion queue %u holds completions from before earlier moves: poll it",
 		cq->cqn);
-}
-
-static void
-cq_fence_cancel(struct rc_cq *cq, unsigned int to)
-{
-	__atomic_fetch_sub(&rc_cq_ring(cq, to)->fences_held, 1, __ATOMIC_RELEASE);
 }
 
 /* Order the next completions in ring `to` after all that are in ring `from`. */
@@ -43,7 +44,7 @@ cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from)
 
 	if (__atomic_load_n(&old->tail, __ATOMIC_ACQUIRE) == head &&
 		__atomic_load_n(&old->fence_tail, __ATOMIC_ACQUIRE) == last) {
-		cq_fence_cancel(cq, to); /* the old ring is empty: no fence needed */
+		fence_release(r); /* the old ring is empty: no fence needed */
 		return;
 	}
 	r->fences[r->fence_head % CQ_FENCES] = (struct rc_cq_fence){
@@ -59,11 +60,6 @@ cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from)
  * A CQ without a ring for the old worker has no queue pair there, and no completion: it needs
  * neither a ring for the new worker nor a fence.
  */
-static bool
-cq_has_ring(const struct rc_cq *cq, unsigned int from)
-{
-	return rc_cq_ring(cq, from) != NULL;
-}
 
 int
 rc_cq_fences_reserve(const struct rc_worker *w, const uint32_t *cqns, uint32_t num, unsigned int to,
@@ -75,15 +71,15 @@ rc_cq_fences_reserve(const struct rc_worker *w, const uint32_t *cqns, uint32_t n
 
 	for (i = 0; i < num && rc == 0; i++) {
 		cq = rc_cq_at(w->dev, cqns[i]);
-		if (cq_has_ring(cq, w->id))
+		if (rc_cq_ring(cq, w->id) != NULL)
 			rc = cq_fence_reserve(cq, to, err);
 	}
 	if (rc == 0)
 		return 0;
 	for (i--; i-- > 0;) {
 		cq = rc_cq_at(w->dev, cqns[i]);
-		if (cq_has_ring(cq, w->id))
-			cq_fence_cancel(cq, to);
+		if (rc_cq_ring(cq, w->id) != NULL)
+			fence_release(rc_cq_ring(cq, to));
 	}
 	return rc;
 }
@@ -96,7 +92,7 @@ rc_cq_fences_place(const struct rc_worker *w, const uint32_t *cqns, uint32_t num
 
 	for (i = 0; i < num; i++) {
 		cq = rc_cq_at(w->dev, cqns[i]);
-		if (cq_has_ring(cq, from))
+		if (rc_cq_ring(cq, from) != NULL)
 			cq_fence_place(cq, w->id, from);
 	}
 }
@@ -122,7 +118,7 @@ rc_cq_fence_limit(struct rc_cq_ring *r, uint32_t ready, bool *passed)
 			return RTE_MIN(f->at - r->tail, ready);
 		*passed = true;
 		__atomic_store_n(&r->fence_tail, r->fence_tail + 1, __ATOMIC_RELEASE);
-		__atomic_fetch_sub(&r->fences_held, 1, __ATOMIC_RELEASE);
+		fence_release(r);
 	}
 	return ready;
 }

@@ -103,18 +103,6 @@ rp_catch_up(struct rc_qp *qp)
 
 /* --- events of a QP --- */
 
-/* congestion 2: the first CNP finds the QP at full rate with alpha 1 */
-static void
-rp_begin(struct rc_qp *qp)
-{
-	struct rc_rp *rp = qp->rp;
-
-	qp->apart |= RC_APART_LIMITED;
-	rp->rate = rp_params(qp)->max_rate * MBPS;
-	rp->alpha = RC_RP_ONE;
-	rp->next_send = qp->worker->now;
-}
-
 void
 rc_rp_notified(struct rc_qp *qp)
 {
@@ -129,10 +117,14 @@ rc_rp_notified(struct rc_qp *qp)
 		return;
 	}
 	rc_count(qp, rp_cnp_handled);
-	if (rc_limited(qp))
+	if (rc_limited(qp)) {
 		rp_catch_up(qp);
-	else
-		rp_begin(qp);
+	} else { /* congestion 2: the first CNP finds the QP at full rate with alpha 1 */
+		qp->apart |= RC_APART_LIMITED;
+		rp->rate = c->max_rate * MBPS;
+		rp->alpha = RC_RP_ONE;
+		rp->next_send = now;
+	}
 	rp->target = rp->rate;
 	rp_set_rate(qp, rp->rate - rp->rate * rp->alpha / (2 * RC_RP_ONE));
 	rp->alpha += (RC_RP_ONE - rp->alpha) / c->g;

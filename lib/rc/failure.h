@@ -23,17 +23,6 @@
 #define RC_CQ_OVERRUN 0x2 /* a CQ has overrun: rc_cq_overruns() moves its QPs to ERR */
 #define RC_RECORDS    0x4 /* the step handles a packet of a recorded QP (trace.h) */
 
-/** Builds with checks note which QP failed: a step is of one QP only. */
-static inline void
-rc_note_failed(struct rc_qp *qp)
-{
-#ifdef RTE_ENABLE_ASSERT
-	qp->worker->failed = qp;
-#else
-	RTE_SET_USED(qp);
-#endif
-}
-
 /** The QP of this step fails. If it fails again in the same step, the first reason counts. */
 static inline void
 rc_fail(struct rc_qp *qp, struct qp_failure why)
@@ -43,7 +32,9 @@ rc_fail(struct rc_qp *qp, struct qp_failure why)
 		return;
 	qp->failure = why;
 	qp->worker->errors |= RC_QP_FAILED;
-	rc_note_failed(qp);
+#ifdef RTE_ENABLE_ASSERT
+	qp->worker->failed = qp; /* a step is of one QP only */
+#endif
 }
 
 /* failure.c */

@@ -71,7 +71,7 @@ rc_group_export(struct rc_worker *w, const struct rc_group *g, unsigned int to, 
 	for (i = 0; i < g->num_qps; i++) {
 		qp = rc_qp_at(w, g->qpns[i]);
 		qp->on_run_queue = false; /* the share is on none */
-		rc_qp_give(w, qp, to);
+		rc_qp_give(qp, to);
 	}
 	group_check_left(w, g->share);
 	for (i = 0; i < g->num_srqs; i++)

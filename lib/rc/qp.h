@@ -163,13 +163,6 @@ struct rc_worker {
 	} while (0)
 #define rc_count(qp, field) rc_add(qp, field, 1)
 
-/** Call when the QP has another worker or port. */
-static inline void
-rc_choose_totals(struct rc_qp *qp)
-{
-	qp->totals = &qp->worker->counters[qp->path.av.port];
-}
-
 /** Bytes of a message before the packet with a PSN. @param first  PSN of its first packet */
 static inline uint32_t
 rc_offset(const struct rc_qp *qp, uint32_t psn, uint32_t first)
@@ -294,8 +287,8 @@ void rc_qp_path(struct rc_qp *qp); /* build qp.path from the address vector */
 bool rc_send_bare(struct rc_qp *qp, const struct tx_headers *bth, const void *payload,
 	uint32_t len);
 /**
- * Call after a change of state, path, P_Key, peer's QPN, migration state or recording: no packet is
- * known any more, and the fields that others use for speed are new.
+ * Call after a change of worker, state, path, P_Key, peer's QPN, migration state or recording: no
+ * packet is known any more, and the fields that others use for speed are new.
  */
 void rc_qp_changed(struct rc_qp *qp);
 

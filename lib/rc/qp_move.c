@@ -6,8 +6,8 @@
  * Move a queue pair to another worker (design.md rule 1). Its memory, QPN and state stay; only the
  * owner changes. The old owner unlinks the QP from all lists of its worker and sets the owner byte
  * to the new worker. Nobody finds the QP until the new owner, informed by a message, links it into
- * its own lists. A new list that a worker links QPs into must be handled in move_take_out() and
- * move_put_in().
+ * its own lists. A new list that a worker links QPs into must be handled in rc_qp_give() and
+ * rc_qp_take().
  */
 
 #include "rc/check.h"
@@ -48,9 +48,13 @@ rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct e
 	return 0;
 }
 
-static void
-move_take_out(struct rc_worker *w, struct rc_qp *qp)
+void
+rc_qp_give(struct rc_qp *qp, unsigned int to)
 {
+	struct rc_worker *w = qp->worker;
+	struct rc_dev *dev = w->dev;
+	uint32_t qpn = qp->qpn;
+
 	rc_qp_unlink(qp);
 	if (qp->req.held)
 		LIST_REMOVE(qp, grace_link);
@@ -58,32 +62,6 @@ move_take_out(struct rc_worker *w, struct rc_qp *qp)
 	rc_rp_disarm(qp);
 	/* as qp_release(): the QP's CQs may be destroyed before this worker's next rc_run() */
 	rc_cq_notify(w);
-}
-
-static void
-move_put_in(struct rc_worker *w, struct rc_qp *qp)
-{
-	qp->worker = w;
-	rc_choose_totals(qp);
-	rc_qp_link(qp);
-	timer_resume(w->wheel, &qp->req.timer);
-	rc_rp_rearm(qp);
-	if (qp->req.held)
-		LIST_INSERT_HEAD(&w->grace, qp, grace_link);
-	if (qp->work != 0)
-		rc_want(qp, 0);
-	/* the old owner may not have handled an overrun yet */
-	if (rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq))
-		w->errors |= RC_CQ_OVERRUN;
-}
-
-void
-rc_qp_give(struct rc_worker *w, struct rc_qp *qp, unsigned int to)
-{
-	struct rc_dev *dev = w->dev;
-	uint32_t qpn = qp->qpn;
-
-	move_take_out(w, qp);
 	qp->qpn |= QPN_MOVING;
 	__atomic_store_n(&dev->owners[rc_slot(dev, qpn)], to, __ATOMIC_RELEASE);
 	RTE_ASSERT(rc_qp_at(w, qpn) == NULL);
@@ -103,7 +81,18 @@ rc_qp_take(struct rc_worker *w, uint32_t qpn, struct rc_share *share)
 		return NULL;
 	qp->qpn = qpn;
 	qp->share = share;
-	move_put_in(w, qp);
+	qp->worker = w;
+	rc_qp_changed(qp);
+	rc_qp_link(qp);
+	timer_resume(w->wheel, &qp->req.timer);
+	rc_rp_rearm(qp);
+	if (qp->req.held)
+		LIST_INSERT_HEAD(&w->grace, qp, grace_link);
+	if (qp->work != 0)
+		rc_want(qp, 0);
+	/* the old owner may not have handled an overrun yet */
+	if (rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq))
+		w->errors |= RC_CQ_OVERRUN;
 	return qp;
 }
 
@@ -120,7 +109,7 @@ rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *e
 	qp = rc_qp_at(w, qpn);
 	rc = rc_cq_fences_reserve(w, cqns, cqs_of(qp, cqns), to, err);
 	if (rc == 0)
-		rc_qp_give(w, qp, to);
+		rc_qp_give(qp, to);
 	return rc;
 }
 

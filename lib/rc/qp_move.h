@@ -27,7 +27,7 @@ rc_move_target_exists(const struct rc_dev *dev, unsigned int to)
  */
 
 /** Old owner: the QP leaves all lists of its worker, and its share. */
-void rc_qp_give(struct rc_worker *w, struct rc_qp *qp, unsigned int to);
+void rc_qp_give(struct rc_qp *qp, unsigned int to);
 /** New owner. @param share  that it joins, or NULL. @return NULL: no such QP came to this worker */
 struct rc_qp *rc_qp_take(struct rc_worker *w, uint32_t qpn, struct rc_share *share);
 

@@ -38,5 +38,5 @@ rc_qp_changed(struct rc_qp *qp)
 {
 	qp->known = RC_KNOWN_NONE;
 	qp->bth = bth_common(qp->migreq ? BTH_M : 0, qp->pkey, qp->dest_qpn);
-	rc_choose_totals(qp);
+	qp->totals = &qp->worker->counters[qp->path.av.port];
 }

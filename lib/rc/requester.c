@@ -223,22 +223,6 @@ requester_sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint3
 	}
 }
 
-/* Write the extension headers of a Send or Write. @return the end */
-static inline uint8_t *
-put_extensions(uint8_t *p, const struct rc_sq_wqe *wqe, uint8_t opcode)
-{
-	uint8_t headers;
-
-	if (likely(opcode == RC_SEND_ONLY))
-		return p;
-	headers = opcodes[opcode].headers;
-	if (headers & HDR_RETH)
-		p = put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
-	if (unlikely(headers & (HDR_IMM | HDR_IETH)))
-		p = put_word(p, wqe->imm);
-	return p;
-}
-
 /*
  * Write all headers of a Send or Write packet with len payload bytes. @param solicited  set BTH SE
  * @return their length
@@ -247,12 +231,19 @@ static inline uint32_t
 put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe, struct tx_headers *h,
 	uint8_t opcode, bool solicited, bool ackreq, uint32_t len)
 {
-	uint8_t flags = wire_pad(len) << BTH_PAD_SHIFT, *p;
+	uint8_t flags = wire_pad(len) << BTH_PAD_SHIFT, headers, *p;
 
 	if (solicited)
 		flags |= BTH_SE;
 	p = put_bth_of(h->bytes, qp->bth, opcode, flags, qp->req.send_psn, ackreq);
-	return put_extensions(p, wqe, opcode) - h->bytes;
+	if (unlikely(opcode != RC_SEND_ONLY)) {
+		headers = opcodes[opcode].headers;
+		if (headers & HDR_RETH)
+			p = put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
+		if (unlikely(headers & (HDR_IMM | HDR_IETH)))
+			p = put_word(p, wqe->imm);
+	}
+	return p - h->bytes;
 }
 
 /* The last packet of a Send or Write with immediate has SE if the work request asked for it. */

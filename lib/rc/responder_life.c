@@ -10,12 +10,6 @@
 #include "rc/qp.h"
 
 static size_t
-saved_bytes(unsigned int n)
-{
-	return n * sizeof(struct rc_saved);
-}
-
-static size_t
 srq_wqe_bytes(const struct rc_qp *qp)
 {
 	return sizeof(struct rc_rq_wqe) + qp->rq->max_sge * sizeof(struct sge);
@@ -31,12 +25,12 @@ rc_responder_resize(struct rc_qp *qp)
 	r->saved_limit = RTE_MIN(qp->attr.max_dest_rd_atomic, r->saved_size);
 	if (qp->attr.max_dest_rd_atomic <= r->saved_size)
 		return 0;
-	saved = slab_alloc(qp->worker->slab, saved_bytes(qp->attr.max_dest_rd_atomic));
+	saved = slab_alloc(qp->worker->slab, qp->attr.max_dest_rd_atomic * sizeof(*saved));
 	if (saved == NULL)
 		return -ENOMEM;
 	for (i = 0; i < r->saved_count; i++)
 		saved[i] = *rc_saved_at(r, i);
-	slab_free(r->saved, saved_bytes(r->saved_size));
+	slab_free(r->saved, r->saved_size * sizeof(*saved));
 	r->saved = saved;
 	r->saved_head = 0;
 	r->saved_size = r->saved_limit = qp->attr.max_dest_rd_atomic;
@@ -62,10 +56,12 @@ rc_responder_create(struct rc_qp *qp)
 void
 rc_responder_destroy(struct rc_qp *qp)
 {
-	slab_free(qp->resp.saved, saved_bytes(qp->resp.saved_size));
-	if (qp->resp.srq_wqe != NULL)
-		slab_free(qp->resp.srq_wqe, srq_wqe_bytes(qp));
-	qp->resp = (struct rc_responder){ .saved = NULL };
+	struct rc_responder *r = &qp->resp;
+
+	slab_free(r->saved, r->saved_size * sizeof(*r->saved));
+	if (r->srq_wqe != NULL)
+		slab_free(r->srq_wqe, srq_wqe_bytes(qp));
+	*r = (struct rc_responder){ .saved = NULL };
 }
 
 void

@@ -111,37 +111,28 @@ struct answer {
 	int32_t credit;
 };
 
-/* Header fields of a response; a Read response Middle has only opcode and PSN. */
-struct response {
-	uint64_t atomic_orig;
-	uint32_t psn;
-	uint32_t msn;
-	uint8_t opcode;
-	uint8_t syndrome;
-};
+/* Write the BTH of a response with len payload bytes. @return the end */
+static inline uint8_t *
+response_bth(const struct answer *a, struct tx_headers *h, uint8_t opcode, uint32_t psn,
+	uint32_t len)
+{
+	return put_bth_of(h->bytes, a->qp->bth, opcode, wire_pad(len) << BTH_PAD_SHIFT, psn, false);
+}
 
 /*
  * Send one packet. @retval false  not now: budget or credit used, or sink full
  *
- * @param headers  HDR_ bits of the opcode; a constant in each call, so the compiler folds the
- *   branches
+ * @param end  of the headers
  */
 static __rte_always_inline bool
-response_emit(struct answer *a, const struct response *r, uint8_t headers, const uint8_t *payload,
-	uint32_t len)
+response_emit(struct answer *a, const struct tx_headers *h, const uint8_t *end,
+	const uint8_t *payload, uint32_t len)
 {
 	struct rc_qp *qp = a->qp;
-	struct tx_headers h;
-	uint8_t *p;
 
 	if (a->sent == a->budget || a->credit <= 0)
 		return false;
-	p = put_bth_of(h.bytes, qp->bth, r->opcode, wire_pad(len) << BTH_PAD_SHIFT, r->psn, false);
-	if (headers & HDR_AETH)
-		p = put_aeth(p, r->syndrome, r->msn);
-	if (headers & HDR_ATOMICACK)
-		p = put_atomicack(p, r->atomic_orig);
-	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, p - h.bytes, payload, len))) {
+	if (unlikely(!tx_send(qp->worker->tx, &qp->path, h, end - h->bytes, payload, len))) {
 		rc_count(qp, tx_stall);
 		return false;
 	}
@@ -166,14 +157,10 @@ response_credits(const struct rc_qp *qp)
 static __rte_noinline bool
 send_aeth(struct answer *a, uint8_t syndrome, uint32_t psn, uint32_t msn)
 {
-	struct response h = {
-		.opcode = RC_ACK,
-		.psn = psn,
-		.syndrome = syndrome,
-		.msn = msn,
-	};
+	struct tx_headers h;
+	uint8_t *p = response_bth(a, &h, RC_ACK, psn, 0);
 
-	return response_emit(a, &h, HDR_AETH, NULL, 0);
+	return response_emit(a, &h, put_aeth(p, syndrome, msn), NULL, 0);
 }
 
 static bool
@@ -213,15 +200,11 @@ send_nak(struct answer *a)
 static bool
 send_atomic(struct answer *a, struct rc_saved *s)
 {
-	struct response h = {
-		.opcode = RC_ATOMIC_ACK,
-		.psn = s->psn,
-		.syndrome = response_credits(a->qp),
-		.msn = s->msn,
-		.atomic_orig = s->result,
-	};
+	struct tx_headers h;
+	uint8_t *p = response_bth(a, &h, RC_ATOMIC_ACK, s->psn, 0);
 
-	return response_emit(a, &h, HDR_AETH | HDR_ATOMICACK, NULL, 0);
+	p = put_aeth(p, response_credits(a->qp), s->msn);
+	return response_emit(a, &h, put_atomicack(p, s->result), NULL, 0);
 }
 
 /*
@@ -272,13 +255,13 @@ read_opcode(const struct rc_saved *s)
 static inline bool
 send_read_packet(struct answer *a, const struct rc_saved *s, const uint8_t *host, uint32_t len)
 {
-	struct response h = { .opcode = read_opcode(s), .psn = s->next_psn };
+	uint8_t opcode = read_opcode(s), *p;
+	struct tx_headers h;
 
-	if (h.opcode == RC_READ_RESP_MIDDLE)
-		return response_emit(a, &h, 0, host, len);
-	h.syndrome = response_credits(a->qp);
-	h.msn = s->msn;
-	return response_emit(a, &h, HDR_AETH, host, len);
+	p = response_bth(a, &h, opcode, s->next_psn, len);
+	if (opcode != RC_READ_RESP_MIDDLE)
+		p = put_aeth(p, response_credits(a->qp), s->msn);
+	return response_emit(a, &h, p, host, len);
 }
 
 /*

@@ -54,7 +54,7 @@ sq_is_plain(const struct rc_qp *qp, const struct send_wr *wr)
 }
 
 static int
-check_inline(const struct rc_qp *qp, const struct send_wr *wr, uint32_t *length, struct error *err)
+check_inline(const struct rc_qp *qp, const struct send_wr *wr, struct error *err)
 {
 	const struct qp_cap *cap = &qp->init.cap;
 
@@ -69,13 +69,12 @@ check_inline(const struct rc_qp *qp, const struct send_wr *wr, uint32_t *length,
 			wr->inline_len, cap->max_inline_data);
 	if (wr->inline_len != 0 && wr->inline_data == NULL)
 		return error_set(err, EINVAL, "inline data: missing");
-	*length = wr->inline_len;
-	return 0;
+	return wr->inline_len;
 }
 
-static __rte_always_inline int
-check_wr(const struct rc_qp *qp, const struct send_wr *wr, bool plain, uint32_t *length,
-	struct error *err)
+/* @return the message's length, or a negative error */
+static __rte_always_inline int64_t
+check_wr(const struct rc_qp *qp, const struct send_wr *wr, bool plain, struct error *err)
 {
 	uint32_t i, n = plain ? 1 : wr->num_sge;
 	uint64_t sum = 0;
@@ -89,7 +88,7 @@ check_wr(const struct rc_qp *qp, const struct send_wr *wr, bool plain, uint32_t 
 		return error_set(err, EINVAL, "send_flags: got 0x%x, allowed: bits of 0x%x",
 			wr->send_flags, SEND_FLAGS);
 	if (!plain && (wr->send_flags & SEND_INLINE))
-		return check_inline(qp, wr, length, err);
+		return check_inline(qp, wr, err);
 	if (unlikely(n != 0 && !(may & WR_DATA)))
 		return error_set(err, EINVAL, "num_sge: got %u, %s has none", n,
 			wr_opcode_name(wr->opcode));
@@ -106,8 +105,7 @@ check_wr(const struct rc_qp *qp, const struct send_wr *wr, bool plain, uint32_t 
 	if ((may & WR_EIGHT) && sum != 8)
 		return error_set(err, EINVAL, "sg_list: %llu bytes, %s needs 8",
 			(unsigned long long)sum, wr_opcode_name(wr->opcode));
-	*length = sum;
-	return 0;
+	return sum;
 }
 
 /* Fields and data of work requests that are not plain */
@@ -180,16 +178,15 @@ static __rte_always_inline int
 sq_post(struct rc_qp *qp, const struct send_wr *wr, bool plain, struct error *err)
 {
 	struct rc_requester *req = &qp->req;
-	uint32_t length = 0;
-	int rc;
+	int64_t length;
 
 	if (qp->state != QPS_RTS && qp->state != QPS_SQD && qp->state != QPS_ERR)
 		return error_set(err, EINVAL,
 			"post_send: the queue pair is in %s; allowed: RTS, SQD, ERR",
 			qp_state_name(qp->state));
-	rc = check_wr(qp, wr, plain, &length, err);
-	if (unlikely(rc != 0))
-		return rc;
+	length = check_wr(qp, wr, plain, err);
+	if (unlikely(length < 0))
+		return length;
 	if (unlikely(req->head - req->tail >= req->max_wr))
 		return error_set(err, ENOMEM, "post_send: %u work requests are posted, max_send_wr",
 			req->max_wr);
@@ -322,7 +319,7 @@ sq_complete_to(struct rc_qp *qp, uint32_t end, enum wc_status status)
 }
 
 /* Advance ack past local operations that were executed: all WQEs before them are done. */
-static void __rte_noinline
+static void
 pass_local(struct rc_requester *req)
 {
 	const struct rc_sq_wqe *wqe;
@@ -340,14 +337,14 @@ bool
 rc_sq_settle(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
+	const struct rc_sq_wqe *oldest;
 
-	if (req->ack != req->head && rc_wqe_local(rc_sq_at(req, req->ack)))
-		pass_local(req);
+	pass_local(req);
 	rc_sq_retire(qp, false);
+	oldest = rc_sq_at(req, req->ack);
 	/* a local failure waits until all earlier WQEs completed; a NAK does not (rc_sq_fail()) */
-	if (req->tail == req->ack && rc_sq_stops_at_ack(req) &&
-		rc_sq_at(req, req->ack)->status != WC_SUCCESS) {
-		rc_sq_fail(qp, rc_sq_at(req, req->ack)->status);
+	if (req->tail == req->ack && req->ack != req->head && oldest->status != WC_SUCCESS) {
+		rc_sq_fail(qp, oldest->status);
 		return false;
 	}
 	tell_drained(qp);

@@ -163,7 +163,7 @@ reach(struct rc_qp *qp, uint32_t psn)
 
 	if (req->una != una && unlikely(!requester_progress(qp)))
 		return REACH_FAILED;
-	if (all || wqe_holds(rc_sq_at(req, req->ack), psn))
+	if (all || wqe_holds(rc_sq_oldest(req), psn))
 		return REACHED;
 	return REACH_SKIPS;
 }
@@ -359,7 +359,7 @@ completer_check_response(struct rc_qp *qp, const struct packet *pkt)
 	wqe = find_wqe(req, pkt->psn);
 	if (!rc_wqe_answered(wqe)) /* the PSN belongs to a Send or Write */
 		return VERDICT_GHOST_RESPONSE;
-	inside = wqe == rc_sq_at(req, req->ack); /* belongs to the oldest WQE */
+	inside = wqe == rc_sq_oldest(req); /* belongs to the oldest WQE */
 	r = reach(qp, pkt->psn);
 	if (r == REACH_FAILED)
 		return VERDICT_RESPONSE;
@@ -438,7 +438,7 @@ complete_response(struct rc_qp *qp, const struct packet *pkt)
 
 	if (v != RC_PASSED)
 		return v;
-	wqe = rc_sq_at(&qp->req, qp->req.ack);
+	wqe = rc_sq_oldest(&qp->req);
 	if (wqe->opcode == WR_RDMA_READ) {
 		at = rc_offset(qp, pkt->psn, wqe->psn);
 		len = pkt->psn == wqe->last_psn ? wqe->length - at : qp->pmtu;

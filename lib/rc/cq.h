@@ -169,14 +169,4 @@ rc_cq_add(struct rc_cq_batch *b, struct rc_qp *qp, struct wc wc, bool solicited)
 	}
 }
 
-/** A batch of one completion. */
-static __rte_always_inline void
-rc_cq_push(const struct rc_cq *cq, struct rc_qp *qp, struct wc wc, bool solicited)
-{
-	struct rc_cq_batch b = rc_cq_begin(cq, qp->worker);
-
-	rc_cq_add(&b, qp, wc, solicited);
-	rc_cq_end(&b, qp->worker, solicited);
-}
-
 #endif

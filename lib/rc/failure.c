@@ -24,7 +24,6 @@ rc_qp_error(struct rc_qp *qp)
 void
 rc_qp_failed(struct rc_qp *qp)
 {
-	struct event ev = { .type = EVENT_QP_ERROR, .element = qp->qpn };
 	struct qp_failure *why = &qp->failure;
 	const struct av *av = &qp->path.av;
 
@@ -38,9 +37,11 @@ rc_qp_failed(struct rc_qp *qp)
 		why->peer = av->dgid;
 	if (qp->trace != NULL)
 		rc_trace_failed(qp);
-	ev.failure = *why;
-	ev.steps = qp->trace;
-	rc_event_pass(qp->worker, &ev);
+	rc_event_pass(qp->worker,
+		&(struct event){ .type = EVENT_QP_ERROR,
+			.element = qp->qpn,
+			.failure = *why,
+			.steps = qp->trace });
 	rc_qp_error(qp);
 }
 

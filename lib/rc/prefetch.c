@@ -60,7 +60,7 @@ prefetch_queues(const struct rc_worker *w, const struct packet *pkt)
 	if (unlikely(qp == NULL))
 		return;
 	if (pkt->op->flags & OP_RESPONSE) {
-		rte_prefetch0(rc_sq_at(&qp->req, qp->req.ack));
+		rte_prefetch0(rc_sq_oldest(&qp->req));
 		return;
 	}
 	/* assumes that each packet ahead is a Send Only and takes its own WQE */

@@ -126,6 +126,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	qp->flow_control = attr->flow_control;
 	qp->sig_all = attr->sq_sig_all;
 	qp->state = QPS_RESET;
+	timer_init(&qp->req.timer, rc_requester_timer);
 	rc_migration_reset(qp);
 	rc_qp_changed(qp);
 	rc = rc_cq_hold(w, attr->send_cq, "send_cq", &qp->send_cq, err);
@@ -136,7 +137,6 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	if (rc != 0)
 		goto fail;
 	rc_requester_create(qp, (uint8_t *)(qp + 1) + rq_bytes(attr));
-	timer_init(&qp->req.timer, rc_requester_timer);
 	rc = rc_rp_create(qp);
 	if (rc != 0) {
 		error_set(err, ENOMEM, "no memory for a rate limiter");

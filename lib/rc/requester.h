@@ -129,6 +129,13 @@ rc_sq_at(const struct rc_requester *req, uint32_t index)
 	return (struct rc_sq_wqe *)(req->wqes + (size_t)(index & req->mask) * req->stride);
 }
 
+/** The oldest WQE that is not done, if there is one. */
+static inline struct rc_sq_wqe *
+rc_sq_oldest(const struct rc_requester *req)
+{
+	return rc_sq_at(req, req->ack);
+}
+
 static inline struct rc_sq_more *
 rc_sq_more(const struct rc_requester *req, struct rc_sq_wqe *wqe)
 {

@@ -88,11 +88,14 @@ static __rte_always_inline void
 retire_wqe(struct rc_qp *qp, struct rc_rq *rq, const struct rc_rq_wqe *wqe, struct wc wc,
 	bool solicited)
 {
+	struct rc_cq_batch b = rc_cq_begin(qp->recv_cq, qp->worker);
+
 	wc.wr_id = wqe->wr_id;
 	wc.qp_num = qp->qpn;
 	if (rq != NULL)
 		rq->tail++;
-	rc_cq_push(qp->recv_cq, qp, wc, solicited);
+	rc_cq_add(&b, qp, wc, solicited);
+	rc_cq_end(&b, qp->worker, solicited);
 }
 
 void

@@ -217,15 +217,11 @@ read_refused(struct rc_qp *qp, struct rc_saved *s)
 {
 	struct rc_responder *r = &qp->resp;
 	uint32_t psn = s->next_psn;
-	unsigned int i;
 
 	if (s->answered)
 		return;
-	for (i = 0; i < r->saved_count; i++) {
-		rc_saved_at(r, i)->pending = false;
-		rc_saved_at(r, i)->ack.owed = false;
-	}
-	r->ack.owed = false;
+	r->nak = 0; /* one that is owed already comes after this Read, too */
+	rc_forget_answers(r);
 	rc_count(qp, resp_remote_access_errors);
 	rc_owe_nak(qp, AETH_NAK_REMOTE_ACCESS, psn);
 	if (qp->state == QPS_ERR)

@@ -57,19 +57,15 @@ rc_pending(const struct rc_worker *w)
 		w->errors != 0;
 }
 
-/*
- * Let one half of the QP, responder or requester, send. Always inline: work and half are constants,
- * so that each call is direct and tests one bit.
- */
+/* Let one half of the QP, responder or requester, send. `work`, a constant, says which. */
 static __rte_always_inline void
-serve_half(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, unsigned int),
-	struct turn *t)
+serve_half(struct rc_qp *qp, uint8_t work, struct turn *t)
 {
 	unsigned int n;
 
 	if ((qp->work & work) == 0 || qp->credit <= 0 || t->packets == 0 || t->full)
 		return;
-	n = half(qp, t->packets);
+	n = work == WORK_RESPOND ? rc_answer(qp, t->packets) : rc_request(qp, t->packets);
 	rc_step_done(qp);
 	t->full = (qp->work & work) && n < t->packets && qp->credit > 0;
 	t->packets -= n;
@@ -82,9 +78,9 @@ serve_both(struct rc_qp *qp, struct turn *t)
 	 * alternate who sends first, so that Read responses and requests cannot starve each other
 	 */
 	if (unlikely(qp->requests_first && qp->resp.saved_due))
-		serve_half(qp, WORK_REQUEST, rc_request, t);
-	serve_half(qp, WORK_RESPOND, rc_answer, t);
-	serve_half(qp, WORK_REQUEST, rc_request, t);
+		serve_half(qp, WORK_REQUEST, t);
+	serve_half(qp, WORK_RESPOND, t);
+	serve_half(qp, WORK_REQUEST, t);
 }
 
 /*
@@ -99,7 +95,7 @@ serve_limited(struct rc_qp *qp, struct turn *t)
 	int32_t credit, cost;
 
 	if (!qp->resp.saved_due)
-		serve_half(qp, WORK_RESPOND, rc_answer, t);
+		serve_half(qp, WORK_RESPOND, t);
 	while (qp->work != 0 && qp->credit > 0 && t->packets > 0 && !t->full) {
 		if (!rc_rp_may_send(qp))
 			return true;

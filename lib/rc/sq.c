@@ -16,15 +16,16 @@
 #define WR_DATA   0x2 /* has a scatter/gather list */
 #define WR_EIGHT  0x4 /* length must be 8 bytes */
 #define WR_PLAIN  0x8 /* needs no invalidate_rkey, Atomic or bind_mw field */
+#define WR_STREAM (WR_DATA | WR_INLINE | WR_PLAIN) /* Send or Write */
 
 const struct rc_wr_info rc_wr_infos[] = {
-	[WR_RDMA_WRITE] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_RDMA_WRITE,
+	[WR_RDMA_WRITE] = { WR_STREAM, WC_RDMA_WRITE,
 		{ RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST, RC_WRITE_ONLY } },
-	[WR_RDMA_WRITE_WITH_IMM] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_RDMA_WRITE,
+	[WR_RDMA_WRITE_WITH_IMM] = { WR_STREAM, WC_RDMA_WRITE,
 		{ RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST_IMM, RC_WRITE_ONLY_IMM } },
-	[WR_SEND] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_SEND,
+	[WR_SEND] = { WR_STREAM, WC_SEND,
 		{ RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST, RC_SEND_ONLY } },
-	[WR_SEND_WITH_IMM] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_SEND,
+	[WR_SEND_WITH_IMM] = { WR_STREAM, WC_SEND,
 		{ RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST_IMM, RC_SEND_ONLY_IMM } },
 	[WR_RDMA_READ] = { WR_DATA | WR_PLAIN, WC_RDMA_READ, { RC_READ_REQUEST } },
 	[WR_ATOMIC_CMP_AND_SWP] = { WR_DATA | WR_EIGHT, WC_COMP_SWAP, { RC_CMP_SWAP } },
@@ -262,8 +263,6 @@ rc_sq_hold(struct rc_qp *qp, bool hold)
 void
 rc_requester_destroy(struct rc_qp *qp)
 {
-	if (qp->req.wqes == NULL)
-		return;
 	timer_disarm(qp->worker->wheel, &qp->req.timer);
 	rc_sq_hold(qp, false);
 }
@@ -273,8 +272,7 @@ rc_requester_drained(const struct rc_qp *qp)
 {
 	const struct rc_requester *req = &qp->req;
 
-	return req->tail == req->ack &&
-		(req->ack == req->head || !rc_sq_at(req, req->ack)->assigned);
+	return req->tail == req->ack && (req->ack == req->head || !rc_sq_oldest(req)->assigned);
 }
 
 /* rc-transport 11, SQD: raise EVENT_SQ_DRAINED once, when all started requests have completed. */
@@ -325,7 +323,7 @@ pass_local(struct rc_requester *req)
 	const struct rc_sq_wqe *wqe;
 
 	for (; req->ack != req->head; req->ack++) {
-		wqe = rc_sq_at(req, req->ack);
+		wqe = rc_sq_oldest(req);
 		if (!rc_wqe_local(wqe) || !wqe->assigned || wqe->status != WC_SUCCESS)
 			return;
 		if (req->send == req->ack)
@@ -341,7 +339,7 @@ rc_sq_settle(struct rc_qp *qp)
 
 	pass_local(req);
 	rc_sq_retire(qp, false);
-	oldest = rc_sq_at(req, req->ack);
+	oldest = rc_sq_oldest(req);
 	/* a local failure waits until all earlier WQEs completed; a NAK does not (rc_sq_fail()) */
 	if (req->tail == req->ack && req->ack != req->head && oldest->status != WC_SUCCESS) {
 		rc_sq_fail(qp, oldest->status);

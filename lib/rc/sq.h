@@ -87,7 +87,7 @@ rc_sq_retire(struct rc_qp *qp, bool fails)
 static inline bool
 rc_sq_stops_at_ack(const struct rc_requester *req)
 {
-	const struct rc_sq_wqe *wqe = rc_sq_at(req, req->ack);
+	const struct rc_sq_wqe *wqe = rc_sq_oldest(req);
 
 	return req->ack != req->head && (rc_wqe_local(wqe) || wqe->status != WC_SUCCESS);
 }

@@ -229,12 +229,20 @@ qp_enter_reset(struct rc_qp *qp)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->failure, 0, sizeof(qp->failure));
 	rc_migration_reset(qp);
-	rc_qp_changed(qp);
 }
 
-static void
-qp_enter_state(struct rc_qp *qp, enum qp_state from, enum qp_state to, uint32_t mask)
+/* Take the attributes, and go to any other state. */
+static int
+qp_enter_state(struct rc_qp *qp, enum qp_state to, const struct qp_attr *attr, uint32_t mask,
+	struct error *err)
 {
+	enum qp_state from = qp->state;
+
+	take_attrs(qp, attr, mask);
+	if ((from == QPS_INIT && to == QPS_RTR && rc_responder_create(qp) != 0) ||
+		(from == QPS_SQD && rc_responder_resize(qp) != 0))
+		return error_set(err, ENOMEM, "no memory for %u saved Reads and Atomics",
+			qp->attr.max_dest_rd_atomic);
 	qp->state = to;
 	if (from == QPS_INIT && to == QPS_RTR) {
 		rc_migration_start(qp);
@@ -251,6 +259,8 @@ qp_enter_state(struct rc_qp *qp, enum qp_state from, enum qp_state to, uint32_t 
 	} else if (from == QPS_SQD) {
 		rc_requester_resume(qp);
 	}
+	rc_migration_modify(qp, attr, mask);
+	return 0;
 }
 
 int
@@ -287,26 +297,15 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 
 	if (to == QPS_RESET) {
 		qp_enter_reset(qp);
-		goto done;
-	}
-	if (to == QPS_ERR) {
+	} else if (to == QPS_ERR) {
 		if (from != QPS_ERR)
 			qp->failure = (struct qp_failure){ .verdict = VERDICT_COUNT,
 				.reason = QP_FAILURE_MODIFIED };
 		rc_qp_error(qp);
-		goto done;
-	}
-	take_attrs(qp, attr, mask);
-	if ((from == QPS_INIT && to == QPS_RTR && rc_responder_create(qp) != 0) ||
-		(from == QPS_SQD && rc_responder_resize(qp) != 0)) {
-		rc = error_set(err, ENOMEM, "no memory for %u saved Reads and Atomics",
-			qp->attr.max_dest_rd_atomic);
 	} else {
-		qp_enter_state(qp, from, to, mask);
-		rc_migration_modify(qp, attr, mask);
+		rc = qp_enter_state(qp, to, attr, mask, err);
 	}
 	rc_qp_changed(qp);
-done:
 	if (qp->trace != NULL && rc == 0)
 		rc_trace_modified(qp, from);
 	rc_qp_check(qp);

@@ -67,11 +67,7 @@ trace_send(struct tx_sink *sink, const struct path *path, const struct tx_header
 	return sent;
 }
 
-void
-rc_trace_sink_init(struct rc_trace_sink *s)
-{
-	s->sink = (struct tx_sink){ trace_reserve, trace_commit, trace_send };
-}
+const struct tx_sink rc_recording_sink = { trace_reserve, trace_commit, trace_send };
 
 void
 rc_trace_begin(struct rc_qp *qp)

@@ -36,7 +36,8 @@ struct rc_trace_sink {
 	uint32_t len;
 };
 
-void rc_trace_sink_init(struct rc_trace_sink *s);
+/** For rc_trace_sink.sink */
+extern const struct tx_sink rc_recording_sink;
 /** A step of a recorded QP begins: what it sends is recorded until rc_trace_end(). */
 void rc_trace_begin(struct rc_qp *qp);
 void rc_trace_end(struct rc_worker *w);

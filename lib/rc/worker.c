@@ -37,7 +37,7 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w->wheel = config->wheel;
 	w->id = config->id;
 	w->config = *config;
-	rc_trace_sink_init(&w->recorder);
+	w->recorder.sink = rc_recording_sink;
 	STAILQ_INIT(&w->run_queue);
 	LIST_INIT(&w->qps);
 	LIST_INIT(&w->grace);

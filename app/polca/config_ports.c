@@ -105,7 +105,8 @@ const struct table_row config_port_keys[] = {
 	LIST(struct config_port, link.pkeys, link.num_pkeys, "pkeys", 0, 16, TABLE_VALUES,
 		config_pkey_value, NULL, "P_Key table. Default: 65535 alone."),
 	UINT(struct config_port, link.rx_desc, "rx_desc", 64, 32768,
-		"Receive descriptors in a queue. Default: the driver's choice."),
+		"Receive descriptors in a queue. Default: the driver's choice; 64 of a pair that is "
+		"back to back."),
 	UINT(struct config_port, link.tx_desc, "tx_desc", 64, 32768,
 		"Transmit descriptors in a queue. Default: the driver's choice."),
 	UINT(struct config_port, link.mbufs, "mbufs", 512, 1 << 22,

@@ -44,7 +44,7 @@ back_to_back_make_rings(struct link_port *p, unsigned int queues, struct error *
 	char name[RTE_RING_NAMESIZE];
 	unsigned int i;
 
-	p->rx_desc = p->cfg.rx_desc ? p->cfg.rx_desc : QUEUE_DESC;
+	p->rx_desc = p->cfg.rx_desc ? p->cfg.rx_desc : BACK_TO_BACK_DESC;
 	for (i = 0; i < queues; i++) {
 		snprintf(name, sizeof(name), "b2b.%u.%.12s", i, p->cfg.name);
 		/* one worker sends into it, one receives from it */

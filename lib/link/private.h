@@ -60,9 +60,14 @@ extern int link_logtype;
 
 /* MTU of an in-process pair, which has no limit of its own: a path MTU of 4096 and its headers */
 #define BACK_TO_BACK_MTU 4200
-#define QUEUE_DESC       1024
-#define TX_HANDOFF_RING  512
-#define SELF_QUEUE       512
+/*
+ * The ring of such a pair. One worker may serve both ports, and then sends more than it receives in
+ * a turn until the ring is full: so much payload must stay in a CPU's cache.
+ */
+#define BACK_TO_BACK_DESC 64
+#define QUEUE_DESC        1024
+#define TX_HANDOFF_RING   512
+#define SELF_QUEUE        512
 /*
  * net_ring's limit (RTE_PMD_RING_MAX_RX_RINGS); further workers have no queue
  */

@@ -8,31 +8,26 @@
 
 #include "mem/table.h"
 
-static void *
-mem_table_alloc(const struct mem *mem, uint32_t entries, size_t size)
-{
-	return mem_zalloc(mem->alloc, RTE_MAX(entries, 1u) * size, 64);
-}
+/* The tables, and the number of entries of each */
+#define TABLES(X)                                                                                  \
+	X(records.record, records.num)                                                             \
+	X(pd_refs, max_pd)                                                                         \
+	X(mrs, max_mr)                                                                             \
+	X(mws, max_mw) X(mw_states, max_mw) X(free_mr.ring, max_mr) X(free_mw.ring, max_mw)
 
-static bool
-fifo_create(const struct mem *mem, struct index_fifo *f, uint32_t size)
+static void
+fifo_fill(struct index_fifo *f, uint32_t size)
 {
-	uint32_t i;
-
-	f->ring = mem_table_alloc(mem, size, sizeof(*f->ring));
-	if (f->ring == NULL)
-		return false;
 	f->size = size;
-	f->count = size;
-	for (i = 0; i < size; i++)
-		f->ring[i] = i;
-	return true;
+	for (; f->count < size; f->count++)
+		f->ring[f->count] = f->count;
 }
 
 struct mem *
 mem_create(const struct mem_config *config)
 {
 	const uint32_t most = UINT32_C(1) << KEY_INDEX_BITS_MAX;
+	bool complete = true;
 	struct mem *mem;
 	uint32_t i;
 
@@ -52,18 +47,17 @@ mem_create(const struct mem_config *config)
 	mem->records.num = config->max_mr + config->max_mw;
 	key_space_init(&mem->keys, config->rng, mem->records.num);
 
-	mem->records.record = mem_table_alloc(mem, mem->records.num, sizeof(*mem->records.record));
-	mem->pd_refs = mem_table_alloc(mem, mem->max_pd, sizeof(*mem->pd_refs));
-	mem->mrs = mem_table_alloc(mem, mem->max_mr, sizeof(*mem->mrs));
-	mem->mws = mem_table_alloc(mem, mem->max_mw, sizeof(*mem->mws));
-	mem->mw_states = mem_table_alloc(mem, mem->max_mw, sizeof(*mem->mw_states));
-	if (mem->records.record == NULL || mem->pd_refs == NULL || mem->mrs == NULL ||
-		mem->mws == NULL || mem->mw_states == NULL ||
-		!fifo_create(mem, &mem->free_mr, mem->max_mr) ||
-		!fifo_create(mem, &mem->free_mw, mem->max_mw)) {
+#define ALLOCATE(table, entries)                                                                   \
+	mem->table = mem_zalloc(mem->alloc, RTE_MAX(mem->entries, 1u) * sizeof(*mem->table), 64);  \
+	complete = complete && mem->table != NULL;
+	TABLES(ALLOCATE)
+#undef ALLOCATE
+	if (!complete) {
 		mem_destroy(mem);
 		return NULL;
 	}
+	fifo_fill(&mem->free_mr, mem->max_mr);
+	fifo_fill(&mem->free_mw, mem->max_mw);
 	for (i = 0; i < mem->max_pd; i++)
 		mem->pd_refs[i] = COUNT_CLOSED;
 	for (i = 0; i < mem->max_mr; i++)
@@ -80,13 +74,9 @@ mem_destroy(struct mem *mem)
 		return;
 	for (i = 0; mem->mrs != NULL && i < mem->max_mr; i++)
 		backing_close(&mem->mrs[i].backing);
-	mem_free(mem->alloc, mem->free_mw.ring);
-	mem_free(mem->alloc, mem->free_mr.ring);
-	mem_free(mem->alloc, mem->mw_states);
-	mem_free(mem->alloc, mem->mws);
-	mem_free(mem->alloc, mem->mrs);
-	mem_free(mem->alloc, mem->pd_refs);
-	mem_free(mem->alloc, mem->records.record);
+#define FREE(table, entries) mem_free(mem->alloc, mem->table);
+	TABLES(FREE)
+#undef FREE
 	mem_free(mem->alloc, mem);
 }
 

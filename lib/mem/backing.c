@@ -258,7 +258,8 @@ open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 	if (rc != 0)
 		return rc;
 	b->watched = lost_watch(b->map, b->map_len, page);
-	return b->watched != 0 ? 0 : error_set(err, ENOMEM, "file: no memory to watch its pages");
+	return b->watched != NULL ? 0
+				  : error_set(err, ENOMEM, "file: no memory to watch its pages");
 }
 
 static int

@@ -24,7 +24,7 @@ struct backing {
 	size_t map_len;
 	struct mirror_map *mirror; /* NULL: the mapping is not one of a mirror's */
 	bool hugepages;
-	uint32_t watched; /* lost_watch()'s; 0: not a file */
+	struct watched *watched; /* NULL: not a file */
 	int numa_node; /* of byte 0; -1: the kernel does not report it */
 };
 
@@ -54,11 +54,12 @@ bool present_pages(int fd, uint64_t offset, void *map, size_t length);
  * Mapped files whose owner shortens them: the next access to a lost page raises SIGBUS. An empty
  * page takes its place, so that the access succeeds, and the mapping counts as lost.
  */
-/** Control thread: watch a mapping. @return its place; 0: no memory */
-uint32_t lost_watch(void *map, size_t len, size_t page);
-/** Control thread: no worker uses the mapping any more. Place 0 is none. */
-void lost_unwatch(uint32_t place);
-bool lost_found(uint32_t place);
+struct watched;
+/** Control thread: watch a mapping. @return NULL: no memory */
+struct watched *lost_watch(void *map, size_t len, size_t page);
+/** Control thread: no worker uses the mapping any more. @param w  NULL: there was none */
+void lost_unwatch(struct watched *w);
+bool lost_found(const struct watched *w);
 /** Rises with each mapping that is lost. */
 uint32_t lost_count(void);
 

@@ -4,47 +4,34 @@
 
 #include <signal.h>
 
-#include <rte_common.h>
-
 #include "base/atomic.h"
 #include "base/fault.h"
 #include "mem/backing.h"
 
-#define BLOCK_PLACES 4096
-#define BLOCKS       1024 /* together as many places as limits.max_mr can allow regions */
-
-/* to is 0 while the place is free, and is written last. */
-struct place {
-	uintptr_t from, to; /* [from, to) */
+/* A mapping that is watched. It stays in the list when it is no more: the next one uses it again. */
+struct watched {
+	uintptr_t from, to; /* [from, to); to is 0 while nothing is watched, and is written last */
 	size_t page;
 	bool lost;
+	struct watched *next, *next_unused;
 };
 
-/*
- * The signal handler reads them on any thread; the control thread writes them. A block is made when
- * all places before it are in use, and stays.
- */
-static struct place *blocks[BLOCKS];
-static uint32_t lowest_free; /* no place before it is free */
+/* The signal handler reads the list on any thread; the control thread writes it. */
+static struct watched *list;
+static struct watched *unused;
 static uint32_t count;
-
-static struct place *
-place_at(uint32_t i)
-{
-	return &ACQUIRE_GET(blocks[i / BLOCK_PLACES])[i % BLOCK_PLACES];
-}
 
 /* async-signal-safe */
 static bool
-replace_page(struct place *p, uintptr_t addr)
+replace_page(struct watched *w, uintptr_t addr)
 {
-	void *page = (void *)(addr - addr % p->page);
+	void *page = (void *)(addr - addr % w->page);
 
 	/* what is written to this page does not reach the file, which no longer has it */
-	if (mmap(page, p->page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+	if (mmap(page, w->page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 		    0) == MAP_FAILED)
 		return false;
-	if (!__atomic_exchange_n(&p->lost, true, __ATOMIC_ACQ_REL))
+	if (!__atomic_exchange_n(&w->lost, true, __ATOMIC_ACQ_REL))
 		__atomic_fetch_add(&count, 1, __ATOMIC_ACQ_REL);
 	return true;
 }
@@ -53,67 +40,50 @@ static bool
 lost_fault(const struct fault *f)
 {
 	uintptr_t addr = (uintptr_t)f->addr;
-	struct place *p, *end;
-	uint32_t i;
+	struct watched *w = f->sig == SIGBUS ? ACQUIRE_GET(list) : NULL;
 
-	for (i = 0; f->sig == SIGBUS && i < BLOCKS && (p = ACQUIRE_GET(blocks[i])) != NULL; i++)
-		for (end = p + BLOCK_PLACES; p < end; p++)
-			if (addr < ACQUIRE_GET(p->to) && addr >= p->from)
-				return replace_page(p, addr);
+	for (; w != NULL; w = w->next)
+		if (addr < ACQUIRE_GET(w->to) && addr >= w->from)
+			return replace_page(w, addr);
 	return false;
 }
 
-/* A free place; -1: there is no memory for one. */
-static int64_t
-place_find(void)
-{
-	uint32_t i;
-
-	for (i = lowest_free; i < BLOCKS * BLOCK_PLACES; i++) {
-		if (blocks[i / BLOCK_PLACES] == NULL) {
-			struct place *block = calloc(BLOCK_PLACES, sizeof(*block));
-
-			if (block == NULL)
-				return -1;
-			RELEASE_SET(blocks[i / BLOCK_PLACES], block);
-		}
-		if (place_at(i)->to == 0)
-			return i;
-	}
-	return -1;
-}
-
-uint32_t
+struct watched *
 lost_watch(void *map, size_t len, size_t page)
 {
-	int64_t i = place_find();
-	struct place *p;
+	struct watched *w = unused;
 
-	if (i < 0)
-		return 0;
 	fault_add(lost_fault);
-	lowest_free = (uint32_t)i + 1;
-	p = place_at((uint32_t)i);
-	p->from = (uintptr_t)map;
-	p->page = page;
-	p->lost = false;
-	RELEASE_SET(p->to, (uintptr_t)map + len);
-	return (uint32_t)i + 1;
+	if (w != NULL) {
+		unused = w->next_unused;
+	} else {
+		w = calloc(1, sizeof(*w));
+		if (w == NULL)
+			return NULL;
+		w->next = list;
+		RELEASE_SET(list, w);
+	}
+	w->from = (uintptr_t)map;
+	w->page = page;
+	w->lost = false;
+	RELEASE_SET(w->to, (uintptr_t)map + len);
+	return w;
 }
 
 void
-lost_unwatch(uint32_t place)
+lost_unwatch(struct watched *w)
 {
-	if (place == 0)
+	if (w == NULL)
 		return;
-	RELEASE_SET(place_at(place - 1)->to, 0);
-	lowest_free = RTE_MIN(lowest_free, place - 1);
+	RELEASE_SET(w->to, 0);
+	w->next_unused = unused;
+	unused = w;
 }
 
 bool
-lost_found(uint32_t place)
+lost_found(const struct watched *w)
 {
-	return place != 0 && ACQUIRE_GET(place_at(place - 1)->lost);
+	return w != NULL && ACQUIRE_GET(w->lost);
 }
 
 uint32_t

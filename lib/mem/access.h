@@ -7,8 +7,9 @@
 
 /**
  * @file
- * The inline access check, for callers that check one access per packet. Regions and windows share
- * one array of records, regions first. A record is one cache line and holds all that a check reads.
+ * The check every remote access and every scatter/gather element goes through (rc-transport 6,
+ * row 7), on any worker. Regions and windows share one array of records, regions first. A record is
+ * one cache line and holds all that a check reads.
  *
  * The writer publishes and retracts a record under its sequence word (.id), so workers read it
  * without a lock and without following pointers. A reader that overlaps a change reports "no such
@@ -64,20 +65,15 @@ mem_records(const struct mem *mem)
 	return (const struct mem_records *)(const void *)mem;
 }
 
-/* Map access 0 (local read), which has no MEM_ACCESS_ flag, to MEM_RIGHT_LOCAL_READ. */
-static __rte_always_inline uint32_t
-mem_need(uint32_t access)
-{
-	return access != 0 ? access : MEM_RIGHT_LOCAL_READ;
-}
-
 /* The rules of an access (rc-transport 6, row 7). Sets *host if the verdict is MEM_OK. */
 static __rte_always_inline enum mem_verdict
 mem_view_check(const struct mem_view *v, uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len,
-	uint32_t need, uint8_t **host)
+	uint32_t access, uint8_t **host)
 {
 	uint64_t offset = va - ACQUIRE_GET(v->va), length = ACQUIRE_GET(v->length);
 	uint32_t owner = ACQUIRE_GET(v->qpn), rights;
+	/* a local read has no MEM_ACCESS_ flag */
+	uint32_t need = access != 0 ? access : MEM_RIGHT_LOCAL_READ;
 
 	RTE_ASSERT(len > 0 && (need & (need - 1)) == 0);
 	if (unlikely(ACQUIRE_GET(v->pd) != pd || (owner != MEM_QPN_ANY && owner != qpn)))
@@ -98,18 +94,19 @@ mem_view_check(const struct mem_view *v, uint32_t pd, uint32_t qpn, uint64_t va,
 
 /*
  * Check an access against a record, which need not be looked up by the key: its .id holds the whole
- * key. @retval false  it has another key, or none, or has changed meanwhile: there is no verdict
+ * key. MEM_BAD_KEY also if it has another key, or none, or has changed meanwhile.
  */
-static __rte_always_inline bool
+static __rte_always_inline enum mem_verdict
 mem_record_check(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
-	uint64_t len, uint32_t need, uint8_t **host, enum mem_verdict *verdict)
+	uint64_t len, uint32_t access, uint8_t **host)
 {
 	uint64_t id = ACQUIRE_GET(r->id);
+	enum mem_verdict v;
 
 	if (unlikely((uint32_t)id != key || !(id & RECORD_VALID)))
-		return false;
-	*verdict = mem_view_check(&r->view, pd, qpn, va, len, need, host);
-	return likely(RELAXED_GET(r->id) == id);
+		return MEM_BAD_KEY;
+	v = mem_view_check(&r->view, pd, qpn, va, len, access, host);
+	return likely(RELAXED_GET(r->id) == id) ? v : MEM_BAD_KEY;
 }
 
 /** Where an access goes: two registers. */
@@ -118,31 +115,36 @@ struct mem_place {
 	enum mem_verdict verdict;
 };
 
-/**
- * mem_access_hint() by value: a pointer to a local of a function that checks an access would cost
- * each packet a stack canary.
+/*
+ * Private to mem_access_hint(): decode the key to find its record, and store its index in *hint. By
+ * value: a pointer to a local of a function that checks an access would cost each packet a stack
+ * canary.
  */
-struct mem_place mem_access_place(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd,
+struct mem_place mem_access_find(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd,
 	uint32_t qpn, uint64_t va, uint64_t len, uint32_t access);
 
 /**
- * mem_access_hint() with its most common case inline: the record at *hint carries the key and
- * allows the access.
+ * Check an access and translate its address. Inline is its most common case: the record at *hint
+ * carries the key and allows the access.
+ *
+ * @param hint    caches the key's table index, for a caller that uses the same key repeatedly; any
+ *   value at first
+ * @param access  the one MEM_ACCESS_ right needed; 0: local read
+ * @param len     > 0; callers skip the check for a zero-length access, which needs none
+ * @param host    host address of va; valid until the worker's next quiescent state
  */
 static __rte_always_inline enum mem_verdict
-mem_access_again(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
+mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
 {
 	const struct mem_records *r = mem_records(mem);
 	struct mem_place place;
-	enum mem_verdict v;
 
 	if (likely(COMMON_CASE(*hint < r->num)) &&
-		likely(mem_record_check(&r->record[*hint], key, pd, qpn, va, len, mem_need(access),
-			host, &v)) &&
-		likely(v == MEM_OK))
+		likely(mem_record_check(&r->record[*hint], key, pd, qpn, va, len, access, host) ==
+			MEM_OK))
 		return MEM_OK;
-	place = mem_access_place(mem, hint, key, pd, qpn, va, len, access);
+	place = mem_access_find(mem, hint, key, pd, qpn, va, len, access);
 	*host = place.host;
 	return place.verdict;
 }

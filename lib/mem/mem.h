@@ -243,24 +243,12 @@ void mem_qp_gone(struct mem *mem, uint32_t qpn);
 
 bool mem_grace_done(const struct mem *mem, uint64_t token);
 
-/* --- the fast path: any worker --- */
+/** Of an access (access.h). */
 enum mem_verdict {
 	MEM_OK,
 	MEM_BAD_KEY, /**< no such key, another domain, or another QP's window */
 	MEM_BAD_RIGHTS, /**< access not allowed */
 	MEM_BAD_RANGE, /**< outside the region or window, or wrapping 2^64 */
 };
-
-/**
- * Check an access and translate its address.
- *
- * @param hint    caches the key's table index, for a caller that uses the same key repeatedly; any
- *   value at first
- * @param access  the one MEM_ACCESS_ right needed; 0: local read
- * @param len     > 0; callers skip the check for a zero-length access, which needs none
- * @param host    host address of va; valid until the worker's next quiescent state
- */
-enum mem_verdict mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd,
-	uint32_t qpn, uint64_t va, uint64_t len, uint32_t access, uint8_t **host);
 
 #endif

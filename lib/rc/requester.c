@@ -284,7 +284,7 @@ requester_gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t 
 	struct rc_requester *req = &qp->req;
 
 	if (only || likely(COMMON_CASE(wqe->num_sge == 1 && len != 0)))
-		return likely(mem_access_again(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey,
+		return likely(mem_access_hint(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey,
 				      qp->pd, qp->qpn, wqe->sge[0].addr + at, len, 0,
 				      &chunks[0].host) == MEM_OK)
 			? 1

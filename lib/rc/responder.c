@@ -264,7 +264,7 @@ check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len)
 
 	if (unlikely(len == 0))
 		return RESP_OK;
-	v = mem_access_again(qp->worker->mem, &c->r->key_hint, rkey, qp->pd, qp->qpn, va, len,
+	v = mem_access_hint(qp->worker->mem, &c->r->key_hint, rkey, qp->pd, qp->qpn, va, len,
 		access_of(c->shape.flags), &host);
 	if (likely(v == MEM_OK)) {
 		c->host = host;
@@ -280,7 +280,7 @@ find_piece(struct resp_ctx *c, const struct sge *sge, uint32_t offset, uint32_t 
 	struct rc_rq *rq = c->shape.common ? &c->qp->own_rq : c->qp->rq;
 	uint8_t *host;
 
-	if (unlikely(mem_access_again(c->qp->worker->mem, &rq->key_hint, sge->lkey, rq->pd,
+	if (unlikely(mem_access_hint(c->qp->worker->mem, &rq->key_hint, sge->lkey, rq->pd,
 			     c->qp->qpn, sge->addr + offset, len, MEM_ACCESS_LOCAL_WRITE,
 			     &host) != MEM_OK))
 		return false;

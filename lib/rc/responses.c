@@ -2,6 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include "mem/access.h"
 #include "rc/failure.h"
 #include "wire/put.h"
 

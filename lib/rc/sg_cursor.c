@@ -6,6 +6,7 @@
  * Walk the scatter/gather list of an SQ WQE.
  */
 
+#include "mem/access.h"
 #include "rc/qp_directory.h"
 
 void

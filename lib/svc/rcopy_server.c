@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "mem/access.h"
 #include "svc/rcopy.h"
 
 #define WRITE_LENGTH 24

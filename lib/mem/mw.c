@@ -10,18 +10,6 @@
 
 #include "mem/table.h"
 
-/* The key's index in mws. The key may change until the window is claimed. */
-static bool
-mw_locate(const struct mem *mem, uint32_t key, uint32_t *i)
-{
-	uint32_t index = key_index(&mem->keys, key);
-
-	if (index < mem->max_mr || index >= mem->records.num)
-		return false;
-	*i = index - mem->max_mr;
-	return RELAXED_GET(mem->mws[*i].key) == key && RELAXED_GET(mem->mw_states[*i]) != MW_FREE;
-}
-
 static uint32_t
 mw_get_state(const struct mem *mem, uint32_t i)
 {
@@ -34,11 +22,32 @@ mw_set_state(struct mem *mem, uint32_t i, uint32_t state)
 	RELEASE_SET(mem->mw_states[i], state);
 }
 
+/*
+ * The state of the window with this key, and its index in mws; MW_FREE: there is none. The key may
+ * change until the window is claimed.
+ */
+static uint32_t
+mw_find(const struct mem *mem, uint32_t key, uint32_t *i)
+{
+	*i = key_index(&mem->keys, key) - mem->max_mr; /* a region's wraps */
+	if (*i >= mem->max_mw || RELAXED_GET(mem->mws[*i].key) != key)
+		return MW_FREE;
+	return mw_get_state(mem, *i);
+}
+
+static bool
+mw_exists(uint32_t state)
+{
+	return state != MW_FREE && state != MW_DYING;
+}
+
+/* @retval false  another lcore has claimed it, or has changed it */
 static bool
 mw_claim(struct mem *mem, uint32_t i, uint32_t key, uint32_t state)
 {
-	if (!__atomic_compare_exchange_n(&mem->mw_states[i], &state, MW_CLAIMED, false,
-		    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (state == MW_CLAIMED ||
+		!__atomic_compare_exchange_n(&mem->mw_states[i], &state, MW_CLAIMED, false,
+			__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
 	if (mem->mws[i].key == key)
 		return true;
@@ -58,12 +67,21 @@ mw_is_bound(uint32_t state)
 	return state == MW_BOUND_TYPE_1 || (state & MW_BOUND_QP) != 0;
 }
 
+/* The number of windows bound to the region with this key */
+static uint32_t *
+mr_windows(struct mem *mem, uint32_t key)
+{
+	return &mem->mrs[key_index(&mem->keys, key)].windows;
+}
+
 /* Unbind a claimed window from its region; `state` is its state before the claim. */
 static void
 mw_unbind(struct mem *mem, uint32_t i, uint32_t state)
 {
-	record_retract(mw_record(mem, i));
-	count_down(&mem->mrs[mem->mws[i].mr_index].windows);
+	struct mem_record *r = mw_record(mem, i);
+
+	record_retract(r);
+	count_down(mr_windows(mem, r->view.mr_key));
 	if ((state & MW_BOUND_QP) != 0)
 		__atomic_fetch_sub(qp_bucket(mem, state & 0xffffff), 1, __ATOMIC_RELAXED);
 }
@@ -97,15 +115,14 @@ mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key,
 int
 mem_mw_free(struct mem *mem, uint32_t key, struct error *err)
 {
+	uint32_t i, state = mw_find(mem, key, &i);
 	struct mem_mw *mw;
-	uint32_t i, state;
 
-	if (!mw_locate(mem, key, &i))
+	if (state == MW_FREE)
 		return error_set(err, ENOENT, "mw: no memory window 0x%08x", key);
 	mw = &mem->mws[i];
-	state = mw_get_state(mem, i);
 	if (state != MW_DYING) {
-		if (state == MW_CLAIMED || !mw_claim(mem, i, key, state))
+		if (!mw_claim(mem, i, key, state))
 			return -EAGAIN; /* a worker is binding or invalidating it */
 		mw->token = 0;
 		if (mw_is_bound(state)) {
@@ -132,9 +149,12 @@ mem_mw_present_key(const struct mem *mem, uint32_t key)
 	return RELAXED_GET(mem->mws[i].key);
 }
 
-/* Check a bind against its region (IBA C10-72 to C10-75) and fill in the window's view. */
+/*
+ * Check a bind against its region (IBA C10-72 to C10-75) and fill in the window's view. On success
+ * the region counts one more window.
+ */
 static int
-mw_check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view *window)
+mw_check_region(struct mem *mem, const struct mem_bind *b, uint32_t qpn, struct mem_view *window)
 {
 	uint32_t index = key_index(&mem->keys, b->mr_key);
 	struct mem_view mr;
@@ -153,13 +173,19 @@ mw_check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view
 	if (offset > mr.length || b->length > mr.length - offset)
 		return -EINVAL;
 
-	window->va = (b->access & MEM_ACCESS_ZERO_BASED) != 0 ? 0 : b->va;
-	window->length = b->length;
-	window->base = mr.base + offset;
-	window->pd = b->pd;
-	window->rights = b->access;
-	window->mr_key = b->mr_key;
-	return access_misaligned(b->access, window->va, window->base) ? -EINVAL : 0;
+	*window = (struct mem_view){
+		.va = (b->access & MEM_ACCESS_ZERO_BASED) != 0 ? 0 : b->va,
+		.length = b->length,
+		.base = mr.base + offset,
+		.pd = b->pd,
+		.qpn = qpn,
+		.rights = b->access,
+		.mr_key = b->mr_key,
+	};
+	if (access_misaligned(b->access, window->va, window->base))
+		return -EINVAL;
+	/* The record was valid just now, so the index is not reused before a grace period. */
+	return count_up(mr_windows(mem, b->mr_key)) ? 0 : -ENOENT;
 }
 
 /* Check a bind against its window; mw_check_region() follows. */
@@ -170,81 +196,57 @@ mw_check_window(const struct mem_mw *mw, uint32_t state, const struct mem_bind *
 		return -EACCES;
 	if ((b->access & ~(uint32_t)(MEM_ACCESS_REMOTE | MEM_ACCESS_ZERO_BASED)) != 0)
 		return -EINVAL;
-	if (mw->type != MEM_MW_TYPE_2) { /* o10-36.2.2 */
-		if (mw->type == MEM_MW_TYPE_1_CHOSEN &&
-			(b->new_key >> 8 != b->mw_key >> 8 || b->new_key == b->mw_key))
-			return -EINVAL;
+	if (mw->type != MEM_MW_TYPE_1 && b->new_key >> 8 != b->mw_key >> 8)
+		return -EINVAL;
+	if (mw->type == MEM_MW_TYPE_1_CHOSEN && b->new_key == b->mw_key)
+		return -EINVAL;
+	if (mw->type != MEM_MW_TYPE_2) /* o10-36.2.2 */
 		return (b->access & MEM_ACCESS_ZERO_BASED) != 0 ? -EINVAL : 0;
-	}
 	if (state != MW_UNBOUND) /* o10-37.2.30: invalidate first */
 		return -EINVAL;
 	if (b->length == 0) /* o10-37.2.40: only an invalidate unbinds */
 		return -EINVAL;
-	if (b->new_key >> 8 != b->mw_key >> 8 || b->qpn >= MW_BOUND_QP)
-		return -EINVAL;
-	return 0;
-}
-
-/* Every check of a bind. On success the region, if one is named, counts one more window. */
-static int
-mw_prepare(struct mem *mem, uint32_t i, uint32_t state, const struct mem_bind *b,
-	struct mem_view *window)
-{
-	int rc = mw_check_window(&mem->mws[i], state, b);
-
-	if (rc != 0 || b->length == 0)
-		return rc;
-	rc = mw_check_region(mem, b, window);
-	if (rc != 0)
-		return rc;
-	/* The record was valid just now, so the index is not reused before a grace period. */
-	return count_up(&mem->mrs[key_index(&mem->keys, b->mr_key)].windows) ? 0 : -ENOENT;
+	return b->qpn >= MW_BOUND_QP ? -EINVAL : 0;
 }
 
 /* Give a claimed window its new key and binding. @return its new state */
 static uint32_t
-mw_apply(struct mem *mem, uint32_t i, const struct mem_bind *b, struct mem_view *window)
+mw_apply(struct mem *mem, uint32_t i, const struct mem_bind *b, const struct mem_view *window)
 {
 	struct mem_mw *mw = &mem->mws[i];
-	uint32_t state, key;
+	uint32_t key = mw->type != MEM_MW_TYPE_1
+		? b->new_key
+		: key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
 
-	if (mw->type == MEM_MW_TYPE_2) {
-		key = b->new_key;
-		window->qpn = b->qpn;
-		state = MW_BOUND_QP | b->qpn;
-		__atomic_fetch_add(qp_bucket(mem, b->qpn), 1, __ATOMIC_RELAXED);
-	} else {
-		key = mw->type == MEM_MW_TYPE_1_CHOSEN
-			? b->new_key
-			: key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
-		window->qpn = MEM_QPN_ANY;
-		state = MW_BOUND_TYPE_1;
-	}
 	RELAXED_SET(mw->key, key);
 	if (b->length == 0)
 		return MW_UNBOUND;
-	mw->mr_index = key_index(&mem->keys, b->mr_key);
 	record_publish(mw_record(mem, i), key, window);
-	return state;
+	if (mw->type != MEM_MW_TYPE_2)
+		return MW_BOUND_TYPE_1;
+	__atomic_fetch_add(qp_bucket(mem, b->qpn), 1, __ATOMIC_RELAXED);
+	return MW_BOUND_QP | b->qpn;
 }
 
 int
 mem_mw_bind(struct mem *mem, const struct mem_bind *b, uint32_t *key, uint64_t *token)
 {
+	uint32_t i, state, old = mw_find(mem, b->mw_key, &i);
 	struct mem_view window = { 0 };
-	uint32_t i, old, state;
+	struct mem_mw *mw;
 	int rc;
 
 	RTE_ASSERT(key != NULL && token != NULL && b->qpn < MW_BOUND_QP);
 	*token = 0;
-	if (!mw_locate(mem, b->mw_key, &i))
+	if (!mw_exists(old))
 		return -ENOENT;
-	old = mw_get_state(mem, i);
-	if (old == MW_FREE || old == MW_DYING)
-		return -ENOENT;
-	if (old == MW_CLAIMED || !mw_claim(mem, i, b->mw_key, old))
+	if (!mw_claim(mem, i, b->mw_key, old))
 		return -EINVAL;
-	rc = mw_prepare(mem, i, old, b, &window);
+	mw = &mem->mws[i];
+	rc = mw_check_window(mw, old, b);
+	if (rc == 0 && b->length != 0)
+		rc = mw_check_region(mem, b, mw->type == MEM_MW_TYPE_2 ? b->qpn : MEM_QPN_ANY,
+			&window);
 	if (rc != 0) {
 		mw_set_state(mem, i, old);
 		return rc;
@@ -252,7 +254,7 @@ mem_mw_bind(struct mem *mem, const struct mem_bind *b, uint32_t *key, uint64_t *
 	if (mw_is_bound(old))
 		mw_unbind(mem, i, old);
 	state = mw_apply(mem, i, b, &window);
-	*key = mem->mws[i].key;
+	*key = mw->key;
 	mw_set_state(mem, i, state);
 	/* Type 1: other workers may still access memory through the old binding. */
 	if (mw_is_bound(old))
@@ -269,7 +271,7 @@ mem_invalidate(struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_
 	 * Only the QP's worker accesses memory through this window, so no grace period is needed.
 	 */
 	*token = 0;
-	if (qpn >= MW_BOUND_QP || !mw_locate(mem, key, &i) || !mw_claim(mem, i, key, state))
+	if (qpn >= MW_BOUND_QP || mw_find(mem, key, &i) != state || !mw_claim(mem, i, key, state))
 		return -EACCES;
 	if (mem->mws[i].pd != pd) {
 		mw_set_state(mem, i, state);
@@ -315,20 +317,12 @@ mw_fill_info(const struct mem *mem, uint32_t i, struct mem_mw_info *info)
 	info->length = v.length;
 }
 
-static bool
-mw_exists(const struct mem *mem, uint32_t i)
-{
-	uint32_t state = mw_get_state(mem, i);
-
-	return state != MW_FREE && state != MW_DYING;
-}
-
 int
 mem_mw_query(const struct mem *mem, uint32_t key, struct mem_mw_info *info)
 {
 	uint32_t i;
 
-	if (!mw_locate(mem, key, &i) || !mw_exists(mem, i))
+	if (!mw_exists(mw_find(mem, key, &i)))
 		return -ENOENT;
 	mw_fill_info(mem, i, info);
 	return 0;
@@ -340,7 +334,7 @@ mem_mw_next(const struct mem *mem, uint64_t *cursor, struct mem_mw_info *info)
 	while (*cursor < mem->max_mw) {
 		uint32_t i = (uint32_t)(*cursor)++;
 
-		if (mw_exists(mem, i)) {
+		if (mw_exists(mw_get_state(mem, i))) {
 			mw_fill_info(mem, i, info);
 			return true;
 		}

@@ -155,7 +155,6 @@ struct mem_mw {
 	uint32_t key; /* current one, bound or not */
 	uint32_t serial; /* of the next key */
 	uint32_t pd;
-	uint32_t mr_index; /* while bound */
 	uint64_t token;
 };
 

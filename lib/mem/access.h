@@ -59,12 +59,6 @@ struct mem_records {
 	uint32_t num;
 };
 
-static __rte_always_inline const struct mem_records *
-mem_records(const struct mem *mem)
-{
-	return (const struct mem_records *)(const void *)mem;
-}
-
 /* The rules of an access (rc-transport 6, row 7). Sets *host if the verdict is MEM_OK. */
 static __rte_always_inline enum mem_verdict
 mem_view_check(const struct mem_view *v, uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len,
@@ -137,7 +131,7 @@ static __rte_always_inline enum mem_verdict
 mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
 {
-	const struct mem_records *r = mem_records(mem);
+	const struct mem_records *r = (const void *)mem;
 	struct mem_place place;
 
 	if (likely(COMMON_CASE(*hint < r->num)) &&

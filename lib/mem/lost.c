@@ -17,8 +17,7 @@ struct watched {
 };
 
 /* The signal handler reads the list on any thread; the control thread writes it. */
-static struct watched *list;
-static struct watched *unused;
+static struct watched *list, *unused;
 static uint32_t count;
 
 /* async-signal-safe */

@@ -47,14 +47,13 @@ mirror_map_share(struct backing *b, uint64_t inode)
 	struct mirror_map *m;
 
 	LIST_FOREACH(m, &lists[mirror_list(inode, b->from)], next)
-		if (m->inode == inode && m->from == b->from && m->len == b->map_len)
-			break;
-	if (m == NULL)
-		return false;
-	m->users++;
-	b->map = m->map;
-	b->mirror = m;
-	return true;
+		if (m->inode == inode && m->from == b->from && m->len == b->map_len) {
+			m->users++;
+			b->map = m->map;
+			b->mirror = m;
+			return true;
+		}
+	return false;
 }
 
 int

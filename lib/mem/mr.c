@@ -137,11 +137,10 @@ int
 mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 {
 	struct mem_mr *mr = mr_find(mem, key);
-	uint32_t index, windows;
+	uint32_t windows;
 
 	if (mr == NULL)
 		return error_set(err, ENOENT, "mr: no memory region 0x%08x", key);
-	index = (uint32_t)(mr - mem->mrs);
 	if (mr->state == MR_LIVE) {
 		/* check and set in one step, so that no worker binds a window in between */
 		windows = count_close(&mr->windows);
@@ -149,7 +148,7 @@ mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 			return error_set(err, EBUSY,
 				"mr: region 0x%08x has %u bound memory window%s", key, windows,
 				plural(windows));
-		record_retract(&mem->records.record[index]);
+		record_retract(&mem->records.record[mr - mem->mrs]);
 		mr->state = MR_DYING;
 		mr->token = mem_grace_start(mem);
 	}
@@ -158,7 +157,7 @@ mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 	backing_close(&mr->backing);
 	mr->state = MR_FREE;
 	mem_pd_release(mem, mr->info.pd);
-	index_put(&mem->free_mr, index);
+	index_put(&mem->free_mr, (uint32_t)(mr - mem->mrs));
 	return 0;
 }
 

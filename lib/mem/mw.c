@@ -10,18 +10,6 @@
 
 #include "mem/table.h"
 
-static uint32_t
-mw_get_state(const struct mem *mem, uint32_t i)
-{
-	return ACQUIRE_GET(mem->mw_states[i]);
-}
-
-static void
-mw_set_state(struct mem *mem, uint32_t i, uint32_t state)
-{
-	RELEASE_SET(mem->mw_states[i], state);
-}
-
 /*
  * The state of the window with this key, and its index in mws; MW_FREE: there is none. The key may
  * change until the window is claimed.
@@ -32,7 +20,7 @@ mw_find(const struct mem *mem, uint32_t key, uint32_t *i)
 	*i = key_index(&mem->keys, key) - mem->max_mr; /* a region's wraps */
 	if (*i >= mem->max_mw || RELAXED_GET(mem->mws[*i].key) != key)
 		return MW_FREE;
-	return mw_get_state(mem, *i);
+	return ACQUIRE_GET(mem->mw_states[*i]);
 }
 
 static bool
@@ -51,7 +39,7 @@ mw_claim(struct mem *mem, uint32_t i, uint32_t key, uint32_t state)
 		return false;
 	if (mem->mws[i].key == key)
 		return true;
-	mw_set_state(mem, i, state); /* its key changed before the claim */
+	RELEASE_SET(mem->mw_states[i], state); /* its key changed before the claim */
 	return false;
 }
 
@@ -108,7 +96,7 @@ mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key,
 	*key = key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
 	RTE_ASSERT(key_index(&mem->keys, *key) == mem->max_mr + i);
 	RELAXED_SET(mw->key, *key);
-	mw_set_state(mem, i, MW_UNBOUND);
+	RELEASE_SET(mem->mw_states[i], MW_UNBOUND);
 	return 0;
 }
 
@@ -129,11 +117,11 @@ mem_mw_free(struct mem *mem, uint32_t key, struct error *err)
 			mw_unbind(mem, i, state);
 			mw->token = mem_grace_start(mem);
 		}
-		mw_set_state(mem, i, MW_DYING);
+		RELEASE_SET(mem->mw_states[i], MW_DYING);
 	}
 	if (!mem_grace_done(mem, mw->token))
 		return -EAGAIN;
-	mw_set_state(mem, i, MW_FREE);
+	RELEASE_SET(mem->mw_states[i], MW_FREE);
 	mem_pd_release(mem, mw->pd);
 	index_put(&mem->free_mw, i);
 	return 0;
@@ -145,7 +133,7 @@ mem_mw_present_key(const struct mem *mem, uint32_t key)
 	uint32_t i = key_index(&mem->keys, key) - mem->max_mr;
 
 	RTE_ASSERT(i < mem->max_mw && mem->mws[i].type != MEM_MW_TYPE_1);
-	RTE_ASSERT(mw_get_state(mem, i) != MW_FREE);
+	RTE_ASSERT(ACQUIRE_GET(mem->mw_states[i]) != MW_FREE);
 	return RELAXED_GET(mem->mws[i].key);
 }
 
@@ -202,11 +190,8 @@ mw_check_window(const struct mem_mw *mw, uint32_t state, const struct mem_bind *
 		return -EINVAL;
 	if (mw->type != MEM_MW_TYPE_2) /* o10-36.2.2 */
 		return (b->access & MEM_ACCESS_ZERO_BASED) != 0 ? -EINVAL : 0;
-	if (state != MW_UNBOUND) /* o10-37.2.30: invalidate first */
-		return -EINVAL;
-	if (b->length == 0) /* o10-37.2.40: only an invalidate unbinds */
-		return -EINVAL;
-	return b->qpn >= MW_BOUND_QP ? -EINVAL : 0;
+	/* o10-37.2.30: invalidate first; o10-37.2.40: only an invalidate unbinds */
+	return state != MW_UNBOUND || b->length == 0 || b->qpn >= MW_BOUND_QP ? -EINVAL : 0;
 }
 
 /* Give a claimed window its new key and binding. @return its new state */
@@ -248,14 +233,14 @@ mem_mw_bind(struct mem *mem, const struct mem_bind *b, uint32_t *key, uint64_t *
 		rc = mw_check_region(mem, b, mw->type == MEM_MW_TYPE_2 ? b->qpn : MEM_QPN_ANY,
 			&window);
 	if (rc != 0) {
-		mw_set_state(mem, i, old);
+		RELEASE_SET(mem->mw_states[i], old);
 		return rc;
 	}
 	if (mw_is_bound(old))
 		mw_unbind(mem, i, old);
 	state = mw_apply(mem, i, b, &window);
 	*key = mw->key;
-	mw_set_state(mem, i, state);
+	RELEASE_SET(mem->mw_states[i], state);
 	/* Type 1: other workers may still access memory through the old binding. */
 	if (mw_is_bound(old))
 		*token = mem_grace_start(mem);
@@ -274,11 +259,11 @@ mem_invalidate(struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_
 	if (qpn >= MW_BOUND_QP || mw_find(mem, key, &i) != state || !mw_claim(mem, i, key, state))
 		return -EACCES;
 	if (mem->mws[i].pd != pd) {
-		mw_set_state(mem, i, state);
+		RELEASE_SET(mem->mw_states[i], state);
 		return -EACCES;
 	}
 	mw_unbind(mem, i, state);
-	mw_set_state(mem, i, MW_UNBOUND);
+	RELEASE_SET(mem->mw_states[i], MW_UNBOUND);
 	return 0;
 }
 
@@ -334,7 +319,7 @@ mem_mw_next(const struct mem *mem, uint64_t *cursor, struct mem_mw_info *info)
 	while (*cursor < mem->max_mw) {
 		uint32_t i = (uint32_t)(*cursor)++;
 
-		if (mw_exists(mw_get_state(mem, i))) {
+		if (mw_exists(ACQUIRE_GET(mem->mw_states[i]))) {
 			mw_fill_info(mem, i, info);
 			return true;
 		}

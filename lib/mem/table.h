@@ -161,7 +161,7 @@ struct mem_mw {
 #define QP_BUCKETS 1024
 
 struct mem {
-	struct mem_records records; /* must be first: mem_records() casts */
+	struct mem_records records; /* must be first: mem_access_hint() casts */
 	struct key_space keys;
 
 	uint32_t max_pd;
@@ -181,7 +181,7 @@ struct mem {
 	uint32_t qp_windows[QP_BUCKETS]; /* bound type 2 windows by QPN modulo; atomic */
 };
 
-_Static_assert(offsetof(struct mem, records) == 0, "mem_records()");
+_Static_assert(offsetof(struct mem, records) == 0, "mem_access_hint()");
 
 static inline uint32_t *
 qp_bucket(struct mem *mem, uint32_t qpn)

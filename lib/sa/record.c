@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <rte_common.h>
+
 #include "record_private.h"
 #include "wire/bits.h"
 #include "wire/bytes.h"

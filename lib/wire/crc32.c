@@ -21,11 +21,9 @@ always(void)
 static const struct crc_kernel kernels[] = {
 	{ "portable", always, crc32_portable, crc32_packet_portable, icrc_portable,
 		path_finish_send_portable, NULL },
-#ifdef WIRE_CRC32_PCLMUL
+#ifdef __x86_64__
 	{ "pclmul", crc32_pclmul_supported, crc32_pclmul, crc32_packet_pclmul, icrc_pclmul,
 		path_finish_send_pclmul, vcrc_fold_pclmul },
-#endif
-#ifdef WIRE_CRC32_VPCLMUL
 	{ "vpclmul", crc32_vpclmul_supported, crc32_vpclmul, crc32_packet_vpclmul, icrc_vpclmul,
 		path_finish_send_vpclmul, vcrc_fold_pclmul },
 #endif
@@ -36,23 +34,20 @@ const struct crc_kernel *crc_kernel = &kernels[0];
 int
 crc32_use(const char *name)
 {
+	int rc = -ENOTSUP;
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(kernels); i++) {
-		if (strcmp(kernels[i].name, name) != 0)
-			continue;
-		if (!kernels[i].supported())
-			return -ENOTSUP;
-		crc_kernel = &kernels[i];
-		return 0;
+		if ((name == NULL || strcmp(kernels[i].name, name) == 0) &&
+			kernels[i].supported()) {
+			crc_kernel = &kernels[i];
+			rc = 0;
+		}
 	}
-	return -ENOTSUP;
+	return rc;
 }
 
 RTE_INIT(crc32_init)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(kernels); i++)
-		crc32_use(kernels[i].name);
+	crc32_use(NULL);
 }

@@ -63,7 +63,10 @@ struct crc_kernel {
 /** The kernel in use: the fastest that this CPU has, unless crc32_use() chose another. */
 extern const struct crc_kernel *crc_kernel;
 
-/** Use a kernel by name (tests, benchmarks). @retval -ENOTSUP this CPU or build does not have it */
+/**
+ * Use a kernel by name (tests, benchmarks). @param name  NULL: the fastest that this CPU has
+ * @retval -ENOTSUP this CPU or build does not have it
+ */
 int crc32_use(const char *name);
 
 #endif

@@ -15,7 +15,7 @@
  * half by x^(D-32) mod P, both reflected in 33 bits: that is FOLD_<D>.
  */
 
-#ifdef WIRE_CRC32_PCLMUL
+#ifdef __x86_64__
 #include <immintrin.h>
 #endif
 
@@ -25,29 +25,30 @@
 
 #define BLOCK 16
 
-#ifdef WIRE_CRC32_PCLMUL
+#ifdef __x86_64__
 
+/*
+ * Debian's DPDK sets -march=corei7: functions that use newer instructions say so, and crc32.c chooses
+ * one at run time.
+ */
 #define TARGET_PCLMUL  __attribute__((target("sse4.1,pclmul")))
 #define TARGET_VPCLMUL __attribute__((target("sse4.1,pclmul,avx512f,avx512vl,avx512bw,vpclmulqdq")))
 
 /* low, high */
-#define FOLD_128  UINT64_C(0x1751997d0), UINT64_C(0x0ccaa009e)
-#define FOLD_256  UINT64_C(0x0f1da05aa), UINT64_C(0x15a546366)
-#define FOLD_384  UINT64_C(0x03db1ecdc), UINT64_C(0x174359406)
-#define FOLD_512  UINT64_C(0x154442bd4), UINT64_C(0x1c6e41596)
-#define FOLD_1024 UINT64_C(0x1e88ef372), UINT64_C(0x14a7fe880)
-#define FOLD_1536 UINT64_C(0x1821d8bc0), UINT64_C(0x12e958ac4)
-#define FOLD_2048 UINT64_C(0x11542778a), UINT64_C(0x1322d1430)
+#define FOLD_128  0x1751997d0, 0x0ccaa009e
+#define FOLD_256  0x0f1da05aa, 0x15a546366
+#define FOLD_384  0x03db1ecdc, 0x174359406
+#define FOLD_512  0x154442bd4, 0x1c6e41596
+#define FOLD_1024 0x1e88ef372, 0x14a7fe880
+#define FOLD_1536 0x1821d8bc0, 0x12e958ac4
+#define FOLD_2048 0x11542778a, 0x1322d1430
 
-#define FOLD_96 UINT64_C(0x0ccaa009e) /* x^96 */
-#define POLY    UINT64_C(0x1db710641) /* P */
-#define INVERSE UINT64_C(0xb4e5b025f7011641) /* POLY times this, bit by bit, is 1 mod x^64 */
+#define FOLD_96 0x0ccaa009e /* x^96 */
+#define POLY    0x1db710641 /* P */
+#define INVERSE ((int64_t)0xb4e5b025f7011641) /* POLY times this, bit by bit, is 1 mod x^64 */
 
-/* K(FOLD_128): the multiplier of one block; HIGH_LOW(FOLD_128): its halves as two arguments */
-#define K(...)               K2(__VA_ARGS__)
-#define K2(low, high)        _mm_set_epi64x(high, low)
-#define HIGH_LOW(...)        HIGH_LOW2(__VA_ARGS__)
-#define HIGH_LOW2(low, high) high, low
+/* K(FOLD_128): the multiplier of one block */
+#define K(...) ((__m128i){ __VA_ARGS__ })
 
 static TARGET_PCLMUL inline __m128i
 fold_load(const uint8_t *p)
@@ -55,21 +56,34 @@ fold_load(const uint8_t *p)
 	return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
+static TARGET_PCLMUL inline void
+fold_store(uint8_t *p, __m128i v)
+{
+	_mm_storeu_si128((__m128i *)(void *)p, v);
+}
+
 /* Move x ahead by the distance of multiplier k. */
 static TARGET_PCLMUL inline __m128i
 move(__m128i x, __m128i k)
 {
-	return _mm_xor_si128(_mm_clmulepi64_si128(x, k, 0x00), _mm_clmulepi64_si128(x, k, 0x11));
+	return _mm_clmulepi64_si128(x, k, 0x00) ^ _mm_clmulepi64_si128(x, k, 0x11);
 }
 
 static TARGET_PCLMUL inline __m128i
 fold(__m128i x, __m128i k, __m128i next)
 {
-	return _mm_xor_si128(move(x, k), next);
+	return move(x, k) ^ next;
+}
+
+/* Fold a block of which the bits that are 1 at `ones` count as ones. */
+static TARGET_PCLMUL __rte_always_inline __m128i
+fold_masked(__m128i x, const uint8_t *p, const uint8_t *ones)
+{
+	return fold(x, K(FOLD_128), fold_load(p) | fold_load(ones));
 }
 
 /*
- * Fold the last 1 to 15 bytes. Of the 16 + len bytes "x, tail" the first len, with leading zeros,
+ * Fold the last 1 to 16 bytes. Of the 16 + len bytes "x, tail" the first len, with leading zeros,
  * form a block that is folded into the other sixteen. At least 16 bytes before end are readable.
  */
 static TARGET_PCLMUL inline __m128i
@@ -107,24 +121,12 @@ fold_tail(__m128i x, const uint8_t *end, size_t len)
 static TARGET_PCLMUL inline uint32_t
 reduce(__m128i x)
 {
-	const __m128i k = _mm_set_epi64x((int64_t)INVERSE, POLY);
+	const __m128i k = { POLY, INVERSE };
 	__m128i multiple;
 
-	x = _mm_xor_si128(_mm_srli_si128(x, 8),
-		_mm_clmulepi64_si128(x, _mm_set_epi64x(0, FOLD_96), 0x00));
+	x = _mm_srli_si128(x, 8) ^ _mm_clmulepi64_si128(x, K(FOLD_96), 0x00);
 	multiple = _mm_clmulepi64_si128(_mm_clmulepi64_si128(x, k, 0x10), k, 0x00);
-	return _mm_extract_epi32(_mm_xor_si128(x, multiple), 2);
-}
-
-/* @param x  CRC state of all bytes before p. @param len  any length */
-static TARGET_PCLMUL inline uint32_t
-fold_finish(__m128i x, const uint8_t *p, size_t len)
-{
-	for (; len >= 16; len -= 16, p += 16)
-		x = fold(x, K(FOLD_128), fold_load(p));
-	if (len > 0)
-		x = fold_tail(x, p + len, len);
-	return ~reduce(x);
+	return _mm_extract_epi32(x ^ multiple, 2);
 }
 
 /* Load a block. @param copy  a constant: also store it at `to`, which is not used otherwise */
@@ -134,7 +136,7 @@ fold_take(uint8_t *to, const uint8_t *from, bool copy)
 	__m128i v = fold_load(from);
 
 	if (copy)
-		_mm_storeu_si128((__m128i *)(void *)to, v);
+		fold_store(to, v);
 	return v;
 }
 
@@ -143,14 +145,18 @@ struct fold_by {
 	__m128i one, two, three, four;
 };
 
+static const struct fold_by crc32_by = { { FOLD_128 }, { FOLD_256 }, { FOLD_384 }, { FOLD_512 } };
+
 /*
  * Fold in four lanes, for 64 bytes or more.
- * @param by  of the polynomial, constants. @param x  CRC state of all bytes through the first 16 at
- * `from`. @param copy  as in fold_take()
- * @return CRC state of all but the last len % 64 bytes
+ *
+ * @param by    of the polynomial, constants
+ * @param x     CRC state of all bytes through the first block at `from`
+ * @param copy  as in fold_take()
+ * @return      CRC state of all but the last len % 64 bytes
  */
 static TARGET_PCLMUL __rte_always_inline __m128i
-fold_lanes_by(struct fold_by by, __m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
+fold_lanes(struct fold_by by, __m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
 {
 	__m128i x1 = fold_take(to + 16, from + 16, copy), x2 = fold_take(to + 32, from + 32, copy);
 	__m128i x3 = fold_take(to + 48, from + 48, copy);
@@ -164,23 +170,76 @@ fold_lanes_by(struct fold_by by, __m128i x, uint8_t *to, const uint8_t *from, si
 	return fold(x, by.three, fold(x1, by.two, fold(x2, by.one, x3)));
 }
 
+/*
+ * Fold whole blocks that stay where they are, from 64 bytes on in four lanes.
+ *
+ * @param x  CRC state of all bytes through the first block at p, which is there
+ * @return   CRC state of all but the last len % 16 bytes
+ */
 static TARGET_PCLMUL __rte_always_inline __m128i
-fold_lanes(__m128i x, uint8_t *to, const uint8_t *from, size_t len, bool copy)
+read_blocks(struct fold_by by, __m128i x, const uint8_t *p, size_t len)
 {
-	const struct fold_by by = { K(FOLD_128), K(FOLD_256), K(FOLD_384), K(FOLD_512) };
+	size_t done = BLOCK;
 
-	return fold_lanes_by(by, x, to, from, len, copy);
+	if (len >= 64) {
+		x = fold_lanes(by, x, (uint8_t *)(uintptr_t)p, p, len, false);
+		done = len - len % 64;
+	}
+	for (p += done, len -= done; len >= BLOCK; p += BLOCK, len -= BLOCK)
+		x = fold(x, by.one, fold_load(p));
+	return x;
 }
 
-/* fold_finish() in four lanes. @param x  as in fold_lanes() */
+/* @param x  CRC state of all but the last len % 16 bytes before end. @return CRC of them all */
 static TARGET_PCLMUL __rte_always_inline uint32_t
-finish_lanes(__m128i x, const uint8_t *p, size_t len)
+read_tail(__m128i x, const uint8_t *end, size_t len)
 {
-	x = fold_lanes(x, (uint8_t *)(uintptr_t)p, p, len, false);
-	return fold_finish(x, p + len - len % 64, len % 64);
+	return ~reduce(len % BLOCK == 0 ? x : fold_tail(x, end, len % BLOCK));
 }
 
-#ifdef WIRE_CRC32_VPCLMUL
+/* @param x  CRC state of all bytes before p. @param len  any length. @return CRC of them all */
+static TARGET_PCLMUL __rte_always_inline uint32_t
+read_rest(__m128i x, const uint8_t *p, size_t len)
+{
+	if (len >= BLOCK)
+		x = read_blocks(crc32_by, fold(x, crc32_by.one, fold_load(p)), p, len);
+	return read_tail(x, p + len, len);
+}
+
+/* Fewer than 16 bytes and the padding: copy them, then fold the copy. */
+static TARGET_PCLMUL __rte_noinline __rte_unused uint32_t
+copy_odd(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	put_payload(to, from, len);
+	return read_rest(x, to, wire_padded(len));
+}
+
+/* Copy what 64 bytes at a time have left. */
+static TARGET_PCLMUL __rte_always_inline uint32_t
+copy_rest(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	for (; len >= BLOCK; len -= BLOCK, to += BLOCK, from += BLOCK)
+		x = fold(x, crc32_by.one, fold_take(to, from, true));
+	return len == 0 ? ~reduce(x) : copy_odd(x, to, from, len);
+}
+
+/*
+ * Copy a payload, reading its bytes once, and add padding. Without a payload `from` may be NULL.
+ *
+ * @param x  CRC state of the head. @return CRC of the packet
+ */
+static TARGET_PCLMUL __rte_always_inline uint32_t
+copy_pclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	uint32_t done = len - len % 64;
+
+	if (done > 0) {
+		x = fold_lanes(crc32_by, fold(x, crc32_by.one, fold_take(to, from, true)), to, from,
+			len, true);
+		to += done, from += done;
+	}
+	return copy_rest(x, to, from, len % 64);
+}
 
 static TARGET_VPCLMUL inline __m512i
 load512(const uint8_t *p)
@@ -201,7 +260,7 @@ fold512(__m512i x, __m512i k, __m512i next)
 static TARGET_VPCLMUL inline __m512i
 onto(__m128i x, __m512i y)
 {
-	return _mm512_xor_si512(y, _mm512_zextsi128_si512(move(x, K(FOLD_128))));
+	return y ^ _mm512_zextsi128_si512(move(x, K(FOLD_128)));
 }
 
 /* As fold_take(), 64 bytes. */
@@ -257,69 +316,25 @@ read_lanes512(__m512i y, const uint8_t *p, size_t len)
 static TARGET_VPCLMUL inline __m128i
 together(__m512i y)
 {
-	const __m512i k =
-		_mm512_set_epi64(0, 0, HIGH_LOW(FOLD_128), HIGH_LOW(FOLD_256), HIGH_LOW(FOLD_384));
+	const __m512i k = { FOLD_384, FOLD_256, FOLD_128, 0, 0 };
 	__m256i h;
 
 	y = fold512(y, k, _mm512_maskz_mov_epi64(0xC0, y));
-	h = _mm256_xor_si256(_mm512_castsi512_si256(y), _mm512_extracti64x4_epi64(y, 1));
-	return _mm_xor_si128(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
+	h = _mm512_extracti64x4_epi64(y, 1) ^ _mm512_castsi512_si256(y);
+	return _mm256_extracti128_si256(h, 1) ^ _mm256_castsi256_si128(h);
 }
-
-#endif
-
-#endif
-
-/* --- copy a payload and compute its CRC, reading its bytes once --- */
-
-#ifdef WIRE_CRC32_PCLMUL
-
-/* Fewer than 16 bytes and the padding: copy them, then fold the copy. */
-static TARGET_PCLMUL __rte_noinline __rte_unused uint32_t
-finish_odd(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
-{
-	put_payload(to, from, len);
-	return fold_finish(x, to, wire_padded(len));
-}
-
-/* x: CRC state of all bytes before; any length may be left */
-static TARGET_PCLMUL __rte_always_inline uint32_t
-finish_copy(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
-{
-	for (; len >= BLOCK; len -= BLOCK, to += BLOCK, from += BLOCK)
-		x = fold(x, K(FOLD_128), fold_take(to, from, true));
-	return len == 0 ? ~reduce(x) : finish_odd(x, to, from, len);
-}
-
-/* Copy the payload and add padding. @param x  CRC state of the head. @return CRC of the packet */
-static TARGET_PCLMUL __rte_always_inline uint32_t
-copy_pclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
-{
-	uint32_t done = len - len % 64;
-
-	if (done > 0) { /* without a payload `from` may be NULL */
-		x = fold_lanes(fold(x, K(FOLD_128), fold_take(to, from, true)), to, from, len,
-			true);
-		to += done, from += done;
-	}
-	return finish_copy(x, to, from, len % 64);
-}
-
-#endif
-
-#ifdef WIRE_CRC32_VPCLMUL
 
 static TARGET_VPCLMUL __rte_always_inline uint32_t
 copy_vpclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
 	uint32_t done = len - len % 64;
 
-	if (done > 0) { /* as in copy_pclmul() */
+	if (done > 0) {
 		x = together(
 			fold_lanes512(onto(x, fold_take512(to, from, true)), to, from, len, true));
 		to += done, from += done;
 	}
-	return finish_copy(x, to, from, len % 64);
+	return copy_rest(x, to, from, len % 64);
 }
 
 #endif

@@ -4,8 +4,7 @@
 
 /* The functions of the CRC kernels (crc32.h). crc32_fold.h explains the folding. */
 
-#include <rte_byteorder.h>
-
+#include "wire/bytes.h"
 #include "wire/crc32_fold.h"
 #include "wire/crc32_kernels.h"
 
@@ -46,8 +45,7 @@ by_slices(const crc_slices slice, uint32_t crc, const uint8_t *p, size_t len)
 	uint64_t v;
 
 	for (; len >= 8; len -= 8, p += 8) {
-		memcpy(&v, p, sizeof(v));
-		v = rte_le_to_cpu_64(v) ^ crc;
+		v = get_le64(p) ^ crc;
 		crc = slice[7][v & 0xFF] ^ slice[6][v >> 8 & 0xFF] ^ slice[5][v >> 16 & 0xFF] ^
 			slice[4][v >> 24 & 0xFF] ^ slice[3][v >> 32 & 0xFF] ^
 			slice[2][v >> 40 & 0xFF] ^ slice[1][v >> 48 & 0xFF] ^ slice[0][v >> 56];
@@ -85,16 +83,16 @@ crc32_packet_portable(uint8_t *head, const uint8_t *keep, const uint8_t *ones, u
 	return crc32_portable(crc, head + head_len, wire_padded(len));
 }
 
-#ifdef WIRE_CRC32_PCLMUL
+#ifdef __x86_64__
 
 static TARGET_PCLMUL __rte_always_inline __m128i
 fold_packet_head(const uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks)
 {
-	__m128i x = _mm_or_si128(_mm_and_si128(fold_load(head), fold_load(keep)), fold_load(ones));
+	__m128i x = (fold_load(head) & fold_load(keep)) | fold_load(ones);
 	uint32_t i;
 
 	for (i = BLOCK; i < blocks * BLOCK; i += BLOCK)
-		x = fold(x, K(FOLD_128), _mm_or_si128(fold_load(head + i), fold_load(ones + i)));
+		x = fold_masked(x, head + i, ones + i);
 	return x;
 }
 
@@ -106,10 +104,6 @@ crc32_packet_pclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones, uin
 		len);
 }
 
-#endif
-
-#ifdef WIRE_CRC32_VPCLMUL
-
 TARGET_VPCLMUL uint32_t
 crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks,
 	const void *from, uint32_t len)
@@ -117,10 +111,6 @@ crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones, ui
 	return copy_vpclmul(fold_packet_head(head, keep, ones, blocks), head + blocks * BLOCK, from,
 		len);
 }
-
-#endif
-
-#ifdef WIRE_CRC32_PCLMUL
 
 /* --- crc_kernel.update(), and the VCRC --- */
 
@@ -132,33 +122,26 @@ crc32_pclmul(uint32_t crc, const void *buf, size_t len)
 
 	if (len < 16)
 		return crc32_portable(crc, buf, len);
-	x = _mm_xor_si128(fold_load(p), _mm_cvtsi32_si128(~crc));
-	return len < 64 ? fold_finish(x, p + 16, len - 16) : finish_lanes(x, p, len);
+	x = read_blocks(crc32_by, fold_load(p) ^ _mm_cvtsi32_si128(~crc), p, len);
+	return read_tail(x, p + len, len);
 }
 
 /*
  * VCRC, P = 0x1100B. The multipliers need only be right mod P. The caller computes the CRC of the
  * last block by table, so no reduction is needed here.
  */
-#define VCRC_FOLD_128 UINT64_C(0x1f6500000), UINT64_C(0x17e7e0000)
-#define VCRC_FOLD_256 UINT64_C(0x199ce0000), UINT64_C(0x1d7c40000)
-#define VCRC_FOLD_384 UINT64_C(0x159e60000), UINT64_C(0x002e40000)
-#define VCRC_FOLD_512 UINT64_C(0x02aec0000), UINT64_C(0x163860000)
+static const struct fold_by vcrc_by = {
+	{ 0x1f6500000, 0x17e7e0000 },
+	{ 0x199ce0000, 0x1d7c40000 },
+	{ 0x159e60000, 0x002e40000 },
+	{ 0x02aec0000, 0x163860000 },
+};
 
 TARGET_PCLMUL size_t
 vcrc_fold_pclmul(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16])
 {
-	const struct fold_by by = { K(VCRC_FOLD_128), K(VCRC_FOLD_256), K(VCRC_FOLD_384),
-		K(VCRC_FOLD_512) };
-	__m128i x = _mm_xor_si128(fold_load(buf), _mm_cvtsi32_si128(crc));
-	const uint8_t *p = buf + len - len % 64;
-
-	x = fold_lanes_by(by, x, (uint8_t *)(uintptr_t)buf, buf, len, false);
-	len %= 64;
-	for (; len >= 16; len -= 16, p += 16)
-		x = fold(x, by.one, fold_load(p));
-	_mm_storeu_si128((__m128i *)(void *)block, x);
-	return p - buf;
+	fold_store(block, read_blocks(vcrc_by, fold_load(buf) ^ _mm_cvtsi32_si128(crc), buf, len));
+	return len - len % BLOCK;
 }
 
 bool
@@ -168,8 +151,6 @@ crc32_pclmul_supported(void)
 	return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
 }
 
-#ifdef WIRE_CRC32_VPCLMUL
-
 TARGET_VPCLMUL uint32_t
 crc32_vpclmul(uint32_t crc, const void *buf, size_t len)
 {
@@ -178,9 +159,9 @@ crc32_vpclmul(uint32_t crc, const void *buf, size_t len)
 
 	if (len < 256)
 		return crc32_pclmul(crc, buf, len);
-	y = _mm512_xor_si512(load512(p), _mm512_zextsi128_si512(_mm_cvtsi32_si128(~crc)));
+	y = load512(p) ^ _mm512_zextsi128_si512(_mm_cvtsi32_si128(~crc));
 	y = read_lanes512(y, p, len);
-	return fold_finish(together(y), p + len - len % 64, len % 64);
+	return read_rest(together(y), p + len - len % 64, len % 64);
 }
 
 bool
@@ -191,7 +172,5 @@ crc32_vpclmul_supported(void)
 		__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
 		crc32_pclmul_supported();
 }
-
-#endif
 
 #endif

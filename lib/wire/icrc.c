@@ -10,7 +10,8 @@
 #include "wire/layout.h"
 #include "wire/wire.h"
 
-#define HEAD_MAX (IPV4_LEN_MAX + UDP_LEN + BTH_LEN)
+/* all variant fields are within so many bytes */
+#define HEAD_MAX (IPV6_LEN + UDP_LEN + BTH_LEN)
 
 #define FRONT [ICRC_FRONT - 4] = 0xFF, 0xFF, 0xFF, 0xFF
 /* clang-format off */
@@ -31,17 +32,6 @@ const uint8_t icrc_masks[][ICRC_FRONT + ICRC_REST] = {
 	[ENCAP_IB] = { FRONT, [ICRC_FRONT] = 0xF0 /* VL */, BTH_ONES(LRH_LEN) },
 };
 
-/* The mask of an IPv4 header with options, which are not variant, and what follows it. */
-static void
-mask_with_options(uint8_t mask[HEAD_MAX], uint32_t header_len)
-{
-	const uint8_t *plain = icrc_mask(ENCAP_ROCEV2_IPV4);
-
-	memcpy(mask, plain, IPV4_LEN);
-	memset(mask + IPV4_LEN, 0, header_len - IPV4_LEN);
-	memcpy(mask + header_len, plain + IPV4_LEN, UDP_LEN + BTH_LEN);
-}
-
 /* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
 #define CRC_AFTER_ONES 0x2144DF1Cu
 
@@ -59,15 +49,16 @@ crc32_of_copy(crc32_update_fn *update, uint32_t crc, const uint8_t *p, uint32_t 
 	return update(crc, p + head_len, len - head_len);
 }
 
+/* Options are not variant. */
 static uint32_t
 icrc_with_options(const uint8_t *l3, uint32_t len)
 {
-	uint32_t header_len = (l3[0] & 0x0F) * 4;
-	uint8_t mask[HEAD_MAX];
+	const uint8_t *mask = icrc_mask(ENCAP_ROCEV2_IPV4);
+	uint32_t header_len = (l3[0] & 0x0F) * 4, crc;
 
-	mask_with_options(mask, header_len);
-	return crc32_of_copy(crc_kernel->update, CRC_AFTER_ONES, l3, len, mask,
-		header_len + UDP_LEN + BTH_LEN);
+	crc = crc32_of_copy(crc_kernel->update, CRC_AFTER_ONES, l3, header_len, mask, IPV4_LEN);
+	return crc32_of_copy(crc_kernel->update, crc, l3 + header_len, len - header_len,
+		mask + IPV4_LEN, UDP_LEN + BTH_LEN);
 }
 
 uint32_t
@@ -144,22 +135,15 @@ icrc_portable(unsigned int row, const uint8_t *l3, uint32_t len)
 		RTE_MIN(len, (uint32_t)HEAD_IPV6));
 }
 
-#ifdef WIRE_CRC32_PCLMUL
-
-static TARGET_PCLMUL __rte_always_inline __m128i
-fold_masked(__m128i x, const uint8_t *p, const uint8_t *ones)
-{
-	return fold(x, K(FOLD_128), _mm_or_si128(fold_load(p), fold_load(ones)));
-}
+#ifdef __x86_64__
 
 /* Compiled twice: `row` is the constant ENCAP_ROCEV2_IPV4, or any other. */
 static TARGET_PCLMUL __rte_always_inline uint32_t
 icrc_fold(unsigned int row, const uint8_t *l3, uint32_t len)
 {
 	const uint8_t *ones = icrc_mask(row) - ONES, *p = l3 + BLOCK - ONES;
-	__m128i x = _mm_loadl_epi64((const __m128i *)(const void *)l3);
+	__m128i x = _mm_slli_si128(_mm_loadu_si64(l3), ONES) | fold_load(ones);
 
-	x = _mm_or_si128(_mm_slli_si128(x, ONES), fold_load(ones));
 	x = fold_masked(x, p, ones + BLOCK);
 	x = fold_masked(x, p + BLOCK, ones + 2 * BLOCK);
 	p += 2 * BLOCK;
@@ -167,10 +151,7 @@ icrc_fold(unsigned int row, const uint8_t *l3, uint32_t len)
 		x = fold_masked(x, p, ones + 3 * BLOCK);
 		p += BLOCK;
 	}
-	len -= p - l3;
-	if (len >= 64)
-		return finish_lanes(fold(x, K(FOLD_128), fold_load(p)), p, len);
-	return fold_finish(x, p, len);
+	return read_rest(x, p, len - (p - l3));
 }
 
 TARGET_PCLMUL uint32_t
@@ -182,10 +163,6 @@ icrc_pclmul(unsigned int row, const uint8_t *l3, uint32_t len)
 		return icrc_portable(row, l3, len);
 	return icrc_fold(row, l3, len);
 }
-
-#endif
-
-#ifdef WIRE_CRC32_VPCLMUL
 
 #define STEP 64
 

@@ -96,8 +96,7 @@ parse_lrh(const uint8_t *lrh, uint32_t len, struct packet *pkt, const uint8_t **
 	pkt->tclass = 0;
 	pkt->flow_label = 0;
 	pkt->hop_limit = 0;
-	memset(&pkt->sgid, 0, sizeof(pkt->sgid));
-	memset(&pkt->dgid, 0, sizeof(pkt->dgid));
+	pkt->sgid = pkt->dgid = (union gid){ { 0 } };
 	return lrh + LRH_LEN;
 }
 

@@ -21,17 +21,24 @@
 		return 0;                                                                          \
 	} while (0)
 
+/* Four bytes as they are */
+static inline uint64_t
+word32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
 /* The second half of ::ffff:a.b.c.d, as one word in network byte order. @param addr  4 bytes */
 static inline uint64_t
 mapped_ipv4(const uint8_t *addr)
 {
-	uint32_t a;
-
-	memcpy(&a, addr, sizeof(a));
-#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
-	return be64(UINT64_C(0xFFFF00000000)) | (uint64_t)a << 32;
+#if BYTE_ORDER == LITTLE_ENDIAN
+	return htobe64(UINT64_C(0xFFFF00000000)) | word32(addr) << 32;
 #else
-	return UINT64_C(0xFFFF00000000) | a;
+	return UINT64_C(0xFFFF00000000) | word32(addr);
 #endif
 }
 
@@ -46,15 +53,6 @@ parse_ipv4_fields(const uint8_t *ip, struct packet *pkt)
 	pkt->sgid.word[1] = mapped_ipv4(ip + IPV4_SRC);
 	pkt->dgid.word[0] = 0;
 	pkt->dgid.word[1] = mapped_ipv4(ip + IPV4_DST);
-}
-
-static inline uint64_t
-word32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
 }
 
 /*
@@ -74,7 +72,7 @@ ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)
 }
 
 /* Bytes of a 24-bit field, as a 32-bit field in host byte order */
-#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+#if BYTE_ORDER == LITTLE_ENDIAN
 #define HOST24(zero, high, middle, low) low, middle, high, zero
 #else
 #define HOST24(zero, high, middle, low) zero, high, middle, low
@@ -111,14 +109,13 @@ parse_bth_fields(const uint8_t *bth, struct packet *pkt)
 #undef ANY_BYTE
 #undef HOST24
 
-_Static_assert(offsetof(struct packet, solicited) == offsetof(struct packet, opcode) + 2 &&
-		offsetof(struct packet, ackreq) == offsetof(struct packet, opcode) + 3 &&
-		offsetof(struct packet, migreq) == offsetof(struct packet, opcode) + 4 &&
-		offsetof(struct packet, fecn) == offsetof(struct packet, opcode) + 5 &&
-		offsetof(struct packet, becn) == offsetof(struct packet, opcode) + 6 &&
-		offsetof(struct packet, dest_qpn) == offsetof(struct packet, opcode) + 8 &&
-		offsetof(struct packet, psn) == offsetof(struct packet, opcode) + 12,
+#define VIEW_BYTE(field, n)                                                                        \
+	(offsetof(struct packet, field) == offsetof(struct packet, opcode) + (n))
+_Static_assert(VIEW_BYTE(solicited, 2) && VIEW_BYTE(ackreq, 3) && VIEW_BYTE(migreq, 4) &&
+		VIEW_BYTE(fecn, 5) && VIEW_BYTE(becn, 6) && VIEW_BYTE(dest_qpn, 8) &&
+		VIEW_BYTE(psn, 12),
 	"bytes of the view");
+#undef VIEW_BYTE
 
 static inline void
 parse_aeth(const uint8_t *p, struct packet *pkt)

@@ -16,7 +16,7 @@
 static inline uint32_t
 ipv4_total_id(uint32_t l3_len, uint16_t ip_id)
 {
-	return be32(l3_len << 16 | ip_id);
+	return htobe32(l3_len << 16 | ip_id);
 }
 
 /*
@@ -45,9 +45,10 @@ put_ipv4_header(const struct path *p, uint8_t *bth, uint32_t total_id)
 }
 
 static void __rte_noinline
-put_other_header(const struct path *p, uint8_t *bth, uint32_t l3_len)
+put_other_header(const struct path *p, uint8_t *bth, uint32_t bth_len)
 {
 	uint8_t *frame = bth - p->header_len, *l3 = frame + p->l3_off;
+	uint32_t l3_len = bth - l3 + bth_len + ICRC_LEN;
 
 	memcpy(frame, p->header, p->header_len);
 	switch (p->av.encap) {
@@ -69,19 +70,21 @@ put_other_header(const struct path *p, uint8_t *bth, uint32_t l3_len)
 }
 
 static inline void
-path_put_ipv4_header(const struct path *p, uint8_t *bth, uint32_t l3_len, uint16_t ip_id)
+path_put_ipv4_header(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id)
 {
+	uint32_t l3_len = IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN;
+
 	put_ipv4_header(p, bth, ipv4_total_id(l3_len, ip_id));
 	put_be16(bth - UDP_LEN + UDP_LENGTH, l3_len - IPV4_LEN);
 }
 
 static inline void
-path_put_header(const struct path *p, uint8_t *bth, uint32_t l3_len, uint16_t ip_id)
+path_put_header(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id)
 {
 	if (likely(p->av.encap == ENCAP_ROCEV2_IPV4))
-		path_put_ipv4_header(p, bth, l3_len, ip_id);
+		path_put_ipv4_header(p, bth, bth_len, ip_id);
 	else
-		put_other_header(p, bth, l3_len);
+		put_other_header(p, bth, bth_len);
 }
 
 /* @return the packet's length */
@@ -96,11 +99,11 @@ uint32_t
 path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id)
 {
 	uint8_t *l3 = bth - p->header_len + p->l3_off;
-	uint32_t icrc_len = p->header_len - p->l3_off + bth_len;
+	uint32_t icrc_len = bth - l3 + bth_len;
 	uint32_t l3_len = icrc_len + ICRC_LEN;
 
 	RTE_ASSERT(bth_len >= BTH_LEN);
-	path_put_header(p, bth, l3_len, ip_id);
+	path_put_header(p, bth, bth_len, ip_id);
 	put_le32(l3 + icrc_len, wire_icrc(p->av.encap, l3, icrc_len));
 	if (unlikely(p->av.encap == ENCAP_IB))
 		put_le16(l3 + l3_len, wire_vcrc(l3, l3_len));
@@ -134,7 +137,7 @@ path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 		put_payload(at, from, len);
 		return path_finish(p, bth, bth_len, ip_id);
 	}
-	path_put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
+	path_put_header(p, bth, bth_len, ip_id);
 	return put_icrc(p, bth, bth_len,
 		crc_kernel->packet(at - blocks * BLOCK, keep + skip,
 			icrc_mask(encap) - IN_FRONT + skip, blocks, from, len));
@@ -152,10 +155,10 @@ finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const void *fr
 	uint32_t bth_len = headers + wire_padded(len);
 
 	if (common) {
-		path_put_ipv4_header(p, bth, IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN, ip_id);
+		path_put_ipv4_header(p, bth, bth_len, ip_id);
 		copy_short(bth + headers, from, len);
 	} else {
-		path_put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
+		path_put_header(p, bth, bth_len, ip_id);
 		copy_payload(bth + headers, from, len);
 	}
 	put_le32(bth + headers + len, 0);
@@ -203,7 +206,7 @@ path_finish_send_portable(const struct path *p, uint8_t *bth, const uint8_t *wor
 	return path_finish_copy(p, bth, headers, from, len, ip_id);
 }
 
-#ifdef WIRE_CRC32_PCLMUL
+#ifdef __x86_64__
 
 #define ACK_L3_LEN (IPV4_LEN + UDP_LEN + ACK_LEN + ICRC_LEN)
 
@@ -221,10 +224,10 @@ path_finish_send_portable(const struct path *p, uint8_t *bth, const uint8_t *wor
 static TARGET_PCLMUL void
 put_state(const uint8_t blocks[2 * BLOCK], const uint8_t *ones, uint8_t state[BLOCK])
 {
-	__m128i x = _mm_or_si128(fold_load(blocks), fold_load(ones));
+	__m128i x = fold_load(blocks) | fold_load(ones);
 
-	x = fold(x, K(FOLD_128), _mm_or_si128(fold_load(blocks + BLOCK), fold_load(ones + BLOCK)));
-	_mm_storeu_si128((__m128i *)(void *)state, move(x, K(FOLD_128)));
+	x = fold_masked(x, blocks + BLOCK, ones + BLOCK);
+	fold_store(state, move(x, K(FOLD_128)));
 }
 
 /* The fields that vary are zero in the template; head_after() adds them. */
@@ -253,22 +256,13 @@ head_after(const uint8_t state[BLOCK], uint64_t vary, __m128i third)
 {
 	__m128i more = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)vary), K(FOLD_256), 0x10);
 
-	return _mm_xor_si128(_mm_xor_si128(fold_load(state), more), third);
+	return fold_load(state) ^ more ^ third;
 }
 
 static TARGET_PCLMUL __rte_always_inline __m128i
 load_bth(const uint8_t words[BTH_LEN])
 {
-	int32_t last;
-
-	memcpy(&last, words + 8, sizeof(last));
-	return _mm_insert_epi32(_mm_loadl_epi64((const __m128i *)(const void *)words), last, 2);
-}
-
-static TARGET_PCLMUL __rte_always_inline void
-store_block(uint8_t *p, __m128i v)
-{
-	_mm_storeu_si128((__m128i *)(void *)p, v);
+	return _mm_insert_epi32(_mm_loadu_si64(words), get_le32(words + 8), 2);
 }
 
 /*
@@ -282,21 +276,11 @@ head_of_send(const struct path *p, uint8_t *bth, const uint8_t words[BTH_LEN], u
 	uint32_t l3_len = IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN;
 	uint32_t total_id = ipv4_total_id(l3_len, ip_id);
 	__m128i third = _mm_insert_epi16(_mm_slli_si128(load_bth(words), BLOCK - BTH_LEN),
-		be16(l3_len - IPV4_LEN), 0);
+		htobe16(l3_len - IPV4_LEN), 0);
 
 	put_ipv4_header(p, bth, total_id);
-	store_block(bth + BTH_LEN - BLOCK, third);
-	return head_after(p->icrc_state, (uint64_t)total_id << 16, _mm_or_si128(third, ones));
-}
-
-/* The four bytes after the BTH, such as an AETH */
-static inline int32_t
-word_after_bth(const uint8_t *words)
-{
-	int32_t word;
-
-	memcpy(&word, words + BTH_LEN, sizeof(word));
-	return word;
+	fold_store(bth + BTH_LEN - BLOCK, third);
+	return head_after(p->icrc_state, (uint64_t)total_id << 16, third | ones);
 }
 
 /* A BTH, four more bytes and no payload, such as an Ack */
@@ -304,13 +288,13 @@ static TARGET_PCLMUL __rte_always_inline uint32_t
 finish_ack(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip_id)
 {
 	const __m128i ones = fold_load(IPV4_MASK + 2 * BLOCK - ACK_FRONT);
-	__m128i third = _mm_insert_epi32(load_bth(words), word_after_bth(words), 3);
+	__m128i third = _mm_insert_epi32(load_bth(words), get_le32(words + BTH_LEN), 3);
 	uint32_t total_id = ipv4_total_id(ACK_L3_LEN, ip_id);
-	__m128i x = head_after(p->icrc_ack, total_id >> 16, _mm_or_si128(third, ones));
+	__m128i x = head_after(p->icrc_ack, total_id >> 16, third | ones);
 
 	put_ipv4_header(p, bth, total_id);
 	put_be16(bth - UDP_LEN + UDP_LENGTH, ACK_L3_LEN - IPV4_LEN);
-	store_block(bth, third);
+	fold_store(bth, third);
 	return put_icrc(p, bth, ACK_LEN, ~reduce(x));
 }
 
@@ -318,11 +302,11 @@ finish_ack(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip
 static TARGET_PCLMUL __rte_always_inline uint32_t
 finish_atomic(const struct path *p, uint8_t *bth, const uint8_t *words, uint16_t ip_id)
 {
-	__m128i tail = _mm_loadl_epi64((const __m128i *)(const void *)(words + ACK_LEN));
+	__m128i tail = _mm_loadu_si64(words + ACK_LEN);
 	__m128i x = head_of_send(p, bth, words, ATOMIC_LEN, ip_id);
 
-	tail = _mm_insert_epi32(_mm_slli_si128(tail, 4), word_after_bth(words), 0);
-	store_block(bth + BTH_LEN, tail);
+	tail = _mm_insert_epi32(_mm_slli_si128(tail, 4), get_le32(words + BTH_LEN), 0);
+	fold_store(bth + BTH_LEN, tail);
 	x = fold(_mm_slli_si128(x, 4), K(FOLD_128), _mm_alignr_epi8(tail, x, 12));
 	return put_icrc(p, bth, ATOMIC_LEN, ~reduce(x));
 }
@@ -365,23 +349,19 @@ path_finish_send_pclmul(const struct path *p, uint8_t *bth, const uint8_t *words
 	return finish_send(p, bth, words, headers, from, len, ip_id, copy_pclmul);
 }
 
+TARGET_VPCLMUL uint32_t
+path_finish_send_vpclmul(const struct path *p, uint8_t *bth, const uint8_t *words, uint32_t headers,
+	const void *from, uint32_t len, uint16_t ip_id)
+{
+	return finish_send(p, bth, words, headers, from, len, ip_id, copy_vpclmul);
+}
+
 #else
 
 void
 path_init_states(struct path *p)
 {
 	(void)p;
-}
-
-#endif
-
-#ifdef WIRE_CRC32_VPCLMUL
-
-TARGET_VPCLMUL uint32_t
-path_finish_send_vpclmul(const struct path *p, uint8_t *bth, const uint8_t *words, uint32_t headers,
-	const void *from, uint32_t len, uint16_t ip_id)
-{
-	return finish_send(p, bth, words, headers, from, len, ip_id, copy_vpclmul);
 }
 
 #endif

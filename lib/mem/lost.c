@@ -8,7 +8,7 @@
 #include "base/fault.h"
 #include "mem/backing.h"
 
-/* A mapping that is watched. It stays in the list when it is no more: the next one uses it again. */
+/* A mapping that is watched. Its entry stays in the list, and is used again for another mapping. */
 struct watched {
 	uintptr_t from, to; /* [from, to); to is 0 while nothing is watched, and is written last */
 	size_t page;

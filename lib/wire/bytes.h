@@ -37,7 +37,10 @@
 BYTES_NUMBER(be16, uint16_t, htobe16)
 BYTES_NUMBER(be32, uint32_t, htobe32)
 BYTES_NUMBER(be64, uint64_t, htobe64)
-/* ICRC and VCRC are the exception, least significant byte first (rc-transport 9), and their tables */
+/*
+ * ICRC and VCRC are the exception: least significant byte first (rc-transport 9). They are computed
+ * in this order, too.
+ */
 BYTES_NUMBER(le16, uint16_t, htole16)
 BYTES_NUMBER(le32, uint32_t, htole32)
 BYTES_NUMBER(le64, uint64_t, htole64)

@@ -28,8 +28,8 @@
 #ifdef __x86_64__
 
 /*
- * Debian's DPDK sets -march=corei7: functions that use newer instructions say so, and crc32.c chooses
- * one at run time.
+ * Debian's DPDK sets -march=corei7: functions that use newer instructions say so, and crc32.c
+ * chooses one at run time.
  */
 #define TARGET_PCLMUL  __attribute__((target("sse4.1,pclmul")))
 #define TARGET_VPCLMUL __attribute__((target("sse4.1,pclmul,avx512f,avx512vl,avx512bw,vpclmulqdq")))

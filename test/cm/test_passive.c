@@ -295,6 +295,8 @@ test_user_that_never_decides_is_given_up(void **state)
 	assert_int_equal(rej.rej.reason, CM_REJ_TIMEOUT);
 	assert_true(get_be64(rej.rej.ari) == GUID_A);
 	expect_log(l, "request timeout released");
+	assert_int_equal(w->a.ended_events, 1);
+	assert_int_equal(w->a.ended_qpn, 0); /* it had no queue pair yet */
 
 	l = passive_begin(w);
 	repeat_req(w);
@@ -372,6 +374,7 @@ test_rej_without_our_id_proves_nothing(void **state)
 	}
 	assert_int_equal(w->a.ended, 20);
 	assert_int_equal(w->a.ended_events, 16);
+	assert_int_not_equal(w->a.ended_qpn, 0);
 	/* with our ID it is one of the peer's, and so is its event */
 	rej.local_id = ++req.local_id;
 	req.req.qpn++;

@@ -208,6 +208,8 @@ world_take_connection_event(void *arg, const struct event *ev)
 
 	n->refused_events += ev->type == EVENT_CONNECTION_REFUSED;
 	n->ended_events += ev->type == EVENT_CONNECTION_ENDED;
+	if (ev->type == EVENT_CONNECTION_ENDED)
+		n->ended_qpn = ev->element;
 	n->unreported += ev->connection.unreported;
 }
 

@@ -109,6 +109,7 @@ struct node {
 	uint64_t established, ended, released; /* calls */
 	/* events: refused connections, ended ones, and what those say of others left out */
 	unsigned int refused_events, ended_events, unreported;
+	uint32_t ended_qpn; /* of the last such event; 0: it had no queue pair */
 };
 
 struct world {

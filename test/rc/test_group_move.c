@@ -182,6 +182,25 @@ test_unused_cqs_take_no_memory(void **state)
 }
 
 static void
+test_shared_receive_queues_move(void **state)
+{
+	struct error err = { "" };
+	uint32_t srqns[2];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		assert_int_equal(rc_srq_create(w[0], pair->a.pd, 8, 1, &srqns[i], &err), 0);
+	group.srqns = srqns;
+	group.num_srqs = 2;
+	group_move(0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(rc_srq_owner(pair->a.dev, srqns[i]), 1);
+		assert_int_equal(rc_srq_destroy(w[1], srqns[i], &err), 0);
+	}
+}
+
+static void
 test_refused_groups(void **state)
 {
 	const uint32_t srqns[] = { 3 };
@@ -212,6 +231,7 @@ main(void)
 		CASE(test_queue_pairs_that_wait_move),
 		CASE(test_nobody_looks_for_a_place_among_those_that_wait),
 		CASE(test_unused_cqs_take_no_memory),
+		CASE(test_shared_receive_queues_move),
 		CASE(test_refused_groups),
 	};
 

@@ -392,6 +392,10 @@ test_bad_requests_change_nothing(void **state)
 	q->len = owned_put("one", &node, 1, 1, q->bytes);
 	owned_execute(b, q->bytes, q->len);
 	assert_int_equal(store_count(owned_now(b), SA_TABLE_NODE), nodes);
+	set_field(&node, "lid", OWNED_PORTS); /* the last one that a port can have */
+	q->len = owned_put("one", &node, 1, 1, q->bytes);
+	assert_int_equal(owned_execute(b, q->bytes, q->len), 0);
+	assert_int_equal(store_count(owned_now(b), SA_TABLE_NODE), nodes + 1);
 	free(q);
 }
 

@@ -17,7 +17,7 @@ known about the mutant, and it does not count.
 
 The step fails if the share of killed mutants is below the floor.
 
-200 mutants of the protocol's four largest rooms, against their unit tests alone (some hours):
+200 mutants of the protocol's four largest rooms, against their unit tests alone (a quarter of an hour):
   test/mutate.py --mutants 200 --units --minutes 480 --files lib/rc lib/cm lib/mad lib/sa
 The survivors of that run, or the mutants that --list prints in another tree, judged again here:
   test/mutate.py --units --again FILE

@@ -217,10 +217,11 @@ look_at_watch(struct fleet *f, const struct etcd_header *h, uint64_t changed, bo
 
 	/*
 	 * It may bring what came just now a little later, and waits if the writer is busy. Behind
-	 * many changes the first message is long, and nothing of it is here before its end is.
+	 * many changes the first message is long, and nothing of it is here before its end is. One
+	 * that has not begun is not silent: it would be ended as soon as it begins, for ever.
 	 */
-	if (f->looked_at_change > f->position.changed && !fleet_queue_is_full(f) &&
-		received == f->received)
+	if (f->watch != NULL && f->looked_at_change > f->position.changed &&
+		!fleet_queue_is_full(f) && received == f->received)
 		f->behind++;
 	else
 		f->behind = 0;

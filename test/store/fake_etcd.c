@@ -552,7 +552,10 @@ watch_begin(struct fake_etcd *e, struct fake_conn *c, const json_t *q)
 	c->next = u64_of(create, "start_revision");
 	c->watches = true;
 	conn_send(c, head, strlen(head));
-	send_line(c, json_pack("{s:{s:o, s:b}}", "result", "header", header_of(e), "created", 1));
+	if (!e->silent)
+		send_line(c,
+			json_pack("{s:{s:o, s:b}}", "result", "header", header_of(e), "created",
+				1));
 	if (c->next < e->compacted)
 		send_line(c,
 			json_pack("{s:{s:o, s:b, s:o}}", "result", "header", header_of(e),

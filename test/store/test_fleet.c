@@ -1388,6 +1388,22 @@ test_silent_watch_is_started_again_under_steady_writes(void **state)
 	assert_non_null(strstr(log_of(s), "it is silent although there are changes"));
 }
 
+/* It waits a second before it begins again: looks in that time do not make it a silent one. */
+static void
+test_watch_that_never_began_has_time_to_begin(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0), *b = appliance_start(s, 1);
+	uint64_t starts;
+
+	until(s, follows(a) && follows(b));
+	starts = fleet_status_of(b).watch_starts;
+	fake_etcd_silence(s->etcd, true);
+	until(s, (commit_record(a, 1, "text", NULL), fleet_status_of(b).watch_starts > starts + 1));
+	fake_etcd_silence(s->etcd, false);
+	until(s, has_record(b, 1, "text"));
+}
+
 /* A watch that keeps up is not started again, however many changes come between two looks. */
 static void
 test_watch_that_keeps_up_is_left_alone(void **state)
@@ -1848,6 +1864,7 @@ main(void)
 		SITE_TEST(test_silence_counts_from_the_start),
 		SITE_TEST(test_token_that_the_writer_is_refused_is_renewed),
 		SITE_TEST(test_silent_watch_is_started_again_under_steady_writes),
+		SITE_TEST(test_watch_that_never_began_has_time_to_begin),
 		SITE_TEST(test_watch_that_keeps_up_is_left_alone),
 		SITE_TEST(test_lead_is_taken_before_the_next_look),
 		SITE_TEST(test_lease_of_answers_is_renewed),

@@ -31,6 +31,7 @@ struct own_wish {
 	/* the store's thread */
 	uint64_t look_at; /* of .side.cycles() */
 	bool asking;
+	char gone[OWNED_NAME_MAX]; /* whose records are to be removed; "": ours are to be stored */
 	uint64_t taken; /* GUID of a port that is another's, which was logged */
 	struct sa_write write;
 	uint8_t asked[OWNED_LEN_MAX];
@@ -101,17 +102,14 @@ static size_t
 wish_of_gone(struct own_wish *o)
 {
 	const struct store_record *r;
-	char name[OWNED_NAME_MAX];
 	struct store_cursor c;
 
 	if (!fleet_leads(o->side.fleet))
 		return 0;
 	store_seek(&c, wish_view(o), SA_TABLE_NODE, 0);
 	while ((r = store_next(&c, NULL)) != NULL)
-		if (owner_of(r, name) && !fleet_is_member(o->side.fleet, name)) {
-			ENGINE_LOG(NOTICE, "%s has gone: its ports' records are removed", name);
-			return owned_put(name, NULL, 0, 0, o->asked);
-		}
+		if (owner_of(r, o->gone) && !fleet_is_member(o->side.fleet, o->gone))
+			return owned_put(o->gone, NULL, 0, 0, o->asked);
 	return 0;
 }
 
@@ -126,6 +124,7 @@ own_wish_run(struct own_wish *o, struct store_forward *forward, uint64_t lease_n
 		return false;
 	o->look_at = now + o->side.hz / 1000 * LOOK_MS;
 	memset(w, 0, sizeof(*w));
+	o->gone[0] = '\0';
 	len = wish_own(o);
 	if (len == 0) {
 		len = wish_of_gone(o);
@@ -149,9 +148,15 @@ own_wish_handed_back(struct own_wish *o, const struct sa_write *write)
 {
 	if (o == NULL || write != &o->write)
 		return false;
-	if (write->status != MAD_STATUS_OK)
+	if (o->gone[0] == '\0' && write->status != MAD_STATUS_OK)
 		ENGINE_LOG(INFO, "records of own ports are not stored yet: status 0x%04x",
 			write->status);
+	else if (write->status != MAD_STATUS_OK)
+		ENGINE_LOG(INFO,
+			"%s has gone: its ports' records are not removed yet: status 0x%04x",
+			o->gone, write->status);
+	else if (o->gone[0] != '\0')
+		ENGINE_LOG(NOTICE, "%s has gone: its ports' records are removed", o->gone);
 	o->asking = false;
 	return true;
 }

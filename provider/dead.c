@@ -123,6 +123,7 @@ watcher(void *arg)
 	pthread_mutex_lock(&death_lock);
 	watcher_epoll = -1;
 	watcher_runs = false;
+	move_quiet_thread_ends();
 	pthread_mutex_unlock(&death_lock);
 	return NULL;
 }

@@ -181,6 +181,12 @@ move_thread_is_quiet(void)
 	__atomic_fetch_add(&quiet_threads, 1, __ATOMIC_RELAXED);
 }
 
+void
+move_quiet_thread_ends(void)
+{
+	__atomic_fetch_sub(&quiet_threads, 1, __ATOMIC_RELAXED);
+}
+
 /*
  * True if other threads may write to the program's pages. With one thread of the program, which is
  * here, no further one can begin.

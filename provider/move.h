@@ -26,6 +26,8 @@
 int move_pages_to(int file, uintptr_t addr, size_t length, int protection);
 /** The calling thread is the provider's own: it writes to no pages of the program. */
 void move_thread_is_quiet(void);
+/** Such a thread ends. */
+void move_quiet_thread_ends(void);
 /** True if move_pages_to() can hold other threads off, or there are none. */
 bool move_is_safe(void);
 /** In a forked child, which has one thread and none of its parent's guards. */

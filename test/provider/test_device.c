@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -406,6 +407,35 @@ close_epolls(void)
 	}
 }
 
+static void *
+sleep_until_told(void *barrier)
+{
+	pthread_barrier_wait(barrier);
+	return NULL;
+}
+
+/* Another thread of the program might write to them, and they cannot be guarded (test_mirror.c). */
+static void
+expect_static_data_refused(const struct device_fixture *f)
+{
+	FILE *program = tmpfile();
+	pthread_barrier_t barrier;
+	pthread_t thread;
+	void *data;
+
+	assert_int_equal(ftruncate(fileno(program), (off_t)PAGE), 0);
+	data = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(program), 0);
+	assert_ptr_not_equal(data, MAP_FAILED);
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(pthread_create(&thread, NULL, sleep_until_told, &barrier), 0);
+	assert_null(ibv_reg_mr(f->pd, data, PAGE, IBV_ACCESS_LOCAL_WRITE));
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&barrier);
+	munmap(data, PAGE);
+	fclose(program);
+}
+
 /*
  * Daemons close all descriptors, also the provider's: its thread ends instead of taking a whole
  * CPU, and the next device has another one.
@@ -428,6 +458,7 @@ test_program_closes_the_watchers_descriptor(void **state)
 	munmap(f.page, PAGE);
 	device_open(&f, RING_FEATURES, FAKE_HANGS_UP);
 	assert_int_equal(threads_of_program(), threads);
+	expect_static_data_refused(&f);
 	assert_int_equal(ibv_dereg_mr(f.mr), 0);
 	ibv_close_device(f.context);
 	device_end(&f);

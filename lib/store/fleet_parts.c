@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/etcd_transport.h"
 #include "store/fleet_private.h"
 
 #define UNDO_BYTES (1024u << 10) /* in one transaction */
@@ -130,6 +129,7 @@ fleet_gather_back(struct fleet *f, const struct fleet_gather *before)
 	g->complete = before->complete;
 	g->complete_revision = before->complete_revision;
 	g->open = before->open;
+	g->part_created = before->part_created;
 }
 
 void

@@ -203,9 +203,9 @@ void fleet_step_down(struct fleet *f, const char *why);
 /* Who leads, as of a revision; kv NULL: nobody. */
 void fleet_learn_leader(struct fleet *f, const struct etcd_kv *kv, uint64_t revision);
 
-/* With the lock held: remember the members of a look, whose keys begin with @p prefix. */
-/** The watch brings a new member's key, which no look has seen yet. */
+/* The watch brings a new member's key, which no look has seen yet. */
 void fleet_note_joined(struct fleet *f, const char *name);
+/* With the lock held: remember the members of a look, whose keys begin with @p prefix. */
 void fleet_note_members(struct fleet *f, const struct etcd_kvs *kvs, const char *prefix);
 
 /* fleet_member.c: the fleet's thread */
@@ -238,7 +238,7 @@ void fleet_unqueue(struct fleet *f);
 void fleet_note_position(struct fleet *f, uint64_t revision);
 
 /* fleet_parts.c: changes of several transactions */
-/* The events of one revision, in order. @retval -EBADMSG, -ENOMEM: the watch must bring it again */
+/* The events of one revision, in order. @retval -ENOMEM: the watch must bring it again */
 int fleet_gather(struct fleet *f, const struct etcd_kv *kv, size_t n);
 /* One record of a part. */
 int fleet_gather_record(struct fleet *f, const struct etcd_kv *kv);

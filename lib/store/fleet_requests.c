@@ -49,6 +49,7 @@ fleet_writer_call(struct fleet *f, json_t *body, json_t **reply, struct error *e
 {
 	int rc = 0;
 
+	*reply = NULL;
 	if (f->config.user[0] != '\0') {
 		pthread_mutex_lock(&f->lock);
 		rc = etcd_client_borrow(f->writer, f->token);

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/etcd_http.h"
 #include "store/fleet_private.h"
 
 static void

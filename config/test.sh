@@ -120,7 +120,7 @@ step_general() {
 import json, sys
 for test in json.load(sys.stdin):
     if "polca:unit" in test["suite"] and test["name"].partition("_")[0] in sys.argv[1:]:
-        print(test["name"])' rc wire link mem cm mad live svc engine)
+        print(test["name"])' base rc wire link mem cm mad live svc engine)
     POLCA_GENERAL_CASE=1 meson_suite build-checks unit general "${tests[@]}"
 }
 

@@ -9,7 +9,7 @@
  * @file
  * The plain fields of struct fleet_status: one list for fleet_status and for the metrics.
  *
- * FIELD(field, type in the reply, metric behind "polca_fleet_" or "", what it means)
+ * FIELD(field, type in the reply, metric behind "polca_fleet_", what it means)
  */
 
 #define FLEET_FIELDS(FIELD)                                                                        \

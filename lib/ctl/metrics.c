@@ -406,8 +406,7 @@ fleet_metrics(struct metrics *m, struct engine *e)
 		return;
 	metric_add(m, "polca_fleet_members", "appliances of the fleet", "", s.num_members);
 #define FLEET_METRIC(field, t, metric, help)                                                       \
-	if (sizeof(metric) > 1)                                                                    \
-		metric_add(m, "polca_fleet_" metric, help, "", (double)s.field);
+	metric_add(m, "polca_fleet_" metric, help, "", (double)s.field);
 	FLEET_FIELDS(FLEET_METRIC)
 #undef FLEET_METRIC
 	for (i = 0; i < s.num_etcd; i++)

@@ -87,7 +87,7 @@ def test_they_go_with_the_lease_and_come_back(fleet, nodes, leads):
     assert {g: lid for g, lid in before.items() if g not in guids(dead)} == ports(p)
     for record, each in TABLES.items():
         assert len([r for r in exported(p) if r['record'] == record]) == 2 * each, record
-    assert '%s has gone' % nodes[dead].name in fleet.leader().tail()
+    until('its line', lambda: '%s has gone' % nodes[dead].name in fleet.leader().tail())
     nodes[dead].start()
     all_have(nodes, 0, 1, 2)
 

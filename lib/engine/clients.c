@@ -156,7 +156,7 @@ client_find_mirror(const struct engine *e, int passed, struct error *err)
 	return error_set(err, EINVAL, "mirror: the file that was passed is no device's");
 }
 
-/* The worker with the fewest QPs gets the client, with all QPs that it will make. */
+/* The worker that choose_worker() names gets the client, with all QPs that it will make. */
 static int
 client_set_up(struct verbs_client *c, int mirror, struct error *err)
 {

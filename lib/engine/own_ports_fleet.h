@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Records of an appliance's own RoCE ports in a fleet: they belong to it, and go when its lease
+ * Records of an appliance's own ports in a fleet: they belong to it, and go when its lease
  * does (sa/owned.h, own_wish.h, docs/fleet.md). All functions are for the control thread.
  */
 

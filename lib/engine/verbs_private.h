@@ -44,7 +44,8 @@ int reserve_completions(struct engine *e, const struct qp_init_attr *init, unsig
 int call_qp_owner(struct engine *e, uint32_t qpn, worker_fn fn, void *arg, struct error *err);
 
 /**
- * verbs_owner.c: @return worker @p asked if it is not negative, else the one with the fewest QPs
+ * verbs_owner.c: @return worker @p asked if it is not negative, else the best one: one that is not
+ * full, then one that is not busy, then one with few QPs
  */
 int choose_worker(struct engine *e, int asked, struct error *err);
 

@@ -485,7 +485,12 @@ void sa_store_destroy(struct engine *e);
 /* own_ports.c */
 /** Put this appliance's own RoCE ports into the database if it is empty. */
 int own_ports_store(struct engine *e, struct error *err);
-/** The same, as a request (sa/owned.h). @param bytes  OWNED_LEN_MAX bytes. @return length */
+/**
+ * Records of our own RoCE ports and the @p native ones, as a request (sa/owned.h).
+ *
+ * @param bytes  OWNED_LEN_MAX bytes
+ * @return length
+ */
 size_t own_ports_request(struct engine *e, const struct sa_change *native, size_t num_native,
 	uint8_t *bytes);
 
@@ -498,7 +503,7 @@ void own_ports_follow(struct engine *e);
 void own_ports_end(struct engine *e);
 
 /* fleet_events.c */
-/** Control thread: raise an event if this appliance leads now, or etcd is away, or no more. */
+/** Control thread: raise an event if the lead, the connection to etcd or its room has changed. */
 void fleet_events_follow(struct engine *e);
 
 /* leader_addresses.c */

@@ -40,6 +40,7 @@ struct key_space {
 void key_space_init(struct key_space *k, const struct rng *rng, uint32_t entries);
 /** Key number `serial` of a table index. */
 uint32_t key_make(const struct key_space *k, uint32_t index, uint32_t serial);
+
 static inline uint32_t
 key_round(const struct key_space *k, unsigned int i, uint32_t half)
 {

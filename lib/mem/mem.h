@@ -117,7 +117,7 @@ struct mem_mr_attr {
 	void *base; /**< MEM_EXTERNAL */
 	bool hugepages; /**< MEM_ANONYMOUS */
 	int numa_node; /**< preferred node of fresh memory; -1: any */
-	/** MEM_SHARED, MEM_MIRROR: whole pages may have so many bytes (verbs.mr_mb); 0: any */
+	/** Whole pages may have so many bytes (verbs.mr_mb); 0: any. Not for MEM_EXTERNAL */
 	uint64_t max_bytes;
 };
 

@@ -39,7 +39,10 @@ set_not_permitted(struct error *err)
 bool
 process_range_permitted(struct error *err)
 {
-	return capabilities_permitted(NEEDED) || set_not_permitted(err) == 0;
+	if (capabilities_permitted(NEEDED))
+		return true;
+	set_not_permitted(err);
+	return false;
 }
 
 int

@@ -4,8 +4,8 @@
 
 /*
  * Completer: processes the responder's packets (rc-transport 4 and 8). Only a response to a PSN in
- * flight has an effect; any other is a duplicate or a ghost and changes nothing. What is noticed of
- * lost packets, and what follows: docs/design.md, "The life of a loss".
+ * flight has an effect; any other is a duplicate or a ghost and changes nothing. How a loss is
+ * detected and repaired: docs/design.md, "The life of a loss".
  */
 
 #include "rc/qp_directory.h"

@@ -7,7 +7,8 @@
 
 /**
  * @file
- * Private to lib/rc: what the QP directory and the CQs do when a QP moves to another worker.
+ * Private to lib/rc: the halves of a move of a QP to another worker, and the fences that keep its
+ * completions in order.
  */
 
 #include "rc/qp_directory.h"

@@ -221,7 +221,7 @@ read_refused(struct rc_qp *qp, struct rc_saved *s)
 
 	if (s->answered)
 		return;
-	r->nak = 0; /* one that is owed already comes after this Read, too */
+	r->nak = 0; /* one that is owed is for a request after this Read: drop it, too */
 	rc_forget_answers(r);
 	rc_count(qp, resp_remote_access_errors);
 	rc_owe_nak(qp, AETH_NAK_REMOTE_ACCESS, psn);

@@ -34,9 +34,9 @@
  * peer's response waits for the peer's run. So for LITTLE_TURNS runs after a small message, a QP
  * that still has work after its turn is counted at LITTLE_TIMES its cost, which makes runs short.
  *
- * So many short runs send 128 large packets. A QP whose next small message comes later has waited
- * for that long anyway, and a long run of 29 packets delays it by little: one small message now and
- * then keeps nobody's runs short.
+ * A short run sends 2 packets of the largest PMTU, so LITTLE_TURNS of them send 128. A QP whose
+ * next small message comes later has waited longer than these runs take, and a long run of 29
+ * packets delays it by little: one small message now and then keeps nobody's runs short.
  */
 #define LITTLE       (4 * RC_PACKET_COST) /* most that a small message and an ACK cost */
 #define LITTLE_TURNS 64

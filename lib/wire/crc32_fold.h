@@ -83,7 +83,7 @@ fold_masked(__m128i x, const uint8_t *p, const uint8_t *ones)
 }
 
 /*
- * Fold the last 1 to 16 bytes. Of the 16 + len bytes "x, tail" the first len, with leading zeros,
+ * Fold the last 1 to 15 bytes. Of the 16 + len bytes "x, tail" the first len, with leading zeros,
  * form a block that is folded into the other sixteen. At least 16 bytes before end are readable.
  */
 static TARGET_PCLMUL inline __m128i

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * The opcode table: one row has all properties of an opcode (rc-transport 2). Parser, builder,
- * sequence check, printing and tests read it.
+ * The opcode table: one row has all properties of an opcode (rc-transport 2). Parser, sequence
+ * check, printing and tests read it.
  */
 
 #include <stdint.h>

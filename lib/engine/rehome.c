@@ -218,22 +218,31 @@ rehome_park(struct worker *w, struct packet *pkt)
 	return true;
 }
 
+/* Dispatch packets that were parked again. They are no longer the caller's. */
+static void
+rehome_sort_again(struct worker *w, struct packet **pkts, unsigned int num, uint64_t now)
+{
+	unsigned int i, n;
+
+	for (i = 0; i < num; i += n) {
+		n = RTE_MIN(num - i, (unsigned int)LINK_BURST);
+		worker_sort(w, pkts + i, n, now);
+	}
+}
+
 /* The move is over, or cancelled: dispatch the parked packets again. */
 static void
 rehome_unpark(struct worker *w, struct arriving *a, uint64_t now)
 {
 	struct packet *pkts[REHOME_PARK];
-	unsigned int i, n, num = a->parked;
+	unsigned int num = a->parked;
 
 	memcpy(pkts, a->pkt, num * sizeof(pkts[0]));
 	a->parked = 0; /* worker_sort() owns them now */
 	w->rehome.parked -= num;
 	a->qpn = 0;
 	w->rehome.num_arriving--;
-	for (i = 0; i < num; i += n) {
-		n = RTE_MIN(num - i, (unsigned int)LINK_BURST);
-		worker_sort(w, pkts + i, n, now);
-	}
+	rehome_sort_again(w, pkts, num, now);
 }
 
 /* @param given  false: the client stays where it was */
@@ -241,17 +250,13 @@ static void
 rehome_client_end(struct worker *w, bool given, uint64_t now)
 {
 	struct client_move *m = w->rehome.client;
-	unsigned int i, n;
 
 	if (given)
 		client_move_take(w);
 	w->rehome.client = NULL;
 	w->rehome.num_arriving--;
 	w->rehome.parked -= m->num_parked;
-	for (i = 0; i < m->num_parked; i += n) {
-		n = RTE_MIN(m->num_parked - i, (unsigned int)LINK_BURST);
-		worker_sort(w, m->parked + i, n, now);
-	}
+	rehome_sort_again(w, m->parked, m->num_parked, now);
 	/* after this store the control thread frees *m */
 	__atomic_store_n(&m->done, 1, __ATOMIC_RELEASE);
 }

@@ -20,11 +20,13 @@ rc_congestion(struct rc_qp *qp)
 	static const uint8_t payload[16]; /* zero bytes (rc-transport 2) */
 	struct tx_headers h;
 
+	rc_count(qp, np_ecn_marked_roce_packets);
+	if (w->now < qp->next_cnp)
+		return;
 	put_bth_of(h.bytes, qp->bth, OPCODE_CNP, 0, 0, false);
 	h.bytes[BTH_RESV8A] = BTH_BECN; /* a CNP is the congestion notification (BECN) */
-	rc_count(qp, np_ecn_marked_roce_packets);
 	/* if the sink is full the next packet with ECN CE tries again */
-	if (w->now < qp->next_cnp || !rc_send_bare(qp, &h, payload, sizeof(payload)))
+	if (!rc_send_bare(qp, &h, payload, sizeof(payload)))
 		return;
 	qp->next_cnp = w->now + rc_ns_to_time(w->dev, CNP_INTERVAL_NS);
 	rc_count(qp, np_cnp_sent);

@@ -69,14 +69,14 @@ rc_cq_fences_reserve(const struct rc_worker *w, const uint32_t *cqns, uint32_t n
 	int rc = 0;
 	uint32_t i;
 
-	for (i = 0; i < num && rc == 0; i++) {
+	for (i = 0; i < num; i++) {
 		cq = rc_cq_at(w->dev, cqns[i]);
 		if (rc_cq_ring(cq, w->id) != NULL)
 			rc = cq_fence_reserve(cq, to, err);
+		if (rc != 0)
+			break;
 	}
-	if (rc == 0)
-		return 0;
-	for (i--; i-- > 0;) {
+	while (rc != 0 && i-- > 0) {
 		cq = rc_cq_at(w->dev, cqns[i]);
 		if (rc_cq_ring(cq, w->id) != NULL)
 			fence_release(rc_cq_ring(cq, to));

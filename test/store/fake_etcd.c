@@ -562,20 +562,22 @@ watch_begin(struct fake_etcd *e, struct fake_conn *c, const json_t *q)
 				"canceled", 1, "compact_revision", text_of_u64(e->compacted)));
 }
 
-/* One message for each revision that the watch has not brought. */
+/* One message for each revision that the watch has not brought. Events are in their order. */
 static void
 watch_go_on(struct fake_etcd *e, struct fake_conn *c)
 {
+	size_t i = e->num_events;
 	json_t *list;
-	size_t i;
 
+	while (i > 0 && e->event[i - 1].revision >= c->next)
+		i--;
 	for (; c->next <= e->revision; c->next++) {
 		list = json_array();
-		for (i = 0; i < e->num_events; i++) {
+		for (; i < e->num_events && e->event[i].revision == c->next; i++) {
 			const struct fake_event *v = &e->event[i];
 			json_t *j;
 
-			if (v->revision != c->next || !fake_in_range(v->key, c->first, c->end))
+			if (!fake_in_range(v->key, c->first, c->end))
 				continue;
 			j = json_pack("{s:o}", "kv", json_of_key(v));
 			if (v->value == NULL)

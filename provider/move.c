@@ -29,10 +29,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "keep.h"
@@ -251,25 +251,31 @@ guard_lower(uintptr_t addr, size_t length, bool moved)
 
 /* --- one step: by a write to the file --- */
 
-/* The mirror is larger than any limit: a write would end the program (SIGXFSZ). */
-static bool
-writes_are_limited(void)
+/* A write that RLIMIT_FSIZE refuses leaves SIGXFSZ, which is blocked: it must not be delivered. */
+static void
+forget_file_limit(void)
 {
-	struct rlimit limit;
+	const struct timespec now = { 0 };
+	sigset_t limit;
 
-	return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 ||
-		limit.rlim_cur != RLIM_INFINITY;
+	sigemptyset(&limit);
+	sigaddset(&limit, SIGXFSZ);
+	sigtimedwait(&limit, NULL, &now);
 }
 
 /*
  * The pages are mapped many at a time, which the kernel does only for reading, and as the mapping
  * is shared, for writing as well. Those for which that fails are mapped when they are used.
+ * @return errno value; EFBIG: the program's files are limited, and nothing was written, since the
+ * mirror's offsets are beyond any limit
  */
 static int
 replace_by_file(int file, uintptr_t addr, size_t length, int protection)
 {
 	int rc = raw_write(file, addr, length);
 
+	if (rc == EFBIG)
+		forget_file_limit();
 	if (rc != 0)
 		return rc;
 	return raw_mmap((void *)addr, length, protection, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
@@ -407,12 +413,16 @@ move_here(int file, uintptr_t addr, size_t length, int protection, bool guarded)
 	if (rc != 0)
 		return rc;
 	keep_read(&m.keep, addr, protection);
-	m.by_write = file >= 0 && !m.keep.has_policy && !writes_are_limited();
+	m.by_write = file >= 0 && !m.keep.has_policy;
 	for (; addr < end && rc == 0; addr = next) {
 		next = (addr + STEP) & ~(HUGE_PAGE - 1);
 		if (next > end)
 			next = end;
 		rc = move_step(&m, addr, next - addr);
+		if (rc == EFBIG && m.by_write) {
+			m.by_write = false;
+			rc = move_step(&m, addr, next - addr);
+		}
 	}
 	return rc;
 }

@@ -8,18 +8,23 @@
  * /proc/self/smaps in each registration, a millisecond or two.
  *
  * Each round also measures a limit for moving a program's pages into a file that another process
- * maps, as plain system calls: the program holds off other threads that write there, or their
- * writes would be lost (userfaultfd), writes its bytes to the file, which makes the pages there,
- * maps them in the place of its own, and wakes who waits (bare_move()); another process maps them
- * (bare_map()); and the empty request. Of the same memory again the limit is the empty request. A
- * second table has the parts of the bare work.
+ * maps, as plain system calls that no such program can leave out: it asks whether the memory is
+ * locked and has a policy, which the new pages must have, too; blocks signals, whose handlers could
+ * wait for the thread that they interrupt; holds off other threads that write there, or their
+ * writes would be lost (userfaultfd); writes its bytes to the file, which makes the pages there;
+ * maps them in the place of its own; and wakes who waits (bare_move()). Another process maps them
+ * (bare_map()). Then the empty request, which is measured in the same place: the first one after
+ * the program has written to two megabytes, or the next one. Of the same memory again the limit is
+ * the empty request. A second table has the parts of the bare work.
  *
  *   polca-run register_bench [ROUNDS]
  */
 
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +46,8 @@
 
 enum {
 	EMPTY, /* a request that does nothing: what any takes, for the way there and back */
+	EMPTY_FIRST, /* with the caches that FIRST_SMALL finds, and NEXT_SMALL */
+	EMPTY_NEXT,
 	FIRST_SMALL,
 	NEXT_SMALL, /* right after it, while the caches have what it takes */
 	FIRST_LARGE,
@@ -57,6 +64,8 @@ enum {
 
 static const char *const call_names[CALLS] = {
 	[EMPTY] = "empty request",
+	[EMPTY_FIRST] = "empty request, first",
+	[EMPTY_NEXT] = "empty request, next",
 	[FIRST_SMALL] = "register 4 KiB",
 	[NEXT_SMALL] = "register 4 KiB, next",
 	[FIRST_LARGE] = "register 1 MiB",
@@ -73,6 +82,8 @@ static const char *const call_names[CALLS] = {
 /* The row that limits a row; -1: none is measured. */
 static const int limit_of[CALLS] = {
 	[EMPTY] = -1,
+	[EMPTY_FIRST] = -1,
+	[EMPTY_NEXT] = -1,
 	[FIRST_SMALL] = BARE_SMALL,
 	[NEXT_SMALL] = BARE_NEXT,
 	[FIRST_LARGE] = BARE_LARGE,
@@ -89,7 +100,8 @@ static const int limit_of[CALLS] = {
 static double us[CALLS][MOST];
 
 enum {
-	PART_GUARD, /* raise it, and wake who waits */
+	PART_ASK, /* whether the memory is locked, and has a policy */
+	PART_GUARD, /* block signals, raise it, and wake who waits */
 	PART_WRITE, /* the bytes, which makes the pages */
 	PART_REPLACE, /* map them in the place of the program's own */
 	PART_MAP, /* in the other process */
@@ -97,6 +109,7 @@ enum {
 };
 
 static const char *const part_names[PARTS] = {
+	[PART_ASK] = "ask about the memory",
 	[PART_GUARD] = "hold off writers",
 	[PART_WRITE] = "write to the file",
 	[PART_REPLACE] = "map in place",
@@ -212,6 +225,18 @@ bare_start(void)
 }
 
 static void
+bare_ask(uint8_t *memory)
+{
+	unsigned long nodes[16];
+	int policy;
+
+	if (msync(memory, SMALL, MS_INVALIDATE) != 0 ||
+		syscall(SYS_get_mempolicy, &policy, nodes, sizeof(nodes) * 8, memory,
+			MPOL_F_ADDR) != 0)
+		exit(1);
+}
+
+static void
 bare_raise(uint8_t *memory, size_t bytes)
 {
 	struct uffdio_register guard = {
@@ -241,8 +266,13 @@ bare_wake(uint8_t *memory, size_t bytes)
 static void
 bare_move(uint8_t *memory, size_t bytes, double taken[PARTS])
 {
-	double begin = now_us(), raised, written, replaced;
+	double begin = now_us(), asked, raised, written, replaced;
+	sigset_t all, before;
 
+	bare_ask(memory);
+	asked = now_us();
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	bare_raise(memory, bytes);
 	raised = now_us();
 	if (pwrite(bare_file, memory, bytes, 0) != (ssize_t)bytes)
@@ -253,14 +283,16 @@ bare_move(uint8_t *memory, size_t bytes, double taken[PARTS])
 		exit(1);
 	replaced = now_us();
 	bare_wake(memory, bytes);
-	taken[PART_GUARD] = raised - begin + now_us() - replaced;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	taken[PART_ASK] = asked - begin;
+	taken[PART_GUARD] = raised - asked + now_us() - replaced;
 	taken[PART_WRITE] = written - raised;
 	taken[PART_REPLACE] = replaced - written;
 }
 
 /* @param call  BARE_SMALL, BARE_NEXT or BARE_LARGE */
 static void
-bare_timed(unsigned int call, uint8_t *memory, size_t bytes, uint32_t i)
+bare_timed(unsigned int call, uint8_t *memory, size_t bytes, double request, uint32_t i)
 {
 	double taken[PARTS];
 	unsigned int part;
@@ -272,7 +304,7 @@ bare_timed(unsigned int call, uint8_t *memory, size_t bytes, uint32_t i)
 	munmap(memory, bytes);
 	if (ftruncate(bare_file, 0) != 0 || ftruncate(bare_file, (off_t)LARGE) != 0)
 		exit(1);
-	us[call][i] = us[EMPTY][i];
+	us[call][i] = request;
 	for (part = 0; part < PARTS; part++) {
 		part_us[call][part][i] = taken[part];
 		us[call][i] += taken[part];
@@ -295,13 +327,15 @@ register_memory(void)
 }
 
 static void
-register_limits(uint32_t i)
+register_limits(struct ibv_context *context, uint32_t i)
 {
 	uint8_t *memory = register_memory();
 
-	bare_timed(BARE_SMALL, memory, SMALL, i);
-	bare_timed(BARE_NEXT, memory + SMALL, SMALL, i);
-	bare_timed(BARE_LARGE, memory + LARGE, LARGE, i);
+	us[EMPTY_FIRST][i] = request_timed(context);
+	bare_timed(BARE_SMALL, memory, SMALL, us[EMPTY_FIRST][i], i);
+	us[EMPTY_NEXT][i] = request_timed(context);
+	bare_timed(BARE_NEXT, memory + SMALL, SMALL, us[EMPTY_NEXT][i], i);
+	bare_timed(BARE_LARGE, memory + LARGE, LARGE, us[EMPTY][i], i);
 	munmap(memory, 2 * LARGE);
 }
 
@@ -330,7 +364,7 @@ register_round(struct ibv_pd *pd, uint32_t i)
 	us[END_SMALL][i] = deregister_timed(small);
 	us[END_LARGE][i] = deregister_timed(large);
 	munmap(memory, 2 * LARGE);
-	register_limits(i);
+	register_limits(pd->context, i);
 }
 
 static int

@@ -16,7 +16,7 @@ set -u
 
 # Each step with its share of CI's time in minutes, as measured on two CPUs. CI ends at 90 minutes, and the plan is 60:
 # a new suite brings its share, and saves more than that elsewhere.
-STEPS="check=1 build=4 unit=4 count=1 asan=14 tsan=5 general=4 sim=5 fuzz=5 fresh12=6 fresh13=5 dts=27"
+STEPS="check=1 build=3 unit=3 count=1 asan=10 tsan=3 general=3 sim=3 fuzz=3 fresh12=3 fresh13=3 dts=24"
 LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 mutants=40 soak=130 analyse=40 aarch64=40 writes=10 vfio=10 trace=60 fleet=90 etcd=15"
 
 # Functional modules, or tests, of those who send what they may not. AddressSanitizer watches them in the step asan; the

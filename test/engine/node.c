@@ -130,6 +130,16 @@ pause_ms(unsigned int ms)
 }
 
 void
+ports_up(struct engine *e)
+{
+	const struct own_following *f = &e->own_following;
+
+	eventually(link_port_attr(e->link, 0)->up && link_port_attr(e->link, 1)->up);
+	/* the store's thread writes them: nothing is under way, and nothing is to be tried again */
+	eventually((engine_watch(e), f->ports == NULL && f->retry_at == 0));
+}
+
+void
 end_create(struct engine *e, struct end *end, int worker)
 {
 	struct mem_mr_attr mr = {

@@ -94,6 +94,8 @@ void fill(uint8_t *buf, size_t len, uint32_t seed);
 		assert_true(met_);                                                                 \
 	} while (0)
 void pause_ms(unsigned int ms);
+/* Wait until both ports are up, and the SA's records, if there is one, say so. */
+void ports_up(struct engine *e);
 /* Put or remove records of the SA, all or none. */
 void change_records(struct engine *e, const struct sa_change *changes, size_t n);
 uint64_t verdict_total(const struct engine *e, enum verdict v);

@@ -57,9 +57,7 @@ static void
 run_ib(void **state)
 {
 	*state = node_start();
-	eventually(link_port_attr(engine_link(*state), 0)->up &&
-		link_port_attr(engine_link(*state), 1)->up);
-	engine_watch(*state); /* the SA reads the ports' present state */
+	ports_up(*state);
 }
 
 static int

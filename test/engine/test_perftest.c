@@ -78,8 +78,7 @@ perftest_start_ib(void **state)
 {
 	node_config_ib(true);
 	*state = node_start();
-	eventually(link_port_attr(engine_link(*state), 0)->up &&
-		link_port_attr(engine_link(*state), 1)->up);
+	ports_up(*state);
 	tcp_port = free_port();
 	service = listen_on(*state, tcp_port);
 	return 0;

@@ -23,8 +23,7 @@ sm_start(void **state)
 	c->sma.port[SM_PORT].is_sm = true;
 	c->sma.port[SM_PORT].sm_priority = 3;
 	*state = node_start();
-	eventually(link_port_attr(engine_link(*state), 0)->up &&
-		link_port_attr(engine_link(*state), 1)->up);
+	ports_up(*state);
 	return 0;
 }
 

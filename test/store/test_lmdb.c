@@ -373,8 +373,9 @@ writer(int report, uint32_t n)
 	}
 }
 
+/* @param has_begun  kill it after its first commit, and not while it opens the store */
 static uint32_t
-write_until_killed(uint32_t acknowledged)
+write_until_killed(uint32_t acknowledged, bool has_begun)
 {
 	int fds[2], status;
 	uint32_t n;
@@ -387,6 +388,10 @@ write_until_killed(uint32_t acknowledged)
 		writer(fds[1], acknowledged + 1);
 	}
 	close(fds[1]);
+	if (has_begun) {
+		assert_int_equal(read(fds[0], &n, sizeof(n)), sizeof(n));
+		acknowledged = n;
+	}
 	usleep(500 + (unsigned int)rand() % 40000);
 	kill(pid, SIGKILL);
 	while (read(fds[0], &n, sizeof(n)) == sizeof(n))
@@ -427,7 +432,7 @@ test_kill_9_loses_nothing_acknowledged(void **state)
 	(void)state;
 	srand(1);
 	for (rounds = 0; rounds < ROUNDS; rounds++) {
-		acknowledged = write_until_killed(acknowledged);
+		acknowledged = write_until_killed(acknowledged, rounds % 4 != 0);
 		while (applied < acknowledged)
 			batch(++applied, change_model, &m);
 		open_durable(&f);
@@ -439,7 +444,7 @@ test_kill_9_loses_nothing_acknowledged(void **state)
 		}
 		fixture_close(&f);
 	}
-	assert_true(acknowledged > ROUNDS);
+	assert_true(acknowledged >= ROUNDS - ROUNDS / 4);
 	assert_true(unseen < ROUNDS);
 }
 

@@ -217,6 +217,10 @@ choose_one_tid(const struct sa_several *s, json_t *params)
 
 	if (!s->change || json_object_get(params, "tid") != NULL)
 		return 0;
+	if (json_object_get(params, "worker") != NULL)
+		return usage_error(
+			"%s: --worker: not allowed with --or: all SAs are asked with one TransactionID, which decides the worker",
+			s->words);
 	if (getrandom(&tid, sizeof(tid), 0) != (ssize_t)sizeof(tid))
 		return usage_error("%s: no random TransactionID", s->words);
 	snprintf(text, sizeof(text), "0x%016" PRIx64, tid);

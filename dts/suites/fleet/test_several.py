@@ -73,6 +73,9 @@ def test_an_answer_of_the_first_counts(asker):
             (['--or', '10.81.0.2', '--hedge-ms', '0'], 'allowed: 1 to 60000')):
         r = asker.ctl('sa', 'table', 'service', '--to', ADDRESSES[0], *more, check=False)
         assert r.returncode == 2 and text in r.stderr, r
+    r = set_service(asker, 98, *to(0, 1), '--worker', '0', check=False)
+    assert r.returncode == 2 and 'sa set: --worker: not allowed with --or' in r.stderr, r
+    asker.ctl('sa', 'table', 'node', *to(0, 1), '--worker', '0')  # a question has no such TID
 
 
 def set_while_silent(fleet, asker, number, silent, version, timeout_ms):

@@ -14,13 +14,20 @@
 #include "engine/worker.h"
 #include "sa/owned.h"
 
+/* If it fails, the records that were wished last stay, and the next look tries again. */
 static void
 own_ports_renew(struct engine *e)
 {
-	const struct own_fleet_ports *p = &e->own_fleet_ports;
+	struct own_fleet_ports *p = &e->own_fleet_ports;
 	uint8_t bytes[OWNED_LEN_MAX];
+	size_t len = own_ports_request(e, p->native, p->num_native, bytes);
 
-	own_wish_set(e->own_wish, bytes, own_ports_request(e, p->native, p->num_native, bytes));
+	if (len > 0)
+		own_wish_set(e->own_wish, bytes, len);
+	else if (!p->old)
+		ENGINE_LOG(WARNING,
+			"records of own ports are not renewed yet: no memory, or too many records");
+	p->old = len == 0;
 }
 
 void
@@ -35,7 +42,7 @@ own_ports_fleet_native(struct engine *e, struct sa_change *records, size_t n)
 void
 own_ports_fleet_follow(struct engine *e)
 {
-	bool changed = false;
+	bool changed = e->own_fleet_ports.old;
 	unsigned int i;
 
 	if (e->own_wish == NULL)

@@ -18,7 +18,7 @@ struct sa_change;
 
 /** The records of our native IB ports. @param records  taken, to be freed */
 void own_ports_fleet_native(struct engine *e, struct sa_change *records, size_t n);
-/** Look whether the ports have changed. */
+/** Look whether the ports have changed, or their records could not be renewed before. */
 void own_ports_fleet_follow(struct engine *e);
 /** After the store's thread has ended. */
 void own_ports_fleet_destroy(struct engine *e);

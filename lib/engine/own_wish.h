@@ -22,7 +22,7 @@ struct store_forward;
 
 struct own_wish *own_wish_create(const struct store_fleet *side);
 void own_wish_destroy(struct own_wish *o);
-/** Any thread: the request for our ports, as by owned_put(). @param len  0: none yet */
+/** Any thread: the request for our ports, as by owned_put(). */
 void own_wish_set(struct own_wish *o, const uint8_t *bytes, size_t len);
 /** Store's thread: ask for what is due. @return true if there was work */
 bool own_wish_run(struct own_wish *o, struct store_forward *forward, uint64_t lease_now);

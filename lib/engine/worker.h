@@ -251,6 +251,7 @@ struct own_fleet_ports {
 	const struct port_attr *seen[LINK_PORTS_MAX];
 	struct sa_change *native; /* records of native IB ports */
 	size_t num_native;
+	bool old; /* the wish could not be made of these */
 };
 
 struct store_thread;
@@ -489,7 +490,7 @@ int own_ports_store(struct engine *e, struct error *err);
  * Records of our own RoCE ports and the @p native ones, as a request (sa/owned.h).
  *
  * @param bytes  OWNED_LEN_MAX bytes
- * @return length
+ * @return length; 0: there is no memory, or there are too many records
  */
 size_t own_ports_request(struct engine *e, const struct sa_change *native, size_t num_native,
 	uint8_t *bytes);

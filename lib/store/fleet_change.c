@@ -36,8 +36,6 @@ struct change {
 	bool refused; /* the conditions of the last one do not hold */
 	bool holds; /* it was refused, and we lead and nothing has changed, or for room */
 	char nonce[17];
-	struct etcd_header header;
-	bool done;
 	uint64_t revision; /* at which it was done */
 };
 
@@ -166,15 +164,14 @@ change_refused(struct fleet *f, struct change *c, uint64_t lead, const json_t *r
 	kv = etcd_kvs_find(&kvs, f->key.change);
 	c->holds = leader != NULL && leader->create_revision == lead &&
 		(kv != NULL ? kv->mod_revision : 0) == f->published;
-	if (is_of_change(kv, c)) {
-		c->done = true;
+	c->refused = !is_of_change(kv, c);
+	if (c->refused)
+		rc = error_set(err, EAGAIN,
+			"the fleet's database has changed meanwhile; try again");
+	else
 		c->revision = kv->mod_revision;
-	}
-	c->refused = !c->done;
 	etcd_kvs_free(&kvs);
-	return c->done
-		? 0
-		: error_set(err, EAGAIN, "the fleet's database has changed meanwhile; try again");
+	return rc;
 }
 
 /*
@@ -197,14 +194,15 @@ change_call(struct fleet *f, struct change *c, json_t *body, const char *key, ui
 	if (rc != -ENOSPC)
 		return rc;
 	found = fleet_writer_call(f, json_pack("{s:[o]}", "success", etcd_get(key, NULL)), reply,
-		err);
+		NULL);
 	if (found == 0)
-		found = read_range(*reply, &kvs, err);
+		found = read_range(*reply, &kvs, NULL);
 	json_decref(*reply);
 	*reply = NULL;
 	if (found != 0) {
 		c->doubt = true;
-		return -EAGAIN;
+		return error_set(err, EAGAIN,
+			"etcd has no room, and does not say whether it has made the change");
 	}
 	kv = etcd_kvs_find(&kvs, key);
 	if (is_of_change(kv, c) && kv->mod_revision > *revision) {
@@ -220,24 +218,19 @@ change_call(struct fleet *f, struct change *c, json_t *body, const char *key, ui
 static int
 change_commit(struct fleet *f, struct change *c, uint64_t lead, struct error *err)
 {
+	struct etcd_header header;
 	json_t *reply;
 	int rc = change_call(f, c, change_request(f, c, lead), f->key.change, &c->revision, &reply,
 		err);
 
-	if (rc != 0)
+	if (rc != 0 || reply == NULL)
 		return rc;
-	if (reply == NULL) {
-		c->done = true;
-		return 0;
-	}
-	if (etcd_json_header(reply, &c->header) != 0) {
+	if (etcd_json_header(reply, &header) != 0)
 		rc = error_set(err, EPROTO, "etcd's answer lacks what its API promises");
-	} else if (json_is_true(json_object_get(reply, "succeeded"))) {
-		c->done = true;
-		c->revision = c->header.revision;
-	} else {
+	else if (json_is_true(json_object_get(reply, "succeeded")))
+		c->revision = header.revision;
+	else
 		rc = change_refused(f, c, lead, reply, err);
-	}
 	json_decref(reply);
 	return rc;
 }
@@ -247,6 +240,7 @@ static int
 change_part(struct fleet *f, struct change *c, size_t n, uint64_t lead, struct error *err)
 {
 	json_t *ops = record_ops(f, c, n), *reply;
+	struct etcd_header header;
 	int rc;
 
 	json_array_append_new(ops, etcd_put(f->key.part, c->nonce, strlen(c->nonce), 0));
@@ -257,8 +251,8 @@ change_part(struct fleet *f, struct change *c, size_t n, uint64_t lead, struct e
 	if (c->refused)
 		rc = error_set(err, EAGAIN,
 			"the fleet's database has changed meanwhile; try again");
-	else if (rc == 0 && reply != NULL && etcd_json_header(reply, &c->header) == 0)
-		c->part_revision = c->header.revision;
+	else if (rc == 0 && reply != NULL && etcd_json_header(reply, &header) == 0)
+		c->part_revision = header.revision;
 	json_decref(reply);
 	return rc;
 }

@@ -704,6 +704,23 @@ test_executed_in_spite_of_no_room(void **state)
 	until(s, has_record(b, 5000, "next"));
 }
 
+/* Nobody knows whether a change was executed that etcd had no room for: the error says so. */
+static void
+test_no_room_and_no_word_of_what_was_executed(void **state)
+{
+	struct site *s = *state;
+	struct appliance *a = leader_start(s, 0);
+	struct error err = { "" };
+
+	until(s, commit_record(a, 1, "one", NULL) == 0);
+	until(s, follows(a));
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/r/0100001388", FAKE_DONE_NO_SPACE, 1);
+	fake_etcd_next(s->etcd, "/v3/kv/txn", "/p/c/change", FAKE_NO_LEADER, 30);
+	assert_int_equal(commit_record(a, 5000, "done", &err), -EAGAIN);
+	assert_non_null(strstr(err.text, "etcd has no room"));
+	until(s, has_record(a, 5000, "done")); /* the watch brings it */
+}
+
 /* What was refused for room is not done, and whoever leads goes on leading. */
 static void
 test_part_without_room_costs_no_lead(void **state)
@@ -1864,6 +1881,7 @@ main(void)
 		SITE_TEST(test_large_change_outlasts_an_election_of_etcd),
 		SITE_TEST(test_part_that_may_be_there_is_undone),
 		SITE_TEST(test_executed_in_spite_of_no_room),
+		SITE_TEST(test_no_room_and_no_word_of_what_was_executed),
 		SITE_TEST(test_part_without_room_costs_no_lead),
 		SITE_TEST(test_request_without_room_may_be_there),
 		SITE_TEST(test_parts_whose_past_is_compacted_are_undone),

@@ -25,13 +25,18 @@ capabilities_effective(uint64_t set)
 		(set & ~(c.data[0].effective | (uint64_t)c.data[1].effective << 32)) == 0;
 }
 
+static bool
+permits(const struct capabilities *c, uint64_t set)
+{
+	return (set & ~(c->data[0].permitted | (uint64_t)c->data[1].permitted << 32)) == 0;
+}
+
 bool
 capabilities_permitted(uint64_t set)
 {
 	struct capabilities c;
 
-	return capabilities_read(&c) &&
-		(set & ~(c.data[0].permitted | (uint64_t)c.data[1].permitted << 32)) == 0;
+	return capabilities_read(&c) && permits(&c, set);
 }
 
 bool
@@ -39,7 +44,7 @@ capabilities_raise(uint64_t set, struct capabilities *before)
 {
 	struct capabilities raised;
 
-	if (!capabilities_permitted(set) || !capabilities_read(before))
+	if (!capabilities_read(before) || !permits(before, set))
 		return false;
 	raised = *before;
 	raised.data[0].effective |= (uint32_t)set;

@@ -68,6 +68,8 @@ int etcd_json_u64(const json_t *object, const char *key, uint64_t *value);
 int etcd_json_header(const json_t *reply, struct etcd_header *h);
 /** @param list  an array of KeyValue, or NULL: none */
 int etcd_json_kvs(const json_t *list, struct etcd_kvs *kvs);
+/** What the first operation of a transaction, an etcd_get(), has read. */
+int etcd_json_got(const json_t *reply, struct etcd_kvs *kvs, struct error *err);
 void etcd_kvs_free(struct etcd_kvs *kvs);
 const struct etcd_kv *etcd_kvs_find(const struct etcd_kvs *kvs, const char *key);
 /** Parse one line of a watch. */

@@ -203,6 +203,17 @@ etcd_json_kvs(const json_t *list, struct etcd_kvs *kvs)
 	return rc;
 }
 
+int
+etcd_json_got(const json_t *reply, struct etcd_kvs *kvs, struct error *err)
+{
+	const json_t *first = json_array_get(json_object_get(reply, "responses"), 0);
+	const json_t *range = json_object_get(first, "response_range");
+
+	if (etcd_json_kvs(json_object_get(range, "kvs"), kvs) != 0)
+		return error_set(err, EPROTO, "etcd's answer lacks what its API promises");
+	return 0;
+}
+
 /* --- watches --- */
 
 static int

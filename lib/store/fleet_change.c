@@ -129,19 +129,6 @@ change_request(const struct fleet *f, const struct change *c, uint64_t lead)
 		"failure", etcd_get(f->key.control, f->key.members));
 }
 
-/* What a transaction's only operation has read. */
-static int
-read_range(const json_t *reply, struct etcd_kvs *kvs, struct error *err)
-{
-	const json_t *range =
-		json_object_get(json_array_get(json_object_get(reply, "responses"), 0),
-			"response_range");
-
-	if (etcd_json_kvs(json_object_get(range, "kvs"), kvs) != 0)
-		return error_set(err, EPROTO, "etcd's answer lacks what its API promises");
-	return 0;
-}
-
 static bool
 is_of_change(const struct etcd_kv *kv, const struct change *c)
 {
@@ -156,7 +143,7 @@ change_refused(struct fleet *f, struct change *c, uint64_t lead, const json_t *r
 {
 	const struct etcd_kv *kv, *leader;
 	struct etcd_kvs kvs;
-	int rc = read_range(reply, &kvs, err);
+	int rc = etcd_json_got(reply, &kvs, err);
 
 	if (rc != 0)
 		return rc;
@@ -196,7 +183,7 @@ change_call(struct fleet *f, struct change *c, json_t *body, const char *key, ui
 	found = fleet_writer_call(f, json_pack("{s:[o]}", "success", etcd_get(key, NULL)), reply,
 		NULL);
 	if (found == 0)
-		found = read_range(*reply, &kvs, NULL);
+		found = etcd_json_got(*reply, &kvs, NULL);
 	json_decref(*reply);
 	*reply = NULL;
 	if (found != 0) {

@@ -86,7 +86,7 @@ fleet_stage_get(struct fleet *f, const char *owner, uint64_t id, uint32_t part, 
 	size_t *len, struct error *err)
 {
 	char key[FLEET_KEY_MAX];
-	json_t *reply, *range;
+	json_t *reply;
 	struct etcd_kvs kvs;
 	int rc;
 
@@ -96,12 +96,10 @@ fleet_stage_get(struct fleet *f, const char *owner, uint64_t id, uint32_t part, 
 	rc = stage_call(f, etcd_get(key, NULL), &reply, err);
 	if (rc != 0)
 		return rc;
-	range = json_object_get(json_array_get(json_object_get(reply, "responses"), 0),
-		"response_range");
-	if (etcd_json_kvs(json_object_get(range, "kvs"), &kvs) != 0) {
-		json_decref(reply);
-		return error_set(err, EPROTO, "etcd's answer lacks what its API promises");
-	}
+	rc = etcd_json_got(reply, &kvs, err);
+	json_decref(reply);
+	if (rc != 0)
+		return rc;
 	if (kvs.n == 0)
 		rc = error_set(err, ENOENT, "part %" PRIu32 " is not staged any more", part);
 	if (rc == 0) {
@@ -113,6 +111,5 @@ fleet_stage_get(struct fleet *f, const char *owner, uint64_t id, uint32_t part, 
 			memcpy(*bytes, kvs.at[0].value, *len);
 	}
 	etcd_kvs_free(&kvs);
-	json_decref(reply);
 	return rc;
 }

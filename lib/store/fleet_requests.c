@@ -113,16 +113,6 @@ fleet_lease(const struct fleet *f)
 	return __atomic_load_n(&f->request_lease, __ATOMIC_ACQUIRE);
 }
 
-/*
- * What etcd refuses as a whole was not put, unless an attempt before has put it. That it has no
- * room, it may say of what it has put (fleet_change.c: change_call()): none_is_there() tells.
- */
-static bool
-none_was_put(const struct fleet *f, int rc)
-{
-	return rc == -ENOENT && f->writer->attempts == 1;
-}
-
 /* True if etcd says that it has none of these requests, and no answer to one. */
 static bool
 none_is_there(struct fleet *f, const struct fleet_message *m, unsigned int n)
@@ -147,6 +137,16 @@ none_is_there(struct fleet *f, const struct fleet_message *m, unsigned int n)
 	return none && i == 2u * n;
 }
 
+/*
+ * What etcd refuses as a whole was not put, unless an attempt before has put it. That it has no
+ * room, it may say of what it has put (fleet_change.c: change_call()).
+ */
+static bool
+none_was_put(struct fleet *f, int refused, const struct fleet_message *m, unsigned int n)
+{
+	return f->writer->attempts == 1 && (refused == -ENOENT || none_is_there(f, m, n));
+}
+
 int
 fleet_ask(struct fleet *f, const struct fleet_message *m, unsigned int n, struct error *err)
 {
@@ -165,9 +165,7 @@ fleet_ask(struct fleet *f, const struct fleet_message *m, unsigned int n, struct
 	rc = fleet_writer_call(f, json_pack("{s:o}", "success", list), &reply, err);
 	if (rc == -ENOENT)
 		fleet_look_now(f); /* the thread takes another lease */
-	if (rc == -ENOSPC && f->writer->attempts == 1 && none_is_there(f, m, n))
-		return rc;
-	if ((rc == -ENOSPC || rc == -ENOENT) && !none_was_put(f, rc))
+	if ((rc == -ENOSPC || rc == -ENOENT) && !none_was_put(f, rc, m, n))
 		return -EAGAIN;
 	if (rc != 0)
 		return fleet_note_silence(f, rc);

@@ -35,6 +35,16 @@ form_number(struct form *f, uint64_t value, size_t n, uint64_t most)
 }
 
 void
+form_text(struct form *f, char *text, size_t size)
+{
+	size_t len = form_number(f, f->out != NULL ? strlen(text) : 0, 1, size - 1);
+
+	form_bytes(f, text, len);
+	text[f->bad ? 0 : len] = '\0';
+	f->bad |= len == 0;
+}
+
+void
 form_peer(struct form *f, struct mad_peer *peer)
 {
 	struct av *av = &peer->av;

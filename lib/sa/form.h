@@ -29,6 +29,8 @@ struct form {
 void form_bytes(struct form *f, void *bytes, size_t n);
 /** A number of 1 to 8 bytes that is at most @p most. */
 uint64_t form_number(struct form *f, uint64_t value, size_t n, uint64_t most);
+/** A text of 1 to @p size - 1 bytes, without its NUL, with the length before it. */
+void form_text(struct form *f, char *text, size_t size);
 
 #define NUMBER(f, field) ((field) = form_number(f, field, sizeof(field), UINT64_MAX))
 /* Reading never looks at the field, whose byte may be neither 0 nor 1 before. */

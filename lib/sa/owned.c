@@ -46,16 +46,6 @@ owned_view(const struct owned_plan *p)
 
 /* --- the form of a request --- */
 
-static void
-form_owner(struct form *f, char *name)
-{
-	size_t len = form_number(f, strlen(name), 1, OWNED_NAME_MAX - 1);
-
-	form_bytes(f, name, len);
-	name[f->bad ? 0 : len] = '\0';
-	f->bad |= len == 0;
-}
-
 static bool
 is_owned_type(const struct sa_record_type *t)
 {
@@ -77,7 +67,7 @@ owned_put(const char *owner, const struct sa_change *records, size_t n, size_t r
 	size_t i;
 
 	snprintf(name, sizeof(name), "%s", owner);
-	form_owner(&f, name);
+	form_text(&f, name, sizeof(name));
 	for (i = 0; i < n; i++) {
 		attribute = records[i].type->attribute | (i < roce ? 0 : NATIVE);
 		memcpy(rec, records[i].rec, sizeof(rec));
@@ -438,7 +428,7 @@ plan_owned(struct owned_plan *p)
 {
 	struct form f = { .in = p->bytes, .len = p->len };
 
-	form_owner(&f, p->owner);
+	form_text(&f, p->owner, sizeof(p->owner));
 	p->records = f.at;
 	p->next_lid = OWNED_LID_LAST;
 	p->status = f.bad ? SA_STATUS_REQ_INVALID : MAD_STATUS_OK;

@@ -23,17 +23,12 @@
 static void
 form_head(struct form *f, struct staged_head *h)
 {
-	size_t len = strlen(h->owner);
-
 	CHOICE(f, h->replace, SA_REPLACE_ALL);
 	NUMBER(f, h->id);
 	NUMBER(f, h->parts);
 	NUMBER(f, h->len);
 	NUMBER(f, h->sum);
-	len = form_number(f, len, 1, OWNED_NAME_MAX - 1);
-	form_bytes(f, h->owner, len);
-	h->owner[f->bad ? 0 : len] = '\0';
-	f->bad |= len == 0;
+	form_text(f, h->owner, sizeof(h->owner));
 }
 
 size_t

@@ -141,7 +141,9 @@ def test_etcd_of_another_name(where, tls):
             etcd.launch(0)
             a, = f.start('a')
             until('a line', lambda: 'certificate' in a.tail())
-            assert not status(a)['connected'] and not put(a, 1, check=False)
+            s = status(a)
+            assert not s['connected'] and s['etcd_state'] == 'not asked' and 'certificate' in s['reason'], s
+            assert not put(a, 1, check=False)
         finally:
             f.close()
             etcd.close()

@@ -31,7 +31,6 @@
 #include "ctl/metrics_http.h"
 #include "default_config.h"
 #include "eal.h"
-#include "engine/verbs_cm.h"
 #include "log.h"
 #include "notify.h"
 #include "privileges.h"

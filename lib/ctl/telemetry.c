@@ -19,7 +19,6 @@
 
 #include "ctl/counters.h"
 #include "ctl/ctl.h"
-#include "engine/verbs_mad.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engine;

@@ -21,7 +21,6 @@
 #include "engine/verbs.h"
 #include "engine/verbs_cm.h"
 #include "engine/verbs_mad.h"
-#include "engine/verbs_sa.h"
 #include "wire/bytes.h"
 
 /* After this many lines at once, so many a second; the others are counted. */

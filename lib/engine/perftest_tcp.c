@@ -27,7 +27,6 @@
 #include <event2/event.h>
 #include <rte_cycles.h>
 
-#include "engine/connections.h"
 #include "engine/perftest.h"
 
 #define SESSIONS_PER_PEER 16

@@ -8,7 +8,6 @@
 
 #include "rc/check.h"
 #include "rc/failure.h"
-#include "rc/qp_move.h"
 
 int
 rc_check_ranges(const struct rc_range *r, unsigned int n, const char *of, struct error *err)

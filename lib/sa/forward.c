@@ -11,7 +11,6 @@
 #include "base/fnv.h"
 #include "sa/form.h"
 #include "sa/forward.h"
-#include "sa/layout.h"
 #include "sa/server.h"
 #include "sa/staged.h"
 #include "wire/bytes.h"

@@ -8,7 +8,6 @@
 
 #include "sa/layout.h"
 #include "sa/server.h"
-#include "sa/tables.h"
 
 /*
  * Where the Reports of the stored subscription go. @return false: there is none, its GID differs,

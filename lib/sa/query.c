@@ -12,7 +12,6 @@
 
 #include "sa/layout.h"
 #include "sa/server.h"
-#include "sa/tables.h"
 #include "wire/bytes.h"
 
 #define FIRST_SLICE 256 /* records read before a request is queued */

@@ -9,7 +9,6 @@
 
 #include "sa/layout.h"
 #include "sa/server.h"
-#include "wire/bytes.h"
 
 const struct sa_config sa_config_default = {
 	.trust = SA_TRUST_KEY,

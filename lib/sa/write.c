@@ -10,10 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sa/layout.h"
 #include "sa/server.h"
-#include "sa/tables.h"
-#include "wire/bytes.h"
 
 static uint16_t (*const kinds[])(struct write_batch *b, struct sa_write *w) = {
 	[WRITE_SERVICE_SET] = write_service_set,

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "svc/rcopy.h"
-#include "wire/bytes.h"
 
 #define HALF (128u << 10) /* of a receive buffer */
 

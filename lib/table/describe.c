@@ -11,7 +11,6 @@
 
 #include <rte_debug.h>
 
-#include "table/check.h"
 #include "table/value.h"
 
 void

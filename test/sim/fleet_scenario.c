@@ -14,10 +14,10 @@
 #include "fleet_sim.h"
 #include "sa/tables.h"
 
-#define SETTLE_S      120 /* after the last fault and change, everything is equal by then */
-#define SCALE_CHANGES 200
-#define LOOK_APPS     8 /* with more, the checks have pauses */
-#define LOOK_MS       50
+#define SETTLE_S  120 /* after the last fault and change, everything is equal by then */
+#define SCALE_S   20 /* are counted, with ten changes a second; or a lease, three looks of each */
+#define LOOK_APPS 8 /* with more, the checks have pauses */
+#define LOOK_MS   50
 
 unsigned int fleet_appliances = 3;
 
@@ -454,9 +454,10 @@ fleet_scenario_scale(struct sim *s)
 	struct fleet_script *fs = fleet_begin(s, fleet_appliances);
 	struct fleet_counts from;
 	uint64_t begun;
-	unsigned int i;
+	unsigned int i, seconds;
 
 	fs->lease_s = fs->apps >= 1000 ? 60 : 5;
+	seconds = RTE_MAX(SCALE_S, fs->lease_s);
 	fs->max_txn_ops = fs->net.model->max_ops = 128;
 	fs->net.weather.late_watch = 0;
 	for (i = 0; i < fs->apps; i++)
@@ -466,11 +467,12 @@ fleet_scenario_scale(struct sim *s)
 	from = fs->count;
 	begun = s->now;
 	fs->only_sets = true;
-	fs->planned = SCALE_CHANGES;
+	fs->planned = 10 * seconds;
 	fs->step = SIM_SECOND / 10;
 	fleet_clients_start(fs);
 	if (!s->failed && !sim_run(s, s->now + 600 * SIM_SECOND, changes_done))
 		sim_fail(s, "clients wait for ever");
+	sim_run(s, begun + seconds * SIM_SECOND, NULL);
 	print_scale(fs, &from, s->now - begun);
 	fleet_end(fs);
 }

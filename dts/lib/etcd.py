@@ -2,6 +2,7 @@
 # Copyright(c) 2026 Polca contributors
 """Real etcd processes in a network namespace, each of which can be killed and started again."""
 
+import base64
 import collections
 import json
 import os
@@ -21,6 +22,16 @@ NO_TOKEN = 400, 401, 403  # without a token, with one that is not known, the sam
 
 # where a member of etcd runs: a namespace, and an address that the others reach
 Place = collections.namedtuple('Place', 'ns address')
+
+
+def b64(text):
+    """Keys and values in the gateway's JSON."""
+    return base64.b64encode(text.encode()).decode()
+
+
+def range_of(prefix):
+    """The members of a request that say: all keys that begin with this."""
+    return {'key': b64(prefix), 'range_end': b64(prefix[:-1] + chr(ord(prefix[-1]) + 1))}
 
 
 class Etcd:
@@ -119,6 +130,19 @@ class Etcd:
         with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=5,
                                     context=tls) as reply:
             return json.loads(reply.readline())
+
+    def key(self, key):
+        """A key that is there, as etcd describes it."""
+        return self.call('/v3/kv/range', {'key': b64(key)})['kvs'][0]
+
+    def keys(self, prefix, **more):
+        """{key: revision of its last change} of all that begin with the prefix."""
+        r = self.call('/v3/kv/range', dict(range_of(prefix), keys_only=True, **more))
+        return {base64.b64decode(k['key']).decode(): int(k['mod_revision']) for k in r.get('kvs', [])}
+
+    def count(self, prefix):
+        """Number of keys that begin with the prefix."""
+        return int(self.call('/v3/kv/range', dict(range_of(prefix), count_only=True)).get('count', 0))
 
     def revision(self):
         return int(self.call('/v3/kv/range', {'key': 'eA=='})['header']['revision'])

@@ -2,17 +2,13 @@
 # Copyright(c) 2026 Polca contributors
 """etcd with users, whose passwords it wants."""
 
-import base64
 import os
 import shutil
 
+from etcd import range_of
 from polca import account, give
 
 USER, PASSWORD = 'polca', 's3cret "word'
-
-
-def b64(text):
-    return base64.b64encode(text.encode()).decode()
 
 
 def enable_users(etcd, prefix='/polca/'):
@@ -23,9 +19,7 @@ def enable_users(etcd, prefix='/polca/'):
             ('/user/grant', {'user': 'root', 'role': 'root'}),
             ('/user/add', {'name': USER, 'password': PASSWORD}),
             ('/role/add', {'name': 'polca'}),
-            ('/role/grant', {'name': 'polca', 'perm': {
-                'permType': 'READWRITE', 'key': b64(prefix),
-                'range_end': b64(prefix[:-1] + chr(ord(prefix[-1]) + 1))}}),
+            ('/role/grant', {'name': 'polca', 'perm': dict(range_of(prefix), permType='READWRITE')}),
             ('/user/grant', {'user': USER, 'role': 'polca'}),
             ('/enable', {})):
         etcd.call('/v3/auth' + path, body)

@@ -2,7 +2,6 @@
 # Copyright(c) 2026 Polca contributors
 """Appliances that share the database in etcd."""
 
-import base64
 import json
 import os
 import time
@@ -118,9 +117,7 @@ def num_own_ports(polca):
 
 def staged(etcd):
     """Number of keys on the stage."""
-    r = etcd.call('/v3/kv/range', {'key': base64.b64encode(b'/polca/s/').decode(),
-                                   'range_end': base64.b64encode(b'/polca/s0').decode(), 'count_only': True})
-    return int(r.get('count', 0))
+    return etcd.count('/polca/s/')
 
 
 class Host:

@@ -2,7 +2,6 @@
 # Copyright(c) 2026 Polca contributors
 """A subscriber to a fleet's Reports."""
 
-import base64
 import threading
 
 import mad
@@ -53,10 +52,4 @@ def trap_of(report):
 
 def kept(etcd):
     """Notices in etcd."""
-    r = etcd.call('/v3/kv/range', {'key': b64('/polca/e/'), 'range_end': b64('/polca/e0'),
-                                   'count_only': True})
-    return int(r.get('count', 0))
-
-
-def b64(text):
-    return base64.b64encode(text.encode()).decode()
+    return etcd.count('/polca/e/')

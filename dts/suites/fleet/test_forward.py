@@ -3,7 +3,6 @@
 """Requests for changes reach an appliance that does not lead: the leader executes them, once,
 whichever appliances a client repeats them to."""
 
-import base64
 import json
 import threading
 
@@ -236,17 +235,13 @@ def leased(number, seconds):
 
 def changes(etcd):
     """Number of changes that etcd has executed."""
-    r = etcd.call('/v3/kv/range', {'key': base64.b64encode(b'/polca/c/change').decode()})
-    return int(r['kvs'][0]['version'])
+    return int(etcd.key('/polca/c/change')['version'])
 
 
 def own_ports(etcd, revision):
     """Keys of appliances' own ports, each with the revision of its last change."""
-    r = etcd.call('/v3/kv/range', {'key': base64.b64encode(b'/polca/r/').decode(),
-                                   'range_end': base64.b64encode(b'/polca/r0').decode(),
-                                   'revision': str(revision), 'keys_only': True})
-    return {k['key']: k['mod_revision'] for k in r.get('kvs', [])
-            if int(base64.b64decode(k['key'])[-8:-4], 16) >= OWN_LIDS}
+    keys = etcd.keys('/polca/r/', revision=str(revision))
+    return {key: changed for key, changed in keys.items() if int(key[-8:-4], 16) >= OWN_LIDS}
 
 
 def own_port_changes(etcd, first):

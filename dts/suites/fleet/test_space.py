@@ -2,14 +2,13 @@
 # Copyright(c) 2026 Polca contributors
 """etcd whose quota is exceeded."""
 
-import base64
 import os
 import re
 import urllib.error
 
 import pytest
 
-from etcd import Etcd
+from etcd import Etcd, b64
 from fleet import caught_up, put, records, status, until
 
 TEST_SECONDS = 120
@@ -28,10 +27,10 @@ def etcd(where, ns):
 
 def fill(etcd):
     """Another program of the same etcd overwrites a key of its own until etcd refuses it."""
-    value = base64.b64encode(b'x' * (256 << 10)).decode()
+    value = b64('x' * (256 << 10))
     for _ in range(100 * QUOTA // (256 << 10)):
         try:
-            etcd.call('/v3/kv/put', {'key': 'eA==', 'value': value})
+            etcd.call('/v3/kv/put', {'key': b64('x'), 'value': value})
         except urllib.error.HTTPError as e:
             assert b'space exceeded' in e.read()
             return

@@ -275,9 +275,10 @@ rc_slot_release(struct rc_qp *qp)
 	dev->qps[slot] = NULL;
 	if (home == NULL)
 		return; /* the device is being destroyed */
-	__atomic_fetch_sub(&home->slots->used, 1, __ATOMIC_RELAXED);
 	if (home == w)
 		slot_rest(dev, w->slots, slot);
 	else
 		rc_slot_send_home(dev, home->slots, slot);
+	/* after the slot is home: pairs with rc_worker_full() */
+	__atomic_fetch_sub(&home->slots->used, 1, __ATOMIC_RELEASE);
 }

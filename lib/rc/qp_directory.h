@@ -32,7 +32,7 @@ struct rc_slots {
 	uint32_t resting_head;
 	uint32_t resting_count;
 	uint32_t size;
-	uint32_t used; /**< slots with a QP, wherever that is; atomic */
+	uint32_t used; /**< slots with a QP, wherever it is, or not home yet; atomic */
 	/** newest slot returned by another worker (rc_slot_send_home()); RC_NO_SLOT: none */
 	uint32_t returned;
 };

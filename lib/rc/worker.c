@@ -85,7 +85,8 @@ rc_worker_qps(const struct rc_worker *w)
 bool
 rc_worker_full(const struct rc_worker *w)
 {
-	return __atomic_load_n(&w->slots->used, __ATOMIC_RELAXED) >= w->slots->size;
+	/* who is told that there is room will find the slot: pairs with rc_slot_release() */
+	return __atomic_load_n(&w->slots->used, __ATOMIC_ACQUIRE) >= w->slots->size;
 }
 
 /* --- receive: rc-transport 5 --- */

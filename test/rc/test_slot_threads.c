@@ -3,7 +3,8 @@
  */
 
 /*
- * Several workers destroy QPs of one home worker at once: each slot comes home once.
+ * Several workers destroy QPs of one home worker at once: each slot comes home once. A worker that
+ * is not full can create a QP.
  */
 
 #include <pthread.h>
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/timer_wheel.h"
+#include "rc/qp.h"
 #include "rc/qp_directory.h"
 
 #define WORKERS 4
@@ -103,11 +105,84 @@ test_each_slot_comes_home_once(void **state)
 	rc_dev_destroy(dev);
 }
 
+#define LIVES 100000
+
+/* The only slot of worker 0, whose QP lives on worker 1. */
+struct only_slot {
+	struct rc_worker *home, *away;
+	struct rc_qp qp;
+	bool taken; /* atomic: passes .qp between the threads */
+};
+
+static void *
+destroy_away(void *arg)
+{
+	struct only_slot *o = arg;
+	unsigned int i;
+
+	for (i = 0; i < LIVES; i++) {
+		while (!__atomic_load_n(&o->taken, __ATOMIC_ACQUIRE))
+			;
+		o->qp.worker = o->away;
+		__atomic_store_n(&o->taken, false, __ATOMIC_RELAXED);
+		rc_slot_release(&o->qp);
+	}
+	return NULL;
+}
+
+static void
+test_worker_with_room_has_a_slot(void **state)
+{
+	struct rc_dev_config dc = {
+		.limits = rc_limits_default,
+		.workers = 2,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
+	struct rc_worker_config wc[2] = { { .id = 0 }, { .id = 1 } };
+	struct only_slot o = { 0 };
+	struct rc_worker *w[2];
+	unsigned int i, refused = 0;
+	struct rc_dev *dev;
+	pthread_t thread;
+
+	(void)state;
+	dc.limits.max_qp = 2;
+	dev = rc_dev_create(&dc);
+	assert_non_null(dev);
+	for (i = 0; i < 2; i++) {
+		wc[i].wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
+		w[i] = rc_worker_create(dev, &wc[i]);
+		assert_non_null(w[i]);
+	}
+	o.home = w[0];
+	o.away = w[1];
+	assert_int_equal(pthread_create(&thread, NULL, destroy_away, &o), 0);
+	for (i = 0; i < LIVES; i++) {
+		while (rc_worker_full(o.home))
+			;
+		o.qp.worker = o.home;
+		while (rc_slot_take(&o.qp) != 0)
+			refused++;
+		__atomic_store_n(&o.taken, true, __ATOMIC_RELEASE);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(refused, 0);
+	assert_false(rc_worker_full(o.home));
+	for (i = 0; i < 2; i++) {
+		rc_worker_destroy(w[i]);
+		timer_wheel_destroy(wc[i].wheel);
+	}
+	rc_dev_destroy(dev);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_slot_comes_home_once),
+		cmocka_unit_test(test_worker_with_room_has_a_slot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,6 +151,17 @@ kept_is_open(const struct kept_list *k)
 		st.st_dev == k->device;
 }
 
+/*
+ * The list that this process keeps, or NULL. The mark is read first: a child of a raw clone(), for
+ * which no handler of fork() runs, has the list of its parent until one of its threads puts another
+ * in its place and marks the page. So whoever sees the mark sees that list.
+ */
+static const struct kept_list *
+kept_of_this_process(void)
+{
+	return is_marked() ? __atomic_load_n(&kept, __ATOMIC_ACQUIRE) : NULL;
+}
+
 void
 mappings_forget_parent(void)
 {
@@ -187,11 +198,12 @@ keep_list(int fd, struct kept_list *before)
 int
 mappings_open(struct mappings *l)
 {
-	struct kept_list *k = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
+	struct kept_list *before = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
+	const struct kept_list *k = kept_of_this_process();
 	struct mapping m;
 
 	l->text = NULL;
-	l->keep = !read_text && is_marked() && kept_is_open(k);
+	l->keep = !read_text && kept_is_open(k);
 	if (l->keep) {
 		l->fd = k->fd;
 		return 0;
@@ -200,7 +212,7 @@ mappings_open(struct mappings *l)
 	if (l->fd < 0)
 		return errno;
 	if (!read_text && query_address(l->fd, 0, &m) == 0) {
-		l->keep = keep_list(l->fd, k);
+		l->keep = keep_list(l->fd, before);
 		return 0;
 	}
 	l->text = fdopen(l->fd, "r");

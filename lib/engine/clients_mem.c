@@ -84,7 +84,7 @@ client_mr_register(struct verbs_client *c, const struct ring_mr *mr, enum mem_ba
 		.va = mr->iova,
 		.backing = backing,
 		.fd = fd,
-		.mirror = &c->mirror,
+		.mirror_inode = c->mirror.st_ino,
 		.offset = mr->addr,
 		.numa_node = -1,
 	};

@@ -54,6 +54,15 @@ numa_prefer(void *map, size_t len, int node)
 	numa_free_nodemask(nodes);
 }
 
+/* Ask the kernel: a preferred node may have been full. */
+static int
+node_of(void *addr)
+{
+	int node = -1;
+
+	return get_mempolicy(&node, NULL, 0, addr, MPOL_F_NODE | MPOL_F_ADDR) == 0 ? node : -1;
+}
+
 /* True for the memory of a program, which may be in files in memory only. */
 static bool
 of_program(const struct mem_mr_attr *attr)
@@ -61,13 +70,15 @@ of_program(const struct mem_mr_attr *attr)
 	return attr->backing == MEM_MIRROR || attr->backing == MEM_SHARED;
 }
 
+/* Whoever registers memory in place knows addresses, and of no file. */
 static int
 map_failed(const struct mem_mr_attr *attr, const char *step, struct error *err)
 {
 	if (attr->backing == MEM_ANONYMOUS)
 		return error_set(err, errno, "length: no memory for %" PRIu64 " bytes: %m",
 			attr->length);
-	return error_set(err, errno, "file: %s: %m", step);
+	return error_set(err, errno, "%s: %s: %m", attr->backing == MEM_MIRROR ? "addr" : "file",
+		step);
 }
 
 /* Anonymous memory begins at its first byte, whatever `offset` says. */
@@ -125,8 +136,9 @@ map_pages(struct backing *b, const struct mem_mr_attr *attr, int flags, int advi
 	 * to us. Of hugetlbfs nothing tells what is there; whoever maps its pages reserves them.
 	 */
 	if (of_program(attr) && !b->hugepages && !present_pages(attr->fd, b->from, map, b->map_len))
-		return error_set(err, EFAULT,
-			"file: not all pages from offset 0x%" PRIx64 " to 0x%" PRIx64 " are there",
+		return error_set(err, EFAULT, "%s 0x%" PRIx64 " to 0x%" PRIx64 " are there",
+			attr->backing == MEM_MIRROR ? "addr: not all pages from"
+						    : "file: not all pages from offset",
 			b->from, b->from + b->map_len);
 	/*
 	 * This fails if a page is gone meanwhile, or for a sparse file on a full disk. Kernels
@@ -218,14 +230,21 @@ check_file(const struct mem_mr_attr *attr, bool in_memory, bool writable, struct
 static int
 open_mirror(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 {
-	int rc = check_place(attr, MEM_MIRROR_BYTES, err);
+	int rc;
 
-	if (rc == 0)
-		rc = choose_pages(b, attr, (uint64_t)sysconf(_SC_PAGESIZE), err);
-	if (rc != 0 || mirror_map_share(b, attr->mirror->st_ino))
+	if (attr->offset > MEM_MIRROR_BYTES || attr->length > MEM_MIRROR_BYTES - attr->offset)
+		return error_set(err, EINVAL,
+			"addr: %" PRIu64 " bytes from 0x%" PRIx64
+			" end beyond a program's last address",
+			attr->length, attr->offset);
+	rc = choose_pages(b, attr, (uint64_t)sysconf(_SC_PAGESIZE), err);
+	if (rc != 0 || mirror_map_share(b, attr->mirror_inode))
 		return rc;
 	rc = map_pages(b, attr, MAP_SHARED, MADV_POPULATE_WRITE, err);
-	return rc != 0 ? rc : mirror_map_add(b, attr->mirror->st_ino, err);
+	if (rc != 0)
+		return rc;
+	b->numa_node = node_of(b->map);
+	return mirror_map_add(b, attr->mirror_inode, err);
 }
 
 static int
@@ -292,15 +311,6 @@ open_any(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 	return error_set(err, EINVAL, "backing: got %d", (int)attr->backing);
 }
 
-/* Ask the kernel: a preferred node may have been full. */
-static int
-node_of(void *addr)
-{
-	int node = -1;
-
-	return get_mempolicy(&node, NULL, 0, addr, MPOL_F_NODE | MPOL_F_ADDR) == 0 ? node : -1;
-}
-
 int
 backing_open(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 {
@@ -314,7 +324,8 @@ backing_open(struct backing *b, const struct mem_mr_attr *attr, struct error *er
 	}
 	if (b->map != NULL)
 		b->base = (uint8_t *)b->map + (first_byte(attr) - b->from);
-	b->numa_node = b->mirror != NULL ? mirror_map_node(b->mirror, node_of) : node_of(b->base);
+	if (b->mirror == NULL)
+		b->numa_node = node_of(b->base);
 	return 0;
 }
 

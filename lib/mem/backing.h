@@ -25,7 +25,7 @@ struct backing {
 	struct mirror_map *mirror; /* NULL: the mapping is not one of a mirror's */
 	bool hugepages;
 	struct watched *watched; /* NULL: not a file */
-	int numa_node; /* of byte 0; -1: the kernel does not report it */
+	int numa_node; /* of byte 0, in a mirror of its page; -1: the kernel does not report it */
 };
 
 int backing_open(struct backing *b, const struct mem_mr_attr *attr, struct error *err);

@@ -29,8 +29,6 @@
 #include "base/env.h"
 #include "base/error.h"
 
-struct stat;
-
 struct mem;
 
 /* access flags, as ibv_access_flags (rc-transport 11) */
@@ -112,7 +110,7 @@ struct mem_mr_attr {
 	int fd; /**< MEM_FILE, MEM_MIRROR, MEM_SHARED: its descriptor, which stays the caller's */
 	const char
 		*memzone; /**< MEM_EXTERNAL: name of the memzone at .base; mem does not read it */
-	const struct stat *mirror; /**< MEM_MIRROR: fstat() of .fd, which polca has made */
+	uint64_t mirror_inode; /**< MEM_MIRROR: of .fd, which polca has made */
 	uint64_t offset; /**< MEM_FILE: page aligned; MEM_SHARED; MEM_MIRROR: address of byte 0 */
 	void *base; /**< MEM_EXTERNAL */
 	bool hugepages; /**< MEM_ANONYMOUS */

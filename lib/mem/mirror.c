@@ -15,9 +15,8 @@ struct mirror_map {
 	size_t len;
 	void *map;
 	uint32_t users;
-	int node; /* of its first page; NODE_NOT_ASKED */
+	int node; /* of its first page */
 };
-#define NODE_NOT_ASKED (-2)
 
 static LIST_HEAD(, mirror_map) lists[LISTS];
 
@@ -50,6 +49,7 @@ mirror_map_share(struct backing *b, uint64_t inode)
 		if (m->inode == inode && m->from == b->from && m->len == b->map_len) {
 			m->users++;
 			b->map = m->map;
+			b->numa_node = m->node;
 			b->mirror = m;
 			return true;
 		}
@@ -63,18 +63,10 @@ mirror_map_add(struct backing *b, uint64_t inode, struct error *err)
 
 	if (m == NULL)
 		return error_set(err, ENOMEM, "no memory for a region of a program");
-	*m = (struct mirror_map){ { 0 }, inode, b->from, b->map_len, b->map, 1, NODE_NOT_ASKED };
+	*m = (struct mirror_map){ { 0 }, inode, b->from, b->map_len, b->map, 1, b->numa_node };
 	LIST_INSERT_HEAD(&lists[mirror_list(inode, b->from)], m, next);
 	b->mirror = m;
 	return 0;
-}
-
-int
-mirror_map_node(struct mirror_map *m, int (*node_of)(void *addr))
-{
-	if (m->node == NODE_NOT_ASKED)
-		m->node = node_of(m->map);
-	return m->node;
 }
 
 void

@@ -30,8 +30,6 @@ int mem_mirror_create(struct error *err);
 bool mirror_map_share(struct backing *b, uint64_t inode);
 /** The region has a new mapping, which others may use. @return -ENOMEM */
 int mirror_map_add(struct backing *b, uint64_t inode, struct error *err);
-/** The NUMA node of its first page, of which @p node_of asks the kernel, once. */
-int mirror_map_node(struct mirror_map *m, int (*node_of)(void *addr));
 /** A region ends; its last one unmaps. */
 void mirror_map_leave(struct mirror_map *m);
 

@@ -29,10 +29,18 @@ mirror_of_pages(size_t pages)
 	return fd;
 }
 
+static uint64_t
+inode_of(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return st.st_ino;
+}
+
 static void
 mirror_region(struct fixture *f, int fd, uint64_t addr, uint64_t length, struct mem_mr_info *info)
 {
-	struct stat mirror;
 	const struct mem_mr_attr a = {
 		.pd = f->pd,
 		.access = LW | RW,
@@ -40,12 +48,11 @@ mirror_region(struct fixture *f, int fd, uint64_t addr, uint64_t length, struct 
 		.va = addr,
 		.backing = MEM_MIRROR,
 		.fd = fd,
-		.mirror = &mirror,
+		.mirror_inode = inode_of(fd),
 		.offset = addr,
 		.numa_node = -1,
 	};
 
-	assert_int_equal(fstat(fd, &mirror), 0);
 	assert_int_equal(mem_mr_register(f->mem, &a, info, &f->err), 0);
 }
 
@@ -55,27 +62,64 @@ test_limit_counts_whole_pages(void **state)
 {
 	struct fixture *f = *state;
 	struct mem_mr_info info;
-	struct stat mirror;
+	int fd = mirror_of_pages(2);
 	struct mem_mr_attr a = {
 		.pd = f->pd,
 		.access = LW,
 		.length = 2,
 		.va = AT + PAGE - 1,
 		.backing = MEM_MIRROR,
-		.fd = mirror_of_pages(2),
-		.mirror = &mirror,
+		.fd = fd,
+		.mirror_inode = inode_of(fd),
 		.offset = AT + PAGE - 1, /* a byte of each page */
 		.numa_node = -1,
 		.max_bytes = 2 * PAGE - 1,
 	};
 
-	assert_int_equal(fstat(a.fd, &mirror), 0);
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), -ENOMEM);
 	assert_non_null(strstr(f->err.text, "length: got 8192 in whole pages, allowed: 8191 more"));
 	a.max_bytes++;
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
 	deregister(f, info.key);
-	close(a.fd);
+	close(fd);
+}
+
+static void
+mirror_refused(struct fixture *f, int fd, uint64_t addr, uint64_t length, int rc, const char *text)
+{
+	const struct mem_mr_attr a = {
+		.pd = f->pd,
+		.access = LW,
+		.length = length,
+		.va = addr,
+		.backing = MEM_MIRROR,
+		.fd = fd,
+		.mirror_inode = inode_of(fd),
+		.offset = addr,
+		.numa_node = -1,
+	};
+	struct mem_mr_info info;
+
+	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), rc);
+	assert_string_equal(f->err.text, text);
+}
+
+/* A program calls ibv_reg_mr(addr, length): it knows of no file, and of no offset. */
+static void
+test_refusals_speak_of_addresses(void **state)
+{
+	struct fixture *f = *state;
+	int fd = mirror_of_pages(1), empty = open("/dev/null", O_RDWR);
+
+	mirror_refused(f, fd, AT + 8, PAGE, -EFAULT,
+		"addr: not all pages from 0x7f1200000000 to 0x7f1200002000 are there");
+	mirror_refused(f, fd, MEM_MIRROR_BYTES - PAGE, PAGE + 1, -EINVAL,
+		"addr: 4097 bytes from 0xfffffffff000 end beyond a program's last address");
+	mirror_refused(f, fd, UINT64_MAX - 5, 10, -EINVAL,
+		"addr: 10 bytes from 0xfffffffffffffffa end beyond a program's last address");
+	mirror_refused(f, empty, AT, PAGE, -ENODEV, "addr: mmap: No such device");
+	close(fd);
+	close(empty);
 }
 
 /* Each has its own key and ends by itself; the last one that ends unmaps. */
@@ -161,6 +205,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_limit_counts_whole_pages),
+		T(test_refusals_speak_of_addresses),
 		T(test_same_bytes_are_mapped_once),
 		T(test_other_bytes_are_mapped_apart),
 		T(test_another_mirror_with_the_same_descriptor),

@@ -236,7 +236,6 @@ test_mirror_has_all_addresses(void **state)
 		.access = LW,
 		.length = PAGE,
 		.va = last,
-		.mirror = &mirror,
 		.backing = MEM_MIRROR,
 		.fd = mem_mirror_create(&f->err),
 		.offset = last,
@@ -246,6 +245,7 @@ test_mirror_has_all_addresses(void **state)
 
 	assert_true(a.fd >= 0);
 	assert_int_equal(fstat(a.fd, &mirror), 0);
+	a.mirror_inode = mirror.st_ino;
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), -EFAULT); /* no page */
 	assert_int_equal(pwrite(a.fd, "x", 1, (off_t)last), 1);
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);

@@ -354,7 +354,8 @@ send_read_or_atomic(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	const struct rc_sq_more *more = rc_sq_more(&qp->req, wqe);
 	bool swap = opcode == RC_CMP_SWAP;
 	struct tx_headers h;
-	uint8_t *p = put_bth_of(h.bytes, qp->bth, opcode, 0, psn, true);
+	bool ackreq = ask_ack(qp, true); /* the request is one packet */
+	uint8_t *p = put_bth_of(h.bytes, qp->bth, opcode, 0, psn, ackreq);
 
 	if (opcode == RC_READ_REQUEST)
 		p = put_reth(p, wqe->remote_addr + at, wqe->rkey, wqe->length - at);
@@ -364,7 +365,7 @@ send_read_or_atomic(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, p - h.bytes, NULL, 0)))
 		return SENT_SINK_FULL;
 	wqe->restart_psn = psn;
-	requester_sent(qp, wqe, true, psn_add(wqe->last_psn, 1), 0, false);
+	requester_sent(qp, wqe, ackreq, psn_add(wqe->last_psn, 1), 0, false);
 	return SENT;
 }
 

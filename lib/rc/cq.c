@@ -74,7 +74,7 @@ rc_cq_destroy(struct rc_dev *dev, uint32_t cqn, struct error *err)
 	unsigned int i;
 
 	if (cq == NULL)
-		return error_set(err, ENOENT, "cq: there is no completion queue %u", cqn);
+		return rc_no_cq("cq", cqn, err);
 	if (__atomic_load_n(&cq->users, __ATOMIC_ACQUIRE) != 0)
 		return error_set(err, EBUSY, "cq: queue pairs still use completion queue %u", cqn);
 	__atomic_store_n(&dev->cqs[cqn], NULL, __ATOMIC_RELEASE);
@@ -107,7 +107,7 @@ rc_cq_reserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker, struct erro
 
 	RTE_ASSERT(worker < dev->workers);
 	if (cq == NULL)
-		return error_set(err, ENOENT, "cq: there is no completion queue %u", cqn);
+		return rc_no_cq("cq", cqn, err);
 	if (rc_cq_ring_make(dev, cq, worker) == NULL)
 		return error_set(err, ENOMEM, "no memory for %u completions of worker %u",
 			cq->depth, worker);
@@ -309,7 +309,7 @@ rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct rc_cq **h
 	struct rc_cq *cq = rc_cq_at(w->dev, cqn);
 
 	if (cq == NULL)
-		return error_set(err, ENOENT, "%s: there is no completion queue %u", what, cqn);
+		return rc_no_cq(what, cqn, err);
 	if (rc_cq_overrun(cq))
 		return error_set(err, EIO, "%s: completion queue %u has overrun", what, cqn);
 	if (rc_cq_ring_make(w->dev, cq, w->id) == NULL)

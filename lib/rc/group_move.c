@@ -17,10 +17,10 @@ group_check(const struct rc_worker *w, const struct rc_group *g, unsigned int to
 	const struct rc_dev *dev = w->dev;
 	struct rc_cq *cq;
 	uint32_t i;
+	int rc = rc_move_target_check(dev, to, err);
 
-	if (!rc_move_target_exists(dev, to))
-		return error_set(err, EINVAL, "worker: got %u, there are 0..%u", to,
-			dev->workers - 1);
+	if (rc != 0)
+		return rc;
 	for (i = 0; i < g->num_qps; i++)
 		if (rc_qp_at(w, g->qpns[i]) == NULL)
 			return rc_no_qp(g->qpns[i], err);
@@ -30,8 +30,7 @@ group_check(const struct rc_worker *w, const struct rc_group *g, unsigned int to
 	for (i = 0; i < g->num_cqs; i++) {
 		cq = rc_cq_at(dev, g->cqns[i]);
 		if (cq == NULL)
-			return error_set(err, ENOENT, "cq: there is no completion queue %u",
-				g->cqns[i]);
+			return rc_no_cq("cq", g->cqns[i], err);
 		if (rc_cq_ring(cq, w->id) != NULL && rc_cq_ring(cq, to) == NULL)
 			return error_set(err, ENOMEM,
 				"cq: completion queue %u has no memory for worker %u", g->cqns[i],

@@ -112,6 +112,13 @@ rc_no_qp(uint32_t qpn, struct error *err)
 	return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
 }
 
+/** Error text: there is no such CQ. @param what  names it to the caller @return -ENOENT */
+static inline int
+rc_no_cq(const char *what, uint32_t cqn, struct error *err)
+{
+	return error_set(err, ENOENT, "%s: there is no completion queue %u", what, cqn);
+}
+
 /** Worker whose share the slot belongs to. */
 static inline unsigned int
 rc_slot_home(const struct rc_dev *dev, uint32_t slot)

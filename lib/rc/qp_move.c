@@ -24,16 +24,25 @@ cqs_of(const struct rc_qp *qp, uint32_t cqns[2])
 }
 
 int
+rc_move_target_check(const struct rc_dev *dev, unsigned int to, struct error *err)
+{
+	if (to < dev->workers && dev->worker[to] != NULL)
+		return 0;
+	return error_set(err, EINVAL, "worker: got %u, there are 0..%u", to, dev->workers - 1);
+}
+
+int
 rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err)
 {
 	const struct rc_qp *qp = rc_qp_at(w, qpn);
+	int rc;
 
 	RTE_ASSERT(w->dev->worker[w->id] == w);
 	if (qp == NULL)
 		return rc_no_qp(qpn, err);
-	if (!rc_move_target_exists(w->dev, to))
-		return error_set(err, EINVAL, "worker: got %u, there are 0..%u", to,
-			w->dev->workers - 1);
+	rc = rc_move_target_check(w->dev, to, err);
+	if (rc != 0)
+		return rc;
 	if (qp->srq != NULL)
 		return error_set(err, EINVAL,
 			"qp: 0x%06x receives from shared receive queue %u, and lives where that does",

@@ -16,17 +16,13 @@
 /* Set in qp.qpn between export and import, so that no QPN of a packet matches */
 #define QPN_MOVING (1u << 31)
 
-static inline bool
-rc_move_target_exists(const struct rc_dev *dev, unsigned int to)
-{
-	return to < dev->workers && dev->worker[to] != NULL;
-}
-
 /*
  * --- qp_move.c: the halves of a move. The caller has checked that the QP can move, and keeps its
  * completions in order (below).
  */
 
+/** @retval -EINVAL  there is no such worker to move to */
+int rc_move_target_check(const struct rc_dev *dev, unsigned int to, struct error *err);
 /** Old owner: the QP leaves all lists of its worker, and its share. */
 void rc_qp_give(struct rc_qp *qp, unsigned int to);
 /** New owner. @param share  that it joins, or NULL. @return NULL: no such QP came to this worker */

@@ -328,22 +328,28 @@ parts_find(parts_fn fn, const struct held_mirror *mirror, uintptr_t from, uintpt
 
 /* --- pages --- */
 
+/* @param had  written: what the mapping has besides bytes */
+static int
+part_move(int file, const struct part *p, struct keep *had)
+{
+	keep_read(had, p->from, p->protection);
+	return move_pages_to(file, p->from, p->to - p->from, had);
+}
+
 /* @param fd  of a device, should the program have closed the mirror's own */
 static int
 move_in(struct held_mirror *mirror, int fd, uintptr_t from, uintptr_t to, bool unless_shared)
 {
 	struct parts parts = { NULL, 0, 0, unless_shared };
-	const struct part *p;
+	struct keep had;
 	int rc = parts_find(parts_find_private, mirror, from, to, &parts);
 	size_t i;
 
 	/* the kernel is asked whether it is still the mirror's when pages are written to it */
 	if (rc == 0 && (parts.num > 0 || mirror->file < 0))
 		rc = mirror_open(mirror, fd);
-	for (i = 0; rc == 0 && i < parts.num; i++) {
-		p = &parts.part[i];
-		rc = move_pages_to(mirror->file, p->from, p->to - p->from, p->protection);
-	}
+	for (i = 0; rc == 0 && i < parts.num; i++)
+		rc = part_move(mirror->file, &parts.part[i], &had);
 	free(parts.part);
 	return rc;
 }
@@ -361,10 +367,8 @@ part_move_out(int file, const struct part *p)
 {
 	size_t length = p->to - p->from;
 	struct keep had;
-	int rc;
+	int rc = part_move(-1, p, &had);
 
-	keep_read(&had, p->from, p->protection);
-	rc = move_pages_to(-1, p->from, length, p->protection);
 	if (rc != 0)
 		return rc;
 	punch(file, p->offset, p->offset + length);
@@ -491,14 +495,12 @@ fork_leave_mirror(const struct held_mirror *mirror)
 {
 	static const char text[] = "polca: a child of fork() has no memory for pages of its own\n";
 	struct parts parts = { NULL, 0, 0, false };
-	const struct part *p;
+	struct keep had;
 	int rc = parts_find(parts_find_mirror, mirror, 0, UINTPTR_MAX, &parts);
 	size_t i;
 
-	for (i = 0; rc == 0 && i < parts.num; i++) {
-		p = &parts.part[i];
-		rc = move_pages_to(-1, p->from, p->to - p->from, p->protection);
-	}
+	for (i = 0; rc == 0 && i < parts.num; i++)
+		rc = part_move(-1, &parts.part[i], &had);
 	free(parts.part);
 	if (rc == 0)
 		return;

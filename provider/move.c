@@ -35,7 +35,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "keep.h"
 #include "move.h"
 
 #define HUGE_PAGE ((uintptr_t)2 << 20)
@@ -404,15 +403,14 @@ move_step(const struct move *m, uintptr_t addr, size_t length)
 
 /* @param guarded  other threads must be held off */
 static int
-move_here(int file, uintptr_t addr, size_t length, int protection, bool guarded)
+move_here(int file, uintptr_t addr, size_t length, const struct keep *had, bool guarded)
 {
-	struct move m = { .file = file, .guarded = guarded };
+	struct move m = { .keep = *had, .file = file, .guarded = guarded };
 	uintptr_t end = addr + length, next;
 	int rc = guarded ? guard_open() : 0;
 
 	if (rc != 0)
 		return rc;
-	keep_read(&m.keep, addr, protection);
 	m.by_write = file >= 0 && !m.keep.has_policy;
 	for (; addr < end && rc == 0; addr = next) {
 		next = (addr + STEP) & ~(HUGE_PAGE - 1);
@@ -433,7 +431,7 @@ struct move_job {
 	int file;
 	uintptr_t addr;
 	size_t length;
-	int protection;
+	struct keep had;
 	pid_t sleeper;
 	bool sleeps; /* atomic: it will, and does nothing else before */
 	int rc;
@@ -467,7 +465,7 @@ move_job_main(void *arg)
 	/* nothing writes to the sleeper's stack any more, neither itself nor the kernel for it */
 	while (!__atomic_load_n(&j->sleeps, __ATOMIC_ACQUIRE) || !is_asleep(j->sleeper))
 		sched_yield();
-	j->rc = move_here(j->file, j->addr, j->length, j->protection, guard_is_due());
+	j->rc = move_here(j->file, j->addr, j->length, &j->had, guard_is_due());
 	return NULL;
 }
 
@@ -476,7 +474,7 @@ move_job_main(void *arg)
  * the other thread would write to what it moves.
  */
 static int
-move_by_another_thread(int file, uintptr_t addr, size_t length, int protection)
+move_by_another_thread(int file, uintptr_t addr, size_t length, const struct keep *had)
 {
 	struct move_job *j = malloc(sizeof(*j));
 	sigset_t all, before;
@@ -485,7 +483,7 @@ move_by_another_thread(int file, uintptr_t addr, size_t length, int protection)
 
 	if (j == NULL)
 		return ENOMEM;
-	*j = (struct move_job){ file, addr, length, protection, gettid(), false, 0 };
+	*j = (struct move_job){ file, addr, length, *had, gettid(), false, 0 };
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	__atomic_fetch_add(&quiet_threads, 2, __ATOMIC_RELAXED); /* this one, which sleeps, too */
@@ -503,12 +501,12 @@ move_by_another_thread(int file, uintptr_t addr, size_t length, int protection)
 }
 
 int
-move_pages_to(int file, uintptr_t addr, size_t length, int protection)
+move_pages_to(int file, uintptr_t addr, size_t length, const struct keep *had)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
 	/* this thread's stack, with room for the calls below; no region is on the provider's own */
 	if (!quiet && here + HUGE_PAGE / 32 > addr && here < addr + length + HUGE_PAGE / 8)
-		return move_by_another_thread(file, addr, length, protection);
-	return move_here(file, addr, length, protection, guard_is_due());
+		return move_by_another_thread(file, addr, length, had);
+	return move_here(file, addr, length, had, guard_is_due());
 }

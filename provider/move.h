@@ -14,16 +14,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "keep.h"
+
 /**
  * Put what stands at [addr, addr + length) into other pages, in place: those of a file at the
  * offset that is the address, or private anonymous ones (file -1). Page aligned. Threads that
  * write there meanwhile wait, threads that read do not. All of it is in one mapping, whose policy
  * and lock the new pages get.
  *
- * @param protection  of the mapping
+ * @param had  keep_read() of the mapping
  * @return errno value; EPERM: other threads could not be held off
  */
-int move_pages_to(int file, uintptr_t addr, size_t length, int protection);
+int move_pages_to(int file, uintptr_t addr, size_t length, const struct keep *had);
 /** The calling thread is the provider's own: it writes to no pages of the program. */
 void move_thread_is_quiet(void);
 /** Such a thread ends. */

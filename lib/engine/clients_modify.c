@@ -38,11 +38,6 @@ client_ah(const struct verbs_client *c, const struct ring_path *path, const unio
 	return ah;
 }
 
-struct queue_reset {
-	struct client_queue *queue;
-	struct client_cq *send_cq, *recv_cq;
-};
-
 /*
  * Entries that the worker has not taken yet belong to the life before RESET, and so do the
  * completions that are in lib/rc: in the program's rings, its provider takes them out.
@@ -50,11 +45,14 @@ struct queue_reset {
 static int
 client_queue_reset_here(struct worker *w, void *arg)
 {
-	const struct queue_reset *reset = arg;
-	struct client_queue *q = reset->queue;
+	struct client_queue *q = arg;
+	struct rc_qp_info info;
+	int rc = rc_qp_query(w->rc, q->number, &info);
 
-	client_cq_empty(w, reset->send_cq);
-	client_cq_empty(w, reset->recv_cq);
+	if (rc != 0)
+		return rc;
+	client_cq_empty(w, w->engine->client_cqs[info.init.send_cq]);
+	client_cq_empty(w, w->engine->client_cqs[info.init.recv_cq]);
 	q->send.index += ring_ready(&q->send);
 	ring_publish(&q->send);
 	if (q->receive.entries != NULL) {
@@ -76,20 +74,6 @@ client_attr_check(const struct ring_qp_attr *a, struct error *err)
 		return error_set(err, EINVAL, "path_mig_state: got %u, allowed: 0 to %u",
 			a->path_mig_state, MIG_COUNT - 1);
 	return 0;
-}
-
-static int
-client_queue_reset(struct verbs_client *c, struct client_queue *q, struct error *err)
-{
-	struct queue_reset reset = { .queue = q };
-	struct rc_qp_info info;
-	int rc = engine_qp_query(c->engine, q->number, &info, err);
-
-	if (rc != 0)
-		return rc;
-	reset.send_cq = c->engine->client_cqs[info.init.send_cq];
-	reset.recv_cq = c->engine->client_cqs[info.init.recv_cq];
-	return engine_call(c->engine, c->worker, client_queue_reset_here, &reset);
 }
 
 int
@@ -129,7 +113,7 @@ engine_client_qp_modify(struct verbs_client *c, const struct ring_qp_attr *a, st
 		return rc;
 	rc = qp_modify_any(c->engine, q->number, &attr, &ah, &alt_ah, a->mask, err);
 	if (rc == 0 && (a->mask & QP_ATTR_STATE) != 0 && attr.qp_state == QPS_RESET)
-		rc = client_queue_reset(c, q, err);
+		rc = engine_call(c->engine, c->worker, client_queue_reset_here, q);
 	return rc;
 }
 

@@ -129,39 +129,25 @@ closing_waits(const struct verbs_server *s, uid_t uid)
 	return n;
 }
 
-/* A thread may begin to wait just after: this is called for each connection, and each second. */
+/*
+ * Interrupt the threads of users too many of whose connections wait. A thread may begin to wait
+ * just after: this is called for each connection, and each second.
+ */
 static void
-closing_hurry(const struct verbs_server *s, uid_t uid)
+closing_hurry(const struct verbs_server *s)
 {
 	const struct verbs_closing *c;
 
-	if (closing_waits(s, uid) <= CLOSING_USER_WAIT)
-		return;
 	LIST_FOREACH(c, &s->closing, link)
-		if (c->apart != NULL && c->uid == uid)
+		if (c->apart != NULL && closing_waits(s, c->uid) > CLOSING_USER_WAIT)
 			apart_hurry(c->apart);
-}
-
-static bool
-is_first_of_user(const struct verbs_server *s, const struct verbs_closing *waits)
-{
-	const struct verbs_closing *c;
-
-	LIST_FOREACH(c, &s->closing, link)
-		if (c->apart == NULL && c->uid == waits->uid)
-			break;
-	return c == waits;
 }
 
 void
 verbs_closing_look(struct verbs_server *s)
 {
-	const struct verbs_closing *c;
-
 	verbs_closing_reap(s);
-	LIST_FOREACH(c, &s->closing, link)
-		if (c->apart == NULL && is_first_of_user(s, c))
-			closing_hurry(s, c->uid);
+	closing_hurry(s);
 }
 
 void
@@ -240,6 +226,6 @@ verbs_hang_up(struct verbs_server *s, int fd, uid_t uid)
 		closing_add(s, connection, &fd, 1);
 	} else {
 		closing_insert(s, &connection);
-		closing_hurry(s, uid);
+		closing_hurry(s);
 	}
 }

@@ -128,11 +128,12 @@ class Programs:
     def run(self, *argv, timeout=60):
         return self.spawn(*argv).end(timeout)
 
-    def pair(self, tcp_port, *argv, client_device='polca1', timeout=90):
-        """The same program as a server on polca0 and as a client on polca1; returns both outputs."""
-        server = self.spawn(argv[0], '-d', 'polca0', '-p', tcp_port, *argv[1:])
+    def pair(self, tcp_port, *argv, client_device='polca1', under=(), timeout=90):
+        """The same program as a server on polca0 and as a client on polca1; returns both outputs. under: what runs
+        it."""
+        server = self.spawn(*under, argv[0], '-d', 'polca0', '-p', tcp_port, *argv[1:])
         server.wait_listening(tcp_port)
-        client = self.spawn(argv[0], '-d', client_device, '-p', tcp_port, *argv[1:], 'localhost')
+        client = self.spawn(*under, argv[0], '-d', client_device, '-p', tcp_port, *argv[1:], 'localhost')
         try:
             return server.end(timeout), client.end(timeout)
         finally:

@@ -322,12 +322,30 @@ import_of(struct leader *l, unsigned int i, struct staged_head *head, const stru
 	return w;
 }
 
+/* What an appliance does now and then: it follows the store and forwards. */
+static void
+appliance_run(struct leader *l)
+{
+	store_follow(l->engine.store, NULL);
+	store_forward_run(l->forward, 1000);
+}
+
 static void
 run_until_back(struct leader *l, unsigned int back)
 {
 	while (l->back < back) {
-		store_follow(l->engine.store, NULL);
-		store_forward_run(l->forward, 1000);
+		appliance_run(l);
+		usleep(1000);
+	}
+}
+
+/* Both run, until a follower has so many answers. */
+static void
+run_both_until_back(struct leader *l, struct leader *f, unsigned int back)
+{
+	while (f->back < back) {
+		appliance_run(l);
+		appliance_run(f);
 		usleep(1000);
 	}
 }
@@ -423,8 +441,7 @@ static uint16_t
 answered_status(struct leader *l, const char *answer)
 {
 	while (fake_etcd_read(l->etcd, answer) == NULL) {
-		store_follow(l->engine.store, NULL);
-		store_forward_run(l->forward, 1000);
+		appliance_run(l);
 		usleep(1000);
 	}
 	/* behind the version of the form */
@@ -569,8 +586,7 @@ test_leader_undoes_an_import_whose_requester_has_gone(void **state)
 	fake_etcd_before(l->etcd, "/v3/kv/txn", key, key); /* the last one names it */
 	fake_etcd_next(l->etcd, "/v3/kv/txn", "undo", FAKE_NO_LEADER, 30); /* more than a second */
 	do {
-		store_follow(l->engine.store, NULL);
-		store_forward_run(l->forward, 1000);
+		appliance_run(l);
 		fleet_status(l->engine.fleet, &status);
 		usleep(1000);
 	} while (status.changes_failed == 0 || fake_etcd_read(l->etcd, "/p/c/part") != NULL);
@@ -667,34 +683,35 @@ test_import_beyond_the_leaders_limit_is_refused(void **state)
 	assert_int_equal(nodes_of(l), 0);
 }
 
-/* The parts go with the lease of the appliance, which stages them again if it goes on. */
-static void
-test_parts_of_a_config_go_with_the_lease(void **state)
+static struct leader *
+follower_start(struct leader *l)
 {
-	struct leader *l = *state, *f = forwarding_start(l->etcd, "b");
-	struct sa_write *w = config_of(f, 0, 1, LARGE);
+	struct leader *f = forwarding_start(l->etcd, "b");
 
 	while (fake_etcd_read(l->etcd, "/p/m/b") == NULL || !fleet_connected(f->engine.fleet)) {
 		store_follow(f->engine.store, NULL);
 		usleep(1000);
 	}
+	return f;
+}
+
+/* The parts go with the lease of the appliance, which stages them again if it goes on. */
+static void
+test_parts_of_a_config_go_with_the_lease(void **state)
+{
+	struct leader *l = *state, *f = follower_start(l);
+	struct sa_write *w = config_of(f, 0, 1, LARGE);
+
 	store_forward_batch(f->forward, &w, 1, 1000);
 	while (fake_etcd_keys(l->etcd, "/p/q/") == 0) {
-		store_follow(f->engine.store, NULL);
-		store_forward_run(f->forward, 1000);
+		appliance_run(f);
 		usleep(1000);
 	}
 	assert_int_equal(fake_etcd_keys(l->etcd, "/p/s/b/"), 2);
 	fake_etcd_end_lease(l->etcd, fake_etcd_lease_of(l->etcd, "/p/m/b"));
 	assert_int_equal(fake_etcd_keys(l->etcd, "/p/s/"), 0);
 	assert_int_equal(fake_etcd_keys(l->etcd, "/p/q/"), 0);
-	while (f->back == 0) {
-		store_follow(l->engine.store, NULL);
-		store_forward_run(l->forward, 1000);
-		store_follow(f->engine.store, NULL);
-		store_forward_run(f->forward, 1000);
-		usleep(1000);
-	}
+	run_both_until_back(l, f, 1);
 	assert_int_equal(w->status, 0);
 	assert_int_equal(nodes_of(f), LARGE);
 	forwarding_end(f);
@@ -708,18 +725,6 @@ lease_ends_before_request(struct leader *l)
 		fake_etcd_lease_of(l->etcd, "/p/m/b"));
 }
 
-static struct leader *
-follower_start(struct leader *l)
-{
-	struct leader *f = forwarding_start(l->etcd, "b");
-
-	while (fake_etcd_read(l->etcd, "/p/m/b") == NULL || !fleet_connected(f->engine.fleet)) {
-		store_follow(f->engine.store, NULL);
-		usleep(1000);
-	}
-	return f;
-}
-
 static void
 test_config_whose_lease_ends_before_its_request(void **state)
 {
@@ -728,13 +733,7 @@ test_config_whose_lease_ends_before_its_request(void **state)
 
 	lease_ends_before_request(l);
 	store_forward_batch(f->forward, &w, 1, 1000);
-	while (f->back == 0) {
-		store_follow(l->engine.store, NULL);
-		store_forward_run(l->forward, 1000);
-		store_follow(f->engine.store, NULL);
-		store_forward_run(f->forward, 1000);
-		usleep(1000);
-	}
+	run_both_until_back(l, f, 1);
 	assert_int_equal(w->status, 0);
 	assert_int_equal(nodes_of(f), LARGE);
 	assert_int_equal(fake_etcd_keys(l->etcd, "/p/s/"), 0);
@@ -779,13 +778,7 @@ import_here_ask(void *arg)
 
 	h->asked++;
 	store_forward_batch(h->f->forward, &w, 1, 1000);
-	while (h->f->back < h->asked) {
-		store_follow(h->l->engine.store, NULL);
-		store_forward_run(h->l->forward, 1000);
-		store_follow(h->f->engine.store, NULL);
-		store_forward_run(h->f->forward, 1000);
-		usleep(1000);
-	}
+	run_both_until_back(h->l, h->f, h->asked);
 	return true;
 }
 

@@ -95,16 +95,13 @@ wait_for_closing(void)
 }
 
 /* Say which descriptors were opened, or closed, in the meantime. */
-static bool
-same_descriptors(const bool before[DESCRIPTORS])
+static void
+print_descriptors(const bool before[DESCRIPTORS], const bool now[DESCRIPTORS])
 {
-	bool now[DESCRIPTORS];
 	char path[40], target[256];
 	unsigned int fd;
 	ssize_t len;
-	bool same = true;
 
-	find_descriptors(now);
 	for (fd = 0; fd < DESCRIPTORS; fd++) {
 		if (now[fd] == before[fd])
 			continue;
@@ -112,9 +109,24 @@ same_descriptors(const bool before[DESCRIPTORS])
 		len = readlink(path, target, sizeof(target));
 		fprintf(stderr, "descriptor %u: %.*s\n", fd, len < 0 ? 6 : (int)len,
 			len < 0 ? "closed" : target);
-		same = false;
 	}
-	return same;
+}
+
+/* A thread that has looked at a program's memory closes its own soon after it has said so. */
+static bool
+same_descriptors(const bool before[DESCRIPTORS])
+{
+	time_t end = time(NULL) + END_S;
+	bool now[DESCRIPTORS];
+
+	do {
+		find_descriptors(now);
+		if (memcmp(now, before, sizeof(now)) == 0)
+			return true;
+		sched_yield();
+	} while (time(NULL) < end);
+	print_descriptors(before, now);
+	return false;
 }
 
 /* --- librdmacm's commands --- */

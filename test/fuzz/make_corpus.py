@@ -295,6 +295,12 @@ def ring_exchanges():
         yield receives + ring_record(send, 2) * 9 + ring_record(modify, state) + ring_record(send, 2) + receives
     for many in ((1, 0x90, 0x13, 0x13, 0x14), (2,) + (0,) * 9 + (0x03, 0x25)):
         yield b"".join(ring_record(objects, o) for o in many)
+    shared = ring_record(objects, 1) + ring_record(objects, 0x90)  # in slots 1 and 2: an SRQ and a QP that uses it
+    posted = ring_record(index, 0x19, struct.pack("<I", 5)) + ring_record(turns, 2)  # receives without a list
+    for limit in (0, 5, 6, 8, 9):
+        arm = ring_record(objects, 0x16, bytes((limit,)))
+        yield shared + posted + arm
+        yield shared + arm + posted + arm + ring_record(objects, 0x23) + ring_record(objects, 0x14)
     yield (receives + ring_record(send, 2) * 2) * 40 + ring_record(turns, 255)  # the CQ overruns
 
 
@@ -315,7 +321,7 @@ def verbs_requests():
     yield made + b"".join(verbs_record(code) for code in (3, 5, 7, 9, 12, 16, 16, 9))
     for state in range(8):
         yield made + verbs_record(14, VERBS_TURNS, bytes(8) + bytes((1 ^ state,))) + verbs_record(15) + verbs_record(11)
-    for code in range(23):
+    for code in range(24):
         yield hello + verbs_record(code, VERBS_RAW, struct.pack("<II", code, 0)) + verbs_record(code)
         yield made + verbs_record(code, 0, b"\x01") * 3 + verbs_record(code, 0, b"\xff" * 56)
         yield made + verbs_record(code) * 12

@@ -11,6 +11,13 @@
 
 #include "engine/clients_private.h"
 
+/* Requests that the program has posted and the worker has not taken yet: lib/rc's count_waiting. */
+static uint32_t
+client_srq_waiting(const void *queue)
+{
+	return ring_ready(&((const struct client_queue *)queue)->receive);
+}
+
 static int
 client_srq_create_here(struct worker *w, void *arg)
 {
@@ -20,6 +27,7 @@ client_srq_create_here(struct worker *w, void *arg)
 
 	if (rc != 0)
 		return rc;
+	rc_srq_count_waiting(w->rc, a->queue->number, client_srq_waiting, a->queue);
 	if (a->srq->limit > 0)
 		rc_srq_modify(w->rc, a->queue->number, a->srq->limit, NULL);
 	a->client->queue[a->slot] = a->queue;

@@ -24,3 +24,14 @@ rc_qp_event(struct rc_qp *qp, enum event_type type)
 {
 	rc_event(qp->worker, type, qp->qpn);
 }
+
+void
+rc_srq_below_limit(struct rc_srq *srq)
+{
+	uint32_t waiting = srq->count_waiting == NULL ? 0 : srq->count_waiting(srq->waiting_arg);
+
+	if (rc_rq_posted(&srq->rq) + waiting >= srq->limit)
+		return;
+	srq->limit = 0; /* disarm: the event is raised once */
+	rc_event(srq->worker, EVENT_SRQ_LIMIT_REACHED, srq->srqn);
+}

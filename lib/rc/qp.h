@@ -312,15 +312,15 @@ void rc_migration_refused(struct rc_qp *qp);
 void rc_event_pass(const struct rc_worker *w, const struct event *ev);
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
 void rc_qp_event(struct rc_qp *qp, enum event_type type);
+/** The SRQ itself has fewer requests than the armed limit: raise its event if no others wait. */
+void rc_srq_below_limit(struct rc_srq *srq);
 
 /** A WQE was taken from the SRQ: raise EVENT_SRQ_LIMIT_REACHED if armed and due. */
 static inline void
 rc_srq_taken(struct rc_srq *srq)
 {
-	if (srq->limit == 0 || rc_rq_posted(&srq->rq) >= srq->limit)
-		return;
-	srq->limit = 0; /* disarm: the event is raised once */
-	rc_event(srq->worker, EVENT_SRQ_LIMIT_REACHED, srq->srqn);
+	if (srq->limit > 0 && rc_rq_posted(&srq->rq) < srq->limit)
+		rc_srq_below_limit(srq);
 }
 
 /* srq.c */

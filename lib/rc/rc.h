@@ -498,6 +498,14 @@ int rc_srq_create(struct rc_worker *w, uint32_t pd, uint32_t max_wr, uint32_t ma
 	uint32_t *srqn, struct error *err);
 /** Limit > 0 arms EVENT_SRQ_LIMIT_REACHED: raised once when fewer are posted. */
 int rc_srq_modify(struct rc_worker *w, uint32_t srqn, uint32_t limit, struct error *err);
+/**
+ * For the limit, requests count as posted that wait in a queue of the caller's until it posts them.
+ *
+ * @param count  says how many wait; called by the SRQ's worker, while a limit is armed and fewer
+ *  requests than that are in the SRQ
+ */
+void rc_srq_count_waiting(struct rc_worker *w, uint32_t srqn, uint32_t (*count)(const void *arg),
+	const void *arg);
 int rc_srq_destroy(struct rc_worker *w, uint32_t srqn, struct error *err);
 int rc_srq_post(struct rc_worker *w, uint32_t srqn, const struct recv_wr *wr, struct error *err);
 struct rc_srq_info {

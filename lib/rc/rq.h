@@ -42,6 +42,8 @@ struct rc_srq { /* its ring follows */
 	uint32_t limit;
 	uint32_t users;
 	struct rc_worker *worker;
+	uint32_t (*count_waiting)(const void *arg); /* see rc_srq_count_waiting(); or NULL */
+	const void *waiting_arg;
 } __attribute__((aligned(CACHE_LINE)));
 
 /* rq.c */

@@ -134,6 +134,17 @@ rc_srq_give(struct rc_srq *srq, unsigned int to)
 	srq_set_owner(dev, srq->srqn, (uint8_t)to);
 }
 
+void
+rc_srq_count_waiting(struct rc_worker *w, uint32_t srqn, uint32_t (*count)(const void *arg),
+	const void *arg)
+{
+	struct rc_srq *srq = rc_srq_find(w, srqn);
+
+	RTE_ASSERT(srq != NULL);
+	srq->count_waiting = count;
+	srq->waiting_arg = arg;
+}
+
 int
 rc_srq_modify(struct rc_worker *w, uint32_t srqn, uint32_t limit, struct error *err)
 {

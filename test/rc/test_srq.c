@@ -91,6 +91,39 @@ test_limit_event_once_when_fewer_are_posted(void **state)
 	assert_string_equal(err.text, "limit: got 9, allowed 0..8");
 }
 
+static uint32_t
+waiting_requests(const void *arg)
+{
+	return *(const uint32_t *)arg;
+}
+
+/* A client has posted ten requests: three of them are in the SRQ, the others wait in its ring. */
+static void
+test_limit_counts_requests_that_wait(void **state)
+{
+	struct peer *p = *state;
+	uint32_t i, waiting = 7;
+	struct error err;
+
+	for (i = 0; i < 3; i++)
+		post(p, 1 + i, 0x1000, 64);
+	rc_srq_count_waiting(p->w, p->srqn, waiting_requests, &waiting);
+	assert_int_equal(rc_srq_modify(p->w, p->srqn, 8, &err), 0);
+	expect_no_event(p); /* ten are posted */
+	in_send(p, RC_SEND_ONLY, 201, 8);
+	in_send(p, RC_SEND_ONLY, 202, 8);
+	expect_no_event(p); /* eight are left */
+	in_send(p, RC_SEND_ONLY, 203, 8);
+	expect_event(p, EVENT_SRQ_LIMIT_REACHED); /* seven */
+	for (i = 0; i < 7; i++, waiting--)
+		post(p, 4 + i, 0x1000, 64);
+	for (i = 0; i < 7; i++)
+		in_send(p, RC_SEND_ONLY, 204 + i, 8);
+	expect_no_event(p); /* once */
+	assert_int_equal(rc_srq_modify(p->w, p->srqn, 1, &err), 0);
+	expect_event(p, EVENT_SRQ_LIMIT_REACHED); /* none is left */
+}
+
 /* seed 001: the event of an empty SRQ names the QP that missed a receive. */
 static void
 test_empty_srq_asks_for_receives_once(void **state)
@@ -425,6 +458,7 @@ main(void)
 		S(test_srq_serves_its_qps_in_posting_order),
 		S(test_no_credits_with_an_srq),
 		S(test_limit_event_once_when_fewer_are_posted),
+		S(test_limit_counts_requests_that_wait),
 		S(test_empty_srq_asks_for_receives_once),
 		S(test_peer_that_empties_the_srq_ends_no_other),
 		S(test_qp_in_error_keeps_the_srq_and_reports_its_last_wqe),

@@ -29,7 +29,6 @@ polca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 		.pd = ((struct polca_pd *)pd)->slot,
 		.max_wr = init->attr.max_wr,
 		.max_sge = init->attr.max_sge,
-		.limit = init->attr.srq_limit,
 	};
 	rc = POLCA_CALL(c, RING_SRQ_CREATE, &req, srq, &reply);
 	if (rc != 0) {
@@ -45,7 +44,11 @@ polca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 	pthread_spin_init(&srq->lock, PTHREAD_PROCESS_PRIVATE);
 	init->attr.max_wr = made->caps.max_recv_wr;
 	init->attr.max_sge = made->caps.max_recv_sge;
-	srq->attr = init->attr;
+	/* with no limit: that is ibv_modify_srq()'s */
+	srq->attr = (struct ibv_srq_attr){
+		.max_wr = init->attr.max_wr,
+		.max_sge = init->attr.max_sge,
+	};
 	object_add(c, &srq->object);
 	return &srq->ibv;
 }

@@ -181,11 +181,11 @@ probe_qp(void)
 	finish_ending(&e);
 }
 
-/* A limit of more receives than there are is reached at once. */
+/* One of four receives is taken, and the limit is four. Its creation has armed none. */
 static void
 probe_srq(void)
 {
-	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8, .max_sge = 1 } };
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8, .max_sge = 1, .srq_limit = 8 } };
 	struct ibv_srq *srq = ibv_create_srq(b.pd, &init);
 	struct ibv_srq_attr limit = { .srq_limit = 4 };
 	struct ending e = { .destroy = destroy_srq, .object = srq };
@@ -199,8 +199,10 @@ probe_srq(void)
 	struct ibv_sge sge = { (uintptr_t)b.memory, 64, b.mr->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 	struct ibv_async_event event;
+	struct ibv_srq_attr made;
 
 	expect(srq != NULL);
+	expect(ibv_query_srq(srq, &made) == 0 && made.srq_limit == 0);
 	for (int i = 0; i < 4; i++)
 		expect(ibv_post_srq_recv(srq, &wr, &bad) == 0);
 	expect(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT) == 0);

@@ -8,6 +8,7 @@
  */
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -105,7 +106,7 @@ test_each_slot_comes_home_once(void **state)
 	rc_dev_destroy(dev);
 }
 
-#define LIVES 100000
+#define LIVES 20000
 
 /* The only slot of worker 0, whose QP lives on worker 1. */
 struct only_slot {
@@ -122,7 +123,7 @@ destroy_away(void *arg)
 
 	for (i = 0; i < LIVES; i++) {
 		while (!__atomic_load_n(&o->taken, __ATOMIC_ACQUIRE))
-			;
+			sched_yield();
 		o->qp.worker = o->away;
 		__atomic_store_n(&o->taken, false, __ATOMIC_RELAXED);
 		rc_slot_release(&o->qp);
@@ -161,7 +162,7 @@ test_worker_with_room_has_a_slot(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, destroy_away, &o), 0);
 	for (i = 0; i < LIVES; i++) {
 		while (rc_worker_full(o.home))
-			;
+			sched_yield();
 		o.qp.worker = o.home;
 		while (rc_slot_take(&o.qp) != 0)
 			refused++;

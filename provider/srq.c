@@ -87,11 +87,24 @@ polca_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	return rc;
 }
 
+/* The limit is polca's to say, which disarms it: an older polca does not, and gets the last one. */
 int
 polca_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
-	*attr = ((struct polca_srq *)ibv)->attr;
-	return 0;
+	struct polca_srq *srq = (struct polca_srq *)ibv;
+	struct polca_context *c = srq->queue.context;
+	struct ring_request req = { 0 };
+	struct ring_reply reply;
+	int rc;
+
+	*attr = srq->attr;
+	if ((c->hello.features & RING_FEATURE_SRQ_QUERY) == 0)
+		return 0;
+	req.slot.slot = srq->queue.slot;
+	rc = POLCA_CALL(c, RING_SRQ_QUERY, &req, slot, &reply);
+	if (rc == 0)
+		attr->srq_limit = reply.srq.limit;
+	return rc;
 }
 
 int

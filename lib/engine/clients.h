@@ -101,6 +101,8 @@ int engine_client_srq_create(struct verbs_client *client, const struct ring_srq_
 	struct ring_queue_reply *reply, struct error *err);
 int engine_client_srq_modify(struct verbs_client *client, const struct ring_srq_modify *modify,
 	struct error *err);
+int engine_client_srq_query(struct verbs_client *client, uint32_t slot,
+	struct ring_srq_reply *reply, struct error *err);
 int engine_client_srq_destroy(struct verbs_client *client, uint32_t slot, struct error *err);
 
 int engine_client_qp_create(struct verbs_client *client, const struct ring_qp_create *req,

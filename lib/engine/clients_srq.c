@@ -109,6 +109,35 @@ engine_client_srq_modify(struct verbs_client *c, const struct ring_srq_modify *m
 	return engine_call(c->engine, c->worker, client_srq_modify_here, &call);
 }
 
+static int
+client_srq_query_here(struct worker *w, void *arg)
+{
+	struct client_queue_call *a = arg;
+	struct rc_srq_info info;
+	int rc = rc_srq_query(w->rc, a->queue->number, &info);
+
+	if (rc == 0)
+		a->limit = info.limit;
+	return rc;
+}
+
+int
+engine_client_srq_query(struct verbs_client *c, uint32_t slot, struct ring_srq_reply *reply,
+	struct error *err)
+{
+	struct client_queue_call call = { .client = c, .err = err };
+	int rc;
+
+	call.queue = client_srq_at(c, slot, err);
+	if (call.queue == NULL)
+		return -EINVAL;
+	rc = engine_call(c->engine, c->worker, client_srq_query_here, &call);
+	if (rc != 0)
+		return error_set(err, -rc, "srq: there is none on the client's worker");
+	reply->limit = call.limit;
+	return 0;
+}
+
 int
 engine_client_srq_destroy(struct verbs_client *c, uint32_t slot, struct error *err)
 {

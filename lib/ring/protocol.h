@@ -36,13 +36,15 @@
 
 #define RING_MAGIC 0x61636c6f70000001u
 #define RING_MAJOR 1
-#define RING_MINOR 3
+#define RING_MINOR 4
 
 /** What can be asked for beyond the first version. HELLO: each side says what it knows. */
-#define RING_FEATURE_WINDOWS UINT64_C(1) /**< RING_MW_ALLOC, RING_MW_FREE */
-#define RING_FEATURE_SHARED  UINT64_C(2) /**< RING_MR_REGISTER with a file */
-#define RING_FEATURE_RANGES  UINT64_C(4) /**< RING_MR_REGISTER_RANGE */
-#define RING_FEATURES        (RING_FEATURE_WINDOWS | RING_FEATURE_SHARED | RING_FEATURE_RANGES)
+#define RING_FEATURE_WINDOWS   UINT64_C(1) /**< RING_MW_ALLOC, RING_MW_FREE */
+#define RING_FEATURE_SHARED    UINT64_C(2) /**< RING_MR_REGISTER with a file */
+#define RING_FEATURE_RANGES    UINT64_C(4) /**< RING_MR_REGISTER_RANGE */
+#define RING_FEATURE_SRQ_QUERY UINT64_C(8) /**< RING_SRQ_QUERY */
+#define RING_FEATURES                                                                              \
+	(RING_FEATURE_WINDOWS | RING_FEATURE_SHARED | RING_FEATURE_RANGES | RING_FEATURE_SRQ_QUERY)
 
 /** Slot of no object. */
 #define RING_NONE     UINT32_MAX
@@ -73,6 +75,7 @@ enum ring_request_code {
 	RING_MW_ALLOC, /* from minor version 2 on; as many windows as regions */
 	RING_MW_FREE,
 	RING_MR_REGISTER_RANGE, /* with struct ring_mr; from minor version 3 on */
+	RING_SRQ_QUERY, /* from minor version 4 on */
 	RING_REQUESTS
 };
 
@@ -223,6 +226,11 @@ struct ring_srq_modify {
 	uint32_t limit;
 };
 
+struct ring_srq_reply {
+	uint32_t limit; /**< 0: not armed, or not any more */
+	uint32_t reserved;
+};
+
 struct ring_path {
 	uint8_t dgid[16];
 	uint32_t flow_label;
@@ -307,6 +315,7 @@ struct ring_reply {
 		struct ring_mr_reply mr;
 		struct ring_cq_reply cq;
 		struct ring_queue_reply queue;
+		struct ring_srq_reply srq;
 		struct ring_qp_attr attr;
 		struct ring_cm_reply cm;
 	};

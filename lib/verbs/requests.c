@@ -186,6 +186,13 @@ request_srq_modify(struct verbs_session *session, const struct ring_request *req
 }
 
 static int
+request_srq_query(struct verbs_session *session, const struct ring_request *req,
+	struct verbs_answer *answer, struct error *err)
+{
+	return engine_client_srq_query(session->client, req->slot.slot, &answer->reply.srq, err);
+}
+
+static int
 request_srq_destroy(struct verbs_session *session, const struct ring_request *req,
 	struct verbs_answer *answer, struct error *err)
 {
@@ -300,6 +307,8 @@ static const struct {
 	[RING_MW_FREE] = { "mw_free", IN(slot), 0, request_mw_free, RING_FEATURE_WINDOWS },
 	[RING_MR_REGISTER_RANGE] = { "mr_register_range", IN(mr), OUT(mr),
 		request_mr_register_range, RING_FEATURE_RANGES },
+	[RING_SRQ_QUERY] = { "srq_query", IN(slot), OUT(srq), request_srq_query,
+		RING_FEATURE_SRQ_QUERY },
 };
 
 /* What a connection is, and so which requests it may send. */

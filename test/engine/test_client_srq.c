@@ -107,6 +107,16 @@ limit_arm(uint32_t limit)
 	assert_ok(engine_client_srq_modify(b.client, &modify, &err));
 }
 
+static uint32_t
+limit_armed(void)
+{
+	struct ring_srq_reply reply;
+	struct error err;
+
+	assert_ok(engine_client_srq_query(b.client, srq.slot, &reply, &err));
+	return reply.limit;
+}
+
 static void
 limit_completion(struct program *p)
 {
@@ -164,8 +174,10 @@ test_event_when_three_of_ten_remain(void **state)
 	for (i = 0; i < 6; i++)
 		limit_message();
 	assert_int_equal(srq_limit_events(), 0); /* four remain */
+	assert_int_equal(limit_armed(), 4);
 	limit_message();
 	assert_int_equal(srq_limit_events(), 1); /* three */
+	assert_int_equal(limit_armed(), 0);
 	for (i = 0; i < 3; i++)
 		limit_message();
 	assert_int_equal(srq_limit_events(), 0); /* it was disarmed */

@@ -318,6 +318,7 @@ size_of(uint32_t code)
 		[RING_MW_ALLOC] = sizeof(struct ring_mw),
 		[RING_MW_FREE] = sizeof(struct ring_slot),
 		[RING_MR_REGISTER_RANGE] = sizeof(struct ring_mr),
+		[RING_SRQ_QUERY] = sizeof(struct ring_slot),
 	};
 
 	return offsetof(struct ring_request, hello) + bodies[code];

@@ -247,6 +247,33 @@ test_polca_without_ranges(void **state)
 	munmap(shared, PAGE);
 }
 
+/* A polca of before RING_SRQ_QUERY is never asked: the limit is the one that was set last. */
+static void
+test_polca_without_srq_query(void **state)
+{
+	static const uint64_t knows[] = { RING_FEATURES & ~RING_FEATURE_SRQ_QUERY, RING_FEATURES };
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8, .max_sge = 1 } };
+	struct ibv_srq_attr attr = { .srq_limit = 4 };
+	struct device_fixture f;
+	struct ibv_srq *srq;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		device_open(&f, knows[i], FAKE_HANGS_UP);
+		srq = ibv_create_srq(f.pd, &init);
+		assert_non_null(srq);
+		attr.srq_limit = 4;
+		assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+		assert_int_equal(ibv_query_srq(srq, &attr), 0);
+		/* the fake one answers with zeros */
+		assert_int_equal(attr.srq_limit, i == 0 ? 4 : 0);
+		assert_int_equal(requests_seen(&f, RING_SRQ_QUERY), i);
+		assert_int_equal(ibv_destroy_srq(srq), 0);
+		ibv_close_device(f.context);
+		device_end(&f);
+	}
+}
+
 static void
 test_polca_with_ranges(void **state)
 {
@@ -564,6 +591,7 @@ main(void)
 		cmocka_unit_test(test_polca_with_one_feature),
 		cmocka_unit_test(test_access_flags_that_are_not_there),
 		cmocka_unit_test(test_polca_without_ranges),
+		cmocka_unit_test(test_polca_without_srq_query),
 		cmocka_unit_test(test_polca_with_ranges),
 		cmocka_unit_test(test_close_waits_until_polca_has_let_go),
 		cmocka_unit_test(test_close_while_polca_hangs),

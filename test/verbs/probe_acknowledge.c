@@ -206,6 +206,7 @@ probe_srq(void)
 	for (int i = 0; i < 4; i++)
 		expect(ibv_post_srq_recv(srq, &wr, &bad) == 0);
 	expect(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT) == 0);
+	expect(ibv_query_srq(srq, &made) == 0 && made.srq_limit == 4 && made.max_wr >= 8);
 	b.qp = ibv_create_qp(b.pd, &qp_init);
 	expect(b.qp != NULL);
 	expect(ibv_destroy_qp(a.qp) == 0);
@@ -220,6 +221,7 @@ probe_srq(void)
 			ibv_ack_async_event(&event);
 	} while (event.event_type != IBV_EVENT_SRQ_LIMIT_REACHED);
 	expect(event.element.srq == srq);
+	expect(ibv_query_srq(srq, &made) == 0 && made.srq_limit == 0); /* the event disarmed it */
 	expect(ibv_destroy_qp(b.qp) == 0);
 	expect_end_waits(&e);
 	ibv_ack_async_event(&event);

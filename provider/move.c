@@ -8,8 +8,9 @@
  * meanwhile waits, tries again, and finds the new page.
  *
  * Pages of a file are made by a write to it, and then one mmap() replaces the old mapping. Others,
- * and those with a memory policy, which only a mapping can set, are mapped aside before the copy,
- * and one mremap() moves them, with their page tables.
+ * those with a memory policy, which only a mapping can set, and those of a program whose files are
+ * limited in size, are mapped aside before the copy, and one mremap() moves them, with their page
+ * tables.
  *
  * In the guarded section: no heap, no stdio, no signal handler, and no page that holds this
  * thread's stack, or the thread would wait for itself. All memory calls are system calls proper:
@@ -32,10 +33,10 @@
 #include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "move.h"
+#include "signals.h"
 
 #define HUGE_PAGE ((uintptr_t)2 << 20)
 #define STEP      (2 * HUGE_PAGE) /* bounds how long a writer waits */
@@ -218,7 +219,8 @@ move_is_safe(void)
 	return !guard_is_due() || guard_open() == 0;
 }
 
-static bool
+/* @return errno value */
+static int
 guard_raise(uintptr_t addr, size_t length)
 {
 	struct uffdio_register reg = {
@@ -231,7 +233,16 @@ guard_raise(uintptr_t addr, size_t length)
 	};
 
 	return ioctl(guard_fd, UFFDIO_REGISTER, &reg) == 0 &&
-		ioctl(guard_fd, UFFDIO_WRITEPROTECT, &protect) == 0;
+			ioctl(guard_fd, UFFDIO_WRITEPROTECT, &protect) == 0
+		? 0
+		: errno;
+}
+
+/* True if guard_raise() has failed since the program has closed the guard's descriptor. */
+static bool
+guard_is_closed(int error)
+{
+	return error == EBADF || error == ENOTTY; /* ENOTTY: another file has the number now */
 }
 
 /* Whatever happened: no thread keeps waiting. Old pages that are still there open again. */
@@ -250,23 +261,15 @@ guard_lower(uintptr_t addr, size_t length, bool moved)
 
 /* --- one step: by a write to the file --- */
 
-/* A write that RLIMIT_FSIZE refuses leaves SIGXFSZ, which is blocked: it must not be delivered. */
-static void
-forget_file_limit(void)
-{
-	const struct timespec now = { 0 };
-	sigset_t limit;
-
-	sigemptyset(&limit);
-	sigaddset(&limit, SIGXFSZ);
-	sigtimedwait(&limit, NULL, &now);
-}
-
 /*
  * The pages are mapped many at a time, which the kernel does only for reading, and as the mapping
  * is shared, for writing as well. Those for which that fails are mapped when they are used.
- * @return errno value; EFBIG: the program's files are limited, and nothing was written, since the
- * mirror's offsets are beyond any limit
+ *
+ * A write beyond the program's limit on the size of files (RLIMIT_FSIZE) also sends SIGXFSZ, which
+ * is blocked here. It is taken back, and so is one that the program has blocked and not taken yet:
+ * the kernel keeps one of them.
+ *
+ * @return errno value; EFBIG: the limit; nothing is mapped, and the file may have some of the bytes
  */
 static int
 replace_by_file(int file, uintptr_t addr, size_t length, int protection)
@@ -274,7 +277,7 @@ replace_by_file(int file, uintptr_t addr, size_t length, int protection)
 	int rc = raw_write(file, addr, length);
 
 	if (rc == EFBIG)
-		forget_file_limit();
+		signal_take_back(SIGXFSZ);
 	if (rc != 0)
 		return rc;
 	return raw_mmap((void *)addr, length, protection, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
@@ -365,12 +368,14 @@ struct move {
 	bool guarded; /* other threads must be held off */
 };
 
+#define MOVE_GUARD_IS_CLOSED EBADFD /* of move_step(): nothing was moved */
+
 static int
 move_step(const struct move *m, uintptr_t addr, size_t length)
 {
 	struct aside aside = { NULL, 0, NULL };
 	sigset_t all, before;
-	int rc = 0;
+	int rc = 0, raised;
 
 	/*
 	 * pwrite() reads a page that is not there as zeros, or fails; memcpy() would end the
@@ -384,9 +389,10 @@ move_step(const struct move *m, uintptr_t addr, size_t length)
 		return rc;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
+	raised = m->guarded ? guard_raise(addr, length) : 0;
 	/* static data cannot be guarded, and need not be once the other threads have ended */
-	if (m->guarded && !guard_raise(addr, length) && others_may_write())
-		rc = EPERM;
+	if (raised != 0 && others_may_write())
+		rc = guard_is_closed(raised) ? MOVE_GUARD_IS_CLOSED : EPERM;
 	else if (m->by_write)
 		rc = replace_by_file(m->file, addr, length, m->keep.protection);
 	else
@@ -399,6 +405,25 @@ move_step(const struct move *m, uintptr_t addr, size_t length)
 	if (rc == 0)
 		keep_lock(&m->keep, (void *)addr, length);
 	return rc;
+}
+
+/* Once more with a guard that the program has not closed, or by pages aside, if that is why. */
+static int
+move_step_in_any_way(struct move *m, uintptr_t addr, size_t length)
+{
+	int rc = move_step(m, addr, length);
+
+	if (rc == MOVE_GUARD_IS_CLOSED) {
+		guard_fd = -1;
+		rc = guard_open();
+		if (rc == 0)
+			rc = move_step(m, addr, length);
+	}
+	if (rc == EFBIG && m->by_write) {
+		m->by_write = false;
+		rc = move_step(m, addr, length);
+	}
+	return rc == MOVE_GUARD_IS_CLOSED ? EPERM : rc;
 }
 
 /* @param guarded  other threads must be held off */
@@ -416,11 +441,7 @@ move_here(int file, uintptr_t addr, size_t length, const struct keep *had, bool 
 		next = (addr + STEP) & ~(HUGE_PAGE - 1);
 		if (next > end)
 			next = end;
-		rc = move_step(&m, addr, next - addr);
-		if (rc == EFBIG && m.by_write) {
-			m.by_write = false;
-			rc = move_step(&m, addr, next - addr);
-		}
+		rc = move_step_in_any_way(&m, addr, next - addr);
 	}
 	return rc;
 }

@@ -10,10 +10,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "provider.h"
+#include "signals.h"
 #include "wqe.h"
 
 /*
@@ -23,18 +24,17 @@
 static void
 wake_worker(int fd)
 {
-	const struct timespec no_time = { 0, 0 };
 	sigset_t pipe, before, pending;
-	ssize_t n;
+	long n;
 
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, &before);
 	sigpending(&pending);
-	n = write(fd, "", 1); /* a full pipe is readable */
+	/* a full pipe is readable; write() would be a cancellation point, under the queue's lock */
+	n = syscall(SYS_write, fd, "", 1);
 	if (n < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
-		while (sigtimedwait(&pipe, NULL, &no_time) < 0 && errno == EINTR)
-			;
+		signal_take_back(SIGPIPE);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

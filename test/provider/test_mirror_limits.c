@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,6 +26,7 @@
 #include "mappings.h"
 #include "mirror.h"
 #include "mirror_file.h"
+#include "move.h"
 
 #define PAGES 40
 #define BYTES (PAGES * PAGE)
@@ -65,14 +67,69 @@ test_limit_on_the_size_of_files(void **state)
 	munmap(p, BYTES);
 }
 
+static unsigned int file_limit_signals;
+static uint32_t *counted;
+
+static void
+count_file_limit_signal(int number)
+{
+	(void)number;
+	__atomic_fetch_add(&file_limit_signals, 1, __ATOMIC_RELAXED);
+}
+
+/* @return how often, until .counted is taken away */
+static void *
+count_in_memory(void *arg)
+{
+	uint32_t *at, n = 0;
+
+	(void)arg;
+	while ((at = __atomic_load_n(&counted, __ATOMIC_RELAXED)) != NULL)
+		__atomic_store_n(at, ++n, __ATOMIC_RELAXED);
+	return (void *)(uintptr_t)n;
+}
+
+/* Each move fails once, is made in another way, and loses no write. No signal is delivered. */
+static void
+test_limit_while_another_thread_writes(void **state)
+{
+	struct sigaction count = { .sa_handler = count_file_limit_signal }, before_action;
+	uint32_t *p = (uint32_t *)make_anonymous(BYTES), before_moves;
+	struct rlimit before, limit;
+	pthread_t thread;
+	void *written;
+	int i;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 1 << 20;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(sigaction(SIGXFSZ, &count, &before_action), 0);
+	counted = p;
+	assert_int_equal(pthread_create(&thread, NULL, count_in_memory, NULL), 0);
+	for (i = 0; i < 100; i++) {
+		before_moves = __atomic_load_n(p, __ATOMIC_RELAXED);
+		assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+		mirror_release(file, (uintptr_t)p, BYTES);
+		assert_true(__atomic_load_n(p, __ATOMIC_RELAXED) >= before_moves);
+	}
+	__atomic_store_n(&counted, NULL, __ATOMIC_RELAXED);
+	pthread_join(thread, &written);
+	assert_int_equal(*p, (uintptr_t)written);
+	assert_int_equal(file_limit_signals, 0);
+	sigaction(SIGXFSZ, &before_action, NULL);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	munmap(p, BYTES);
+}
+
 /* All but its own, as daemons do; then it has other files in their places. */
 static void
-test_program_closes_all_descriptors(void **state)
+close_all_descriptors(void)
 {
 	uint8_t *p = make_anonymous(BYTES);
 	int fd, opened = 0;
 
-	(void)state;
 	hold_and_release(p);
 	for (fd = STDERR_FILENO + 1; fd < 64; fd++)
 		if (fd != file)
@@ -85,6 +142,36 @@ test_program_closes_all_descriptors(void **state)
 		opened++;
 	hold_and_release(p);
 	munmap(p, BYTES);
+}
+
+static void
+test_program_closes_all_descriptors(void **state)
+{
+	(void)state;
+	close_all_descriptors();
+}
+
+static void *
+wait_for_post(void *arg)
+{
+	assert_int_equal(sem_wait(arg), 0);
+	return NULL;
+}
+
+/* The userfaultfd, which other threads need, is closed with all others. */
+static void
+test_program_with_threads_closes_all_descriptors(void **state)
+{
+	pthread_t thread;
+	sem_t end;
+
+	(void)state;
+	assert_int_equal(sem_init(&end, 0, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_post, &end), 0);
+	close_all_descriptors();
+	assert_int_equal(sem_post(&end), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	sem_destroy(&end);
 }
 
 /* The same while memory is held, also by the mirror's own descriptor. */
@@ -205,6 +292,7 @@ test_no_descriptor_for_the_guard(void **state)
 	int ends[2];
 
 	(void)state;
+	move_forget_guard();
 	memset(p, 7, BYTES);
 	assert_int_equal(mirror_hold(file, (uintptr_t)first, PAGE), 0);
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -228,7 +316,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_limit_on_the_size_of_files),
+		cmocka_unit_test(test_limit_while_another_thread_writes),
 		cmocka_unit_test(test_program_closes_all_descriptors),
+		cmocka_unit_test(test_program_with_threads_closes_all_descriptors),
 		cmocka_unit_test(test_program_closes_descriptors_of_held_memory),
 		cmocka_unit_test(test_no_descriptor_to_move_back),
 		cmocka_unit_test(test_no_descriptor_to_register),

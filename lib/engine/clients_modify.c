@@ -112,9 +112,10 @@ engine_client_qp_modify(struct verbs_client *c, const struct ring_qp_attr *a, st
 	if (rc != 0)
 		return rc;
 	rc = qp_modify_any(c->engine, q->number, &attr, &ah, &alt_ah, a->mask, err);
-	if (rc == 0 && (a->mask & QP_ATTR_STATE) != 0 && attr.qp_state == QPS_RESET)
-		rc = engine_call(c->engine, c->worker, client_queue_reset_here, q);
-	return rc;
+	if (rc != 0 || (a->mask & QP_ATTR_STATE) == 0 || attr.qp_state != QPS_RESET)
+		return rc;
+	rc = engine_call(c->engine, c->worker, client_queue_reset_here, q);
+	return rc == 0 ? 0 : error_set(err, -rc, "qp: it is not on its client's worker");
 }
 
 static void

@@ -28,8 +28,6 @@ client_srq_create_here(struct worker *w, void *arg)
 	if (rc != 0)
 		return rc;
 	rc_srq_count_waiting(w->rc, a->queue->number, client_srq_waiting, a->queue);
-	if (a->srq->limit > 0)
-		rc_srq_modify(w->rc, a->queue->number, a->srq->limit, NULL);
 	a->client->queue[a->slot] = a->queue;
 	return 0;
 }

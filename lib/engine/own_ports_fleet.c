@@ -24,9 +24,11 @@ own_ports_renew(struct engine *e)
 
 	if (len > 0)
 		own_wish_set(e->own_wish, bytes, len);
-	else if (!p->old)
+	if (len == 0 && !p->old)
 		ENGINE_LOG(WARNING,
 			"records of own ports are not renewed yet: no memory, or too many records");
+	if (len > 0 && p->old)
+		ENGINE_LOG(NOTICE, "records of own ports are renewed again");
 	p->old = len == 0;
 }
 

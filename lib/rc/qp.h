@@ -312,7 +312,7 @@ void rc_migration_refused(struct rc_qp *qp);
 void rc_event_pass(const struct rc_worker *w, const struct event *ev);
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
 void rc_qp_event(struct rc_qp *qp, enum event_type type);
-/** The SRQ itself has fewer requests than the armed limit: raise its event if no others wait. */
+/** The SRQ itself has fewer requests than the armed limit: raise its event, unless more wait. */
 void rc_srq_below_limit(struct rc_srq *srq);
 
 /** A WQE was taken from the SRQ: raise EVENT_SRQ_LIMIT_REACHED if armed and due. */

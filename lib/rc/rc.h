@@ -503,6 +503,7 @@ int rc_srq_modify(struct rc_worker *w, uint32_t srqn, uint32_t limit, struct err
  *
  * @param count  says how many wait; called by the SRQ's worker, while a limit is armed and fewer
  *  requests than that are in the SRQ
+ * @param arg  must live until rc_srq_destroy()
  */
 void rc_srq_count_waiting(struct rc_worker *w, uint32_t srqn, uint32_t (*count)(const void *arg),
 	const void *arg);

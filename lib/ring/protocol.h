@@ -218,7 +218,7 @@ struct ring_srq_create {
 	uint32_t pd;
 	uint32_t max_wr;
 	uint32_t max_sge;
-	uint32_t limit;
+	uint32_t reserved; /**< an older provider's limit, which ibv_create_srq() does not set */
 };
 
 struct ring_srq_modify {

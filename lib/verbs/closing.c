@@ -131,7 +131,7 @@ closing_waits(const struct verbs_server *s, uid_t uid)
 
 /*
  * Interrupt the threads of users too many of whose connections wait. A thread may begin to wait
- * just after: this is called for each connection, and each second.
+ * just after: this is called for each connection that waits, and each second.
  */
 static void
 closing_hurry(const struct verbs_server *s)

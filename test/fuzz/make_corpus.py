@@ -321,7 +321,7 @@ def verbs_requests():
     yield made + b"".join(verbs_record(code) for code in (3, 5, 7, 9, 12, 16, 16, 9))
     for state in range(8):
         yield made + verbs_record(14, VERBS_TURNS, bytes(8) + bytes((1 ^ state,))) + verbs_record(15) + verbs_record(11)
-    for code in range(24):
+    for code in range(25):
         yield hello + verbs_record(code, VERBS_RAW, struct.pack("<II", code, 0)) + verbs_record(code)
         yield made + verbs_record(code, 0, b"\x01") * 3 + verbs_record(code, 0, b"\xff" * 56)
         yield made + verbs_record(code) * 12

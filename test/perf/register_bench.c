@@ -13,9 +13,8 @@
  * wait for the thread that they interrupt; holds off other threads that write there, or their
  * writes would be lost (userfaultfd); writes its bytes to the file, which makes the pages there;
  * maps them in the place of its own; and wakes who waits (bare_move()). Another process maps them
- * (bare_map()). Then the empty request, which is measured in the same place: the first one after
- * the program has written to two megabytes, or the next one. Of the same memory again the limit is
- * the empty request. A second table has the parts of the bare work.
+ * (bare_map()). Before that, the empty request, right behind the move as in a registration. Of the
+ * same memory again the limit is an empty request alone. A second table has the parts.
  *
  *   polca-run register_bench [ROUNDS]
  */
@@ -46,8 +45,6 @@
 
 enum {
 	EMPTY, /* a request that does nothing: what any takes, for the way there and back */
-	EMPTY_FIRST, /* with the caches that FIRST_SMALL finds, and NEXT_SMALL */
-	EMPTY_NEXT,
 	FIRST_SMALL,
 	NEXT_SMALL, /* right after it, while the caches have what it takes */
 	FIRST_LARGE,
@@ -64,8 +61,6 @@ enum {
 
 static const char *const call_names[CALLS] = {
 	[EMPTY] = "empty request",
-	[EMPTY_FIRST] = "empty request, first",
-	[EMPTY_NEXT] = "empty request, next",
 	[FIRST_SMALL] = "register 4 KiB",
 	[NEXT_SMALL] = "register 4 KiB, next",
 	[FIRST_LARGE] = "register 1 MiB",
@@ -82,8 +77,6 @@ static const char *const call_names[CALLS] = {
 /* The row that limits a row; -1: none is measured. */
 static const int limit_of[CALLS] = {
 	[EMPTY] = -1,
-	[EMPTY_FIRST] = -1,
-	[EMPTY_NEXT] = -1,
 	[FIRST_SMALL] = BARE_SMALL,
 	[NEXT_SMALL] = BARE_NEXT,
 	[FIRST_LARGE] = BARE_LARGE,
@@ -105,6 +98,7 @@ enum {
 	PART_WRITE, /* the bytes, which makes the pages */
 	PART_REPLACE, /* map them in the place of the program's own */
 	PART_MAP, /* in the other process */
+	PART_REQUEST, /* the empty one */
 	PARTS
 };
 
@@ -114,6 +108,7 @@ static const char *const part_names[PARTS] = {
 	[PART_WRITE] = "write to the file",
 	[PART_REPLACE] = "map in place",
 	[PART_MAP] = "map in another process",
+	[PART_REQUEST] = "empty request",
 };
 
 static double part_us[CALLS][PARTS][MOST]; /* of the bare work */
@@ -292,19 +287,21 @@ bare_move(uint8_t *memory, size_t bytes, double taken[PARTS])
 
 /* @param call  BARE_SMALL, BARE_NEXT or BARE_LARGE */
 static void
-bare_timed(unsigned int call, uint8_t *memory, size_t bytes, double request, uint32_t i)
+bare_timed(struct ibv_context *context, unsigned int call, uint8_t *memory, size_t bytes,
+	uint32_t i)
 {
 	double taken[PARTS];
 	unsigned int part;
 
 	bare_move(memory, bytes, taken);
+	taken[PART_REQUEST] = request_timed(context);
 	if (write(bare_socket, &bytes, sizeof(bytes)) != (ssize_t)sizeof(bytes) ||
 		read(bare_socket, &taken[PART_MAP], sizeof(double)) != (ssize_t)sizeof(double))
 		exit(1);
 	munmap(memory, bytes);
 	if (ftruncate(bare_file, 0) != 0 || ftruncate(bare_file, (off_t)LARGE) != 0)
 		exit(1);
-	us[call][i] = request;
+	us[call][i] = 0;
 	for (part = 0; part < PARTS; part++) {
 		part_us[call][part][i] = taken[part];
 		us[call][i] += taken[part];
@@ -331,11 +328,9 @@ register_limits(struct ibv_context *context, uint32_t i)
 {
 	uint8_t *memory = register_memory();
 
-	us[EMPTY_FIRST][i] = request_timed(context);
-	bare_timed(BARE_SMALL, memory, SMALL, us[EMPTY_FIRST][i], i);
-	us[EMPTY_NEXT][i] = request_timed(context);
-	bare_timed(BARE_NEXT, memory + SMALL, SMALL, us[EMPTY_NEXT][i], i);
-	bare_timed(BARE_LARGE, memory + LARGE, LARGE, us[EMPTY][i], i);
+	bare_timed(context, BARE_SMALL, memory, SMALL, i);
+	bare_timed(context, BARE_NEXT, memory + SMALL, SMALL, i);
+	bare_timed(context, BARE_LARGE, memory + LARGE, LARGE, i);
 	munmap(memory, 2 * LARGE);
 }
 

@@ -18,7 +18,6 @@
 
 #define WORKERS     3u
 #define CLIENTS_MAX 18u
-#define BUSY        224u /* of 256: a worker from which clients leave */
 
 static struct engine *e;
 static struct program p[CLIENTS_MAX];
@@ -137,7 +136,7 @@ model_run(unsigned int seconds)
 			if (w == before[i])
 				continue;
 			of_this_second++;
-			assert_true(load[before[i]] >= BUSY);
+			assert_true(rehome_is_busy(load[before[i]]));
 			assert_true(load[w] < load[before[i]] / 2);
 			assert_true(load[w] <= RTE_MIN(load[0], RTE_MIN(load[1], load[2])));
 		}
@@ -376,6 +375,16 @@ shared_post(uint64_t wr_id)
 	program_ring(&p[2], srq.slot);
 }
 
+static uint32_t
+shared_limit(void)
+{
+	struct ring_srq_reply reply;
+	struct error err;
+
+	assert_ok(engine_client_srq_query(p[2].client, srq.slot, &reply, &err));
+	return reply.limit;
+}
+
 static void
 shared_receive(uint64_t wr_id)
 {
@@ -418,7 +427,9 @@ until_it_has_left(unsigned int from)
 static void
 test_a_client_tours_with_its_shared_queues(void **state)
 {
+	struct ring_srq_modify limit = { .limit = 6 };
 	struct program second;
+	struct error err;
 	unsigned int i;
 
 	(void)state;
@@ -428,10 +439,14 @@ test_a_client_tours_with_its_shared_queues(void **state)
 		shared_post(i);
 	shared_send(&p[0], 0);
 	shared_send(&p[1], 1);
+	limit.slot = srq.slot;
+	assert_ok(engine_client_srq_modify(p[2].client, &limit, &err));
 	set_loads(256, 100, 10);
 	until_it_has_left(0);
 	expect_all_on(2, &second);
+	assert_int_equal(shared_limit(), 6); /* as many remain; armed, as before the move */
 	shared_send(&p[0], 2);
+	assert_int_equal(shared_limit(), 0); /* the event has disarmed it */
 	shared_send(&p[1], 3);
 	place(&p[0], 2);
 	place(&p[1], 2);

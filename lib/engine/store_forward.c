@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include <rte_common.h>
-#include <rte_random.h>
 
 #include "engine/store_forward_private.h"
 
@@ -37,7 +36,7 @@ static void
 forwarded_plan_parts(struct store_forward *sf, const struct sa_write *write, struct staged_head *h)
 {
 	snprintf(h->owner, sizeof(h->owner), "%s", fleet_name(sf->side.fleet));
-	h->id = rte_rand();
+	h->id = sf->side.random();
 	staged_count_config(write, h);
 }
 

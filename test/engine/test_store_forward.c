@@ -125,6 +125,7 @@ forwarding_start(struct fake_etcd *etcd, const char *name)
 		.max_import = 1 << 20,
 		.hz = l->engine.hz,
 		.cycles = leader_cycles,
+		.random = rte_rand,
 	};
 	l->forward = store_forward_create(&side, count_back, l);
 	assert_int_equal(fleet_start(l->engine.fleet, leader_no_wake, NULL, &err), 0);

@@ -19,6 +19,7 @@
 
 #include <fcntl.h>
 
+#include "fork_wait.h"
 #include "keep.h"
 #include "mappings.h"
 #include "mirror.h"
@@ -466,11 +467,13 @@ static void
 fork_prepare(void)
 {
 	pthread_mutex_lock(&regions_lock);
+	fork_wait_begin(mirrors != NULL);
 }
 
 static void
 fork_parent(void)
 {
+	fork_wait_for_child();
 	pthread_mutex_unlock(&regions_lock);
 }
 
@@ -520,6 +523,7 @@ fork_child(void)
 		fork_leave_mirror(m);
 	fork_forget(&regions);
 	fork_forget(&unmoved);
+	fork_wait_end();
 	pthread_mutex_unlock(&regions_lock);
 }
 

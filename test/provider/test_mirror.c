@@ -473,6 +473,21 @@ old_kernel_teardown(void **state)
 
 /* --- fork --- */
 
+static bool child_dies_in_fork;
+
+/* Handlers of a child run in the order in which they were made: this one is the first. */
+static void
+die_in_fork(void)
+{
+	if (child_dies_in_fork)
+		kill(getpid(), SIGKILL);
+}
+
+static void __attribute__((constructor(200))) watch_forks_first(void)
+{
+	pthread_atfork(NULL, NULL, die_in_fork);
+}
+
 /* @return what the child returns after it has written to its copy */
 static int
 child_writes(volatile uint8_t *p)
@@ -507,6 +522,55 @@ test_a_child_has_its_own_copy(void **state)
 	assert_int_equal(other[1], 9);
 	mirror_release(file, (uintptr_t)p, BYTES);
 	munmap(other, BYTES);
+	munmap(p, BYTES);
+}
+
+/* What the parent writes once fork() has returned, beside its region, too, is not the child's. */
+static void
+test_a_child_has_what_was_there_at_the_fork(void **state)
+{
+	size_t bytes = (size_t)64 << 20, i;
+	uint8_t *p = make_anonymous(bytes);
+	int status, round;
+	pid_t pid;
+
+	(void)state;
+	for (round = 0; round < 5; round++) {
+		memset(p, 7, bytes);
+		assert_int_equal(mirror_hold(file, (uintptr_t)p + 64, bytes - 128), 0);
+		pid = fork();
+		if (pid == 0) {
+			for (i = 0; i < bytes && p[i] == 7; i++)
+				;
+			_exit(i == bytes ? 0 : 1);
+		}
+		p[bytes - 1] = p[bytes / 2] = p[0] = 8;
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		mirror_release(file, (uintptr_t)p + 64, bytes - 128);
+	}
+	munmap(p, bytes);
+}
+
+/* It may be killed before it has its copies: then there is nobody to wait for. */
+static void
+test_a_fork_whose_child_is_killed(void **state)
+{
+	uint8_t *p = make_anonymous(BYTES);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	memset(p, 7, BYTES);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+	child_dies_in_fork = true;
+	pid = fork();
+	child_dies_in_fork = false;
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	p[0] = 8;
+	mirror_release(file, (uintptr_t)p, BYTES);
 	munmap(p, BYTES);
 }
 
@@ -601,6 +665,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_no_first_write_is_lost, old_kernel_setup,
 			old_kernel_teardown),
 		cmocka_unit_test(test_a_child_has_its_own_copy),
+		cmocka_unit_test(test_a_child_has_what_was_there_at_the_fork),
+		cmocka_unit_test(test_a_fork_whose_child_is_killed),
 		cmocka_unit_test(test_unmapped_before_release),
 		cmocka_unit_test(test_moved_before_release),
 		cmocka_unit_test(test_no_memory_to_move_back),

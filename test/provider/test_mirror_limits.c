@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -17,7 +19,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -30,6 +34,7 @@
 
 #define PAGES 40
 #define BYTES (PAGES * PAGE)
+#define NOBODY 65534
 
 /* In and out again, with all bytes. */
 static void
@@ -311,6 +316,70 @@ test_no_descriptor_for_the_guard(void **state)
 	munmap(p, BYTES);
 }
 
+/* As in a container with Docker's profile. @return 0, or a step that failed */
+static int
+forbid_userfaultfd(void)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
+
+	if (setresuid(NOBODY, NOBODY, NOBODY) != 0)
+		return 10;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		return 11;
+	return 0;
+}
+
+/* A program with one thread registers its memory, and one with more is told why it cannot. */
+static int
+register_without_guard(void)
+{
+	uint8_t *p = make_anonymous(BYTES);
+	int rc = forbid_userfaultfd(), text;
+	char said[1024] = "";
+	pthread_t thread;
+	sem_t end;
+
+	if (rc != 0)
+		return rc;
+	memset(p, 7, BYTES);
+	if (mirror_hold(file, (uintptr_t)p, BYTES) != 0)
+		return 12;
+	mirror_release(file, (uintptr_t)p, BYTES);
+	sem_init(&end, 0, 0);
+	pthread_create(&thread, NULL, wait_for_post, &end);
+	text = memfd_create("said", MFD_CLOEXEC);
+	dup2(text, STDERR_FILENO);
+	if (mirror_hold(file, (uintptr_t)p, BYTES) != EPERM)
+		return 13;
+	if (pread(text, said, sizeof(said) - 1, 0) <= 0 ||
+		strstr(said, "userfaultfd, which holds them off, is not permitted here") == NULL)
+		return 14;
+	return p[0] == 7 && p[BYTES - 1] == 7 && has_page(p) == false ? 0 : 15;
+}
+
+static void
+test_userfaultfd_is_forbidden(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	move_forget_guard();
+	pid = fork();
+	if (pid == 0)
+		_exit(register_without_guard());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int
 main(void)
 {
@@ -323,6 +392,7 @@ main(void)
 		cmocka_unit_test(test_no_descriptor_to_move_back),
 		cmocka_unit_test(test_no_descriptor_to_register),
 		cmocka_unit_test(test_no_descriptor_for_the_guard),
+		cmocka_unit_test(test_userfaultfd_is_forbidden),
 	};
 
 	return cmocka_run_group_tests_name("mirror, limits", tests, mirror_setup, mirror_teardown);

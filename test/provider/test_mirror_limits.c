@@ -32,8 +32,8 @@
 #include "mirror_file.h"
 #include "move.h"
 
-#define PAGES 40
-#define BYTES (PAGES * PAGE)
+#define PAGES  40
+#define BYTES  (PAGES * PAGE)
 #define NOBODY 65534
 
 /* In and out again, with all bytes. */

@@ -4,42 +4,48 @@
 
 import os
 import re
-import subprocess
 
-from conn import wait_until
-from polca import PROGRAM, give
-from verbs import Programs
+from polca import BUILD, give
+from verbs import Job
 import guide
-import net
 
 TEST_SECONDS = 120
-POLCA_RUN = 'build/app/polca-run/polca-run '
+POLCA = 'build/app/polca/polca -s /tmp/polca.sock'
+EXPORT = 'export POLCA_VERBS_SOCKET=/tmp/verbs.sock'
 
 
 def commands_of_the_readme():
-    """What polca-run runs there: [words of a command]; all but the last are in the background."""
-    lines = [line for _, block in guide.blocks('README.md') for line in block if line.startswith(POLCA_RUN)]
-    assert [line.endswith(' &') for line in lines] == [True, False], lines
-    return [line.removesuffix(' &').split()[1:] for line in lines]
+    """[lines of a terminal] of the one that runs polca, and of the other, which follows it there."""
+    blocks = [block for _, block in guide.blocks('README.md')]
+    at = [block[0] for block in blocks].index(EXPORT)
+    return blocks[at - 1], blocks[at]
 
 
 def test_readme(sockets, kept):
+    """As they stand there, but in another directory and with this build."""
     give(sockets)
-    log = os.path.join(kept, 'built-in.log')
-    with open(log, 'w') as f:
-        polca = subprocess.Popen([PROGRAM, '-s', os.path.join(sockets, 'readme.sock'), '--eal',
-                                  '--file-prefix=readme-%d' % os.getpid()], stdout=f, stderr=f,
-                                 env=dict(os.environ, RUNTIME_DIRECTORY=sockets), preexec_fn=net.die_with_parent)
-    programs = Programs(os.path.join(sockets, 'verbs.sock'), kept)
+    environment = {k: v for k, v in os.environ.items() if k != 'RUNTIME_DIRECTORY'}
+    jobs = []
+
+    def begin(name, *lines):
+        text = '\n'.join([*lines[:-1], 'exec ' + lines[-1]])
+        text = text.replace('/tmp/', sockets + '/').replace('build/', BUILD + '/')
+        jobs.append(Job(os.path.join(kept, name), ['bash', '-c', text], environment))
+        return jobs[-1]
+
+    first, (export, there, here) = commands_of_the_readme()
+    assert first == [POLCA] and there.endswith(' &')
+    # --file-prefix: beside another DPDK program of the same user
+    polca = begin('polca.log', POLCA + ' --eal --file-prefix=readme-%d' % os.getpid())
     try:
-        wait_until(lambda: 'ready' in open(log).read(), timeout=60)
-        there, here = commands_of_the_readme()
-        server = programs.spawn(*there)
+        polca.wait_line('polca: ready: 2 ports, 2 workers, control socket %s/polca.sock' % sockets, timeout=60)
+        server = begin('server.log', export, there.removesuffix(' &'))
         server.wait_listening(18515)
-        text = programs.run(*here)
+        text = begin('client.log', export, here).end()
         assert re.search(r'1000 iters in', text) and re.search(r'1000 iters in', server.end())
+        polca.proc.terminate()
+        polca.end()
     finally:
-        programs.close()
-        polca.terminate()
-        assert polca.wait(60) == 0
-    assert not os.path.exists(programs.socket) and not os.path.exists(programs.socket + '.sys')
+        for job in jobs:
+            job.kill()
+    assert not [name for name in os.listdir(sockets) if name.startswith(('polca.sock', 'verbs.sock'))]

@@ -120,6 +120,14 @@ fake_answer(struct fake_session *s, const struct ring_request *req, struct ring_
 		s->last_region = req->mr.addr;
 		reply->mr.key = 0x100;
 		return 0;
+	case RING_SRQ_CREATE:
+		reply->queue = (struct ring_queue_reply){
+			.receive_entries = 3 * PAGE + PAGE / 2,
+			.receive_num = 8,
+			.receive_stride = 64,
+			.caps = { .max_recv_wr = 8, .max_recv_sge = 1 },
+		};
+		return 0;
 	default:
 		return 0;
 	}

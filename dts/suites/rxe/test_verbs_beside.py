@@ -149,8 +149,9 @@ def test_iperf3_by_librspreload(iperf3, prefix, address):
 
 
 def test_an_ordinary_user(run, guest):
-    """The links are the user's own, and are not put where somebody else could change them."""
-    as_nobody = '/usr/local/bin/setpriv --reuid %d --regid %d --clear-groups %s ibv_devices' % (NOBODY, NOBODY, RUN)
+    """The links are the user's own, and are not put where somebody else could change them. Programs connect."""
+    nobody = '/usr/local/bin/setpriv --reuid %d --regid %d --clear-groups %s' % (NOBODY, NOBODY, RUN)
+    as_nobody = nobody + 'ibv_devices'
     guest.check('chmod 1777 /tmp; mkdir %s' % NOBODYS_LINKS)
     r = guest.run(as_nobody)
     assert r.status == 1 and 'polca-run: %s' % NOBODYS_LINKS in r.output and 'not permitted' in r.output, r
@@ -160,6 +161,7 @@ def test_an_ordinary_user(run, guest):
     for _ in range(2):
         assert names(guest.check(as_nobody)) == ['polca0', 'polca1', 'rxe0']
     assert guest.check('stat -c %%a:%%u %s' % NOBODYS_LINKS).strip() == '700:%d' % NOBODY
+    rping(GuestPrograms(guest, nobody.split()), PORT1, '-I', PORT0)
 
 
 def test_without_polca_run(run, guest):

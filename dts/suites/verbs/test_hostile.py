@@ -59,7 +59,7 @@ def test_first_request_is_hello(unharmed, stranger):
 
 def test_other_versions_are_told_ours(unharmed, stranger):
     error, text = stranger().hello(major=2)
-    assert error == errno.EPROTONOSUPPORT and b'got version 2.0, this polca speaks 1.3' in text
+    assert error == errno.EPROTONOSUPPORT and b'got version 2.0, this polca speaks 1.4' in text
     assert stranger().hello(magic=1)[0] == errno.EPROTONOSUPPORT
     assert stranger().hello(port=7)[0] == errno.EINVAL
 

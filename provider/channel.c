@@ -17,6 +17,7 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "channel.h"
+#include "fork_order.h"
 #include "imports.h"
 
 static struct polca_context *contexts;
@@ -150,7 +151,7 @@ contexts_fork_child(void)
 	pthread_mutex_unlock(&contexts_lock);
 }
 
-static void __attribute__((constructor)) contexts_watch_forks(void)
+static void __attribute__((constructor(FORK_ORDER_CONTEXTS))) contexts_watch_forks(void)
 {
 	pthread_atfork(contexts_fork_prepare, contexts_fork_parent, contexts_fork_child);
 }

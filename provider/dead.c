@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "fork_order.h"
 #include "move.h"
 #include "provider.h"
 
@@ -200,7 +201,7 @@ death_fork_child(void)
 	pthread_mutex_init(&death_lock, NULL);
 }
 
-static void __attribute__((constructor)) death_watch_forks(void)
+static void __attribute__((constructor(FORK_ORDER_DEATH))) death_watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, death_fork_child);
 }

@@ -2,34 +2,33 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "fork_order.h"
 #include "fork_wait.h"
 
 /*
- * Longer than the copies of 10 GiB take. A process that is made at the same time without atfork
- * handlers, and neither ends nor executes a program, keeps the pipe open.
+ * Longer than the copies of 10 GiB take. A process that is made at the same time without handlers
+ * of fork(), and neither ends nor executes a program, keeps the pipe open.
  */
 #define LONGEST_MS 10000
 
-/* Of the fork() that is going on. */
-static int child_end = -1, parent_end = -1; /* of a pipe: it closes with the child, too */
-static sigset_t signals_before;
-static int cancel_before;
+/* --- the pipe, of which the child's end closes with the child, too --- */
+
+static int child_end = -1, parent_end = -1;
 
 void
 fork_wait_begin(bool shares)
 {
-	sigset_t all;
 	int ends[2];
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &signals_before);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before);
 	child_end = parent_end = -1;
 	if (!shares || pipe2(ends, O_CLOEXEC) != 0)
 		return;
@@ -37,32 +36,66 @@ fork_wait_begin(bool shares)
 	child_end = ends[1];
 }
 
-static void
-fork_wait_restore(void)
+static int64_t
+fork_wait_now_ms(void)
 {
-	if (child_end >= 0)
-		close(child_end);
-	if (parent_end >= 0)
-		close(parent_end);
-	pthread_setcancelstate(cancel_before, NULL);
-	pthread_sigmask(SIG_SETMASK, &signals_before, NULL);
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
+static void
+fork_wait_close(int *end)
+{
+	if (*end >= 0)
+		close(*end);
+	*end = -1;
 }
 
 void
 fork_wait_for_child(void)
 {
 	struct pollfd closed = { .fd = parent_end };
+	int64_t end = fork_wait_now_ms() + LONGEST_MS, left = LONGEST_MS;
 
-	if (parent_end >= 0) {
-		close(child_end);
-		child_end = -1;
-		poll(&closed, 1, LONGEST_MS);
-	}
-	fork_wait_restore();
+	fork_wait_close(&child_end);
+	/* EINTR: the C library never blocks the signal of setuid() in another thread */
+	while (parent_end >= 0 && left > 0 && poll(&closed, 1, (int)left) < 0 && errno == EINTR)
+		left = end - fork_wait_now_ms();
+	fork_wait_close(&parent_end);
 }
 
 void
 fork_wait_end(void)
 {
-	fork_wait_restore();
+	fork_wait_close(&child_end);
+	fork_wait_close(&parent_end);
+}
+
+/* --- the thread that forks: both processes go on with what it had --- */
+
+static __thread sigset_t signals_before;
+static __thread int cancel_before;
+
+static void
+fork_hold_off(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &signals_before);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before);
+}
+
+static void
+fork_let_in(void)
+{
+	pthread_setcancelstate(cancel_before, NULL);
+	pthread_sigmask(SIG_SETMASK, &signals_before, NULL);
+}
+
+static void __attribute__((constructor(FORK_ORDER_SIGNALS))) fork_watch_signals(void)
+{
+	pthread_atfork(fork_hold_off, fork_let_in, fork_let_in);
 }

@@ -19,11 +19,25 @@
 
 #include <fcntl.h>
 
+#include "fork_order.h"
 #include "fork_wait.h"
 #include "keep.h"
 #include "mappings.h"
 #include "mirror.h"
 #include "move.h"
+
+/* Parts of a range. The list is read to its end before anything moves, as moves change it. */
+struct part {
+	uintptr_t from, to;
+	uint64_t offset; /* in the mirror */
+	int protection;
+};
+
+struct parts {
+	struct part *part;
+	unsigned int num, room;
+	bool unless_shared; /* MIRROR_SHARED, if a range begins in MAPPING_SHARED */
+};
 
 /*
  * A mirror that regions use. Devices of one program share it, each with a descriptor of its own,
@@ -35,6 +49,7 @@ struct held_mirror {
 	int file;
 	struct stat stat;
 	unsigned int users; /* regions, also those of the list unmoved */
+	struct parts at_fork;
 };
 
 struct held_region {
@@ -196,19 +211,6 @@ say_mapping_refused(uintptr_t from, uintptr_t to, const struct mapping *m, const
 			(unsigned long)m->to, m->name[0] != '\0' ? m->name : "anonymous", why);
 	say_refused(from, to, text);
 }
-
-/* Parts of a range. The list is read to its end before anything moves, as moves change it. */
-struct part {
-	uintptr_t from, to;
-	uint64_t offset; /* in the mirror */
-	int protection;
-};
-
-struct parts {
-	struct part *part;
-	unsigned int num, room;
-	bool unless_shared; /* MIRROR_SHARED, if a range begins in MAPPING_SHARED */
-};
 
 static bool
 parts_add(struct parts *parts, uintptr_t from, uintptr_t to, const struct mapping *m)
@@ -463,17 +465,34 @@ unmoved_retry(void)
 
 /* --- fork: what is shared with polca must not be shared between parent and child --- */
 
+/* What is found here, the child copies before it allocates memory, which may be on such a page. */
 static void
 fork_prepare(void)
 {
+	struct held_mirror *m;
+
 	pthread_mutex_lock(&regions_lock);
+	for (m = mirrors; m != NULL; m = m->next)
+		parts_find(parts_find_mirror, m, 0, UINTPTR_MAX, &m->at_fork);
 	fork_wait_begin(mirrors != NULL);
+}
+
+static void
+fork_forget_parts(void)
+{
+	struct held_mirror *m;
+
+	for (m = mirrors; m != NULL; m = m->next) {
+		free(m->at_fork.part);
+		m->at_fork = (struct parts){ NULL, 0, 0, false };
+	}
 }
 
 static void
 fork_parent(void)
 {
 	fork_wait_for_child();
+	fork_forget_parts();
 	pthread_mutex_unlock(&regions_lock);
 }
 
@@ -512,12 +531,27 @@ fork_leave_mirror(const struct held_mirror *mirror)
 	abort();
 }
 
+/* Parts that other threads of the parent have moved meanwhile are left with fork_leave_mirror(). */
+static void
+fork_leave_parts(void)
+{
+	const struct held_mirror *m;
+	struct keep had;
+	unsigned int i;
+
+	for (m = mirrors; m != NULL; m = m->next)
+		for (i = 0; i < m->at_fork.num; i++)
+			part_move(-1, &m->at_fork.part[i], &had);
+}
+
 static void
 fork_child(void)
 {
 	const struct held_mirror *m;
 
 	move_forget_guard();
+	fork_leave_parts();
+	fork_forget_parts();
 	mappings_forget_parent();
 	for (m = mirrors; m != NULL; m = m->next)
 		fork_leave_mirror(m);
@@ -527,7 +561,7 @@ fork_child(void)
 	pthread_mutex_unlock(&regions_lock);
 }
 
-static void __attribute__((constructor)) mirror_watch_forks(void)
+static void __attribute__((constructor(FORK_ORDER_PAGES))) mirror_watch_forks(void)
 {
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
@@ -566,13 +600,31 @@ is_own_stack(uintptr_t from, uintptr_t to)
 	return from < stack_to && to > stack_from;
 }
 
+/* A thread that is to be cancelled goes on until it has let go. @return for regions_leave() */
+static int
+regions_enter(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	pthread_mutex_lock(&regions_lock);
+	return before;
+}
+
+static void
+regions_leave(int before)
+{
+	pthread_mutex_unlock(&regions_lock);
+	pthread_setcancelstate(before, NULL);
+}
+
 static int
 hold_range(int mirror_fd, uintptr_t addr, size_t length, bool unless_shared)
 {
 	struct held_region *r = malloc(sizeof(*r));
 	uintptr_t page = page_size(), from = addr & ~(page - 1);
 	uintptr_t to = (addr + length + page - 1) & ~(page - 1);
-	int rc;
+	int rc, cancel;
 
 	if (r == NULL)
 		return ENOMEM;
@@ -586,7 +638,7 @@ hold_range(int mirror_fd, uintptr_t addr, size_t length, bool unless_shared)
 		return EFAULT;
 	}
 	*r = (struct held_region){ .from = from, .to = to };
-	pthread_mutex_lock(&regions_lock);
+	cancel = regions_enter();
 	unmoved_retry();
 	rc = mirror_use(mirror_fd, &r->mirror);
 	if (rc != 0) {
@@ -601,7 +653,7 @@ hold_range(int mirror_fd, uintptr_t addr, size_t length, bool unless_shared)
 		r->next = regions;
 		regions = r;
 	}
-	pthread_mutex_unlock(&regions_lock);
+	regions_leave(cancel);
 	if (rc == EPERM)
 		say_refused(from, to,
 			"other threads of this program may write to it, and userfaultfd, which holds "
@@ -631,8 +683,9 @@ mirror_release(int mirror_fd, uintptr_t addr, size_t length)
 	struct held_region **p = &regions, *gone;
 	struct held_mirror *mirror = NULL;
 	struct stat st;
+	int cancel;
 
-	pthread_mutex_lock(&regions_lock);
+	cancel = regions_enter();
 	if (fstat(mirror_fd, &st) == 0)
 		mirror = mirror_find(&st);
 	while (*p != NULL && ((*p)->mirror != mirror || (*p)->from != from || (*p)->to != to))
@@ -644,5 +697,5 @@ mirror_release(int mirror_fd, uintptr_t addr, size_t length)
 		unmoved_retry();
 		region_end(gone);
 	}
-	pthread_mutex_unlock(&regions_lock);
+	regions_leave(cancel);
 }

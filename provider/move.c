@@ -109,6 +109,18 @@ guard_agree(int fd, uint64_t features)
 }
 
 /* A kernel that refuses a feature can be asked again without it. */
+/* False if the program has closed the guard, also if another file has its number now. */
+static bool
+guard_is_open(void)
+{
+	static const char kind[] = "anon_inode:[userfaultfd]";
+	char path[32], target[sizeof(kind)];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", guard_fd);
+	return readlink(path, target, sizeof(target)) == sizeof(kind) - 1 &&
+		memcmp(target, kind, sizeof(kind) - 1) == 0;
+}
+
 static bool
 guard_handshake(int fd)
 {
@@ -161,7 +173,7 @@ guard_open(void)
 void
 move_forget_guard(void)
 {
-	if (guard_fd >= 0)
+	if (guard_fd >= 0 && guard_is_open())
 		close(guard_fd);
 	guard_fd = -1;
 	__atomic_store_n(&quiet_threads, 0, __ATOMIC_RELAXED);
@@ -219,8 +231,7 @@ move_is_safe(void)
 	return !guard_is_due() || guard_open() == 0;
 }
 
-/* @return errno value */
-static int
+static bool
 guard_raise(uintptr_t addr, size_t length)
 {
 	struct uffdio_register reg = {
@@ -233,16 +244,7 @@ guard_raise(uintptr_t addr, size_t length)
 	};
 
 	return ioctl(guard_fd, UFFDIO_REGISTER, &reg) == 0 &&
-			ioctl(guard_fd, UFFDIO_WRITEPROTECT, &protect) == 0
-		? 0
-		: errno;
-}
-
-/* True if guard_raise() has failed since the program has closed the guard's descriptor. */
-static bool
-guard_is_closed(int error)
-{
-	return error == EBADF || error == ENOTTY; /* ENOTTY: another file has the number now */
+		ioctl(guard_fd, UFFDIO_WRITEPROTECT, &protect) == 0;
 }
 
 /* Whatever happened: no thread keeps waiting. Old pages that are still there open again. */
@@ -375,7 +377,7 @@ move_step(const struct move *m, uintptr_t addr, size_t length)
 {
 	struct aside aside = { NULL, 0, NULL };
 	sigset_t all, before;
-	int rc = 0, raised;
+	int rc = 0;
 
 	/*
 	 * pwrite() reads a page that is not there as zeros, or fails; memcpy() would end the
@@ -389,10 +391,9 @@ move_step(const struct move *m, uintptr_t addr, size_t length)
 		return rc;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	raised = m->guarded ? guard_raise(addr, length) : 0;
 	/* static data cannot be guarded, and need not be once the other threads have ended */
-	if (raised != 0 && others_may_write())
-		rc = guard_is_closed(raised) ? MOVE_GUARD_IS_CLOSED : EPERM;
+	if (m->guarded && !guard_raise(addr, length) && others_may_write())
+		rc = guard_is_open() ? EPERM : MOVE_GUARD_IS_CLOSED;
 	else if (m->by_write)
 		rc = replace_by_file(m->file, addr, length, m->keep.protection);
 	else

@@ -22,6 +22,7 @@
 
 #include <rdma/rdma_user_cm.h>
 
+#include "fork_order.h"
 #include "imports.h"
 #include "provider.h"
 
@@ -355,7 +356,7 @@ cm_fork_child(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void __attribute__((constructor)) cm_watch_forks(void)
+static void __attribute__((constructor(FORK_ORDER_CM))) cm_watch_forks(void)
 {
 	pthread_atfork(cm_fork_prepare, cm_fork_parent, cm_fork_child);
 }

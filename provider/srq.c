@@ -87,7 +87,7 @@ polca_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	return rc;
 }
 
-/* The limit is polca's to say, which disarms it: an older polca does not, and gets the last one. */
+/* Polca disarms the limit with its event. An older one does not say: then it is the last one. */
 int
 polca_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {

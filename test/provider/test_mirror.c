@@ -473,7 +473,7 @@ old_kernel_teardown(void **state)
 
 /* --- fork --- */
 
-static bool child_dies_in_fork;
+static bool child_dies_in_fork, signal_in_fork;
 
 /* Handlers of a child run in the order in which they were made: this one is the first. */
 static void
@@ -483,9 +483,28 @@ die_in_fork(void)
 		kill(getpid(), SIGKILL);
 }
 
+/* And those before a fork in the reverse order: the provider's have run. */
+static void
+send_signal_in_fork(void)
+{
+	if (!signal_in_fork)
+		return;
+	signal_in_fork = false;
+	raise(SIGUSR1);
+}
+
 static void __attribute__((constructor(200))) watch_forks_first(void)
 {
-	pthread_atfork(NULL, NULL, die_in_fork);
+	pthread_atfork(send_signal_in_fork, NULL, die_in_fork);
+}
+
+static int64_t
+seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
 }
 
 /* @return what the child returns after it has written to its copy */
@@ -552,11 +571,83 @@ test_a_child_has_what_was_there_at_the_fork(void **state)
 	munmap(p, bytes);
 }
 
+/* What the child allocates to leave the mirror is not in the pages that it leaves. */
+static void
+test_a_child_does_not_touch_its_parents_heap(void **state)
+{
+	uint8_t *p, *page, before[PAGE], *spare[4];
+	size_t n;
+	int status, i;
+	pid_t pid;
+
+	(void)state;
+	for (n = 16; n <= 1040; n += 16) /* what was freed before is used up */
+		for (i = 0; i < 8; i++)
+			assert_non_null(malloc(n));
+	for (i = 0; i < 4; i++)
+		spare[i] = malloc(512);
+	assert_non_null(malloc(2 * PAGE));
+	p = malloc(100); /* the rest of the heap begins behind it */
+	assert_non_null(p);
+	memset(p, 7, 100);
+	page = (uint8_t *)((uintptr_t)p & ~(PAGE - 1));
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, 100), 0);
+	/* the parent's list of parts is on another page; its child allocates from the rest */
+	free(spare[0]);
+	memcpy(before, page, PAGE);
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_memory_equal(page, before, PAGE);
+	mirror_release(file, (uintptr_t)p, 100);
+	free(p);
+}
+
+static void
+fork_in_handler(int number)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)number;
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, &status, 0);
+}
+
+/* A signal that arrives meanwhile is delivered when the provider has let go of its locks. */
+static void
+test_a_signal_during_a_fork(void **state)
+{
+	struct sigaction forks = { .sa_handler = fork_in_handler }, before;
+	uint8_t *p = make_anonymous(BYTES);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	memset(p, 7, BYTES);
+	assert_int_equal(mirror_hold(file, (uintptr_t)p, BYTES), 0);
+	assert_int_equal(sigaction(SIGUSR1, &forks, &before), 0);
+	signal_in_fork = true;
+	pid = fork();
+	if (pid == 0)
+		_exit(p[0] == 7 ? 0 : 1);
+	assert_false(signal_in_fork);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	sigaction(SIGUSR1, &before, NULL);
+	mirror_release(file, (uintptr_t)p, BYTES);
+	munmap(p, BYTES);
+}
+
 /* It may be killed before it has its copies: then there is nobody to wait for. */
 static void
 test_a_fork_whose_child_is_killed(void **state)
 {
 	uint8_t *p = make_anonymous(BYTES);
+	int64_t begin = seconds_now();
 	int status;
 	pid_t pid;
 
@@ -567,6 +658,7 @@ test_a_fork_whose_child_is_killed(void **state)
 	pid = fork();
 	child_dies_in_fork = false;
 	assert_true(pid > 0);
+	assert_true(seconds_now() - begin < 9); /* of the 10 that a fork waits at most */
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	p[0] = 8;
@@ -666,6 +758,8 @@ main(int argc, char **argv)
 			old_kernel_teardown),
 		cmocka_unit_test(test_a_child_has_its_own_copy),
 		cmocka_unit_test(test_a_child_has_what_was_there_at_the_fork),
+		cmocka_unit_test(test_a_child_does_not_touch_its_parents_heap),
+		cmocka_unit_test(test_a_signal_during_a_fork),
 		cmocka_unit_test(test_a_fork_whose_child_is_killed),
 		cmocka_unit_test(test_unmapped_before_release),
 		cmocka_unit_test(test_moved_before_release),

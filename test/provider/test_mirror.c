@@ -589,7 +589,7 @@ fork_with_registered_heap(void *arg)
 
 	memset(p, 7, 100);
 	page = (uint8_t *)((uintptr_t)p & ~(PAGE - 1));
-	free(parts); /* the parent's list of parts is there; its child would allocate from the rest */
+	free(parts); /* the parent lists its parts there; its child would allocate from the rest */
 	if (mirror_hold(file, (uintptr_t)p, 100) != 0)
 		o->failed = "it cannot be held";
 	memcpy(before, page, PAGE);

@@ -137,12 +137,25 @@ def test_iperf3_over_tcp(iperf3):
     assert set(transferred(server)) - {'0.00 Bytes'}, server.output()
 
 
+def transfers(server, client):
+    """True when both have reported intervals. The library loses events, and so an attempt may hang before that."""
+    try:
+        wait_until(lambda: len(transferred(server)) >= 3 and transferred(client), timeout=20, step=0.3)
+    except AssertionError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize('prefix,address', [((), GUEST_IP), (RUN.split(), PORT1)], ids=['rxe0', 'polca1'])
 def test_iperf3_by_librspreload(iperf3, prefix, address):
     """On either device the connection stands and the client sends what the peer has buffers for, but the server, to
     which select() names a wrong descriptor, reads nothing. docs/verbs.md says which versions of librdmacm do so."""
-    server, client = iperf3(prefix, address, PRELOAD)
-    wait_until(lambda: len(transferred(server)) >= 3 and transferred(client), timeout=60, step=0.3)
+    for _ in range(3):
+        server, client = iperf3(prefix, address, PRELOAD)
+        if transfers(server, client):
+            break
+        client.kill()
+        server.kill()
     assert set(transferred(server)) == {'0.00 Bytes'}, server.output()
     assert set(transferred(client)) - {'0.00 Bytes'}, client.output()
     assert server.poll() is None and client.poll() is None, server.output() + client.output()

@@ -16,7 +16,7 @@ set -u
 
 # Each step with its share of CI's time in minutes, on two CPUs: together the plan of 60, and more than the steps were
 # measured to take. CI ends at 90 minutes. A new suite brings its share, and saves more than that elsewhere.
-STEPS="check=1 build=3 unit=3 count=1 asan=10 tsan=3 general=3 sim=3 fuzz=3 fresh12=3 fresh13=3 dts=24"
+STEPS="check=1 build=3 unit=3 count=1 asan=10 tsan=4 general=3 sim=3 fuzz=3 fresh12=4 fresh13=3 dts=22"
 LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 mutants=40 soak=130 analyse=40 aarch64=40 writes=10 vfio=10 trace=60 fleet=90 etcd=15"
 
 # Functional modules, or tests, of those who send what they may not. AddressSanitizer watches them in the step asan; the

@@ -108,7 +108,7 @@ static const char *const part_names[PARTS] = {
 	[PART_WRITE] = "write to the file",
 	[PART_REPLACE] = "map in place",
 	[PART_MAP] = "map in another process",
-	[PART_REQUEST] = "empty request",
+	[PART_REQUEST] = "request and answer",
 };
 
 static double part_us[CALLS][PARTS][MOST]; /* of the bare work */

@@ -60,9 +60,9 @@ def test_verbs_that_are_refused(programs, left):
     assert len(got) > 30 and got == refusals()
 
 
-@pytest.mark.parametrize('known,served', [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (0xffffffffffffffff, 7)])
+@pytest.mark.parametrize('known,served', [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (8, 8), (0xffffffffffffffff, 15)])
 def test_features_that_both_sides_know(programs, known, served):
     """Bits of a provider that is newer than this polca have no answer."""
     device = Device(programs.socket, known)
-    assert struct.unpack_from('<IIQ', device.hello) == (1, 3, served)
+    assert struct.unpack_from('<IIQ', device.hello) == (1, 4, served)
     device.close()

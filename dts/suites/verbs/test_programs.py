@@ -109,7 +109,8 @@ def test_register_bench(programs, left):
     assert len(rows) == 12 and all(float(median) > 0 for _, median, *_ in rows), text
     assert len([row for row in rows if row[3]]) == 5, text  # those with a limit
     parts = re.findall(r'^(\w.*?)  +[\d.]+ +[\d.]+ +[\d.]+$', text.split('parts, medians')[1], re.M)
-    assert parts == ['hold off writers', 'write to the file', 'map in place', 'map in another process'], text
+    assert parts == ['ask about the memory', 'hold off writers', 'write to the file', 'map in place',
+                     'map in another process', 'request and answer'], text
 
 
 IN_CI = [c for c in perftest_matrix.MATRIX if ' -R' not in c]  # -R is in test_rdmacm.py

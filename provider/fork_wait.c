@@ -2,17 +2,14 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fork_order.h"
 #include "fork_wait.h"
+#include "wait.h"
 
 /*
  * Longer than the copies of 10 GiB take. A process that is made at the same time without handlers
@@ -36,15 +33,6 @@ fork_wait_begin(bool shares)
 	child_end = ends[1];
 }
 
-static int64_t
-fork_wait_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
-}
-
 static void
 fork_wait_close(int *end)
 {
@@ -56,13 +44,9 @@ fork_wait_close(int *end)
 void
 fork_wait_for_child(void)
 {
-	struct pollfd closed = { .fd = parent_end };
-	int64_t end = fork_wait_now_ms() + LONGEST_MS, left = LONGEST_MS;
-
 	fork_wait_close(&child_end);
-	/* EINTR: the C library never blocks the signal of setuid() in another thread */
-	while (parent_end >= 0 && left > 0 && poll(&closed, 1, (int)left) < 0 && errno == EINTR)
-		left = end - fork_wait_now_ms();
+	if (parent_end >= 0)
+		wait_for_close(parent_end, LONGEST_MS);
 	fork_wait_close(&parent_end);
 }
 

@@ -14,11 +14,11 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "provider.h"
 #include "ring/server.h"
+#include "wait.h"
 
 #define REQUEST_HEADER offsetof(struct ring_request, hello)
 
@@ -268,26 +268,11 @@ polca_socket_open(const char *path, int *opened)
 	return rc;
 }
 
-static int64_t
-socket_clock_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 bool
 polca_socket_end(int socket, int wait_ms)
 {
-	struct pollfd fd = { .fd = socket };
-	int64_t end = socket_clock_ms() + wait_ms, left = wait_ms;
-
 	shutdown(socket, SHUT_WR); /* polca reads the end, whoever else has the descriptor */
-	for (; left >= 0; left = end - socket_clock_ms())
-		if (poll(&fd, 1, (int)left) > 0)
-			return true;
-	return false;
+	return wait_for_close(socket, wait_ms);
 }
 
 int

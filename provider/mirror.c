@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,8 +17,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <fcntl.h>
 
 #include "fork_order.h"
 #include "fork_wait.h"
@@ -49,7 +48,7 @@ struct held_mirror {
 	int file;
 	struct stat stat;
 	unsigned int users; /* regions, also those of the list unmoved */
-	struct parts at_fork;
+	struct parts at_fork; /* of all of it, from before a fork() until after it */
 };
 
 struct held_region {

@@ -108,7 +108,6 @@ guard_agree(int fd, uint64_t features)
 	return ioctl(fd, UFFDIO_API, &api) == 0;
 }
 
-/* A kernel that refuses a feature can be asked again without it. */
 /* False if the program has closed the guard, also if another file has its number now. */
 static bool
 guard_is_open(void)
@@ -121,6 +120,7 @@ guard_is_open(void)
 		memcmp(target, kind, sizeof(kind) - 1) == 0;
 }
 
+/* A kernel that refuses a feature can be asked again without it. */
 static bool
 guard_handshake(int fd)
 {

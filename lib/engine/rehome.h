@@ -95,6 +95,13 @@ struct rehome {
 /* clang-format on */
 #define REHOME_LOAD_ONE 256 /* worker_stats.load of a worker that is always busy */
 
+/** Moving average of the load, with that of another tick: worker_stats.load. */
+static inline uint64_t
+rehome_mean_load(uint64_t mean, uint64_t load)
+{
+	return (mean * 7 + load + 4) / 8;
+}
+
 static inline bool
 rehome_is_busy(uint64_t load)
 {

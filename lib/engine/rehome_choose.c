@@ -78,7 +78,7 @@ measure_load(struct worker *w, uint64_t now)
 
 	r->tick_busy = w->stats.busy_cycles;
 	r->tick_time = now;
-	__atomic_store_n(&w->stats.load, (w->stats.load * 7 + load + 4) / 8, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->stats.load, rehome_mean_load(w->stats.load, load), __ATOMIC_RELAXED);
 }
 
 /*

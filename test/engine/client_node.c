@@ -261,3 +261,73 @@ programs_message(struct program *p, struct program *q, uint64_t wr_id)
 	assert_int_equal(c.byte_len, 1000);
 	assert_memory_equal(p->memory, q->memory + 4096, 1000);
 }
+
+void
+program_make_qp_of_srq(struct program *p, const struct program_srq *srq,
+	struct ring_queue_reply *qp)
+{
+	struct ring_qp_create create = {
+		.pd = p->pd,
+		.send_cq = p->cq.slot,
+		.recv_cq = p->cq.slot,
+		.srq = srq->made.slot,
+		.caps = { 1, 0, 1, 0, 0 },
+	};
+	struct error err;
+
+	assert_ok(engine_client_qp_create(p->client, &create, qp, &err));
+}
+
+void
+program_make_srq(struct program *p, struct program_srq *srq, uint32_t max_wr, uint64_t cookie)
+{
+	struct ring_srq_create create = {
+		.cookie = cookie,
+		.pd = p->pd,
+		.max_wr = max_wr,
+		.max_sge = 1,
+	};
+	const struct ring_queue_reply *made = &srq->made;
+	struct ring_queue *queue;
+	struct error err;
+
+	assert_ok(engine_client_srq_create(p->client, &create, &srq->made, &err));
+	queue = &p->queues[made->slot];
+	ring_end_init(&srq->ring, p->segment + made->receive_entries, made->receive_num,
+		made->receive_stride, &queue->receive_head, &queue->receive_tail);
+	assert_ok(engine_client_qp_destroy(p->client, p->qp.slot, &err));
+	program_make_qp_of_srq(p, srq, &p->qp);
+}
+
+void
+program_post_srq(struct program *p, struct program_srq *srq, uint64_t wr_id)
+{
+	struct ring_receive *wqe;
+
+	assert_true(ring_has_room(&srq->ring));
+	wqe = ring_next_free(&srq->ring);
+	*wqe = (struct ring_receive){ .wr_id = wr_id, .num_sge = 1 };
+	*(struct ring_sge *)(wqe + 1) = (struct ring_sge){ p->address, 4096, p->mr.key };
+	srq->ring.index++;
+	ring_publish(&srq->ring);
+	program_ring(p, srq->made.slot);
+}
+
+void
+program_arm_srq(struct program *p, const struct program_srq *srq, uint32_t limit)
+{
+	struct ring_srq_modify modify = { srq->made.slot, limit };
+	struct error err;
+
+	assert_ok(engine_client_srq_modify(p->client, &modify, &err));
+}
+
+uint32_t
+program_srq_limit(struct program *p, const struct program_srq *srq)
+{
+	struct ring_srq_reply reply;
+	struct error err;
+
+	assert_ok(engine_client_srq_query(p->client, srq->made.slot, &reply, &err));
+	return reply.limit;
+}

@@ -37,6 +37,12 @@ struct program {
 	struct ring_end send, receive, completions;
 };
 
+/* A shared receive queue of a program. */
+struct program_srq {
+	struct ring_queue_reply made;
+	struct ring_end ring;
+};
+
 extern const struct verbs_client_limits program_limits;
 
 void program_open(struct engine *e, struct program *p, unsigned int port);
@@ -65,5 +71,16 @@ void program_receive(struct program *p, uint64_t wr_id, uint64_t offset, uint32_
 void program_ring(struct program *p, uint32_t slot);
 /* Wait for the next completion. */
 struct ring_completion program_completion(struct program *p);
+
+/* Make it, and in the place of the program's QP one that receives from it. */
+void program_make_srq(struct program *p, struct program_srq *srq, uint32_t max_wr, uint64_t cookie);
+/* Another QP of this program that receives from it. */
+void program_make_qp_of_srq(struct program *p, const struct program_srq *srq,
+	struct ring_queue_reply *qp);
+/* Post, and ring. */
+void program_post_srq(struct program *p, struct program_srq *srq, uint64_t wr_id);
+void program_arm_srq(struct program *p, const struct program_srq *srq, uint32_t limit);
+/* The armed limit; 0: none. */
+uint32_t program_srq_limit(struct program *p, const struct program_srq *srq);
 
 #endif

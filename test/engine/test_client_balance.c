@@ -105,7 +105,7 @@ model_second(void)
 		load = RTE_MIN(asked_of(w), (unsigned int)REHOME_LOAD_ONE);
 		mean = &e->worker[w]->stats.load;
 		for (tick = 0; tick < WORKER_TICK_HZ; tick++)
-			*mean = (*mean * 7 + load + 4) / 8; /* as measure_load() */
+			*mean = rehome_mean_load(*mean, load);
 	}
 	for (i = 0; i < num_clients; i++) {
 		w = asked_of(p[i].client->worker);
@@ -308,8 +308,7 @@ test_small_clients_leave_a_large_one(void **state)
 
 /* --- with what they share --- */
 
-static struct ring_queue_reply srq;
-static struct ring_end srq_ring;
+static struct program_srq srq; /* of p[2] */
 
 static void
 all_turns(unsigned int n)
@@ -337,10 +336,6 @@ shared_completion(struct program *q)
 static void
 shared_start(struct program *second)
 {
-	struct ring_srq_create create = { .max_wr = 16, .max_sge = 1 };
-	struct ring_qp_create qp = { .caps = { 1, 0, 1, 0, 0 } };
-	struct ring_queue *queue;
-	struct error err;
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
@@ -348,41 +343,11 @@ shared_start(struct program *second)
 		program_make_objects(&p[i]);
 		place(&p[i], 0);
 	}
-	create.pd = qp.pd = p[2].pd;
-	qp.send_cq = qp.recv_cq = p[2].cq.slot;
-	assert_ok(engine_client_srq_create(p[2].client, &create, &srq, &err));
-	qp.srq = srq.slot;
-	assert_ok(engine_client_qp_destroy(p[2].client, p[2].qp.slot, &err));
-	assert_ok(engine_client_qp_create(p[2].client, &qp, &p[2].qp, &err));
+	program_make_srq(&p[2], &srq, 16, 0);
 	*second = p[2];
-	assert_ok(engine_client_qp_create(p[2].client, &qp, &second->qp, &err));
-	queue = &p[2].queues[srq.slot];
-	ring_end_init(&srq_ring, p[2].segment + srq.receive_entries, srq.receive_num,
-		srq.receive_stride, &queue->receive_head, &queue->receive_tail);
+	program_make_qp_of_srq(&p[2], &srq, &second->qp);
 	program_connect(&p[0], &p[2]);
 	program_connect(&p[1], second);
-}
-
-static void
-shared_post(uint64_t wr_id)
-{
-	struct ring_receive *wqe = ring_next_free(&srq_ring);
-
-	*wqe = (struct ring_receive){ .wr_id = wr_id, .num_sge = 1 };
-	*(struct ring_sge *)(wqe + 1) = (struct ring_sge){ p[2].address, 4096, p[2].mr.key };
-	srq_ring.index++;
-	ring_publish(&srq_ring);
-	program_ring(&p[2], srq.slot);
-}
-
-static uint32_t
-shared_limit(void)
-{
-	struct ring_srq_reply reply;
-	struct error err;
-
-	assert_ok(engine_client_srq_query(p[2].client, srq.slot, &reply, &err));
-	return reply.limit;
 }
 
 static void
@@ -405,7 +370,7 @@ static void
 expect_all_on(unsigned int worker, const struct program *second)
 {
 	assert_int_equal(p[2].client->worker, worker);
-	assert_int_equal(rc_srq_owner(e->dev, srq.number), worker);
+	assert_int_equal(rc_srq_owner(e->dev, srq.made.number), worker);
 	assert_int_equal(rc_owner(e->dev, p[2].qp.number), worker);
 	assert_int_equal(rc_owner(e->dev, second->qp.number), worker);
 }
@@ -427,26 +392,24 @@ until_it_has_left(unsigned int from)
 static void
 test_a_client_tours_with_its_shared_queues(void **state)
 {
-	struct ring_srq_modify limit = { .limit = 6 };
 	struct program second;
-	struct error err;
 	unsigned int i;
 
 	(void)state;
 	shared_start(&second);
 	p[0].client->rests_until = p[1].client->rests_until = UINT64_MAX;
 	for (i = 0; i < 8; i++)
-		shared_post(i);
+		program_post_srq(&p[2], &srq, i);
 	shared_send(&p[0], 0);
 	shared_send(&p[1], 1);
-	limit.slot = srq.slot;
-	assert_ok(engine_client_srq_modify(p[2].client, &limit, &err));
+	program_arm_srq(&p[2], &srq, 6);
 	set_loads(256, 100, 10);
 	until_it_has_left(0);
 	expect_all_on(2, &second);
-	assert_int_equal(shared_limit(), 6); /* as many remain; armed, as before the move */
+	/* as many remain: armed, as before the move */
+	assert_int_equal(program_srq_limit(&p[2], &srq), 6);
 	shared_send(&p[0], 2);
-	assert_int_equal(shared_limit(), 0); /* the event has disarmed it */
+	assert_int_equal(program_srq_limit(&p[2], &srq), 0); /* the event has disarmed it */
 	shared_send(&p[1], 3);
 	place(&p[0], 2);
 	place(&p[1], 2);

@@ -21,8 +21,7 @@
 
 static struct engine *e;
 static struct program a, b; /* a sends to b */
-static struct ring_queue_reply srq;
-static struct ring_end ring;
+static struct program_srq srq; /* of b */
 
 static int
 limit_setup(void **state)
@@ -37,32 +36,10 @@ limit_setup(void **state)
 	return 0;
 }
 
-/* In place of its queue pair, b gets one with a shared receive queue. */
 static void
 limit_make(uint32_t max_wr)
 {
-	struct ring_srq_create create = {
-		.cookie = COOKIE,
-		.pd = b.pd,
-		.max_wr = max_wr,
-		.max_sge = 1,
-	};
-	struct ring_qp_create qp = {
-		.pd = b.pd,
-		.send_cq = b.cq.slot,
-		.recv_cq = b.cq.slot,
-		.caps = { 1, 0, 1, 0, 0 },
-	};
-	struct ring_queue *queue;
-	struct error err;
-
-	assert_ok(engine_client_srq_create(b.client, &create, &srq, &err));
-	assert_ok(engine_client_qp_destroy(b.client, b.qp.slot, &err));
-	qp.srq = srq.slot;
-	assert_ok(engine_client_qp_create(b.client, &qp, &b.qp, &err));
-	queue = &b.queues[srq.slot];
-	ring_end_init(&ring, b.segment + srq.receive_entries, srq.receive_num, srq.receive_stride,
-		&queue->receive_head, &queue->receive_tail);
+	program_make_srq(&b, &srq, max_wr, COOKIE);
 	program_connect(&a, &b);
 }
 
@@ -85,36 +62,8 @@ limit_turn(void)
 static void
 limit_post(uint32_t n)
 {
-	struct ring_receive *wqe;
-
-	while (n-- > 0) {
-		assert_true(ring_has_room(&ring));
-		wqe = ring_next_free(&ring);
-		*wqe = (struct ring_receive){ .num_sge = 1 };
-		*(struct ring_sge *)(wqe + 1) = (struct ring_sge){ b.address, 4096, b.mr.key };
-		ring.index++;
-	}
-	ring_publish(&ring);
-	program_ring(&b, srq.slot);
-}
-
-static void
-limit_arm(uint32_t limit)
-{
-	struct ring_srq_modify modify = { srq.slot, limit };
-	struct error err;
-
-	assert_ok(engine_client_srq_modify(b.client, &modify, &err));
-}
-
-static uint32_t
-limit_armed(void)
-{
-	struct ring_srq_reply reply;
-	struct error err;
-
-	assert_ok(engine_client_srq_query(b.client, srq.slot, &reply, &err));
-	return reply.limit;
+	while (n-- > 0)
+		program_post_srq(&b, &srq, 0);
 }
 
 static void
@@ -169,26 +118,26 @@ test_event_when_three_of_ten_remain(void **state)
 	(void)state;
 	limit_make(16);
 	limit_post(10);
-	limit_arm(4);
+	program_arm_srq(&b, &srq, 4);
 	assert_int_equal(srq_limit_events(), 0);
 	for (i = 0; i < 6; i++)
 		limit_message();
 	assert_int_equal(srq_limit_events(), 0); /* four remain */
-	assert_int_equal(limit_armed(), 4);
+	assert_int_equal(program_srq_limit(&b, &srq), 4);
 	limit_message();
 	assert_int_equal(srq_limit_events(), 1); /* three */
-	assert_int_equal(limit_armed(), 0);
+	assert_int_equal(program_srq_limit(&b, &srq), 0);
 	for (i = 0; i < 3; i++)
 		limit_message();
 	assert_int_equal(srq_limit_events(), 0); /* it was disarmed */
 	limit_post(5);
-	limit_arm(5);
+	program_arm_srq(&b, &srq, 5);
 	assert_int_equal(srq_limit_events(), 0);
 	limit_message();
 	assert_int_equal(srq_limit_events(), 1); /* four remain, and the limit is five */
-	limit_arm(4);
+	program_arm_srq(&b, &srq, 4);
 	assert_int_equal(srq_limit_events(), 0);
-	limit_arm(5);
+	program_arm_srq(&b, &srq, 5);
 	assert_int_equal(srq_limit_events(), 1); /* at once: only four are there */
 }
 
@@ -202,11 +151,11 @@ test_requests_in_the_ring_count(void **state)
 	limit_make(4);
 	limit_post(4);
 	limit_turn();
-	assert_int_equal(b.queues[srq.slot].receive_tail, 4);
+	assert_int_equal(b.queues[srq.made.slot].receive_tail, 4);
 	limit_post(4);
 	limit_turn();
-	assert_int_equal(b.queues[srq.slot].receive_tail, 4);
-	limit_arm(4);
+	assert_int_equal(b.queues[srq.made.slot].receive_tail, 4);
+	program_arm_srq(&b, &srq, 4);
 	for (i = 0; i < 4; i++)
 		limit_message();
 	assert_int_equal(srq_limit_events(), 0); /* four remain */
@@ -222,14 +171,14 @@ test_an_index_that_jumps_is_a_full_ring(void **state)
 
 	(void)state;
 	limit_make(4);
-	b.queues[srq.slot].receive_head = 0x80000000;
-	limit_arm(4);
+	b.queues[srq.made.slot].receive_head = 0x80000000;
+	program_arm_srq(&b, &srq, 4);
 	assert_int_equal(srq_limit_events(), 0);
-	b.queues[srq.slot].receive_head = 3;
-	limit_arm(4);
+	b.queues[srq.made.slot].receive_head = 3;
+	program_arm_srq(&b, &srq, 4);
 	assert_int_equal(srq_limit_events(), 1);
 	assert_ok(engine_client_qp_destroy(b.client, b.qp.slot, &err));
-	assert_ok(engine_client_srq_destroy(b.client, srq.slot, &err));
+	assert_ok(engine_client_srq_destroy(b.client, srq.made.slot, &err));
 }
 
 #define S(f) cmocka_unit_test_setup_teardown(f, limit_setup, limit_teardown)

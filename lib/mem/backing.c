@@ -70,15 +70,20 @@ of_program(const struct mem_mr_attr *attr)
 	return attr->backing == MEM_MIRROR || attr->backing == MEM_SHARED;
 }
 
-/* Whoever registers memory in place knows addresses, and of no file. */
+/* For an error: who registers memory in place has named an address, and no file. */
+static const char *
+place_name(const struct mem_mr_attr *attr)
+{
+	return attr->backing == MEM_MIRROR ? "addr" : "file";
+}
+
 static int
 map_failed(const struct mem_mr_attr *attr, const char *step, struct error *err)
 {
 	if (attr->backing == MEM_ANONYMOUS)
 		return error_set(err, errno, "length: no memory for %" PRIu64 " bytes: %m",
 			attr->length);
-	return error_set(err, errno, "%s: %s: %m", attr->backing == MEM_MIRROR ? "addr" : "file",
-		step);
+	return error_set(err, errno, "%s: %s: %m", place_name(attr), step);
 }
 
 /* Anonymous memory begins at its first byte, whatever `offset` says. */
@@ -136,10 +141,10 @@ map_pages(struct backing *b, const struct mem_mr_attr *attr, int flags, int advi
 	 * to us. Of hugetlbfs nothing tells what is there; whoever maps its pages reserves them.
 	 */
 	if (of_program(attr) && !b->hugepages && !present_pages(attr->fd, b->from, map, b->map_len))
-		return error_set(err, EFAULT, "%s 0x%" PRIx64 " to 0x%" PRIx64 " are there",
-			attr->backing == MEM_MIRROR ? "addr: not all pages from"
-						    : "file: not all pages from offset",
-			b->from, b->from + b->map_len);
+		return error_set(err, EFAULT,
+			"%s: not all pages from %s0x%" PRIx64 " to 0x%" PRIx64 " are there",
+			place_name(attr), attr->backing == MEM_MIRROR ? "" : "offset ", b->from,
+			b->from + b->map_len);
 	/*
 	 * This fails if a page is gone meanwhile, or for a sparse file on a full disk. Kernels
 	 * before 5.14 do not know the advice: their pages fault in at the first touch.

@@ -38,10 +38,10 @@ inode_of(int fd)
 	return st.st_ino;
 }
 
-static void
-mirror_region(struct fixture *f, int fd, uint64_t addr, uint64_t length, struct mem_mr_info *info)
+static struct mem_mr_attr
+mirror_attr(const struct fixture *f, int fd, uint64_t addr, uint64_t length)
 {
-	const struct mem_mr_attr a = {
+	return (struct mem_mr_attr){
 		.pd = f->pd,
 		.access = LW | RW,
 		.length = length,
@@ -52,6 +52,12 @@ mirror_region(struct fixture *f, int fd, uint64_t addr, uint64_t length, struct 
 		.offset = addr,
 		.numa_node = -1,
 	};
+}
+
+static void
+mirror_region(struct fixture *f, int fd, uint64_t addr, uint64_t length, struct mem_mr_info *info)
+{
+	const struct mem_mr_attr a = mirror_attr(f, fd, addr, length);
 
 	assert_int_equal(mem_mr_register(f->mem, &a, info, &f->err), 0);
 }
@@ -63,19 +69,9 @@ test_limit_counts_whole_pages(void **state)
 	struct fixture *f = *state;
 	struct mem_mr_info info;
 	int fd = mirror_of_pages(2);
-	struct mem_mr_attr a = {
-		.pd = f->pd,
-		.access = LW,
-		.length = 2,
-		.va = AT + PAGE - 1,
-		.backing = MEM_MIRROR,
-		.fd = fd,
-		.mirror_inode = inode_of(fd),
-		.offset = AT + PAGE - 1, /* a byte of each page */
-		.numa_node = -1,
-		.max_bytes = 2 * PAGE - 1,
-	};
+	struct mem_mr_attr a = mirror_attr(f, fd, AT + PAGE - 1, 2); /* a byte of each page */
 
+	a.max_bytes = 2 * PAGE - 1;
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), -ENOMEM);
 	assert_non_null(strstr(f->err.text, "length: got 8192 in whole pages, allowed: 8191 more"));
 	a.max_bytes++;
@@ -87,17 +83,7 @@ test_limit_counts_whole_pages(void **state)
 static void
 mirror_refused(struct fixture *f, int fd, uint64_t addr, uint64_t length, int rc, const char *text)
 {
-	const struct mem_mr_attr a = {
-		.pd = f->pd,
-		.access = LW,
-		.length = length,
-		.va = addr,
-		.backing = MEM_MIRROR,
-		.fd = fd,
-		.mirror_inode = inode_of(fd),
-		.offset = addr,
-		.numa_node = -1,
-	};
+	const struct mem_mr_attr a = mirror_attr(f, fd, addr, length);
 	struct mem_mr_info info;
 
 	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), rc);

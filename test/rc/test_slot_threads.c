@@ -31,6 +31,24 @@ struct sender {
 	pthread_barrier_t *start;
 };
 
+static struct rc_dev *
+slots_create(unsigned int workers, uint32_t max_qp)
+{
+	struct rc_dev_config dc = {
+		.limits = rc_limits_default,
+		.workers = workers,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+	};
+	struct rc_dev *dev;
+
+	dc.limits.max_qp = max_qp;
+	dev = rc_dev_create(&dc);
+	assert_non_null(dev);
+	return dev;
+}
+
 /* Return this sender's share of worker 0's slots. */
 static void *
 send_home(void *arg)
@@ -64,13 +82,6 @@ expect_all_home(struct rc_dev *dev, struct rc_slots *home)
 static void
 test_each_slot_comes_home_once(void **state)
 {
-	struct rc_dev_config dc = {
-		.limits = rc_limits_default,
-		.workers = WORKERS,
-		.hz = 1000000000,
-		.alloc = &allocator_malloc,
-		.rng = &rng_kernel,
-	};
 	struct rc_worker_config wc = { .id = 0 };
 	struct sender sender[WORKERS];
 	pthread_t thread[WORKERS];
@@ -80,9 +91,7 @@ test_each_slot_comes_home_once(void **state)
 	unsigned int round, i;
 
 	(void)state;
-	dc.limits.max_qp = SLOTS;
-	dev = rc_dev_create(&dc);
-	assert_non_null(dev);
+	dev = slots_create(WORKERS, SLOTS);
 	wc.wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	w = rc_worker_create(dev, &wc);
 	assert_non_null(w);
@@ -134,13 +143,6 @@ destroy_away(void *arg)
 static void
 test_worker_with_room_has_a_slot(void **state)
 {
-	struct rc_dev_config dc = {
-		.limits = rc_limits_default,
-		.workers = 2,
-		.hz = 1000000000,
-		.alloc = &allocator_malloc,
-		.rng = &rng_kernel,
-	};
 	struct rc_worker_config wc[2] = { { .id = 0 }, { .id = 1 } };
 	struct only_slot o = { 0 };
 	struct rc_worker *w[2];
@@ -149,9 +151,7 @@ test_worker_with_room_has_a_slot(void **state)
 	pthread_t thread;
 
 	(void)state;
-	dc.limits.max_qp = 2;
-	dev = rc_dev_create(&dc);
-	assert_non_null(dev);
+	dev = slots_create(2, 2);
 	for (i = 0; i < 2; i++) {
 		wc[i].wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 		w[i] = rc_worker_create(dev, &wc[i]);

@@ -5,7 +5,7 @@
 /* ARP (RFC 826, RFC 5227): answer requests for our addresses, and resolve next hops. */
 
 #include "link/neigh.h"
-#include "link/private.h"
+#include "link/control.h"
 
 #define ARP_LEN     28
 #define ARP_OP      6

@@ -9,7 +9,7 @@
 
 #include <rte_ip.h>
 
-#include "link/private.h"
+#include "link/control.h"
 #include "wire/parse_plain.h"
 
 #define ICMP_LEN 8

@@ -14,6 +14,7 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
+#include "link/control.h"
 #include "link/kernel.h"
 
 #define TEXT_LEN 320

@@ -10,7 +10,7 @@
 #include <rte_ip.h>
 
 #include "link/neigh.h"
-#include "link/private.h"
+#include "link/control.h"
 
 #define ND_LEN         24 /* without options */
 #define ND_FLAGS       4

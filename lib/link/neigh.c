@@ -8,7 +8,7 @@
  */
 
 #include "link/neigh.h"
-#include "link/private.h"
+#include "link/control.h"
 
 struct neigh_table *
 neigh_create(struct rte_rcu_qsbr *rcu)

@@ -8,7 +8,7 @@
  */
 
 #include "link/neigh.h"
-#include "link/private.h"
+#include "link/control.h"
 
 #define WARN_S 10
 

@@ -8,7 +8,7 @@
  */
 
 #include "link/neigh.h"
-#include "link/private.h"
+#include "link/control.h"
 
 #define RETRY_MIN_MS    100 /* first retry; doubles up to */
 #define RETRY_MAX_SHIFT 5 /* 3.2 s */

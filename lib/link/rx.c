@@ -11,7 +11,7 @@
 
 #include "link/guard.h"
 #include "link/lids.h"
-#include "link/private.h"
+#include "link/control.h"
 #include "wire/parse_plain.h"
 
 /* rx_classify(): no verdict yet, a transport packet for the engine */

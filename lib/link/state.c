@@ -13,7 +13,7 @@
 
 #include "link/interface.h"
 #include "link/lids.h"
-#include "link/private.h"
+#include "link/control.h"
 
 #define STATE_MS       250
 #define GRACE_MS       500

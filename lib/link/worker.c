@@ -7,7 +7,7 @@
  */
 
 #include "link/lids.h"
-#include "link/private.h"
+#include "link/control.h"
 
 /*
  * Worker i serves queue i of each port, and i + workers, ... where a device has more queues than we

@@ -677,8 +677,8 @@ def test_polca_that_ends_tells_programs(polca, programs, program, capsys):
         polca.kill()
         for job in jobs:
             assert job.proc.wait(30) != 0
-            assert 'rdma_get_cm_event: No such device' in job.output() or \
-                'cq completion failed status 5' in job.output(), job.output()
+            # two threads of rping: the one of the CQ says nothing of what is flushed, only of the error behind it
+            assert 'rdma_get_cm_event: No such device' in job.output() or 'poll error -1' in job.output(), job.output()
         took = (time.monotonic() - killed) * 1e3
         polca.start()
         return took
